@@ -1,0 +1,147 @@
+"""What ASV needs from the suite: a repository of releases, a stable machine, a careful run.
+
+The only module that imports asv. ASV loads it (``plugins`` in asv.conf.json) and calls `setup`
+before it opens the repository. Where ASV has no hook, a method is wrapped here, and only here;
+each says why.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from asv import util
+from asv.commands.run import Run
+from asv.console import log
+from asv.machine import Machine, MachineCollection
+
+from . import machine
+from .files import write_atomically
+from .progress import Progress
+from .releases import ledger
+from .session import LAUNCHES_VARIABLE, RESULTS_VARIABLE, REUSE_VARIABLE
+
+LEDGER = Path(".asv/ledger")
+
+
+def setup() -> None:
+    """Prepare this process; ASV calls it once, in the folder of asv.conf.json."""
+    try:
+        ledger.build(LEDGER)
+        Machine.hardcoded_machine_name = machine.detect().machine
+    except (ledger.LedgerError, machine.MachineError, OSError) as error:
+        raise util.UserError(str(error)) from None
+    Machine.get_defaults = staticmethod(lambda: machine.detect()._asdict())
+    Machine.load = classmethod(_load_machine)
+    Machine.save = _save_machine
+    Run.run = classmethod(_run)
+    util.write_json = _write_json
+
+
+_asv_load_machine = Machine.load.__func__
+_asv_run = Run.run.__func__
+
+
+def _load_machine(
+    cls: type[Machine], /, *, machine_name: str | None = None, **options: Any
+) -> Machine:
+    """`Machine.load`, filling in this machine's stable identity instead of asking questions.
+
+    What the user told ``asv machine`` still wins; otherwise ``~/.asv-machine.json`` is neither
+    needed nor written.
+    """
+    described = options.get("force_interactive") or any(name in options for name, _ in cls.fields)
+    if machine_name is not None and not described:
+        try:
+            MachineCollection.load(machine_name, _path=options.get("_path"))
+            described = True
+        except util.UserError:
+            pass
+    if described:
+        return _asv_load_machine(cls, machine_name=machine_name, **options)
+    loaded = cls()
+    try:
+        loaded.__dict__.update(machine.detect(machine_name)._asdict())
+    except machine.MachineError as error:
+        raise util.UserError(str(error)) from None
+    return loaded
+
+
+def _save_machine(self: Machine, results_dir: str) -> None:
+    """`Machine.save`, keeping the fields of a machine's first run for ever.
+
+    ASV splits a series when any of them changes. This is also where the run's results folder is
+    first known, so the benchmarks are told of it here.
+    """
+    folder = Path(results_dir).resolve() / self.machine
+    file = folder / "machine.json"
+    try:
+        recorded = json.loads(file.read_text())
+    except FileNotFoundError:
+        recorded = {}
+    except (OSError, ValueError) as error:
+        raise util.UserError(
+            f"{file} cannot be read ({error}); restore it, for instance with git checkout"
+        ) from None
+    if recorded:
+        try:
+            machine.check_same(recorded, machine.detect(self.machine))
+        except machine.MachineError as error:
+            raise util.UserError(str(error)) from None
+        recorded.pop("version", None)
+        self.__dict__.update(recorded)
+    else:
+        util.write_json(str(file), self.__dict__, self.api_version)
+    os.environ[RESULTS_VARIABLE] = str(folder)
+
+
+def _run(cls: type[Run], /, conf: Any, **options: Any) -> Any:
+    """`Run.run`, with samples kept, progress shown, and existing results skipped cell by cell.
+
+    - ASV drops the samples unless asked; ``asv compare`` judges better with them.
+    - ASV's own ``--skip-existing`` skips a whole benchmark as soon as one parameter was measured
+      and counts a failure as existing. Ours asks the records: what is settled is looked up, what
+      failed or is missing is measured, so an interrupted history is completed.
+    """
+    skip = options.pop("skip_successful", False) | options.pop("skip_failed", False)
+    os.environ[REUSE_VARIABLE] = "1" if skip else "0"
+    if options.get("quick"):
+        os.environ.setdefault(LAUNCHES_VARIABLE, "2")  # a cold and a warm one: every metric, once
+    options["record_samples"] = True
+    found = options.setdefault("_returns", {})
+    with Progress(lambda: _cells(found), log.info):
+        return _asv_run(cls, conf=conf, **options)
+
+
+def _cells(found: dict[str, Any]) -> int:
+    """How many cells each release of this run has; 0 before ASV has discovered them."""
+    benchmarks = found.get("benchmarks")
+    if benchmarks is None:
+        return 0
+    selection = benchmarks.benchmark_selection
+    return len(
+        {
+            (name.rpartition(".")[0], index)
+            for name in benchmarks
+            for index in selection[name] or [0]
+        }
+    )
+
+
+@functools.wraps(util.write_json)
+def _write_json(
+    path: str, data: Any, api_version: int | None = None, compact: bool = False
+) -> None:
+    """`util.write_json`, all or nothing: a full disk must not cut a result file short."""
+    if api_version is not None:
+        data = {**data, "version": api_version}
+    text = json.dumps(data) if compact else json.dumps(data, indent=4, sort_keys=True)
+    try:
+        write_atomically(Path(path), text.encode(), sync=False)
+    except OSError as error:
+        raise util.UserError(
+            f"cannot write {path}: {error.strerror}; nothing was changed"
+        ) from None

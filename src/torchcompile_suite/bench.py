@@ -1,0 +1,60 @@
+"""``torchcompile-suite bench``: the main job in one go, through ASV's own commands.
+
+Runs ``asv run`` on a quick selection of cells, ``asv publish``, and prints what was found.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from . import machine
+from .releases import catalogue
+from .releases.catalogue import Release
+
+# A convolution net, a mobile one, a published and a hand-written transformer: each of them in the
+# mode most people use. The compiled cell measures eager too, interleaved, so eager needs none.
+QUICK = (
+    r"Inference.*\('(resnet18|mobilenetv3_small_100|vit_tiny_patch16_224|vit16x6x384)', "
+    r"1, 'default'\)"
+)
+
+
+class BenchError(Exception):
+    """The job cannot be done here; the message says what to change."""
+
+
+def run(names: Sequence[str], quick: str = QUICK) -> list[Release]:
+    """Measure the named releases (the newest when none is named), publish, compare.
+
+    Returns the releases measured. Raises BenchError or ReleaseError; what was measured before
+    stays on disk.
+    """
+    if not Path("asv.conf.json").is_file():
+        raise BenchError("no asv.conf.json here; run this in a clone of torchcompile-suite")
+    everything = catalogue.read()
+    releases = [catalogue.find(name) for name in names] or [everything[-1]]
+    for number, release in enumerate(releases, 1):
+        print(
+            f"\n== PyTorch {release.version} ({number} of {len(releases)}) on "
+            f"{machine.detect().machine}: the first time it downloads several GB ==",
+            flush=True,
+        )
+        # Status 2 means that some cells failed: their outcome is recorded, so the job goes on.
+        _asv("run", f"{release.tag}^!", "--bench", quick, "--show-stderr", accept=(0, 2))
+    _asv("publish")
+    if len(releases) == 2:
+        print(flush=True)
+        _asv(
+            "compare", *(release.tag for release in releases), "--machine", machine.detect().machine
+        )
+    return releases
+
+
+def _asv(*arguments: str, accept: tuple[int, ...] = (0,)) -> None:
+    command = [sys.executable, "-m", "asv", *arguments]
+    status = subprocess.run(command).returncode
+    if status not in accept:
+        raise BenchError(f"asv {arguments[0]} ended with status {status}; its own words are above")

@@ -1,0 +1,191 @@
+"""The vocabulary every other module speaks: what is measured, by whom, and how it ended.
+
+Nothing here imports torch or asv, so that a result can be read on any machine. All types are
+``msgspec`` structs: decoding checks types and bounds, so a foreign or damaged file is refused
+with a reason instead of travelling on as a half-valid object.
+
+Units are part of the field names: ``_s`` seconds, ``_bytes`` bytes.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
+
+SCHEMA = 1
+"""Version of the JSON that crosses processes and machines, the ``schema`` field of each struct.
+A reader refuses a newer one."""
+
+Name = Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.\-]*$")]
+Text = Annotated[str, Meta(max_length=4000)]
+Seconds = Annotated[float, Meta(ge=0, le=1e7)]
+Count = Annotated[int, Meta(ge=0, le=2**53)]
+
+
+class Cell(Struct, frozen=True, forbid_unknown_fields=True):
+    """One point of the matrix: what is compiled, how, and on what.
+
+    ``device`` is the accelerator's kind as torch spells it (``cpu``, ``cuda``); ``shapes`` is the
+    policy for input sizes, ``static`` meaning that they never change within a launch.
+    """
+
+    workload: Name
+    batch_size: Annotated[int, Meta(ge=1, le=1_000_000)]
+    mode: Name
+    phase: Literal["inference", "training"] = "inference"
+    dtype: Name = "float32"
+    device: Name = "cpu"
+    shapes: Name = "static"
+
+    def __str__(self) -> str:
+        """A short name for people: only what differs from the plain inference cell."""
+        parts = [self.workload, f"batch {self.batch_size}", self.mode]
+        if self.phase != "inference":
+            parts.append(self.phase)
+        if self.dtype != "float32":
+            parts.append(self.dtype)
+        if self.shapes != "static":
+            parts.append(self.shapes)
+        return ", ".join(parts)
+
+
+class Status(str, Enum):
+    """How a measurement can end. There is no silent gap: one of these is always recorded."""
+
+    OK = "ok"
+    UNSUPPORTED = "unsupported"
+    OUT_OF_MEMORY = "out-of-memory"
+    TIMEOUT = "timeout"
+    COMPILE_ERROR = "compile-error"
+    WRONG_RESULT = "wrong-result"
+    CRASH = "crash"
+
+
+class Outcome(Struct, frozen=True, forbid_unknown_fields=True):
+    """How it ended and, unless it is ok, one line that says why."""
+
+    status: Status
+    reason: Text = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether there are numbers to use."""
+        return self.status is Status.OK
+
+    @property
+    def settled(self) -> bool:
+        """Whether measuring again on the same machine can only repeat it.
+
+        A failure is not settled: a missing compiler is installed, a disk is emptied, so the next
+        run with ``--skip-existing`` tries it again.
+        """
+        return self.status in (Status.OK, Status.UNSUPPORTED)
+
+
+OK = Outcome(Status.OK)
+
+
+class Plan(Struct, frozen=True, forbid_unknown_fields=True):
+    """How long one launch works. The reasons for the figures are in docs/method.md.
+
+    Warm-up ends when it is steady (`statistics.is_steady`) or at ``warm_up_limit_s``; pairs are
+    taken until both minima are met, or one of the maxima.
+    """
+
+    warm_up_limit_s: Seconds = 6.0
+    min_pairs: Count = 15
+    max_pairs: Count = 200
+    min_timed_s: Seconds = 2.0
+    max_timed_s: Seconds = 8.0
+
+
+class Request(Struct, frozen=True, forbid_unknown_fields=True):
+    """What one measuring process is asked to do (its standard input).
+
+    ``cache_dir`` is where Inductor and Triton keep what they compile; the caller makes it empty
+    for a cold launch and hands the same one to the warm launches.
+    """
+
+    cell: Cell
+    kind: Literal["cold", "warm"]
+    cache_dir: Text
+    plan: Plan = Plan()
+    schema: Literal[1] = 1
+
+
+class Accuracy(Struct, frozen=True, forbid_unknown_fields=True):
+    """How far the outputs lie from the reference: root mean square error over its norm.
+
+    ``reference`` is the dtype in which eager computed the reference.
+    """
+
+    reference: Name
+    eager_error: float | None
+    mode_error: float | None
+    tolerance: float
+
+
+class Environment(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a launch ran in: everything that can change a number and is not in the `Cell`."""
+
+    torch: Text
+    torch_git: Text
+    python: Text
+    packages: dict[str, Text]
+    cpu: Text
+    device_name: Text
+    driver: Text
+    threads: Count
+    interop_threads: Count
+    allocator: Text
+    compiler: Text
+    kernel: Text
+    variables: dict[str, Text]
+    load_1min: float
+    suite: Text
+
+
+class Launch(Struct, frozen=True, forbid_unknown_fields=True):
+    """What one process measured of one cell (its standard output).
+
+    ``pairs_s`` holds one ``[eager, mode]`` couple an interleaved sample, in seconds a call, in the
+    order they were taken. ``warm_up_s`` are the calls in the mode from the very first one on, in
+    seconds; ``steady`` says whether they settled before the limit. ``peak_memory_bytes`` is the
+    most memory held while running in the mode in steady state: resident set on a CPU, allocated
+    by torch on an accelerator. ``stages_s`` says where the process's own time went.
+    """
+
+    kind: Literal["cold", "warm"]
+    outcome: Outcome
+    pairs_s: list[tuple[Seconds, Seconds]] = field(default_factory=list)
+    calls_a_sample: Count = 1
+    warm_up_s: list[Seconds] = field(default_factory=list)
+    steady: bool = False
+    peak_memory_bytes: Count | None = None
+    accuracy: Accuracy | None = None
+    environment: Environment | None = None
+    stages_s: dict[str, Seconds] = field(default_factory=dict)
+    process: Literal["fresh", "forked"] = "fresh"
+    schema: Literal[1] = 1
+
+
+class Measurement(Struct, frozen=True, forbid_unknown_fields=True):
+    """All launches of a cell, and the outcome of the whole.
+
+    ``started_at`` is UTC, ISO 8601. The environment is that of the first launch that reported
+    one: launches of a measurement share it.
+    """
+
+    cell: Cell
+    outcome: Outcome
+    launches: list[Launch]
+    started_at: Text
+    duration_s: Seconds
+    schema: Literal[1] = 1
+
+    @property
+    def environment(self) -> Environment | None:
+        """The environment the launches ran in, or None when none got that far."""
+        return next((launch.environment for launch in self.launches if launch.environment), None)

@@ -1,0 +1,1 @@
+"""Pure functions of the table of records: what the numbers mean."""

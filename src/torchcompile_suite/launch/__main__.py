@@ -1,0 +1,40 @@
+"""``python -m torchcompile_suite.launch``: a `cell.Request` on stdin, a `cell.Launch` on stdout.
+
+    echo '{"cell": {"workload": "resnet18", "batch_size": 1, "mode": "default"},
+           "kind": "cold", "cache_dir": "/tmp/cache", "schema": 1}' |
+    python -m torchcompile_suite.launch
+
+``--die-with-parent`` ends the process when the one that started it ends. Anything that torch or a
+compiler prints goes to stderr. Exit status 0 when a launch was written, whatever its outcome; 2
+when the request cannot be read.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import msgspec
+
+from .entry import die_with_parent, prepare, run
+
+
+def main() -> int:
+    """Read, measure, write."""
+    if "--die-with-parent" in sys.argv[1:]:
+        die_with_parent()
+    # Whatever prints to descriptor 1 from now on, a C++ library included, must not spoil the JSON.
+    answer = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    try:
+        request = prepare(sys.stdin.buffer.read())
+    except msgspec.DecodeError as error:
+        print(f"torchcompile_suite.launch: not a request: {error}", file=sys.stderr)
+        return 2
+    answer.write(run(request, "fresh") + b"\n")
+    answer.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

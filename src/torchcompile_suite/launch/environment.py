@@ -1,0 +1,94 @@
+"""What this process runs in: versions, hardware, and the settings that change speed."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+from importlib import metadata
+from pathlib import Path
+
+import torch
+
+from .. import __version__
+from ..cell import Environment
+from ..machine import cpu_model
+from .device import Device
+
+# Settings of the environment that change what torch compiles or how fast it runs.
+_VARIABLES = re.compile(
+    r"^(OMP_|KMP_|MKL_|GOMP_|ATEN_|TORCH|INDUCTOR|TRITON_|CUDA_VISIBLE|PYTORCH_|MALLOC_"
+    r"|LD_PRELOAD$|CXX$|CC$)"
+)
+# Paths that differ from launch to launch and change nothing.
+_NOT_SETTINGS = {"TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"}
+
+_PACKAGES = ("timm", "torchvision", "numpy", "triton", "setuptools")
+
+
+def describe(device: Device) -> Environment:
+    """The environment of this process, measured on ``device``."""
+    return Environment(
+        torch=str(torch.__version__),  # a TorchVersion, which JSON does not know
+        torch_git=torch.version.git_version or "",
+        python=platform.python_version(),
+        packages={name: version for name in _PACKAGES if (version := _version(name))},
+        cpu=cpu_model(),
+        device_name=device.name() or cpu_model(),
+        driver=device.driver(),
+        threads=torch.get_num_threads(),
+        interop_threads=torch.get_num_interop_threads(),
+        allocator=_allocator(),
+        compiler=_compiler(),
+        kernel=f"{platform.system()} {platform.release()}",
+        variables=_settings(),
+        load_1min=round(os.getloadavg()[0], 2),
+        suite=__version__,
+    )
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _settings() -> dict[str, str]:
+    return {
+        name: value[:200]
+        for name, value in sorted(os.environ.items())
+        if _VARIABLES.match(name)
+        and name not in _NOT_SETTINGS
+        and not name.startswith("TORCHCOMPILE_SUITE_")
+    }
+
+
+def _allocator() -> str:
+    """Which malloc the process runs on. On a CPU it matters as much as the compiler."""
+    try:
+        maps = Path("/proc/self/maps").read_text()
+    except OSError:
+        return "unknown"
+    for name in ("tcmalloc", "jemalloc", "mimalloc"):
+        if re.search(rf"/lib{name}[^/\n]*\.so", maps):
+            return name
+    libc, version = platform.libc_ver()
+    return f"{libc} {version}".strip() or "system"
+
+
+def _compiler() -> str:
+    """The first line of the C++ compiler's version, as Inductor would find it."""
+    for name in (os.environ.get("CXX"), "g++", "clang++", "c++"):
+        path = shutil.which(name) if name else None
+        if path:
+            try:
+                answer = subprocess.run(
+                    [path, "--version"], capture_output=True, text=True, timeout=20, check=True
+                )
+            except (OSError, subprocess.SubprocessError):
+                continue
+            return answer.stdout.splitlines()[0][:200] if answer.stdout else path
+    return "none"

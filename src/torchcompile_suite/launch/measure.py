@@ -1,0 +1,206 @@
+"""The measuring protocol: one cell, one process, start to end.
+
+Seed, build, eager warm-up, first compiled call timed alone, correctness, warm-up until steady,
+peak memory, then eager and compiled calls interleaved. docs/method.md gives the reasons.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_map
+
+from .. import statistics, workloads
+from ..cell import OK, Cell, Launch, Plan, Request
+from ..modes import MODES, Mode
+from . import accuracy, device, environment, failures
+
+SEED = 20240724
+# A sample shorter than this is mostly the clock and the interpreter: such calls are timed in
+# batches.
+SHORTEST_SAMPLE_S = 1e-3
+# Calls over which the peak memory is taken: the second one meets a warm allocator.
+MEMORY_CALLS = 3
+
+Call = Callable[[], Any]
+
+
+class Stages:
+    """Where the process's time goes, and in which stage it was when something was raised."""
+
+    def __init__(self) -> None:
+        """Start outside any stage."""
+        self.now = "start"
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        """Run the body as the stage of that name; after an error `now` still names it."""
+        self.now = name
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = round(time.perf_counter() - start, 4)
+
+
+def measure(request: Request, process: str = "fresh") -> Launch:
+    """Measure the request's cell in this process.
+
+    Never raises for what the cell does: every failure is the launch's outcome. ``process`` says
+    how this process came to be and is recorded.
+    """
+    stages = Stages()
+    found: dict[str, Any] = {}
+    try:
+        _measure(request.cell, request.plan, stages, found)
+        outcome = OK
+    except Exception as error:
+        outcome = failures.outcome(error, stages.now)
+    return Launch(
+        kind=request.kind,
+        outcome=outcome,
+        stages_s=stages.seconds,
+        process=process,  # type: ignore[arg-type]
+        **found,
+    )
+
+
+def _measure(cell: Cell, plan: Plan, stages: Stages, found: dict[str, Any]) -> None:
+    """Fill ``found`` with the launch's fields as they become known."""
+    with stages("prepare"):
+        on = device.get(cell.device)
+        if reason := on.unavailable():
+            raise failures.Unsupported(reason)
+        mode = _mode(cell.mode)
+        if cell.phase != "inference" or cell.dtype != "float32" or cell.shapes != "static":
+            raise failures.Unsupported(
+                f"this version measures static float32 inference, not {cell}"
+            )
+        found["environment"] = environment.describe(on)
+
+    with stages("build"):
+        torch.manual_seed(SEED)
+        module, inputs = workloads.get(cell.workload).build(cell.batch_size)
+        module = module.eval().to(cell.device)
+        inputs = tree_map(
+            lambda value: value.to(cell.device) if isinstance(value, torch.Tensor) else value,
+            inputs,
+        )
+        on.synchronize()
+
+    with torch.inference_mode():
+        eager: Call = lambda: module(*inputs)  # noqa: E731
+        with stages("eager"):
+            _warm_up(eager, on, plan)
+            eager_output = eager()
+        with stages("reference"):
+            expected, reference_name = accuracy.reference(module, inputs)
+
+        with stages("compile"):
+            # The clock starts before torch.compile itself: setting it up is part of its cost.
+            start = time.perf_counter()
+            compiled = torch.compile(module, mode=mode.name) if mode.compiles else module
+            call: Call = lambda: compiled(*inputs)  # noqa: E731
+            output = call()
+            on.synchronize()
+            first_call_s = time.perf_counter() - start
+
+        with stages("accuracy"):
+            checked = accuracy.compare(eager_output, output, expected, reference_name, cell.dtype)
+            found["accuracy"] = checked
+            if reason := accuracy.wrong(checked):
+                raise failures.WrongResult(reason)
+        del expected, eager_output, output
+
+        with stages("warm-up"):
+            calls_s, steady = _warm_up(call, on, plan)
+            found["warm_up_s"] = [_round(s) for s in (first_call_s, *calls_s)]
+            found["steady"] = steady
+
+        with stages("memory"):
+            found["peak_memory_bytes"] = _peak_memory(call, on)
+
+        with stages("pairs"):
+            count = max(1, math.ceil(SHORTEST_SAMPLE_S / calls_s[-1]))
+            found["calls_a_sample"] = count
+            found["pairs_s"] = _pairs(eager, call, on, plan, count)
+
+
+def _mode(name: str) -> Mode:
+    mode = MODES.get(name)
+    if mode is None:
+        raise failures.Unsupported(f"no mode {name!r}; there are: {', '.join(MODES)}")
+    release = tuple(int(part) for part in torch.__version__.split(".")[:2])
+    if release < mode.since:
+        raise failures.Unsupported(f"mode {name!r} came with torch {mode.since[0]}.{mode.since[1]}")
+    return mode
+
+
+def _timed(call: Call, on: device.Device, count: int = 1) -> float:
+    """Seconds a call over ``count`` calls, the device idle at both ends of the clock."""
+    on.synchronize()
+    start = time.perf_counter()
+    for _ in range(count):
+        call()
+    on.synchronize()
+    return (time.perf_counter() - start) / count
+
+
+def _warm_up(call: Call, on: device.Device, plan: Plan) -> tuple[list[float], bool]:
+    """Call until steady or until the plan's limit; each call's seconds, and whether it settled."""
+    calls_s: list[float] = []
+    deadline = time.perf_counter() + plan.warm_up_limit_s
+    while True:
+        calls_s.append(_timed(call, on))
+        if statistics.is_steady(calls_s):
+            return calls_s, True
+        if time.perf_counter() > deadline:
+            return calls_s, False
+
+
+def _peak_memory(call: Call, on: device.Device) -> int | None:
+    """The most memory held over a few steady calls in the mode."""
+    gc.collect()
+    on.reset_peak_memory()
+    for _ in range(MEMORY_CALLS):
+        call()
+    on.synchronize()
+    return on.peak_memory_bytes()
+
+
+def _pairs(
+    eager: Call, mode: Call, on: device.Device, plan: Plan, count: int
+) -> list[tuple[float, float]]:
+    """Interleaved samples of both, the order alternating, until the plan is met."""
+    pairs: list[tuple[float, float]] = []
+    # As timeit does: a collection that starts in one of the two would be charged to it.
+    gc.collect()
+    gc.disable()
+    try:
+        start = time.perf_counter()
+        while True:
+            if len(pairs) % 2:
+                mode_s = _timed(mode, on, count)
+                eager_s = _timed(eager, on, count)
+            else:
+                eager_s = _timed(eager, on, count)
+                mode_s = _timed(mode, on, count)
+            pairs.append((_round(eager_s), _round(mode_s)))
+            spent = time.perf_counter() - start
+            enough = len(pairs) >= plan.min_pairs and spent >= plan.min_timed_s
+            if enough or len(pairs) >= plan.max_pairs or spent >= plan.max_timed_s:
+                return pairs
+    finally:
+        gc.enable()
+
+
+def _round(seconds: float) -> float:
+    """Six significant digits: far below any clock's noise, and half the bytes in a record."""
+    return float(f"{seconds:.6g}")

@@ -1,0 +1,183 @@
+"""Measuring processes: started, limited in time, and never left behind.
+
+Two ways to get one. `Fresh` runs ``python -m torchcompile_suite.launch``. `Forked` forks it from a
+server that has imported torch and the workload's library but has not computed anything: the same
+state a fresh process reaches after ten seconds of imports. Forking after a device or an OpenMP
+region was touched is unsafe, so accelerators always get fresh ones.
+
+Every launch leads a process group of its own, so that the compilers it starts end with it, and
+watches its parent, so that it ends when whoever started it is killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from multiprocessing.context import ForkContext, ForkServerContext
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from .cell import Launch, Outcome, Request, Status
+from .files import write_atomically
+from .launch.entry import die_with_parent, prepare, run
+
+LOG_TAIL = 4000
+
+
+class Ended(NamedTuple):
+    """How a measuring process ended: exit code (minus the signal when killed by one), whether the
+    time limit did it, and the end of what it printed.
+    """
+
+    code: int
+    timed_out: bool
+    printed: str
+
+
+class Launcher(Protocol):
+    """A way to run launches."""
+
+    def run(self, request: Request, workspace: Path, limit_s: float) -> Launch:
+        """Measure in a new process; the launch, whose outcome says what went wrong, if anything."""
+
+
+class Fresh:
+    """One interpreter a launch, as a user's own script would be."""
+
+    def run(self, request: Request, workspace: Path, limit_s: float) -> Launch:
+        """See `Launcher.run`."""
+        answer, log = workspace / "launch.json", workspace / "launch.log"
+        source = str(Path(__file__).parents[1])
+        environment = dict(os.environ)
+        environment["PYTHONPATH"] = os.pathsep.join(
+            filter(None, (source, environment.get("PYTHONPATH")))
+        )
+        with answer.open("wb") as stdout, log.open("wb") as stderr:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "torchcompile_suite.launch", "--die-with-parent"],
+                stdin=subprocess.PIPE,
+                stdout=stdout,
+                stderr=stderr,
+                env=environment,
+                start_new_session=True,
+            )
+            timed_out = False
+            try:
+                process.communicate(msgspec.json.encode(request), timeout=limit_s)
+            except subprocess.TimeoutExpired:
+                timed_out = True
+            finally:
+                _kill_group(process.pid)
+                process.wait()
+        return _read(request, answer, Ended(process.returncode, timed_out, _tail(log)), limit_s)
+
+
+def preload(imports: Sequence[str]) -> None:
+    """Make this process one that launches can be forked from: torch imported, nothing computed.
+
+    Imports that fail are left to the launches, whose outcome then says what is wrong.
+    """
+    die_with_parent()
+    for name in ("torch", *imports):
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+
+
+class Forked:
+    """Launches forked from a process that has done the imports. For the CPU only.
+
+    That is this very process where `preload` was called in it or in the one it was forked from,
+    and a fork server of Python's own elsewhere.
+    """
+
+    def __init__(self, imports: Sequence[str]) -> None:
+        """Name the modules that a fork server imports once; it starts with the first launch."""
+        self._context: ForkContext | ForkServerContext
+        if "torch" in sys.modules:
+            self._context = multiprocessing.get_context("fork")
+        else:
+            self._context = multiprocessing.get_context("forkserver")
+            self._context.set_forkserver_preload(["torch", *imports])
+
+    def run(self, request: Request, workspace: Path, limit_s: float) -> Launch:
+        """See `Launcher.run`."""
+        answer, log = workspace / "launch.json", workspace / "launch.log"
+        answer.unlink(missing_ok=True)
+        log.write_bytes(b"")
+        process = self._context.Process(
+            target=_forked_main, args=(msgspec.json.encode(request), str(answer), str(log))
+        )
+        try:
+            process.start()
+        except (OSError, EOFError):
+            # The server died of its imports. A fresh process meets the same fault, and says which.
+            return Fresh().run(request, workspace, limit_s)
+        assert process.pid is not None
+        timed_out = False
+        try:
+            process.join(limit_s)
+            timed_out = process.is_alive()
+        finally:
+            _kill_group(process.pid)
+            if process.is_alive():
+                process.kill()
+            process.join()
+        code = process.exitcode if process.exitcode is not None else 1
+        return _read(request, answer, Ended(code, timed_out, _tail(log)), limit_s)
+
+
+def _forked_main(data: bytes, answer: str, log: str) -> None:
+    """The body of a forked launch."""
+    os.setsid()
+    die_with_parent()
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    write_atomically(Path(answer), run(prepare(data), "forked"))
+    # Skip the interpreter's long way out: threads of torch and its compile workers take seconds.
+    os._exit(0)
+
+
+def _kill_group(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def _tail(log: Path) -> str:
+    try:
+        return log.read_bytes()[-LOG_TAIL:].decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _read(request: Request, answer: Path, ended: Ended, limit_s: float) -> Launch:
+    """What the process wrote, or what its end means when it wrote nothing."""
+    try:
+        return msgspec.json.decode(answer.read_bytes(), type=Launch)
+    except (OSError, msgspec.DecodeError):
+        pass
+    if ended.timed_out:
+        reason = f"a {request.kind} launch took more than {limit_s:.0f} s"
+        return Launch(request.kind, Outcome(Status.TIMEOUT, reason))
+    return Launch(request.kind, _died(ended))
+
+
+def _died(ended: Ended) -> Outcome:
+    if ended.code < 0:
+        name = signal.Signals(-ended.code).name
+        if ended.code == -signal.SIGKILL:
+            name += " (by hand, or by the kernel for want of memory: see dmesg)"
+        return Outcome(Status.CRASH, f"killed by {name}")
+    lines = [line.strip() for line in ended.printed.splitlines() if line.strip()]
+    last = lines[-1][:200] if lines else "it printed nothing"
+    if "No space left on device" in ended.printed:
+        last = "the disk is full; free some space and run again"
+    return Outcome(Status.CRASH, f"exit status {ended.code} without a result: {last}")

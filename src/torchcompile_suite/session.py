@@ -1,0 +1,209 @@
+"""One ``asv run``'s measurements: starts launches, remembers what they found.
+
+ASV calls each metric of each cell in a process of its own. The first to ask for a cell measures
+it; the others find it in the session's folder, which ASV makes before the first and deletes after
+the last, so nothing found there can be stale.
+
+The settings come from the plugin through environment variables (``TORCHCOMPILE_SUITE_...``),
+because ASV offers no other way from its process to a benchmark's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from . import progress, records, workloads
+from .cell import OK, Cell, Launch, Measurement, Outcome, Plan, Request, Status
+from .files import write_atomically
+from .launch.entry import die_with_parent
+from .machine import device_kind
+from .processes import Forked, Fresh, Launcher
+
+PREFIX = "TORCHCOMPILE_SUITE_"
+RESULTS_VARIABLE = PREFIX + "RESULTS"
+REUSE_VARIABLE = PREFIX + "REUSE"
+LAUNCHES_VARIABLE = PREFIX + "LAUNCHES"
+LIMIT_VARIABLE = PREFIX + "LAUNCH_LIMIT_S"
+
+# One cold and two warm: the fewest from which an interval can be computed.
+LAUNCHES = 3
+# A launch that takes longer is hanging or compiling something nobody would wait for.
+LAUNCH_LIMIT_S = 900.0
+# A cold Inductor cache with its C++ sources, objects and precompiled headers.
+NEEDED_DISK_BYTES = 1 << 30
+
+
+class SessionError(Exception):
+    """The session cannot measure here; the message says what to change."""
+
+
+class Settings(NamedTuple):
+    """What a session is told from outside.
+
+    ``record`` is the file that raw measurements are appended to, None to keep none; with
+    ``reuse`` a settled measurement found there is not made again.
+    """
+
+    device: str = "cpu"
+    record: Path | None = None
+    reuse: bool = False
+    launches: int = LAUNCHES
+    launch_limit_s: float = LAUNCH_LIMIT_S
+    plan: Plan = Plan()
+
+    @classmethod
+    def from_environment(cls) -> Settings:
+        """Read the variables that the ASV plugin and the user set.
+
+        Raises SessionError naming a variable whose value makes no sense.
+        """
+        results = os.environ.get(RESULTS_VARIABLE)
+        commit, env_name = os.environ.get("ASV_COMMIT"), os.environ.get("ASV_ENV_NAME")
+        record = None
+        if results and commit and env_name:
+            record = records.path(Path(results), commit, env_name)
+        return cls(
+            device=device_kind(),
+            record=record,
+            reuse=os.environ.get(REUSE_VARIABLE) == "1",
+            launches=int(_number(LAUNCHES_VARIABLE, LAUNCHES, at_least=1)),
+            launch_limit_s=_number(LIMIT_VARIABLE, LAUNCH_LIMIT_S, at_least=1),
+        )
+
+
+def _number(variable: str, default: float, at_least: float) -> float:
+    text = os.environ.get(variable)
+    if not text:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not value >= at_least:
+        raise SessionError(f"{variable}={text!r} must be a number of at least {at_least:g}")
+    return value
+
+
+class Session:
+    """Measures cells, each at most once, remembering them in a folder."""
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        """Remember in ``folder``; measure as ``settings`` say."""
+        self.folder = folder
+        self.settings = settings
+
+    def cell(self, workload: str, batch_size: int, mode: str) -> Cell:
+        """The inference cell with these coordinates on the session's device."""
+        return Cell(workload, batch_size, mode, device=self.settings.device)
+
+    def measure(self, cell: Cell) -> Measurement:
+        """The cell's measurement: remembered, reused from the record, or made now.
+
+        Raises SessionError when nothing can be measured here at all (a full disk, say). What
+        goes wrong with the cell itself is the measurement's outcome.
+        """
+        remembered = self.folder / f"cell-{_digest(cell)}.json"
+        try:
+            return msgspec.json.decode(remembered.read_bytes(), type=Measurement)
+        except (OSError, msgspec.DecodeError):
+            pass
+        measurement = self._recorded(cell)
+        reused = measurement is not None
+        try:
+            if measurement is None:
+                progress.started(str(cell))
+                measurement = self._measure(cell)
+                if self.settings.record is not None:
+                    records.append(self.settings.record, measurement)
+            write_atomically(remembered, msgspec.json.encode(measurement))
+        except OSError as error:
+            failure = SessionError(
+                f"cannot write {error.filename or 'a file'}: {error.strerror}; mend it and go on "
+                "with: asv run --skip-existing"
+            )
+            progress.failed(str(cell), failure)
+            raise failure from error
+        except SessionError as failure:
+            progress.failed(str(cell), failure)
+            raise
+        progress.finished(str(cell), measurement, reused)
+        return measurement
+
+    def _recorded(self, cell: Cell) -> Measurement | None:
+        if not self.settings.reuse or self.settings.record is None:
+            return None
+        found = records.newest(self.settings.record, cell)
+        return found if found is not None and found.outcome.settled else None
+
+    def _measure(self, cell: Cell) -> Measurement:
+        free = shutil.disk_usage(self.folder).free
+        if free < NEEDED_DISK_BYTES:
+            raise SessionError(
+                f"only {free >> 20} MiB of disk are free for compiled code; "
+                f"free {NEEDED_DISK_BYTES >> 20} MiB or set TMPDIR to another disk"
+            )
+        # ASV may be killed while we measure: what we started must not run into its next run.
+        die_with_parent()
+        started = datetime.now(timezone.utc)
+        clock = time.monotonic()
+        with tempfile.TemporaryDirectory(
+            dir=self.folder, prefix="launch-", ignore_cleanup_errors=True
+        ) as workspace:
+            launches = self._launches(cell, _launcher(cell), Path(workspace))
+        return Measurement(
+            cell=cell,
+            outcome=_outcome(launches),
+            launches=launches,
+            started_at=started.isoformat(timespec="seconds"),
+            duration_s=round(time.monotonic() - clock, 3),
+        )
+
+    def _launches(self, cell: Cell, launcher: Launcher, workspace: Path) -> list[Launch]:
+        launches: list[Launch] = []
+        cache = workspace / "cache"
+        cache.mkdir()
+        while len(launches) < self.settings.launches:
+            request = Request(cell, "warm" if launches else "cold", str(cache), self.settings.plan)
+            launch = launcher.run(request, workspace, self.settings.launch_limit_s)
+            launches.append(launch)
+            if not launch.outcome.ok:
+                break
+        return launches
+
+
+def open_session(settings: Callable[[], Settings] = Settings.from_environment) -> Session:
+    """The session of the current folder, which ASV makes for each run."""
+    return Session(Path.cwd(), settings())
+
+
+def _launcher(cell: Cell) -> Launcher:
+    if cell.device != "cpu":
+        return Fresh()
+    try:
+        imports = workloads.get(cell.workload).imports
+    except workloads.WorkloadError:
+        imports = ()  # the launch will say it
+    return Forked(imports)
+
+
+def _outcome(launches: list[Launch]) -> Outcome:
+    """The whole is ok only if every launch was: a cell that fails one time in three is not."""
+    for number, launch in enumerate(launches, 1):
+        if not launch.outcome.ok:
+            where = f"launch {number}: " if number > 1 else ""
+            return Outcome(launch.outcome.status, where + launch.outcome.reason)
+    return OK if launches else Outcome(Status.CRASH, "no launch was made")
+
+
+def _digest(cell: Cell) -> str:
+    return hashlib.sha256(msgspec.json.encode(cell)).hexdigest()[:32]

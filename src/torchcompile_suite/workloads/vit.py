@@ -1,0 +1,70 @@
+"""vit: the plain vision transformers of the seed document 002_27a9813f24ae8bd9.txt.
+
+Written with torch's own layers, as one would by hand: patch embedding, pre-norm encoder, mean
+over patches, linear head. Named patch x depth x width.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from . import workload
+
+if TYPE_CHECKING:
+    import torch
+
+    from . import Built
+
+IMAGE = 224
+CLASSES = 1000
+HEAD_WIDTH = 64
+
+
+def vit(patch: int, depth: int, width: int) -> torch.nn.Module:
+    """A ViT over 224 x 224 RGB images; maps (batch, 3, 224, 224) to (batch, 1000)."""
+    import torch
+    from torch import nn
+
+    class Block(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.heads = width // HEAD_WIDTH
+            self.norm1 = nn.LayerNorm(width)
+            self.qkv = nn.Linear(width, 3 * width)
+            self.proj = nn.Linear(width, width)
+            self.norm2 = nn.LayerNorm(width)
+            self.mlp = nn.Sequential(
+                nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
+            )
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            batch, tokens, _ = x.shape
+            qkv = self.qkv(self.norm1(x)).view(batch, tokens, 3, self.heads, HEAD_WIDTH)
+            q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
+            attended = nn.functional.scaled_dot_product_attention(q, k, v)
+            x = x + self.proj(attended.transpose(1, 2).reshape(batch, tokens, width))
+            return x + self.mlp(self.norm2(x))
+
+    class ViT(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed = nn.Conv2d(3, width, patch, stride=patch)
+            tokens = (IMAGE // patch) ** 2
+            self.position = nn.Parameter(torch.randn(1, tokens, width) * 0.02)
+            self.blocks = nn.Sequential(*(Block() for _ in range(depth)))
+            self.norm = nn.LayerNorm(width)
+            self.head = nn.Linear(width, CLASSES)
+
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            x = self.embed(images).flatten(2).transpose(1, 2) + self.position
+            return self.head(self.norm(self.blocks(x)).mean(dim=1))
+
+    return ViT()
+
+
+@workload("vit16x6x384", family="vit")
+def vit16x6x384(batch_size: int) -> Built:
+    """Patch 16, depth 6, width 384: the document's small one."""
+    import torch
+
+    return vit(16, 6, 384), (torch.randn(batch_size, 3, IMAGE, IMAGE),)

@@ -1,0 +1,82 @@
+"""Fixtures: a real environment of a real release, made once a test run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from torchcompile_suite.releases import catalogue, ledger
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class ReleaseEnvironment:
+    """A virtual environment that holds one release's lock, and nothing of the suite."""
+
+    def __init__(self, folder: Path, version: str) -> None:
+        self.folder = folder
+        self.version = version
+        self.python = folder / "bin" / "python"
+
+    def variables(self, **more: str) -> dict[str, str]:
+        """The environment variables a process in it gets, without the user's own settings."""
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("TORCHCOMPILE_SUITE_", "TORCHINDUCTOR_", "ASV_"))
+        }
+        kept["PYTHONPATH"] = str(ROOT / "src")
+        kept["PATH"] = f"{self.folder / 'bin'}{os.pathsep}{kept['PATH']}"
+        return {**kept, **more}
+
+    def run(self, *arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+        """Run its Python with the arguments."""
+        options.setdefault("env", self.variables())
+        options.setdefault("timeout", 600)
+        return subprocess.run(  # type: ignore[call-overload, no-any-return]
+            [str(self.python), *arguments], capture_output=True, text=True, **options
+        )
+
+
+@pytest.fixture(scope="session")
+def make_environment(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[str], ReleaseEnvironment]:
+    """Makes (or changes) the one environment of this test run to a release, as ASV would."""
+    # Beside the checkout, so that uv links from its cache instead of copying gigabytes.
+    folder = ROOT / ".asv" / "test-env"
+    checkouts = tmp_path_factory.mktemp("ledger")
+
+    def make(name: str) -> ReleaseEnvironment:
+        release = catalogue.find(name)
+        python = folder / "bin" / "python"
+        if not python.exists():
+            subprocess.run([sys.executable, "-m", "virtualenv", "-q", str(folder)], check=True)
+        repository = checkouts / "ledger"
+        ledger.build(repository)
+        checkout = checkouts / release.version
+        if not checkout.exists():
+            subprocess.run(
+                ["git", "clone", "-q", "--branch", release.tag, str(repository), str(checkout)],
+                check=True,
+                capture_output=True,
+            )
+        script = ROOT / "src/torchcompile_suite/releases/install.py"
+        done = subprocess.run(
+            [str(python), str(script), str(checkout)], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return ReleaseEnvironment(folder, release.version)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def newest(make_environment: Callable[[str], ReleaseEnvironment]) -> ReleaseEnvironment:
+    """The environment of the newest release."""
+    return make_environment(catalogue.read()[-1].version)

@@ -1,0 +1,105 @@
+"""Measurements as the suite writes them, for tests that need some."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from torchcompile_suite.cell import (
+    OK,
+    Accuracy,
+    Cell,
+    Environment,
+    Launch,
+    Measurement,
+    Outcome,
+    Status,
+)
+
+
+def environment(torch: str = "2.9.1+cu128") -> Environment:
+    return Environment(
+        torch=torch,
+        torch_git="5811a8d7da873dd699ff6687092c225caffcf1bb",
+        python="3.11.7",
+        packages={"timm": "1.0.31"},
+        cpu="AMD EPYC",
+        device_name="AMD EPYC",
+        driver="",
+        threads=2,
+        interop_threads=2,
+        allocator="glibc 2.36",
+        compiler="g++ 12.2.0",
+        kernel="Linux 6.1",
+        variables={},
+        load_1min=0.1,
+        suite="0.1.0",
+    )
+
+
+def launch(
+    kind: str = "cold", eager: float = 0.04, mode: float = 0.03, first: float = 30.0
+) -> Launch:
+    return Launch(
+        kind=kind,  # type: ignore[arg-type]
+        outcome=OK,
+        pairs_s=[(eager, mode)] * 15,
+        warm_up_s=[first] + [mode] * 10,
+        steady=True,
+        peak_memory_bytes=500_000_000,
+        accuracy=Accuracy("float64", 1e-7, 1e-7, 1e-4),
+        environment=environment(),
+        process="forked",
+    )
+
+
+def measurement(
+    workload: str = "resnet18",
+    batch_size: int = 1,
+    mode: str = "default",
+    outcome: Outcome = OK,
+    scale: float = 1.0,
+) -> Measurement:
+    launches = [
+        launch("cold", mode=0.030 * scale),
+        launch("warm", mode=0.031 * scale, first=7.0),
+        launch("warm", mode=0.029 * scale, first=8.0),
+    ]
+    return Measurement(
+        cell=Cell(workload, batch_size, mode),
+        outcome=outcome,
+        launches=launches if outcome.ok else [Launch("cold", outcome)],
+        started_at="2026-11-21T03:00:00+00:00",
+        duration_s=60.0,
+    )
+
+
+names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,30}", fullmatch=True)
+cells = st.builds(
+    Cell,
+    workload=names,
+    batch_size=st.integers(1, 10**6),
+    mode=names,
+    phase=st.sampled_from(["inference", "training"]),
+    dtype=names,
+    device=names,
+    shapes=names,
+)
+outcomes = st.builds(Outcome, status=st.sampled_from(Status), reason=st.text(max_size=300))
+times = st.floats(0, 1e6)
+launches = st.builds(
+    Launch,
+    kind=st.sampled_from(["cold", "warm"]),
+    outcome=outcomes,
+    pairs_s=st.lists(st.tuples(times, times), max_size=5),
+    warm_up_s=st.lists(times, max_size=5),
+    steady=st.booleans(),
+    peak_memory_bytes=st.none() | st.integers(0, 2**50),
+)
+measurements = st.builds(
+    Measurement,
+    cell=cells,
+    outcome=outcomes,
+    launches=st.lists(launches, max_size=3),
+    started_at=st.just("2026-11-21T03:00:00+00:00"),
+    duration_s=times,
+)

@@ -1,0 +1,251 @@
+"""The main job, end to end: real ASV, real releases, a real model."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from torchcompile_suite import machine, records
+from torchcompile_suite.releases import catalogue, ledger
+
+from .conftest import ROOT
+from .test_launch import processes_named
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+
+OLD, NEW = "v2.4", catalogue.read()[-1].tag
+CELLS = r"Inference.*\('vit16x6x384', 1, '(eager|default)'\)"
+METRICS = {
+    f"inference.Inference.track_{name}"
+    for name in ("latency", "time_ratio", "cold_compile", "warm_compile", "peak_memory")
+}
+
+
+class Checkout:
+    """A copy of this checkout, uncommitted changes included, with nothing measured in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.results = folder / "results" / machine.detect().machine
+        listed = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        for name in filter(None, listed.stdout.split("\0")):
+            if name.split("/")[0] in {"results", "html"} or not (ROOT / name).is_file():
+                continue
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        variables = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("TORCHCOMPILE_SUITE_", "TORCHINDUCTOR_", "ASV_"))
+        }
+        return subprocess.Popen(
+            [sys.executable, "-m", "asv", *arguments],
+            cwd=self.folder,
+            env=variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def asv(self, *arguments: str, status: int = 0) -> str:
+        process = self.start(*arguments)
+        out, _ = process.communicate()
+        assert process.returncode == status, out
+        return out
+
+    def result(self, tag: str) -> dict[str, dict[str, object]]:
+        """ASV's result file of a release: for each benchmark its columns by name."""
+        (file,) = self.results.glob(f"{self.commit(tag)[:8]}-*.json")
+        data = json.loads(file.read_text())
+        return {
+            name: dict(zip(data["result_columns"], row, strict=False))
+            for name, row in data["results"].items()
+        }
+
+    def commit(self, tag: str) -> str:
+        return ledger.build(self.folder / ".asv" / "ledger").tags[tag]
+
+    def record(self, tag: str) -> Path:
+        (file,) = self.results.glob(f"{self.commit(tag)[:8]}-*{records.SUFFIX}")
+        return file
+
+
+def measured(row: dict[str, object]) -> dict[tuple[str, ...], object]:
+    """The values that are numbers, by parameters."""
+    import itertools
+
+    params = itertools.product(*row["params"])  # type: ignore[misc]
+    values = zip(params, row["result"], strict=True)  # type: ignore[call-overload]
+    return {key: value for key, value in values if isinstance(value, float) and value == value}
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
+    made = Checkout(tmp_path_factory.mktemp("clone"))
+    yield made
+    # Gigabytes of torch: pytest would keep them for three test runs.
+    shutil.rmtree(made.folder / ".asv")
+
+
+@pytest.fixture(scope="module")
+def history(checkout: Checkout) -> str:
+    """What `asv run` printed for two releases, oldest first."""
+    return "".join(
+        checkout.asv("run", f"{tag}^!", "--bench", CELLS, "--show-stderr") for tag in (OLD, NEW)
+    )
+
+
+def test_two_releases_are_measured(checkout: Checkout, history: str) -> None:
+    for tag in (OLD, NEW):
+        result = checkout.result(tag)
+        assert set(result) == METRICS
+        cells = {("'vit16x6x384'", "1", f"'{mode}'") for mode in ("eager", "default")}
+        assert set(measured(result["inference.Inference.track_latency"])) == cells
+        ratios = measured(result["inference.Inference.track_time_ratio"])
+        assert 0.7 < ratios["'vit16x6x384'", "1", "'eager'"] < 1.4  # type: ignore[operator]
+        compiles = measured(result["inference.Inference.track_cold_compile"])
+        assert set(compiles) == {("'vit16x6x384'", "1", "'default'")}
+        memory = measured(result["inference.Inference.track_peak_memory"])
+        assert all(1e8 < value < 4e9 for value in memory.values())  # type: ignore[operator]
+
+
+def test_asv_gets_one_sample_a_launch(checkout: Checkout, history: str) -> None:
+    row = checkout.result(NEW)["inference.Inference.track_latency"]
+    samples = [one for one in row["samples"] if one]  # type: ignore[attr-defined]
+    assert [len(one) for one in samples] == [3, 3]
+
+
+def test_all_metrics_of_a_cell_are_one_measurement(checkout: Checkout, history: str) -> None:
+    for tag in (OLD, NEW):
+        lines = checkout.record(tag).read_text().splitlines()
+        assert len(lines) == 2
+        for measurement in map(records.decode, map(str.encode, lines)):
+            assert measurement.outcome.ok
+            assert measurement.environment is not None
+            release = catalogue.find(tag)
+            assert measurement.environment.torch.split("+")[0] == release.version
+            if release.git_version:
+                assert measurement.environment.torch_git == release.git_version
+
+
+def test_it_says_what_it_does_and_how_long_is_left(history: str) -> None:
+    assert "cell 1 of 2: vit16x6x384, batch 1, default: measuring" in history
+    assert "left" in history
+
+
+def test_compare_needs_no_options(checkout: Checkout, history: str) -> None:
+    out = checkout.asv("compare", OLD, NEW)
+    assert "<v2.4>" in out
+    assert "inference.Inference.track_latency('vit16x6x384', 1, 'default')" in out
+    assert "inference.Inference.track_cold_compile('vit16x6x384', 1, 'default')" in out
+
+
+def test_publish_builds_the_site(checkout: Checkout, history: str) -> None:
+    checkout.asv("publish")
+    index = json.loads((checkout.folder / "html" / "index.json").read_text())
+    assert set(index["benchmarks"]) == METRICS
+    assert "v2.4.1" in index["tags"]
+    assert list(index["machines"]) == [machine.detect().machine]
+    # Whatever the kernel is called today, it does not split the series.
+    assert index["params"]["os"] == ["Linux"]
+    assert list((checkout.folder / "html" / "graphs").rglob("*track_latency*.json"))
+
+
+def test_skip_existing_measures_nothing_twice(checkout: Checkout, history: str) -> None:
+    before = checkout.record(NEW).read_text(), checkout.result(NEW)
+    out = checkout.asv("run", f"{NEW}^!", "--bench", CELLS, "--skip-existing")
+    assert "measured before" in out
+    after = checkout.record(NEW).read_text(), checkout.result(NEW)
+    assert after[0] == before[0]
+    for name in METRICS:
+        assert measured(after[1][name]) == measured(before[1][name])
+
+
+def test_a_killed_run_is_completed_by_the_next(checkout: Checkout, history: str) -> None:
+    """kill -9 in mid-cell: nothing goes on running, what was measured counts, the rest follows."""
+    cells = r"Inference.*\('(resnet18|vit_tiny_patch16_224)', 1, 'eager'\)"
+    record = checkout.record(NEW)
+    before = record.read_text().splitlines()
+    process = checkout.start("run", f"{NEW}^!", "--bench", cells)
+    assert process.stdout is not None
+    seen = ""
+    for line in process.stdout:
+        seen += line
+        if "cell 2 of 2" in line:
+            break
+    else:
+        pytest.fail(seen)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    _wait_until(lambda: not processes_named(str(checkout.folder)), 30)
+    after_kill = record.read_text().splitlines()
+    assert len(after_kill) == len(before) + 1
+    checkout.asv("run", f"{NEW}^!", "--bench", cells, "--skip-existing")
+    assert len(record.read_text().splitlines()) == len(before) + 2
+    latency = measured(checkout.result(NEW)["inference.Inference.track_latency"])
+    assert ("'resnet18'", "1", "'eager'") in latency
+    assert ("'vit_tiny_patch16_224'", "1", "'eager'") in latency
+    # The narrower run has not touched what the wider one found.
+    assert ("'vit16x6x384'", "1", "'default'") in latency
+
+
+def _wait_until(met: Callable[[], bool], limit_s: float) -> None:
+    deadline = time.monotonic() + limit_s
+    while not met():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def test_a_failure_is_recorded_and_mended_by_the_next_run(
+    checkout: Checkout, history: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a compiler every compiled cell fails, with the remedy; with one, all is measured."""
+    cells = r"Inference.*\('vit16x6x384', 8, 'default'\)"
+    with monkeypatch.context() as patched:
+        patched.setenv("PATH", _path_without_compilers(checkout.folder))
+        patched.setenv("CXX", "no-such-compiler")
+        out = checkout.asv("run", f"{NEW}^!", "--bench", cells, status=2)
+    assert "compile-error: no working C++ compiler" in out
+    out = checkout.asv("run", f"{NEW}^!", "--bench", cells, "--skip-existing")
+    assert "of eager's time" in out
+    latency = measured(checkout.result(NEW)["inference.Inference.track_latency"])
+    assert ("'vit16x6x384'", "8", "'default'") in latency
+
+
+def _path_without_compilers(folder: Path) -> str:
+    programs = folder / "programs"
+    programs.mkdir()
+    for name in ("git", "sh", "python3.11", "ldconfig", "uname"):
+        if found := shutil.which(name):
+            (programs / name).symlink_to(Path(found).resolve())
+    return str(programs)
+
+
+def test_results_of_another_machine_are_not_mixed_in(checkout: Checkout, history: str) -> None:
+    file = checkout.results / "machine.json"
+    mine = file.read_text()
+    file.write_text(mine.replace('"num_cpu": "', '"num_cpu": "9'))
+    try:
+        out = checkout.asv("run", f"{NEW}^!", "--bench", CELLS, status=1)
+    finally:
+        file.write_text(mine)
+    assert "choose another name: asv run --machine NAME" in out
+    assert "Traceback" not in out

@@ -1,0 +1,91 @@
+"""A machine's name outlives kernels and hosts, and two machines never share it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from torchcompile_suite import machine
+
+
+@pytest.fixture(autouse=True)
+def _no_overrides(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(machine.MACHINE_VARIABLE, raising=False)
+    monkeypatch.delenv(machine.DEVICE_VARIABLE, raising=False)
+
+
+def test_the_name_is_hardware_only() -> None:
+    import platform
+
+    found = machine.detect()
+    assert re.fullmatch(r"[a-z0-9\-]+-\d+c-\d+g-[a-z0-9\-]+", found.machine)
+    everything = " ".join(found).lower()
+    assert platform.release().lower() not in everything
+    assert platform.node().lower() not in everything
+
+
+def test_the_device_is_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(machine.DEVICE_VARIABLE, "cpu")
+    cpu = machine.detect()
+    monkeypatch.setenv(machine.DEVICE_VARIABLE, "cuda")
+    cuda = machine.detect()
+    assert cpu.machine != cuda.machine
+    assert cpu.device != cuda.device
+
+
+def test_an_unknown_device_is_refused_with_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(machine.DEVICE_VARIABLE, "abacus")
+    with pytest.raises(machine.MachineError, match=r"abacus.*cpu, cuda"):
+        machine.detect()
+
+
+@pytest.mark.parametrize("name", ["../up", "a/b", ".hidden", "x" * 200, "new\nline"])
+def test_a_name_that_is_no_folder_is_refused(name: str) -> None:
+    with pytest.raises(machine.MachineError, match="not usable"):
+        machine.detect(name)
+
+
+def test_the_user_may_name_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert machine.detect("lab-7").machine == "lab-7"
+    monkeypatch.setenv(machine.MACHINE_VARIABLE, "lab-8")
+    assert machine.detect().machine == "lab-8"
+
+
+@pytest.mark.parametrize(
+    ("kib", "gib"),
+    [(24_600_000, 24), (25_165_824, 24), (16_200_000, 16), (16_777_217, 24), (131_000_000, 128)],
+)
+def test_memory_is_told_in_the_steps_it_is_sold_in(
+    kib: int, gib: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = {"SC_PAGE_SIZE": 1024, "SC_PHYS_PAGES": kib}
+    monkeypatch.setattr(machine.os, "sysconf", sizes.__getitem__)
+    assert machine.ram_gib() == gib
+
+
+def test_another_machine_under_the_same_name_is_refused() -> None:
+    here = machine.detect("shared-name")
+    machine.check_same(here._asdict(), here)
+    machine.check_same({**here._asdict(), "os": "Linux 5.10.0-older"}, here)
+    with pytest.raises(machine.MachineError, match=r"cpu 'Other'.*--machine NAME"):
+        machine.check_same({**here._asdict(), "cpu": "Other"}, here)
+    with pytest.raises(machine.MachineError, match="device 'NVIDIA H100'"):
+        machine.check_same({**here._asdict(), "device": "NVIDIA H100"}, here)
+
+
+def test_the_driver_tool_is_asked_for_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in for nvidia-smi, since the machines of CI have no GPU: the same two lines."""
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text("#!/bin/sh\necho 'NVIDIA H100 80GB HBM3'\necho 'NVIDIA H100 80GB HBM3'\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    machine.gpu_names.cache_clear()
+    try:
+        assert machine.gpu_names() == ("NVIDIA H100 80GB HBM3",) * 2
+        found = machine.detect()
+        assert found.device == "NVIDIA H100 80GB HBM3"
+        assert found.machine.endswith("-nvidia-h100-80gb-hbm3")
+    finally:
+        machine.gpu_names.cache_clear()

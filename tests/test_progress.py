@@ -1,0 +1,38 @@
+"""Whoever waits is told what goes on, and it costs the measurement nothing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from torchcompile_suite import progress
+from torchcompile_suite.cell import Outcome, Status
+
+from . import examples
+
+
+def test_events_of_another_process_are_shown_with_time_left() -> None:
+    shown: list[str] = []
+    with progress.Progress(lambda: 3, shown.append):
+        progress.started("resnet18, batch 1, default")
+        progress.finished("resnet18, batch 1, default", examples.measurement(), reused=False)
+        progress.finished("vit, batch 1, default", examples.measurement(), reused=True)
+    assert "cell 1 of 3: resnet18, batch 1, default: measuring" in shown[0]
+    assert "30 ms a call, 0.75 of eager's time; about 2 minutes left" in shown[1]
+    assert "measured before" in shown[2]
+    assert "about a minute left" in shown[2]
+    assert progress.VARIABLE not in os.environ
+
+
+def test_a_failure_is_shown_with_its_reason() -> None:
+    failed = examples.measurement(outcome=Outcome(Status.COMPILE_ERROR, "no compiler"))
+    assert progress.summary(failed) == "compile-error: no compiler"
+
+
+def test_nobody_listening_is_no_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv(progress.VARIABLE, raising=False)
+    progress.started("x")
+    monkeypatch.setenv(progress.VARIABLE, str(tmp_path / "missing" / "file"))
+    progress.started("x")

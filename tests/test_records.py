@@ -1,0 +1,103 @@
+"""Records come back, and what is not a record is named and left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torchcompile_suite import records
+from torchcompile_suite.cell import Cell, Measurement, Outcome, Status
+
+from . import examples
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+def record_file(results: Path, machine: str = "box") -> Path:
+    return records.path(results / machine, COMMIT, "virtualenv-py3.11")
+
+
+def test_the_newest_measurement_of_a_cell_counts(tmp_path: Path) -> None:
+    file = record_file(tmp_path)
+    first, second = examples.measurement(scale=1.0), examples.measurement(scale=2.0)
+    other = examples.measurement(mode="eager")
+    for measurement in (first, other, second):
+        records.append(file, measurement)
+    found = records.read(tmp_path)
+    assert found.problems == []
+    assert {record.measurement.cell: record.measurement for record in found.records} == {
+        second.cell: second,
+        other.cell: other,
+    }
+    assert {(r.machine, r.commit, r.env_name) for r in found.records} == {
+        ("box", COMMIT[:8], "virtualenv-py3.11")
+    }
+    assert records.newest(file, first.cell) == second
+    assert records.newest(file, Cell("other", 1, "eager")) is None
+
+
+def test_asv_does_not_take_a_record_for_a_result(tmp_path: Path) -> None:
+    from asv.results import iter_results_paths
+
+    records.append(record_file(tmp_path), examples.measurement())
+    (tmp_path / "box" / "machine.json").write_text('{"machine": "box", "version": 1}')
+    assert list(iter_results_paths(str(tmp_path))) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b"{", "not a measurement"),
+        (b"null", "not a measurement"),
+        (b'{"schema": 99}', "newer version"),
+        (b'{"schema": "1"}', "not a measurement"),
+        (b"[" * 100_000, "not a measurement"),
+        (b"\xff\xfe\x00", "not a measurement"),
+        (b'{"schema": 1, "cell": NaN}', "not a measurement"),
+    ],
+)
+def test_a_bad_line_is_named_and_the_rest_is_read(tmp_path: Path, line: bytes, said: str) -> None:
+    file = record_file(tmp_path)
+    records.append(file, examples.measurement(mode="eager"))
+    with file.open("ab") as stream:
+        stream.write(line + b"\n")
+    records.append(file, examples.measurement(mode="default"))
+    found = records.read(tmp_path)
+    assert [record.measurement.cell.mode for record in found.records] == ["eager", "default"]
+    (problem,) = found.problems
+    assert said in problem.reason
+    assert "\n" not in str(problem)
+    assert problem.where == f"box/{file.name}:2"
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_break_the_reader(data: bytes) -> None:
+    try:
+        assert isinstance(records.decode(data), Measurement)
+    except ValueError:
+        pass
+
+
+@given(examples.measurements, st.data())
+def test_a_measurement_with_one_wrong_field_never_raises_anything_else(
+    measurement: Measurement, data: st.DataObject
+) -> None:
+    fields = msgspec.to_builtins(measurement)
+    name = data.draw(st.sampled_from(sorted(fields)))
+    fields[name] = data.draw(st.none() | st.booleans() | st.text(max_size=5) | st.lists(st.none()))
+    try:
+        records.decode(msgspec.json.encode(fields))
+    except ValueError:
+        pass
+
+
+def test_a_failure_is_tried_again_and_a_number_is_not(tmp_path: Path) -> None:
+    file = record_file(tmp_path)
+    records.append(file, examples.measurement(outcome=Outcome(Status.CRASH, "killed")))
+    crashed = records.newest(file, Cell("resnet18", 1, "default"))
+    assert crashed is not None
+    assert not crashed.outcome.settled

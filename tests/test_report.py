@@ -1,0 +1,66 @@
+"""The table says what the numbers mean."""
+
+from __future__ import annotations
+
+import math
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from torchcompile_suite import report
+from torchcompile_suite.cell import Measurement, Outcome, Status
+from torchcompile_suite.findings import summary
+from torchcompile_suite.modes import MODES
+from torchcompile_suite.records import Record
+
+from . import examples
+
+
+def rows(*measurements: Measurement) -> list[summary.Row]:
+    return summary.rows([Record("box", "01234567", "env", one) for one in measurements], MODES)
+
+
+def printed(*measurements: Measurement) -> str:
+    out = StringIO()
+    Console(file=out, width=200).print(report.table(rows(*measurements)))
+    return out.getvalue()
+
+
+def test_a_row_holds_the_figures_with_their_intervals() -> None:
+    (row,) = rows(examples.measurement())
+    assert row.release == "2.9.1"
+    assert row.ratio is not None
+    assert row.ratio.value == pytest.approx(0.75, rel=0.01)
+    assert row.ratio.low < 0.75 < row.ratio.high
+    assert row.cold_compile_s == pytest.approx(30 - 0.03)
+    assert row.warm_compile_s == pytest.approx(7.5, abs=0.05)
+    assert row.break_even_calls == pytest.approx(30 / 0.01, rel=0.01)
+    assert row.peak_memory_bytes == 500_000_000
+
+
+def test_what_never_pays_says_never() -> None:
+    (row,) = rows(examples.measurement(scale=2.0))
+    assert row.break_even_calls == math.inf
+    assert "never" in printed(examples.measurement(scale=2.0))
+
+
+def test_eager_has_no_compile_cost() -> None:
+    (row,) = rows(examples.measurement(mode="eager"))
+    assert row.cold_compile_s is None
+    assert row.break_even_calls is None
+
+
+def test_a_failed_cell_shows_its_outcome_and_reason() -> None:
+    failed = examples.measurement(outcome=Outcome(Status.TIMEOUT, "a cold launch took 900 s"))
+    assert "timeout: a cold launch took 900 s" in printed(failed)
+
+
+def test_text_from_a_record_is_not_markup() -> None:
+    failed = examples.measurement(outcome=Outcome(Status.CRASH, "[red]x[/red] [link=http://x]y"))
+    assert "[red]x[/red] [link=http://x]y" in printed(failed)
+
+
+def test_modes_stand_in_the_order_of_the_axis() -> None:
+    found = rows(*(examples.measurement(mode=mode) for mode in reversed(list(MODES))))
+    assert [row.cell.mode for row in found] == list(MODES)

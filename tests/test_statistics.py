@@ -1,0 +1,87 @@
+"""The arithmetic of the numbers, on numbers whose answer is known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torchcompile_suite import statistics
+
+seconds = st.floats(1e-6, 1e3)
+
+
+def test_a_constant_series_is_steady_once_two_windows_are_full() -> None:
+    window = statistics.STEADY_WINDOW
+    assert not statistics.is_steady([0.1] * (2 * window - 1))
+    assert statistics.is_steady([0.1] * (2 * window))
+
+
+def test_a_series_that_still_gets_faster_is_not_steady() -> None:
+    assert not statistics.is_steady([1.0 * 0.97**i for i in range(20)])
+
+
+def test_one_disturbed_call_does_not_unsettle() -> None:
+    assert statistics.is_steady([0.1] * 6 + [0.5] + [0.1] * 5)
+
+
+@given(st.lists(seconds, min_size=1, max_size=30), st.floats(0.1, 10))
+def test_ratio_of_scaled_pairs_is_the_scale(eager: list[float], scale: float) -> None:
+    pairs = [(one, one * scale) for one in eager]
+    assert statistics.launch_ratio(pairs) == pytest.approx(scale)
+    assert statistics.launch_latency(pairs) == pytest.approx(
+        scale * statistics.launch_eager_latency(pairs)
+    )
+
+
+@given(st.lists(seconds, min_size=1, max_size=30), seconds)
+def test_compile_cost_is_never_negative(calls: list[float], steady: float) -> None:
+    assert statistics.compile_cost(calls, steady) >= 0
+
+
+def test_compile_cost_counts_a_late_recompile() -> None:
+    assert statistics.compile_cost([30.0, 0.1, 5.1, 0.1], 0.1) == pytest.approx(34.9)
+
+
+@given(st.lists(seconds, min_size=2, max_size=20))
+def test_interval_holds_its_own_estimate(values: list[float]) -> None:
+    found = statistics.geometric_interval(values)
+    assert found.low <= found.value * (1 + 1e-9)
+    assert found.value <= found.high * (1 + 1e-9)
+    assert min(values) * (1 - 1e-9) <= found.value <= max(values) * (1 + 1e-9)
+
+
+def test_interval_of_one_launch_is_unknown() -> None:
+    found = statistics.geometric_interval([2.0])
+    assert found.value == pytest.approx(2.0)
+    assert math.isnan(found.low)
+    assert math.isnan(found.high)
+
+
+def test_interval_matches_scipy_on_logs() -> None:
+    from scipy import stats
+
+    values = [0.50, 0.52, 0.47, 0.55]
+    logs = np.log(values)
+    low, high = stats.t.interval(0.95, 3, loc=logs.mean(), scale=stats.sem(logs))
+    found = statistics.geometric_interval(values)
+    assert (found.low, found.high) == pytest.approx((math.exp(low), math.exp(high)))
+
+
+def test_interval_covers_as_often_as_it_says() -> None:
+    """Three log-normal launches, 4000 times: the truth lies inside in 95 % of them."""
+    random = np.random.default_rng(7)
+    held = 0
+    for draw in np.exp(random.normal(math.log(0.7), 0.04, size=(4000, 3))):
+        found = statistics.geometric_interval(draw.tolist())
+        held += found.low <= 0.7 <= found.high
+    assert 0.94 <= held / 4000 <= 0.96
+
+
+def test_break_even() -> None:
+    assert statistics.calls_to_break_even(30.0, 0.04, 0.03) == 3000
+    assert statistics.calls_to_break_even(30.0, 0.03, 0.04) == math.inf
+    assert statistics.calls_to_break_even(0.0, 0.04, 0.03) == 0

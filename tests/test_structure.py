@@ -1,0 +1,110 @@
+"""Imports run one way, benchmarks are light, and only the plugin knows ASV."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .conftest import ROOT
+
+PACKAGE = ROOT / "src" / "torchcompile_suite"
+
+# What each module of the package may import from it, beside itself. docs say why; see DESIGN.
+ALLOWED: dict[str, set[str]] = {
+    "__init__": set(),
+    "cell": set(),
+    "files": set(),
+    "machine": set(),
+    "modes": set(),
+    "workloads": set(),
+    "statistics": {"cell"},
+    "launch": {"", "cell", "machine", "modes", "statistics", "workloads"},
+    "processes": {"cell", "files", "launch"},
+    "records": {"cell", "files"},
+    "progress": {"cell", "statistics"},
+    "session": {
+        "cell",
+        "files",
+        "launch",
+        "machine",
+        "processes",
+        "progress",
+        "records",
+        "workloads",
+    },
+    "findings": {"cell", "records", "statistics"},
+    "report": {"findings", "statistics"},
+    "releases": {"", "files"},
+    "bench": {"machine", "releases"},
+    "cli": {"", "bench", "findings", "machine", "modes", "records", "releases", "report"},
+    "asv_plugin": {"files", "machine", "progress", "releases", "session"},
+}
+
+
+def imports(file: Path) -> set[str]:
+    """Absolute names of everything a file imports, at any depth of it."""
+    package = file.relative_to(ROOT / "src").with_suffix("").parts[:-1]
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = list(package[: len(package) - node.level + 1]) if node.level else []
+            stem = ".".join(base + ([node.module] if node.module else []))
+            found |= {f"{stem}.{alias.name}" for alias in node.names}
+    return found
+
+
+def room(file: Path) -> str:
+    return file.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
+def test_imports_run_one_way(file: Path) -> None:
+    here = room(file)
+    for name in imports(file):
+        parts = name.split(".")
+        if parts[0] != "torchcompile_suite":
+            continue
+        rooms = {found.stem if found.is_file() else found.name for found in PACKAGE.iterdir()}
+        there = parts[1] if len(parts) > 1 and parts[1] in rooms else ""
+        assert there == here or there in ALLOWED[here], f"{file.name} imports {name}"
+
+
+def test_only_the_plugin_imports_asv() -> None:
+    importers = {
+        room(file) for file in FILES if any(name.split(".")[0] == "asv" for name in imports(file))
+    }
+    assert importers == {"asv_plugin"}
+
+
+def test_only_launches_import_torch_at_module_level() -> None:
+    for file in FILES:
+        if room(file) == "launch":
+            continue
+        for node in ast.parse(file.read_text()).body:
+            if isinstance(node, ast.Import):
+                assert all(
+                    alias.name.split(".")[0] not in {"torch", "timm"} for alias in node.names
+                )
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                assert (node.module or "").split(".")[0] not in {"torch", "timm"}
+
+
+def test_a_look_up_imports_nothing_heavy() -> None:
+    """ASV starts a process for each value: SciPy alone would be a tenth of a second each."""
+    code = (
+        "import sys; sys.argv = ['x']; import benchmarks.inference;"
+        "print([name for name in ('torch', 'scipy', 'timm') if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"

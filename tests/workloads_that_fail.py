@@ -1,0 +1,97 @@
+"""Workloads that end in every other way than well; tests name this file to the suite."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torchcompile_suite.workloads import workload
+
+
+def module(forward: Any) -> Any:
+    import torch
+
+    class Module(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(16, 16)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return forward(self.layer, x)  # type: ignore[no-any-return]
+
+    return Module(), (torch.randn(4, 16),)
+
+
+@workload("well", family="tests")
+def well(batch_size: int) -> Any:
+    return module(lambda layer, x: layer(x).relu())
+
+
+@workload("wrong", family="tests")
+def wrong(batch_size: int) -> Any:
+    import torch
+
+    def forward(layer: Any, x: torch.Tensor) -> torch.Tensor:
+        return layer(x) + 1 if torch.compiler.is_compiling() else layer(x)
+
+    return module(forward)
+
+
+@workload("greedy", family="tests")
+def greedy(batch_size: int) -> Any:
+    import torch
+
+    return module(lambda layer, x: layer(x) + torch.empty(1 << 55, dtype=torch.uint8)[0])
+
+
+@workload("slow", family="tests")
+def slow(batch_size: int) -> Any:
+    import subprocess
+    import time
+
+    # A compiler that hangs: it must not outlive the launch that started it.
+    subprocess.Popen(["sleep", "4321"])
+    time.sleep(1000)
+    raise AssertionError
+
+
+@workload("suicidal", family="tests")
+def suicidal(batch_size: int) -> Any:
+    import os
+    import signal
+
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+@workload("killed", family="tests")
+def killed(batch_size: int) -> Any:
+    import os
+    import signal
+
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@workload("raising", family="tests")
+def raising(batch_size: int) -> Any:
+    raise ValueError("the <b>first</b> line\nthe second line")
+
+
+@workload("chatty", family="tests")
+def chatty(batch_size: int) -> Any:
+    import os
+
+    print("on Python's stdout", flush=True)
+    os.write(1, b"on descriptor 1\n")
+    return well(batch_size)
+
+
+@workload("uncompilable", family="tests")
+def uncompilable(batch_size: int) -> Any:
+    import torch
+
+    def forward(layer: Any, x: torch.Tensor) -> torch.Tensor:
+        if torch.compiler.is_compiling():
+            torch._dynamo.graph_break()
+            raise RuntimeError("this cannot be compiled")
+        return layer(x)  # type: ignore[no-any-return]
+
+    return module(forward)
