@@ -17,10 +17,11 @@ PACKAGE = ROOT / "src" / "torchcompile_suite"
 ALLOWED: dict[str, set[str]] = {
     "__init__": set(),
     "cell": set(),
+    "errors": set(),
     "files": set(),
-    "machine": set(),
+    "machine": {"errors"},
     "modes": set(),
-    "workloads": set(),
+    "workloads": {"errors"},
     "statistics": {"cell"},
     "launch": {"", "cell", "machine", "modes", "statistics", "workloads"},
     "processes": {"cell", "files", "launch"},
@@ -28,6 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "progress": {"cell", "statistics"},
     "session": {
         "cell",
+        "errors",
         "files",
         "launch",
         "machine",
@@ -38,10 +40,21 @@ ALLOWED: dict[str, set[str]] = {
     },
     "findings": {"cell", "records", "statistics"},
     "report": {"findings", "statistics"},
-    "releases": {"", "files"},
-    "bench": {"machine", "releases"},
-    "cli": {"", "bench", "findings", "machine", "modes", "records", "releases", "report"},
-    "asv_plugin": {"files", "machine", "progress", "releases", "session"},
+    "releases": {"errors", "files", "terminal"},
+    "terminal": {"errors"},
+    "bench": {"errors", "machine", "releases"},
+    "cli": {
+        "",
+        "bench",
+        "findings",
+        "machine",
+        "modes",
+        "records",
+        "releases",
+        "report",
+        "terminal",
+    },
+    "asv_plugin": {"errors", "files", "machine", "progress", "releases", "session"},
 }
 
 

@@ -19,6 +19,7 @@ from asv.console import log
 from asv.machine import Machine, MachineCollection
 
 from . import machine
+from .errors import SuiteError
 from .files import write_atomically
 from .progress import Progress
 from .releases import ledger
@@ -32,7 +33,7 @@ def setup() -> None:
     try:
         ledger.build(LEDGER)
         Machine.hardcoded_machine_name = machine.detect().machine
-    except (ledger.LedgerError, machine.MachineError, OSError) as error:
+    except (SuiteError, OSError) as error:
         raise util.UserError(str(error)) from None
     Machine.get_defaults = staticmethod(lambda: machine.detect()._asdict())
     Machine.load = classmethod(_load_machine)

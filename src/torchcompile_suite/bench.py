@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from . import machine
+from .errors import SuiteError
 from .releases import catalogue
 from .releases.catalogue import Release
 
@@ -22,7 +23,7 @@ QUICK = (
 )
 
 
-class BenchError(Exception):
+class BenchError(SuiteError):
     """The job cannot be done here; the message says what to change."""
 
 

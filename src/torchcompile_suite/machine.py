@@ -16,12 +16,14 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from .errors import SuiteError
+
 DEVICE_VARIABLE = "TORCHCOMPILE_SUITE_DEVICE"
 MACHINE_VARIABLE = "TORCHCOMPILE_SUITE_MACHINE"
 DEVICES = ("cpu", "cuda")
 
 
-class MachineError(Exception):
+class MachineError(SuiteError):
     """The machine or device asked for does not fit; the message says what to do."""
 
 

@@ -24,6 +24,7 @@ import msgspec
 
 from . import progress, records, workloads
 from .cell import OK, Cell, Launch, Measurement, Outcome, Plan, Request, Status
+from .errors import SuiteError
 from .files import write_atomically
 from .launch.entry import die_with_parent
 from .machine import device_kind
@@ -43,7 +44,7 @@ LAUNCH_LIMIT_S = 900.0
 NEEDED_DISK_BYTES = 1 << 30
 
 
-class SessionError(Exception):
+class SessionError(SuiteError):
     """The session cannot measure here; the message says what to change."""
 
 

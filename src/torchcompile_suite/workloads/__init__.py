@@ -20,6 +20,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from ..errors import SuiteError
+
 if TYPE_CHECKING:
     import torch
 
@@ -45,7 +47,7 @@ class Workload(NamedTuple):
 VARIABLE = "TORCHCOMPILE_SUITE_WORKLOADS"
 
 
-class WorkloadError(Exception):
+class WorkloadError(SuiteError):
     """A workload file cannot be used, or a workload does not exist; the message says which."""
 
 

@@ -1,0 +1,1 @@
+"""What is compared: the catalogue of PyTorch releases, their locks and the git ledger of them."""

@@ -1,0 +1,27 @@
+"""How our commands talk: tables that lose no column, and errors in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+from rich.console import Console
+
+from .errors import SuiteError
+
+
+def console() -> Console:
+    """Standard output: as wide as the terminal, or wide enough for any table when there is none."""
+    made = Console()
+    return made if made.is_terminal else Console(width=140)
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Turn what users can mend into one line on stderr and exit status 1."""
+    try:
+        yield
+    except SuiteError as error:
+        typer.echo(f"torchcompile-suite: {error}", err=True)
+        raise typer.Exit(1) from None

@@ -1,0 +1,30 @@
+import pytest
+from typer.testing import CliRunner
+
+from torchcompile_suite.releases import catalogue
+from torchcompile_suite.releases.cli import app
+
+
+def test_list_shows_every_release():
+    result = CliRunner().invoke(app, ["list"])
+    assert result.exit_code == 0
+    for release in catalogue.read():
+        assert release.tag in result.stdout
+    assert "aae54906" in result.stdout
+
+
+@pytest.mark.parametrize("arguments", [["verify", "2.99"], ["lock", "nonsense"], ["lock", "2.4.9"]])
+def test_bad_input_is_one_line(arguments):
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_verify_proves_a_lock(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["verify", "v2.15"])
+    assert result.exit_code == 0, result.output
+    assert "git_version d0f2af8b66b20da4baa50644c0cd3f887a2eae2e" in result.stdout
+    assert list(tmp_path.iterdir()) == []
