@@ -31,13 +31,13 @@ class Inference(_Cells):
     track_time_ratio.unit = "mode/eager"
 
     def track_cold_compile(self, session, workload, batch_size, mode):
-        """Seconds lost to compiling before steady state, nothing cached."""
+        """Seconds lost to calls that compiled, nothing cached."""
         return self._compile_cost(session, workload, batch_size, mode, "cold")
 
     track_cold_compile.unit = "seconds"
 
     def track_warm_compile(self, session, workload, batch_size, mode):
-        """Seconds lost before steady state when Inductor's disk cache is filled."""
+        """Seconds lost to calls that compiled, Inductor's disk cache filled."""
         return self._compile_cost(session, workload, batch_size, mode, "warm")
 
     track_warm_compile.unit = "seconds"

@@ -86,7 +86,7 @@ def _print_report(versions: list[str], machine_name: str | None) -> None:
     out.print(report.table(rows))
     out.print(
         "ratio: time in the mode over time in eager, below 1 is a gain; [95 % interval over "
-        "launches].\ncompile s: lost before steady state, nothing cached; warm s: with "
+        "launches].\ncompile s: lost to calls that compiled, nothing cached; warm s: with "
         "Inductor's disk cache.",
         style="dim",
         highlight=False,

@@ -60,22 +60,21 @@ def launch_eager_latency(pairs_s: Sequence[tuple[float, float]]) -> float:
     return median(eager for eager, _ in pairs_s)
 
 
-def compile_cost(warm_up_s: Sequence[float], steady_s: float) -> float:
-    """Seconds that the calls before steady state cost beyond as many steady calls.
+def compile_cost(warm_up_s: Sequence[float]) -> float:
+    """Seconds that the calls which compiled something took beyond steady ones.
 
-    This is the price a user pays and has to earn back. It counts every late recompile or graph
-    recording, which the first call's time alone would miss, and it cannot be negative.
+    ``warm_up_s`` are all calls from the first on; its last two windows say what a steady call
+    takes, and a call of more than twice that has compiled, recompiled or recorded a CUDA graph.
+    This is the price a user pays and has to earn back: the first call's time alone would miss
+    what later ones cost, and summing every call would add up the drift of a busy machine.
     """
-    return max(0.0, math.fsum(warm_up_s) - len(warm_up_s) * steady_s)
+    steady_s = median(warm_up_s[-2 * STEADY_WINDOW :])
+    return math.fsum(call_s - steady_s for call_s in warm_up_s if call_s > 2 * steady_s)
 
 
 def compile_costs(launches: Iterable[Launch], kind: str) -> list[float]:
     """The `compile_cost` of each launch of that kind, cold or warm."""
-    return [
-        compile_cost(launch.warm_up_s, launch_latency(launch.pairs_s))
-        for launch in launches
-        if launch.kind == kind
-    ]
+    return [compile_cost(launch.warm_up_s) for launch in launches if launch.kind == kind]
 
 
 def geometric_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
