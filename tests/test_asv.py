@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -82,6 +84,11 @@ class Checkout:
 
     def commit(self, tag: str) -> str:
         return ledger.build(self.folder / ".asv" / "ledger").tags[tag]
+
+    def installed(self) -> str | None:
+        """The commit that ASV's environment holds, None in the middle of an installation."""
+        (file,) = (self.folder / ".asv" / "env").glob("*/asv-install-status.json")
+        return json.loads(file.read_text())["commit_hash"]  # type: ignore[no-any-return]
 
     def record(self, tag: str) -> Path:
         (file,) = self.results.glob(f"{self.commit(tag)[:8]}-*{records.SUFFIX}")
@@ -231,6 +238,73 @@ def _path_without_compilers(folder: Path) -> str:
         if found := shutil.which(name):
             (programs / name).symlink_to(Path(found).resolve())
     return str(programs)
+
+
+@contextmanager
+def small_disk(folder: Path, kibibytes: int) -> Iterator[None]:
+    """A disk of its own for a folder, which keeps its contents; full when it holds no more."""
+    kept = shutil.copytree(folder, folder.with_name(folder.name + "-kept"))
+    options = ["-t", "tmpfs", "-o", f"size={kibibytes}k", "tmpfs", str(folder)]
+    done = subprocess.run(["mount", *options], capture_output=True, text=True)
+    if done.returncode:
+        shutil.rmtree(kept)
+        pytest.skip(f"mounting a small disk needs root: {done.stderr.strip()}")
+    try:
+        shutil.copytree(kept, folder, dirs_exist_ok=True)
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+        shutil.rmtree(kept)
+
+
+def test_a_full_disk_for_results_stops_at_once(checkout: Checkout, history: str) -> None:
+    before = checkout.result(NEW)
+    with small_disk(checkout.folder / "results", 1024):
+        with (
+            contextlib.suppress(OSError),
+            (checkout.folder / "results" / "rest").open("wb") as file,
+        ):
+            while True:
+                file.write(bytes(4096))
+                file.flush()
+        out = checkout.asv("run", f"{NEW}^!", "--bench", CELLS, status=1)
+        assert "benchmarks.json: No space left on device; nothing was changed" in out
+        assert "Traceback" not in out
+        assert checkout.result(NEW) == before
+    checkout.asv("compare", OLD, NEW)
+
+
+def test_a_full_disk_for_compiled_code_is_said_and_the_next_run_completes(
+    checkout: Checkout, history: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = r"Inference.*\('convnext_atto', 1, 'eager'\)"
+    small = tmp_path / "small"
+    small.mkdir()
+    with small_disk(small, 50 * 1024), monkeypatch.context() as patched:
+        patched.setenv("TMPDIR", str(small))
+        out = checkout.asv("run", f"{NEW}^!", "--bench", cells, status=2)
+    assert "the disk for compiled code (TMPDIR) has only" in out
+    out = checkout.asv("run", f"{NEW}^!", "--bench", cells, "--skip-existing")
+    assert "of eager's time" in out
+
+
+def test_a_killed_installation_is_mended_and_never_measured(
+    checkout: Checkout, history: str
+) -> None:
+    cells = r"Inference.*\('vit16x6x384', 8, 'eager'\)"
+    other = OLD if checkout.installed() == checkout.commit(NEW) else NEW
+    process = checkout.start("run", f"{other}^!", "--bench", cells)
+    _wait_until(lambda: processes_named("uv pip sync") != [], 120)
+    time.sleep(1)
+    for found in processes_named("uv pip sync"):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(found, signal.SIGKILL)
+    process.communicate()
+    checkout.asv("run", f"{other}^!", "--bench", cells, "--skip-existing")
+    assert checkout.installed() == checkout.commit(other)
+    newest = records.decode(checkout.record(other).read_bytes().splitlines()[-1])
+    assert newest.environment is not None
+    assert newest.environment.torch.split("+")[0] == catalogue.find(other).version
 
 
 def test_results_of_another_machine_are_not_mixed_in(checkout: Checkout, history: str) -> None:

@@ -61,6 +61,13 @@ def test_text_from_a_record_is_not_markup() -> None:
     assert "[red]x[/red] [link=http://x]y" in printed(failed)
 
 
+def test_text_from_a_record_does_not_command_the_terminal() -> None:
+    failed = examples.measurement(outcome=Outcome(Status.CRASH, "\x1b]0;owned\x07\x1b[2Jgone\r"))
+    out = printed(failed)
+    assert "gone" in out
+    assert not {"\x1b", "\x07", "\r"} & set(out)
+
+
 def test_modes_stand_in_the_order_of_the_axis() -> None:
     found = rows(*(examples.measurement(mode=mode) for mode in reversed(list(MODES))))
     assert [row.cell.mode for row in found] == list(MODES)

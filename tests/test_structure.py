@@ -39,7 +39,7 @@ ALLOWED: dict[str, set[str]] = {
         "workloads",
     },
     "findings": {"cell", "records", "statistics"},
-    "report": {"findings", "statistics"},
+    "report": {"findings", "statistics", "terminal"},
     "releases": {"errors", "files", "terminal"},
     "terminal": {"errors"},
     "bench": {"errors", "machine", "releases"},

@@ -12,7 +12,7 @@ from .findings import summary
 from .modes import MODES
 from .releases import catalogue
 from .releases.cli import app as releases_app
-from .terminal import console, one_line_errors
+from .terminal import console, one_line_errors, printable
 
 app = typer.Typer(
     help="Does torch.compile pay, on this hardware, for this model, in this mode, since when?",
@@ -73,7 +73,7 @@ def report_command(
 def _print_report(versions: list[str], machine_name: str | None) -> None:
     found = records.read(RESULTS)
     for problem in found.problems:
-        typer.echo(f"left out: {problem}", err=True)
+        typer.echo(printable(f"left out: {problem}"), err=True)
     rows = [
         row
         for row in summary.rows(found.records, MODES)

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from .findings.summary import Row
 from .statistics import Interval
+from .terminal import printable
 
 
 def table(rows: Sequence[Row]) -> Table:
@@ -28,16 +29,21 @@ def table(rows: Sequence[Row]) -> Table:
     for row in rows:
         cells = []
         if several_machines:
-            cells.append(Text(row.machine))
+            cells.append(_text(row.machine))
         if several_releases:
-            cells.append(Text(row.release))
-        cells += [Text(row.cell.workload), Text(str(row.cell.batch_size)), Text(row.cell.mode)]
+            cells.append(_text(row.release))
+        cells += [_text(row.cell.workload), Text(str(row.cell.batch_size)), _text(row.cell.mode)]
         if row.outcome.ok:
             cells += [Text(text) for text in _figures(row)]
         else:
-            cells.append(Text(f"{row.outcome.status.value}: {row.outcome.reason}", style="red"))
+            cells.append(_text(f"{row.outcome.status.value}: {row.outcome.reason}", style="red"))
         made.add_row(*cells)
     return made
+
+
+def _text(found: str, style: str = "") -> Text:
+    """What a result file says, taken as text: neither markup nor terminal commands."""
+    return Text(printable(found), style=style)
 
 
 def _figures(row: Row) -> list[str]:

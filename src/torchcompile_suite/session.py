@@ -41,7 +41,9 @@ LAUNCHES = 3
 # A launch that takes longer is hanging or compiling something nobody would wait for.
 LAUNCH_LIMIT_S = 900.0
 # A cold Inductor cache with its C++ sources, objects and precompiled headers.
-NEEDED_DISK_BYTES = 1 << 30
+NEEDED_FOR_CACHE_BYTES = 1 << 30
+# Some hundred records.
+NEEDED_FOR_RECORD_BYTES = 4 << 20
 
 
 class SessionError(SuiteError):
@@ -147,12 +149,11 @@ class Session:
         return found if found is not None and found.outcome.settled else None
 
     def _measure(self, cell: Cell) -> Measurement:
-        free = shutil.disk_usage(self.folder).free
-        if free < NEEDED_DISK_BYTES:
-            raise SessionError(
-                f"only {free >> 20} MiB of disk are free for compiled code; "
-                f"free {NEEDED_DISK_BYTES >> 20} MiB or set TMPDIR to another disk"
-            )
+        # Asked before, because a measurement that cannot be kept is minutes lost.
+        _need_disk(self.folder, NEEDED_FOR_CACHE_BYTES, "compiled code (TMPDIR)")
+        if self.settings.record is not None:
+            self.settings.record.parent.mkdir(parents=True, exist_ok=True)
+            _need_disk(self.settings.record.parent, NEEDED_FOR_RECORD_BYTES, "results")
         # ASV may be killed while we measure: what we started must not run into its next run.
         die_with_parent()
         started = datetime.now(timezone.utc)
@@ -185,6 +186,15 @@ class Session:
 def open_session(settings: Callable[[], Settings] = Settings.from_environment) -> Session:
     """The session of the current folder, which ASV makes for each run."""
     return Session(Path.cwd(), settings())
+
+
+def _need_disk(folder: Path, needed_bytes: int, purpose: str) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < needed_bytes:
+        raise SessionError(
+            f"the disk for {purpose} has only {free >> 20} MiB left; free at least "
+            f"{needed_bytes >> 20} MiB and go on with: asv run --skip-existing"
+        )
 
 
 def _launcher(cell: Cell) -> Launcher:

@@ -17,6 +17,11 @@ def console() -> Console:
     return made if made.is_terminal else Console(width=140)
 
 
+def printable(text: str) -> str:
+    """Text of a result file without what a terminal would obey: escapes, bells, line breaks."""
+    return "".join(character if character.isprintable() else "\ufffd" for character in text)
+
+
 @contextmanager
 def one_line_errors() -> Iterator[None]:
     """Turn what users can mend into one line on stderr and exit status 1."""
