@@ -66,13 +66,14 @@ def test_memory_is_told_in_the_steps_it_is_sold_in(
 
 
 def test_another_machine_under_the_same_name_is_refused() -> None:
-    here = machine.detect("shared-name")
-    machine.check_same(here._asdict(), here)
-    machine.check_same({**here._asdict(), "os": "Linux 5.10.0-older"}, here)
+    here = machine.detect("shared-name")._asdict()
+    machine.check_same(here, here)
+    machine.check_same({**here, "os": "Linux 5.10.0-older"}, here)
+    machine.check_same({"machine": "shared-name"}, here)
     with pytest.raises(machine.MachineError, match=r"cpu 'Other'.*--machine NAME"):
-        machine.check_same({**here._asdict(), "cpu": "Other"}, here)
+        machine.check_same({**here, "cpu": "Other"}, here)
     with pytest.raises(machine.MachineError, match="device 'NVIDIA H100'"):
-        machine.check_same({**here._asdict(), "device": "NVIDIA H100"}, here)
+        machine.check_same({**here, "device": "NVIDIA H100"}, here)
 
 
 def test_the_driver_tool_is_asked_for_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

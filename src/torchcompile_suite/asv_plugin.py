@@ -61,13 +61,17 @@ def _load_machine(
             described = True
         except util.UserError:
             pass
-    if described:
-        return _asv_load_machine(cls, machine_name=machine_name, **options)
-    loaded = cls()
     try:
-        loaded.__dict__.update(machine.detect(machine_name)._asdict())
+        here = machine.detect(machine_name)
     except machine.MachineError as error:
         raise util.UserError(str(error)) from None
+    if described:
+        loaded = _asv_load_machine(cls, machine_name=machine_name, **options)
+        # ASV's own description knows no device, and CPU and GPU must not share a series.
+        loaded.__dict__.setdefault("device", here.device)
+    else:
+        loaded = cls()
+        loaded.__dict__.update(here._asdict())
     return loaded
 
 
@@ -89,7 +93,7 @@ def _save_machine(self: Machine, results_dir: str) -> None:
         ) from None
     if recorded:
         try:
-            machine.check_same(recorded, machine.detect(self.machine))
+            machine.check_same(recorded, self.__dict__)
         except machine.MachineError as error:
             raise util.UserError(str(error)) from None
         recorded.pop("version", None)

@@ -12,6 +12,7 @@ import os
 import platform
 import re
 import subprocess
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -129,18 +130,19 @@ def detect(name: str | None = None) -> Machine:
     )
 
 
-def check_same(recorded: dict[str, object], here: Machine) -> None:
+def check_same(recorded: Mapping[str, object], here: Mapping[str, object]) -> None:
     """Refuse to add results of this machine to those of another under the same name.
 
-    ``recorded`` is what results/<name>/machine.json holds. Raises MachineError naming the field
-    that differs. The operating system may change under a machine; its hardware may not.
+    ``recorded`` is what results/<name>/machine.json holds, ``here`` the same fields of this
+    machine. Raises MachineError naming the field that differs. The operating system may change
+    under a machine; its hardware may not.
     """
     for field in ("arch", "cpu", "num_cpu", "ram", "device"):
-        was, now = recorded.get(field), getattr(here, field)
+        was, now = recorded.get(field), here.get(field)
         if was is not None and was != now:
             raise MachineError(
-                f"results for machine {here.machine!r} were measured with {field} {was!r}, this "
-                f"machine has {now!r}; choose another name: asv run --machine NAME"
+                f"results for machine {here.get('machine')!r} were measured with {field} {was!r}, "
+                f"this machine has {now!r}; choose another name: asv run --machine NAME"
             )
 
 
