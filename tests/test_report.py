@@ -45,6 +45,10 @@ def test_what_never_pays_says_never() -> None:
     assert "never" in printed(examples.measurement(scale=2.0))
 
 
+def test_nothing_is_claimed_inside_the_noise() -> None:
+    assert "cannot tell" in printed(examples.measurement(scale=1.33))
+
+
 def test_eager_has_no_compile_cost() -> None:
     (row,) = rows(examples.measurement(mode="eager"))
     assert row.cold_compile_s is None

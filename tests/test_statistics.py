@@ -89,6 +89,6 @@ def test_interval_covers_as_often_as_it_says() -> None:
 
 
 def test_break_even() -> None:
-    assert statistics.calls_to_break_even(30.0, 0.04, 0.03) == 3000
-    assert statistics.calls_to_break_even(30.0, 0.03, 0.04) == math.inf
-    assert statistics.calls_to_break_even(0.0, 0.04, 0.03) == 0
+    assert statistics.calls_to_break_even(30.0, 0.04, 0.75) == 3000
+    assert statistics.calls_to_break_even(30.0, 0.03, 1.25) == math.inf
+    assert statistics.calls_to_break_even(0.0, 0.04, 0.75) == 0

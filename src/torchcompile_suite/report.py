@@ -53,7 +53,7 @@ def _figures(row: Row) -> list[str]:
         ratio(row.ratio),
         _seconds(row.cold_compile_s),
         _seconds(row.warm_compile_s),
-        _calls(row.break_even_calls),
+        pays_after(row),
     ]
 
 
@@ -74,7 +74,11 @@ def _seconds(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f}"
 
 
-def _calls(value: float | None) -> str:
-    if value is None:
+def pays_after(row: Row) -> str:
+    """When compiling has paid for itself, in words; nothing is claimed that the interval denies."""
+    if row.break_even_calls is None or row.ratio is None:
         return "-"
-    return "never" if math.isinf(value) else f"{value:,.0f} calls"
+    if not (row.ratio.high < 1 or row.ratio.low > 1):
+        return "cannot tell"
+    calls = row.break_even_calls
+    return "never" if math.isinf(calls) else f"{calls:,.0f} calls"

@@ -99,7 +99,11 @@ def geometric_interval(values: Sequence[float], confidence: float = 0.95) -> Int
     return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
 
 
-def calls_to_break_even(compile_cost_s: float, eager_s: float, mode_s: float) -> float:
-    """Calls after which compiling has paid for itself; infinite when it never does."""
-    gain = eager_s - mode_s
-    return math.ceil(compile_cost_s / gain) if gain > 0 else math.inf
+def calls_to_break_even(compile_cost_s: float, eager_s: float, ratio: float) -> float:
+    """Calls after which compiling has paid for itself; infinite when it never does.
+
+    ``ratio`` is mode over eager, from pairs: the difference of two latencies measured apart would
+    mostly be the machine's drift.
+    """
+    gain_s = eager_s * (1 - ratio)
+    return math.ceil(compile_cost_s / gain_s) if gain_s > 0 else math.inf

@@ -48,12 +48,13 @@ def row(record: Record) -> Row:
     latency = statistics.geometric_interval(
         [statistics.launch_latency(launch.pairs_s) for launch in launches]
     )
+    ratio = statistics.geometric_interval(
+        [statistics.launch_ratio(launch.pairs_s) for launch in launches]
+    )
     known = known._replace(
         eager_s=eager,
         latency_s=latency,
-        ratio=statistics.geometric_interval(
-            [statistics.launch_ratio(launch.pairs_s) for launch in launches]
-        ),
+        ratio=ratio,
         peak_memory_bytes=max((launch.peak_memory_bytes or 0 for launch in launches), default=None),
     )
     if measurement.cell.mode == "eager":
@@ -63,9 +64,7 @@ def row(record: Record) -> Row:
         cold_compile_s=cold,
         warm_compile_s=_cost(measurement, "warm"),
         break_even_calls=(
-            None
-            if cold is None
-            else statistics.calls_to_break_even(cold, eager.value, latency.value)
+            None if cold is None else statistics.calls_to_break_even(cold, eager.value, ratio.value)
         ),
     )
 
