@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -47,9 +49,10 @@ def bench_command(
         measured = bench.run(releases or [])
         print()
         _print_report([release.version for release in measured], machine.detect().machine)
-        index = Path("html/index.html").resolve()
+        # Whoever ran this through nox has no asv on the PATH.
+        asv = os.path.relpath(Path(sys.executable).with_name("asv"))
         typer.echo(f"\nRaw records: {RESULTS}/{machine.detect().machine}/*{records.SUFFIX}")
-        typer.echo(f"The history site: asv preview   (built in {index.parent.name}/)")
+        typer.echo(f"To open the history site: {asv} preview")
 
 
 @app.command("report")
