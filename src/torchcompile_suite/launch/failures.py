@@ -16,6 +16,7 @@ _OUT_OF_MEMORY = re.compile(
     r"out of memory|can't allocate memory|not enough memory|Cannot allocate memory", re.IGNORECASE
 )
 _NO_COMPILER = re.compile(r"InvalidCxxCompiler|No working C\+\+ compiler", re.IGNORECASE)
+_COMPILER_SAYS = re.compile(r":\d+: (fatal )?error: ")
 
 
 class Unsupported(Exception):
@@ -27,9 +28,17 @@ class WrongResult(Exception):
 
 
 def one_line(text: str) -> str:
-    """The first telling line of a text, without this machine's paths, at most 300 characters."""
+    """The first telling line of a text, without this machine's paths, at most 300 characters.
+
+    A line that ends in a colon only announces the next one, as torch's "backend='inductor'
+    raised:" does: both are taken, and a compiler's first "error:" line where there is one.
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    line = lines[0] if lines else "no message"
+    told = 1
+    while told < len(lines) and lines[told - 1].endswith(":"):
+        told += 1
+    telling = lines[:told] + [line for line in lines[told:] if _COMPILER_SAYS.search(line)][:1]
+    line = " ".join(telling) or "no message"
     for place in (str(Path.cwd()), tempfile.gettempdir(), str(Path.home())):
         if len(place) > 1:
             line = line.replace(place, "...")
@@ -42,14 +51,15 @@ def outcome(error: BaseException, stage: str) -> Outcome:
     ``stage`` is one of measure's (import, build, eager, compile, ...): any error while compiling
     that is not about memory is a compile error.
     """
-    text = _chain(error)
+    chain = _chain(error)
+    text = "\n".join(f"{type(each).__name__}: {each}" for each in chain)
     if isinstance(error, (Unsupported, WorkloadError)):
         return Outcome(Status.UNSUPPORTED, one_line(str(error)))
     if isinstance(error, WrongResult):
         return Outcome(Status.WRONG_RESULT, one_line(str(error)))
-    if isinstance(error, MemoryError) or _OUT_OF_MEMORY.search(text):
+    if any(isinstance(each, MemoryError) for each in chain) or _OUT_OF_MEMORY.search(text):
         return Outcome(Status.OUT_OF_MEMORY, one_line(f"while in {stage}: {error}"))
-    if _disk_full(error) or "No space left on device" in text:
+    if any(map(_disk_full, chain)) or "No space left on device" in text:
         return Outcome(
             Status.CRASH,
             f"the disk is full (while in {stage}); free some space and run again",
@@ -63,18 +73,14 @@ def outcome(error: BaseException, stage: str) -> Outcome:
     return Outcome(status, one_line(f"while in {stage}: {type(error).__name__}: {error}"))
 
 
-def _disk_full(error: BaseException | None) -> bool:
-    while error is not None:
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
+def _disk_full(error: BaseException) -> bool:
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
-def _chain(error: BaseException | None) -> str:
-    """All messages from the error to its first cause: torch wraps what matters."""
-    parts: list[str] = []
-    while error is not None and len(parts) < 10:
-        parts.append(f"{type(error).__name__}: {error}")
+def _chain(error: BaseException | None) -> list[BaseException]:
+    """The error and what it came from, to the first cause: torch wraps what matters."""
+    errors: list[BaseException] = []
+    while error is not None and len(errors) < 10:
+        errors.append(error)
         error = error.__cause__ or error.__context__
-    return "\n".join(parts)
+    return errors

@@ -1,0 +1,62 @@
+"""What a launch says of an error: one line that names the fault, not the wrapper around it."""
+
+from __future__ import annotations
+
+import tempfile
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torchcompile_suite.cell import Status
+from torchcompile_suite.launch import failures
+
+LOWERING = """backend='inductor' raised:
+LoweringException: AttributeError: 'PermuteView' object has no attribute 'freeze_layout'
+  target: aten.convolution.default
+  args[0]: TensorBox("""
+
+CPP = """backend='inductor' raised:
+CppCompileError: C++ compile error
+
+Command:
+g++ {tmp}/torchinductor_me/x.cpp -o x.so
+
+Output:
+{tmp}/torchinductor_me/x.cpp:3:10: fatal error: omp.h: No such file or directory
+compilation terminated."""
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            LOWERING,
+            "backend='inductor' raised: LoweringException: AttributeError: "
+            "'PermuteView' object has no attribute 'freeze_layout'",
+        ),
+        (
+            CPP.format(tmp=tempfile.gettempdir()),
+            "backend='inductor' raised: CppCompileError: C++ compile error "
+            ".../torchinductor_me/x.cpp:3:10: fatal error: omp.h: No such file or directory",
+        ),
+        ("one\ntwo", "one"),
+        ("", "no message"),
+        ("nothing follows:", "nothing follows:"),
+    ],
+)
+def test_the_telling_lines_are_taken(text: str, told: str) -> None:
+    assert failures.one_line(text) == told
+
+
+@given(st.text())
+def test_one_line_is_one_bounded_line(text: str) -> None:
+    line = failures.one_line(text)
+    assert 0 < len(line) <= failures.REASON_LENGTH
+    assert len(line.splitlines()) == 1
+
+
+def test_an_error_is_told_by_its_first_cause_too() -> None:
+    error = RuntimeError("backend='inductor' raised:")
+    error.__cause__ = MemoryError()
+    assert failures.outcome(error, "compile").status is Status.OUT_OF_MEMORY
