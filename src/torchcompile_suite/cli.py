@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Annotated
 
@@ -46,9 +47,12 @@ def bench_command(
     Example: torchcompile-suite bench v2.4 v2.9
     """
     with one_line_errors():
+        # To the second, as records say it; results that came with the clone are not this run's.
+        began = datetime.now(timezone.utc).isoformat(timespec="seconds")
         measured = bench.run(releases or [])
         print()
-        _print_report([release.version for release in measured], machine.detect().machine)
+        versions = [release.version for release in measured]
+        _print_report(versions, machine.detect().machine, since=began)
         # Whoever ran this through nox has no asv on the PATH.
         asv = os.path.relpath(Path(sys.executable).with_name("asv"))
         typer.echo(f"\nRaw records: {RESULTS}/{machine.detect().machine}/*{records.SUFFIX}")
@@ -73,13 +77,15 @@ def report_command(
         _print_report(wanted, machine_name)
 
 
-def _print_report(versions: list[str], machine_name: str | None) -> None:
+def _print_report(versions: list[str], machine_name: str | None, since: str = "") -> None:
     found = records.read(RESULTS)
     for problem in found.problems:
         typer.echo(printable(f"left out: {problem}"), err=True)
     rows = [
         row
-        for row in summary.rows(found.records, MODES)
+        for row in summary.rows(
+            (record for record in found.records if record.measurement.started_at >= since), MODES
+        )
         if (not versions or row.release in versions)
         and (machine_name is None or row.machine == machine_name)
     ]
