@@ -17,16 +17,16 @@ class Inference(_Cells):
     def track_latency(self, session, workload, batch_size, mode):
         """Seconds a call in the mode, steady state."""
         measurement = self._measured(session, workload, batch_size, mode)
-        return _samples(
-            statistics.launch_latency(launch.pairs_s) for launch in measurement.launches
-        )
+        counted = statistics.counted(measurement.launches)
+        return _samples(statistics.launch_latency(launch.pairs_s) for launch in counted)
 
     track_latency.unit = "seconds"
 
     def track_time_ratio(self, session, workload, batch_size, mode):
         """Time in the mode over time in eager, interleaved in one process; below 1 is a gain."""
         measurement = self._measured(session, workload, batch_size, mode)
-        return _samples(statistics.launch_ratio(launch.pairs_s) for launch in measurement.launches)
+        counted = statistics.counted(measurement.launches)
+        return _samples(statistics.launch_ratio(launch.pairs_s) for launch in counted)
 
     track_time_ratio.unit = "mode/eager"
 

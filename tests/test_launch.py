@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ if __name__ == "__main__":
     record = Path(request.pop("record"))
     workload, mode = request.pop("workload"), request.pop("mode")
     plan = Plan(warm_up_limit_s=1, min_pairs=5, min_timed_s=0.1, max_timed_s=1)
+    request.setdefault("launches", 3)
     session = Session(Path.cwd(), Settings(record=record, plan=plan, **request))
     measurement = session.measure(session.cell(workload, 1, mode))
     print(msgspec.json.encode(measurement).decode())
@@ -137,6 +139,44 @@ def test_a_session_measures_once_and_remembers(newest: ReleaseEnvironment, tmp_p
     assert again == first
     assert time.monotonic() - start_s < 5
     assert len((tmp_path / "r.jsonl").read_text().splitlines()) == 1
+
+
+def test_a_session_stops_when_it_is_precise(newest: ReleaseEnvironment, tmp_path: Path) -> None:
+    found = measure(newest, tmp_path, "well", "eager", launches=None, precision=0.9)
+    assert found.outcome.ok, found.outcome
+    assert found.stopped == "precise"
+    assert 3 <= len(found.launches) < 12
+
+
+def test_each_launch_pays_for_importing_the_compiler(
+    newest: ReleaseEnvironment, tmp_path: Path
+) -> None:
+    found = measure(newest, tmp_path, "well", "default")
+    seconds = {launch.compiler_import_s for launch in found.launches}
+    assert len(seconds) == len(found.launches), "none inherits another's"
+    assert min(seconds) > 0.3
+    eager = measure(newest, tmp_path, "well", "eager")
+    assert eager.launches[0].compiler_import_s == 0
+
+
+def test_a_busy_machine_is_seen_and_the_launch_repeated(
+    newest: ReleaseEnvironment, tmp_path: Path
+) -> None:
+    """Two processes burn the processors: the launches are made again, and kept with the reason."""
+    burners = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        for _ in range(os.cpu_count() or 1)
+    ]
+    try:
+        found = measure(newest, tmp_path, "well", "eager", launches=1)
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+    assert found.outcome.ok, found.outcome
+    assert len(found.launches) == 4, "three repeats and the one that counts"
+    assert all("other processes took" in one.set_aside for one in found.launches[:3])
+    assert found.launches[3].set_aside == ""
 
 
 def test_a_session_reuses_what_is_recorded_and_repeats_what_failed(

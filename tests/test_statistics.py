@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchcompile_suite import statistics
+from torchcompile_suite.cell import OK, Launch
 
 seconds = st.floats(1e-6, 1e3)
 
@@ -74,7 +75,7 @@ def test_interval_matches_scipy_on_logs() -> None:
     values = [0.50, 0.52, 0.47, 0.55]
     logs = np.log(values)
     low, high = stats.t.interval(0.95, 3, loc=logs.mean(), scale=stats.sem(logs))
-    found = statistics.geometric_interval(values)
+    found = statistics.geometric_interval(values, asked=0.95)
     assert (found.low, found.high) == pytest.approx((math.exp(low), math.exp(high)))
 
 
@@ -83,9 +84,64 @@ def test_interval_covers_as_often_as_it_says() -> None:
     random = np.random.default_rng(7)
     held = 0
     for draw in np.exp(random.normal(math.log(0.7), 0.04, size=(4000, 3))):
-        found = statistics.geometric_interval(draw.tolist())
+        found = statistics.geometric_interval(draw.tolist(), asked=0.95)
         held += found.low <= 0.7 <= found.high
     assert 0.94 <= held / 4000 <= 0.96
+
+
+@pytest.mark.parametrize("spread", [0.005, 0.015, 0.03, 0.05])
+def test_stopping_when_precise_does_not_break_coverage(spread: float) -> None:
+    """Launches until the ratio is known to 3 %, 3000 times over. They are normal here, which real
+    ones are not (see tests/test_evidence.py), so it may be a little more than promised.
+    """
+    random = np.random.default_rng(11)
+    held = 0
+    for draw in np.exp(random.normal(math.log(0.7), spread, size=(3000, 12))):
+        launches: list[Launch] = []
+        for ratio in draw.tolist():
+            launches.append(Launch("warm", OK, pairs_s=[(1.0, ratio)]))
+            if statistics.precise(launches, 0.03):
+                break
+        found = statistics.measured_ratio(launches)
+        held += found.low <= 0.7 <= found.high
+    assert 0.93 <= held / 3000 <= 0.98
+
+
+def test_plain_t_would_not_do() -> None:
+    """What the higher confidence of later looks is for."""
+    random = np.random.default_rng(12)
+    held = 0
+    for draw in np.exp(random.normal(0, 0.05, size=(3000, 12))):
+        for n in range(3, 13):
+            found = statistics.geometric_interval(draw[:n].tolist(), asked=0.95)
+            if statistics.half_width(found) <= 0.03:
+                break
+        held += found.low <= 1 <= found.high
+    assert held / 3000 < 0.93
+
+
+def test_half_width_is_relative() -> None:
+    assert statistics.half_width(statistics.Interval(2, 2 / 1.1, 2 * 1.1)) == pytest.approx(0.1)
+    assert math.isnan(statistics.half_width(statistics.geometric_interval([1.0])))
+
+
+def test_what_is_set_aside_does_not_count() -> None:
+    launches = [
+        Launch("cold", OK, pairs_s=[(1.0, 0.5)]),
+        Launch("warm", OK, pairs_s=[(1.0, 9.0)], set_aside="disturbed"),
+    ]
+    assert statistics.counted(launches) == launches[:1]
+    assert statistics.measured_ratio(launches).value == pytest.approx(0.5)
+
+
+def test_importing_the_compiler_is_part_of_its_cost() -> None:
+    calls = [4.1, *[0.1] * 10]
+    launches = [
+        Launch("warm", OK, warm_up_s=calls, compiler_import_s=3.0),
+        Launch("cold", OK, warm_up_s=calls),
+    ]
+    assert statistics.compile_costs(launches, "warm") == [pytest.approx(7.0)]
+    assert statistics.compile_costs(launches, "cold") == [pytest.approx(4.0)]
 
 
 def test_break_even() -> None:

@@ -22,6 +22,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A
 Text = Annotated[str, Meta(max_length=4000)]
 Seconds = Annotated[float, Meta(ge=0, le=1e7)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
+Stopped = Literal["", "fixed", "precise", "budget"]
 
 
 class Cell(Struct, frozen=True, forbid_unknown_fields=True):
@@ -97,7 +98,7 @@ class Plan(Struct, frozen=True, forbid_unknown_fields=True):
     warm_up_limit_s: Seconds = 6.0
     min_pairs: Count = 15
     max_pairs: Count = 200
-    min_timed_s: Seconds = 2.0
+    min_timed_s: Seconds = 4.0
     max_timed_s: Seconds = 8.0
 
 
@@ -147,20 +148,35 @@ class Environment(Struct, frozen=True, forbid_unknown_fields=True):
     suite: Text
 
 
+class Interference(Struct, frozen=True, forbid_unknown_fields=True):
+    """What others took from the machine while a launch timed its pairs.
+
+    Shares of the processors' time (0 to 1): ``steal_share`` went to other guests of the same host
+    as far as the hypervisor tells, ``others_share`` to other processes of this machine.
+    """
+
+    steal_share: float
+    others_share: float
+
+
 class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     """What one process measured of one cell (its standard output).
 
-    ``pairs_s`` holds one ``[eager, mode]`` couple an interleaved sample, in seconds a call, in the
-    order they were taken. ``warm_up_s`` are the calls in the mode from the very first one on, in
-    seconds; ``steady`` says whether they settled before the limit. ``peak_memory_bytes`` is the
-    most memory held while running in the mode in steady state: resident set on a CPU, allocated
-    by torch on an accelerator. ``stages_s`` says where the process's own time went.
+    ``compiler_import_s`` is what importing the compiler took; 0 where that is part of the first
+    call, or nothing was compiled. ``warm_up_s`` are the calls in the mode from the very first one
+    on, in seconds; ``steady`` says whether they settled before the limit. ``pairs_s`` holds one
+    ``[eager, mode]`` couple an interleaved sample, in seconds a call, in the order they were taken.
+    ``peak_memory_bytes`` is the most memory held while running in the mode in steady state:
+    resident set on a CPU, allocated by torch on an accelerator. ``stages_s`` says where the
+    process's own time went. ``interference`` covers the pairs. ``set_aside`` is empty, or says why
+    the pairs do not count: the launch was disturbed and repeated.
     """
 
     kind: Literal["cold", "warm"]
     outcome: Outcome
     pairs_s: list[tuple[Seconds, Seconds]] = field(default_factory=list)
     calls_a_sample: Count = 1
+    compiler_import_s: Seconds = 0.0
     warm_up_s: list[Seconds] = field(default_factory=list)
     steady: bool = False
     peak_memory_bytes: Count | None = None
@@ -168,6 +184,8 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     environment: Environment | None = None
     stages_s: dict[str, Seconds] = field(default_factory=dict)
     process: Literal["fresh", "forked"] = "fresh"
+    interference: Interference | None = None
+    set_aside: Text = ""
     schema: Literal[1] = 1
 
 
@@ -175,7 +193,9 @@ class Measurement(Struct, frozen=True, forbid_unknown_fields=True):
     """All launches of a cell, and the outcome of the whole.
 
     ``started_at`` is UTC, ISO 8601. The environment is that of the first launch that reported
-    one: launches of a measurement share it.
+    one: launches of a measurement share it. ``stopped`` says why there are no more launches: their
+    number was ``fixed``, the ratio's interval was ``precise`` enough, or the ``budget`` was spent;
+    it is empty where the measurement failed.
     """
 
     cell: Cell
@@ -183,7 +203,13 @@ class Measurement(Struct, frozen=True, forbid_unknown_fields=True):
     launches: list[Launch]
     started_at: Text
     duration_s: Seconds
+    stopped: Stopped = ""
     schema: Literal[1] = 1
+
+    @property
+    def sequential(self) -> bool:
+        """Whether the data decided when to stop, which its interval has to allow for."""
+        return self.stopped in ("precise", "budget")
 
     @property
     def environment(self) -> Environment | None:

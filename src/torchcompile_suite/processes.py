@@ -3,7 +3,9 @@
 Two ways to get one. `Fresh` runs ``python -m torchcompile_suite.launch``. `Forked` forks it from a
 server that has imported torch and the workload's library but has not computed anything: the same
 state a fresh process reaches after ten seconds of imports. Forking after a device or an OpenMP
-region was touched is unsafe, so accelerators always get fresh ones.
+region was touched is unsafe, so accelerators always get fresh ones. The compiler is left for each
+launch to import: that is part of what compiling costs, and a time taken once for all launches would
+be one sample passed off as many.
 
 Every launch leads a process group of its own, so that the compilers it starts end with it, and
 watches its parent, so that it ends when whoever started it is killed.

@@ -6,6 +6,7 @@ to a file; a thread in ASV's process reads it and prints.
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 import threading
@@ -62,14 +63,18 @@ def summary(measurement: Measurement) -> str:
     """A measurement in half a line: time a call, ratio, cost of compiling; or its outcome."""
     if not measurement.outcome.ok:
         return f"{measurement.outcome.status.value}: {measurement.outcome.reason}"
-    launches = measurement.launches
+    launches = statistics.counted(measurement.launches)
     latency = statistics.geometric_interval(
         [statistics.launch_latency(launch.pairs_s) for launch in launches]
     )
-    ratio = statistics.geometric_interval(
-        [statistics.launch_ratio(launch.pairs_s) for launch in launches]
-    )
-    return f"{latency.value * 1e3:.3g} ms a call, {ratio.value:.2f} of eager's time"
+    ratio = statistics.measured_ratio(launches, measurement.sequential)
+    said = f"{latency.value * 1e3:.3g} ms a call, {ratio.value:.2f} of eager's time"
+    reach = statistics.half_width(ratio)
+    if not math.isnan(reach):
+        said += f" +-{reach:.1%}"
+    said += f" in {len(launches)} launches"
+    aside = len(measurement.launches) - len(launches)
+    return said + (f" ({aside} more disturbed and made again)" if aside else "")
 
 
 def left(seconds: float) -> str:

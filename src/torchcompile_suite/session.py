@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from . import progress, records, workloads
-from .cell import OK, Cell, Launch, Measurement, Outcome, Plan, Request, Status
+from . import progress, records, statistics, workloads
+from .cell import OK, Cell, Launch, Measurement, Outcome, Plan, Request, Status, Stopped
 from .errors import SuiteError
 from .files import write_atomically
 from .launch.entry import die_with_parent
@@ -35,9 +35,17 @@ RESULTS_VARIABLE = PREFIX + "RESULTS"
 REUSE_VARIABLE = PREFIX + "REUSE"
 LAUNCHES_VARIABLE = PREFIX + "LAUNCHES"
 LIMIT_VARIABLE = PREFIX + "LAUNCH_LIMIT_S"
+PRECISION_VARIABLE = PREFIX + "PRECISION"
+BUDGET_VARIABLE = PREFIX + "BUDGET_S"
 
-# One cold and two warm: the fewest from which an interval can be computed.
-LAUNCHES = 3
+# Launches go on until the ratio's interval reaches at most this far to either side of it.
+PRECISION = 0.03
+# Or until the cell has taken this long, or so many launches: halving an interval takes four times
+# the launches, and a machine that needs more than a dozen has a cause to be looked for.
+BUDGET_S = 180.0
+MOST_LAUNCHES = 12
+# A disturbed launch is made again, but a machine that is always disturbed must come to an end.
+MOST_REPEATS = 3
 # A launch that takes longer is hanging or compiling something nobody would wait for.
 LAUNCH_LIMIT_S = 900.0
 # A cold Inductor cache with its C++ sources, objects and precompiled headers.
@@ -54,13 +62,17 @@ class Settings(NamedTuple):
     """What a session is told from outside.
 
     ``record`` is the file that raw measurements are appended to, None to keep none; with
-    ``reuse`` a settled measurement found there is not made again.
+    ``reuse`` a settled measurement found there is not made again. ``launches`` fixes their number;
+    None lets ``precision`` (relative half-width of the ratio's interval) and ``budget_s`` (seconds
+    a cell) decide.
     """
 
     device: str = "cpu"
     record: Path | None = None
     reuse: bool = False
-    launches: int = LAUNCHES
+    launches: int | None = None
+    precision: float = PRECISION
+    budget_s: float = BUDGET_S
     launch_limit_s: float = LAUNCH_LIMIT_S
     plan: Plan = Plan()
 
@@ -79,7 +91,9 @@ class Settings(NamedTuple):
             device=device_kind(),
             record=record,
             reuse=os.environ.get(REUSE_VARIABLE) == "1",
-            launches=int(_number(LAUNCHES_VARIABLE, LAUNCHES, at_least=1)),
+            launches=_count(LAUNCHES_VARIABLE),
+            precision=_number(PRECISION_VARIABLE, PRECISION, at_least=0.001),
+            budget_s=_number(BUDGET_VARIABLE, BUDGET_S, at_least=0),
             launch_limit_s=_number(LIMIT_VARIABLE, LAUNCH_LIMIT_S, at_least=1),
         )
 
@@ -95,6 +109,10 @@ def _number(variable: str, default: float, at_least: float) -> float:
     if not value >= at_least:
         raise SessionError(f"{variable}={text!r} must be a number of at least {at_least:g}")
     return value
+
+
+def _count(variable: str) -> int | None:
+    return int(_number(variable, 0, at_least=1)) if os.environ.get(variable) else None
 
 
 class Session:
@@ -161,26 +179,43 @@ class Session:
         with tempfile.TemporaryDirectory(
             dir=self.folder, prefix="launch-", ignore_cleanup_errors=True
         ) as workspace:
-            launches = self._launches(cell, _launcher(cell), Path(workspace))
+            launches, stopped = self._launches(cell, _launcher(cell), Path(workspace))
         return Measurement(
             cell=cell,
             outcome=_outcome(launches),
             launches=launches,
             started_at=started.isoformat(timespec="seconds"),
             duration_s=round(time.monotonic() - clock, 3),
+            stopped=stopped,
         )
 
-    def _launches(self, cell: Cell, launcher: Launcher, workspace: Path) -> list[Launch]:
+    def _launches(
+        self, cell: Cell, launcher: Launcher, workspace: Path
+    ) -> tuple[list[Launch], Stopped]:
         launches: list[Launch] = []
         cache = workspace / "cache"
         cache.mkdir()
-        while len(launches) < self.settings.launches:
+        deadline = time.monotonic() + self.settings.budget_s
+        while not (stopped := self._stopped(launches, deadline)):
             request = Request(cell, "warm" if launches else "cold", str(cache), self.settings.plan)
             launch = launcher.run(request, workspace, self.settings.launch_limit_s)
-            launches.append(launch)
             if not launch.outcome.ok:
-                break
-        return launches
+                return [*launches, launch], ""
+            repeats = len(launches) - len(statistics.counted(launches))
+            if repeats < MOST_REPEATS and (reason := statistics.disturbed(launch)):
+                launch = msgspec.structs.replace(launch, set_aside=reason)
+            launches.append(launch)
+        return launches, stopped
+
+    def _stopped(self, launches: list[Launch], deadline: float) -> Stopped:
+        """Why there need not be another launch, or the empty string."""
+        count = len(statistics.counted(launches))
+        if self.settings.launches is not None:
+            return "fixed" if count >= self.settings.launches else ""
+        if statistics.precise(launches, self.settings.precision):
+            return "precise"
+        over = count >= MOST_LAUNCHES or time.monotonic() > deadline
+        return "budget" if over and count >= statistics.FIRST_LOOK else ""
 
 
 def open_session(settings: Callable[[], Settings] = Settings.from_environment) -> Session:

@@ -33,24 +33,26 @@ class Row(NamedTuple):
     break_even_calls: float | None = None
 
 
+def release(measurement: Measurement) -> str:
+    """The version of torch measured, without its build; empty when no launch could say it."""
+    environment = measurement.environment
+    return environment.torch.partition("+")[0] if environment else ""
+
+
 def row(record: Record) -> Row:
     """The record's measurement as a row."""
     measurement = record.measurement
-    environment = measurement.environment
-    release = environment.torch.partition("+")[0] if environment else ""
-    known = Row(record.machine, release, measurement.cell, measurement.outcome)
+    known = Row(record.machine, release(measurement), measurement.cell, measurement.outcome)
     if not measurement.outcome.ok:
         return known
-    launches = measurement.launches
+    launches = statistics.counted(measurement.launches)
     eager = statistics.geometric_interval(
         [statistics.launch_eager_latency(launch.pairs_s) for launch in launches]
     )
     latency = statistics.geometric_interval(
         [statistics.launch_latency(launch.pairs_s) for launch in launches]
     )
-    ratio = statistics.geometric_interval(
-        [statistics.launch_ratio(launch.pairs_s) for launch in launches]
-    )
+    ratio = statistics.measured_ratio(launches, measurement.sequential)
     known = known._replace(
         eager_s=eager,
         latency_s=latency,

@@ -19,12 +19,9 @@ from torch.utils._pytree import tree_map
 from .. import statistics, workloads
 from ..cell import OK, Cell, Launch, Plan, Request
 from ..modes import MODES, Mode
-from . import accuracy, device, environment, failures
+from . import accuracy, device, environment, failures, interference
 
 SEED = 20240724
-# A sample shorter than this is mostly the clock and the interpreter: such calls are timed in
-# batches.
-SHORTEST_SAMPLE_S = 1e-3
 # Calls over which the peak memory is taken: the second one meets a warm allocator.
 MEMORY_CALLS = 3
 
@@ -103,6 +100,12 @@ def _measure(cell: Cell, plan: Plan, stages: Stages, found: dict[str, Any]) -> N
         with stages("reference"):
             expected, reference_name = accuracy.reference(module, inputs)
 
+        if mode.compiles:
+            with stages("compiler"):
+                from . import compiler
+
+                found["compiler_import_s"] = compiler.IMPORT_S
+
         with stages("compile"):
             # The clock starts before torch.compile itself: setting it up is part of its cost.
             start = time.perf_counter()
@@ -128,9 +131,11 @@ def _measure(cell: Cell, plan: Plan, stages: Stages, found: dict[str, Any]) -> N
             found["peak_memory_bytes"] = _peak_memory(call, on)
 
         with stages("pairs"):
-            count = max(1, math.ceil(SHORTEST_SAMPLE_S / calls_s[-1]))
+            count = _calls_a_sample(statistics.steady_call(calls_s), plan)
             found["calls_a_sample"] = count
+            watch = interference.Watch()
             found["pairs_s"] = _pairs(eager, call, on, plan, count)
+            found["interference"] = watch.seen()
 
 
 def _mode(name: str) -> Mode:
@@ -173,6 +178,16 @@ def _peak_memory(call: Call, on: device.Device) -> int | None:
         call()
     on.synchronize()
     return on.peak_memory_bytes()
+
+
+def _calls_a_sample(call_s: float, plan: Plan) -> int:
+    """Short calls are timed in batches, so long that the most pairs allowed fill the time wanted.
+
+    A single short call is mostly the clock and the interpreter, and 200 of them would be over
+    before the machine's mood has changed once.
+    """
+    sample_s = plan.min_timed_s / (2 * max(1, plan.max_pairs))
+    return max(1, math.ceil(sample_s / call_s))
 
 
 def _pairs(

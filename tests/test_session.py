@@ -1,0 +1,128 @@
+"""When a session stops launching, and what it says of it. The launches here are scripted: what a
+real one does is tests/test_launch.py's matter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from torchcompile_suite import session, statistics
+from torchcompile_suite.cell import OK, Cell, Interference, Launch, Outcome, Request, Status
+from torchcompile_suite.session import Session, SessionError, Settings
+
+CELL = Cell("resnet18", 1, "default")
+
+
+class Script:
+    """A launcher whose launches have the given ratios and disturbances."""
+
+    def __init__(self, ratios: Iterator[float], steal: Iterator[float]) -> None:
+        self._ratios = ratios
+        self._steal = steal
+        self.kinds: list[str] = []
+
+    def run(self, request: Request, workspace: Path, limit_s: float) -> Launch:
+        self.kinds.append(request.kind)
+        ratio = next(self._ratios)
+        if ratio < 0:
+            return Launch(request.kind, Outcome(Status.CRASH, "killed"))
+        return Launch(
+            request.kind,
+            OK,
+            pairs_s=[(0.1, 0.1 * ratio)] * 3,
+            warm_up_s=[1.0] + [0.1] * 10,
+            interference=Interference(next(self._steal), 0.0),
+        )
+
+
+def measure(
+    monkeypatch: pytest.MonkeyPatch,
+    folder: Path,
+    ratios: list[float],
+    steal: list[float] | None = None,
+    **settings: object,
+) -> tuple[session.Measurement, Script]:
+    script = Script(iter(ratios), iter(steal or [0.0] * len(ratios)))
+    monkeypatch.setattr(session, "_launcher", lambda cell: script)
+    folder.mkdir(exist_ok=True)
+    made = Session(folder, Settings(**settings))  # type: ignore[arg-type]
+    return made.measure(CELL), script
+
+
+def test_it_stops_at_the_first_precise_look(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    found, script = measure(monkeypatch, tmp_path, [0.90, 0.91, 0.90, 0.5])
+    assert script.kinds == ["cold", "warm", "warm"]
+    assert found.stopped == "precise"
+    assert found.sequential
+
+
+def test_it_goes_on_until_precise(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found, script = measure(monkeypatch, tmp_path, [0.90, 0.96, *[0.93] * 20])
+    assert found.stopped == "precise"
+    assert 3 < len(script.kinds) < session.MOST_LAUNCHES
+    ratio = statistics.measured_ratio(found.launches)
+    assert statistics.half_width(ratio) <= session.PRECISION
+
+
+def test_it_ends_with_the_budget_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    noisy = [0.8, 1.2] * 20
+    found, script = measure(monkeypatch, tmp_path / "a", noisy, budget_s=1e6)
+    assert found.stopped == "budget"
+    assert len(script.kinds) == session.MOST_LAUNCHES
+    found, script = measure(monkeypatch, tmp_path / "b", noisy, budget_s=0)
+    assert found.stopped == "budget"
+    assert len(script.kinds) == statistics.FIRST_LOOK
+
+
+def test_a_fixed_number_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found, script = measure(monkeypatch, tmp_path, [0.9] * 9, launches=6)
+    assert found.stopped == "fixed"
+    assert len(script.kinds) == 6
+    assert not found.sequential
+
+
+def test_a_disturbed_launch_is_repeated_and_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ratios = [0.9, 1.4, 0.9, 0.9]
+    found, _ = measure(monkeypatch, tmp_path, ratios, steal=[0, 0.3, 0, 0])
+    assert [bool(launch.set_aside) for launch in found.launches] == [False, True, False, False]
+    assert "30%" in found.launches[1].set_aside
+    assert found.stopped == "precise"
+
+
+def test_a_machine_that_is_always_disturbed_comes_to_an_end(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    found, script = measure(monkeypatch, tmp_path, [0.9] * 30, steal=[0.5] * 30)
+    assert len(script.kinds) == session.MOST_REPEATS + statistics.FIRST_LOOK
+    assert found.outcome.ok
+
+
+def test_an_odd_result_alone_is_never_set_aside(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    found, _ = measure(monkeypatch, tmp_path, [0.9, 3.0, *[0.9] * 20])
+    assert not any(launch.set_aside for launch in found.launches)
+
+
+def test_a_failure_ends_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found, script = measure(monkeypatch, tmp_path, [0.9, -1.0, 0.9])
+    assert found.outcome == Outcome(Status.CRASH, "launch 2: killed")
+    assert len(script.kinds) == 2
+    assert found.stopped == ""
+
+
+@pytest.mark.parametrize(
+    "variable", [session.PRECISION_VARIABLE, session.BUDGET_VARIABLE, session.LAUNCHES_VARIABLE]
+)
+def test_a_senseless_setting_is_named(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    monkeypatch.setenv(variable, "often")
+    with pytest.raises(SessionError, match=variable):
+        Settings.from_environment()
