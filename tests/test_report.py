@@ -23,7 +23,7 @@ def rows(*measurements: Measurement) -> list[summary.Row]:
 
 def printed(*measurements: Measurement) -> str:
     out = StringIO()
-    Console(file=out, width=200).print(report.table(rows(*measurements)))
+    Console(file=out, width=200).print(report.draw(report.measured(rows(*measurements))))
     return out.getvalue()
 
 

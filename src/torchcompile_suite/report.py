@@ -1,49 +1,90 @@
-"""The measured cells as a table in the terminal."""
+"""What was measured and what changed, for the terminal, for Markdown and for programs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
+import msgspec
 from rich.table import Table
 from rich.text import Text
+from tabulate import tabulate
 
+from .findings.change import Comparison, Verdict
 from .findings.summary import Row
 from .statistics import Interval
 from .terminal import printable
 
 
-def table(rows: Sequence[Row]) -> Table:
-    """One line a cell. The machine and release are columns only where they differ."""
-    several_machines = len({row.machine for row in rows}) > 1
-    several_releases = len({row.release for row in rows}) > 1
-    made = Table(header_style="bold", row_styles=None)
-    if several_machines:
-        made.add_column("machine")
-    if several_releases:
-        made.add_column("release")
-    for name in ("model", "batch", "mode"):
-        made.add_column(name, justify="right" if name == "batch" else "left", no_wrap=True)
-    for name in ("eager ms", "compiled ms", "ratio [95 %]", "compile s", "warm s", "pays after"):
-        made.add_column(name, justify="right")
-    for row in rows:
-        cells = []
-        if several_machines:
-            cells.append(_text(row.machine))
-        if several_releases:
-            cells.append(_text(row.release))
-        cells += [_text(row.cell.workload), Text(str(row.cell.batch_size)), _text(row.cell.mode)]
-        if row.outcome.ok:
-            cells += [Text(text) for text in _figures(row)]
-        else:
-            cells.append(_text(f"{row.outcome.status.value}: {row.outcome.reason}", style="red"))
-        made.add_row(*cells)
+class Sheet(NamedTuple):
+    """A table before it is drawn. Columns named in ``numbers`` are aligned to the right.
+
+    Cells may come from result files, which are not trusted: who draws it must take them as text.
+    """
+
+    columns: list[str]
+    numbers: frozenset[str]
+    lines: list[list[str]]
+
+
+def draw(sheet: Sheet) -> Table:
+    """For the terminal."""
+    made = Table(header_style="bold")
+    for name in sheet.columns:
+        made.add_column(name, justify="right" if name in sheet.numbers else "left")
+    for name, column in zip(sheet.columns, made.columns, strict=True):
+        column.no_wrap = name in ("model", "mode")
+    for line in sheet.lines:
+        made.add_row(*(Text(printable(cell)) for cell in line))
     return made
 
 
-def _text(found: str, style: str = "") -> Text:
-    """What a result file says, taken as text: neither markup nor terminal commands."""
-    return Text(printable(found), style=style)
+def markdown(sheet: Sheet) -> str:
+    """As a GitHub table."""
+    align = ["right" if name in sheet.numbers else "left" for name in sheet.columns]
+    return tabulate(
+        [[_markdown_text(cell) for cell in line] for line in sheet.lines],
+        headers=sheet.columns,
+        tablefmt="github",
+        colalign=align if sheet.lines else None,
+        disable_numparse=True,
+    )
+
+
+def _markdown_text(text: str) -> str:
+    """Text that cannot end a cell, nor start markup."""
+    return "".join("\\" + c if c in r"\`*_{}[]<>|#!" else c for c in printable(text))
+
+
+def measured(rows: Sequence[Row]) -> Sheet:
+    """One line a cell. The machine and release are columns only where they differ."""
+    places = {
+        name: value
+        for name, value in (("machine", _machine), ("release", _release))
+        if len({value(row) for row in rows}) > 1
+    }
+    figures = ["eager ms", "compiled ms", "ratio [95 %]", "compile s", "warm s", "pays after"]
+    lines = []
+    for row in rows:
+        line = [value(row) for value in places.values()]
+        line += [row.cell.workload, str(row.cell.batch_size), row.cell.mode]
+        if row.outcome.ok:
+            line += _figures(row)
+        else:
+            line += [f"{row.outcome.status.value}: {row.outcome.reason}"]
+            line += [""] * (len(figures) - 1)
+        lines.append(line)
+    columns = [*places, "model", "batch", "mode", *figures]
+    return Sheet(columns, frozenset(("batch", *figures)), lines)
+
+
+def _machine(row: Row) -> str:
+    return row.machine
+
+
+def _release(row: Row) -> str:
+    return row.release
 
 
 def _figures(row: Row) -> list[str]:
@@ -82,3 +123,104 @@ def pays_after(row: Row) -> str:
         return "cannot tell"
     calls = row.break_even_calls
     return "never" if math.isinf(calls) else f"{calls:,.0f} calls"
+
+
+def changed(comparison: Comparison, everything: bool = False) -> Sheet:
+    """One line a figure that changed beyond noise, or all figures."""
+    lines = [
+        [
+            change.cell.workload,
+            str(change.cell.batch_size),
+            change.cell.mode,
+            name,
+            ratio(effect.factor),
+            effect.verdict.value,
+            (change.moved or "cannot tell") if name == "time ratio" else "",
+        ]
+        for change in comparison.changes
+        for name, effect in change.effects.items()
+        if everything or effect.verdict.changed
+    ]
+    columns = ["model", "batch", "mode", "figure", "after/before [95 %]", "verdict", "who moved"]
+    return Sheet(columns, frozenset(("batch", "after/before [95 %]")), lines)
+
+
+def gaps(comparison: Comparison) -> Sheet:
+    """The cells that cannot be compared, with the reason."""
+    lines = [
+        [change.cell.workload, str(change.cell.batch_size), change.cell.mode, change.gap]
+        for change in comparison.changes
+        if change.gap
+    ]
+    return Sheet(["model", "batch", "mode", "not compared because"], frozenset(("batch",)), lines)
+
+
+def means(comparison: Comparison) -> Sheet:
+    """The geometric mean over the cohort, one line a figure."""
+    lines = [
+        [
+            name,
+            ratio(mean),
+            str(sum(1 for change in comparison.changes if name in change.effects)),
+        ]
+        for name, mean in comparison.means.items()
+    ]
+    columns = ["figure", "geometric mean of after/before [95 %]", "cells"]
+    return Sheet(columns, frozenset(columns[1:]), lines)
+
+
+def judgement(comparison: Comparison) -> str:
+    """The comparison in plain sentences."""
+    counts = dict.fromkeys(Verdict, 0)
+    for change in comparison.changes:
+        for effect in change.effects.values():
+            counts[effect.verdict] += 1
+    noise = comparison.noise
+    floor = (
+        "Its noise floor was not measured (no eager cells)."
+        if noise is None
+        else f"Its noise floor: one launch's ratio of eager to eager differs from 1 by {noise:.1%}."
+    )
+    return (
+        f"{comparison.before} to {comparison.after} on {comparison.machine}: "
+        f"{comparison.compared} of {len(comparison.changes)} cells were measured on both sides; "
+        f"of {sum(counts.values())} figures {counts[Verdict.WORSE]} are worse, "
+        f"{counts[Verdict.BETTER]} better, {counts[Verdict.SAME]} not changed, and of "
+        f"{counts[Verdict.UNKNOWN]} one cannot tell. {floor}"
+    )
+
+
+def comparison_json(comparison: Comparison) -> bytes:
+    """The comparison for programs: one object, intervals as [value, low, high]."""
+    content: dict[str, Any] = {
+        "machine": comparison.machine,
+        "before": comparison.before,
+        "after": comparison.after,
+        "cells": len(comparison.changes),
+        "compared": comparison.compared,
+        "noise": comparison.noise,
+        "means": comparison.means,
+        "changes": [
+            {
+                "cell": change.cell,
+                "gap": change.gap,
+                "moved": change.moved,
+                "effects": {
+                    name: {
+                        "factor": effect.factor,
+                        "p": effect.p,
+                        "q": effect.q,
+                        "verdict": effect.verdict,
+                    }
+                    for name, effect in change.effects.items()
+                },
+            }
+            for change in comparison.changes
+        ],
+    }
+    return msgspec.json.format(msgspec.json.encode(content))
+
+
+def rows_json(rows: Sequence[Row]) -> bytes:
+    """The measured cells for programs: a list of objects, intervals as [value, low, high]."""
+    return msgspec.json.format(msgspec.json.encode([row._asdict() for row in rows]))

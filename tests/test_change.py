@@ -1,0 +1,201 @@
+"""Two releases compared: what is found, what is not claimed, and who moved."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torchcompile_suite import report, statistics
+from torchcompile_suite.cell import OK, Cell, Launch, Measurement, Outcome, Status
+from torchcompile_suite.findings import change
+from torchcompile_suite.findings.change import Verdict
+
+
+def measurement(
+    random: np.random.Generator,
+    cell: Cell,
+    eager_s: float = 0.04,
+    mode_s: float = 0.03,
+    compile_s: float = 30.0,
+    spread: float = 0.01,
+    launches: int = 3,
+) -> Measurement:
+    """A measurement whose launches differ as real ones do: by a factor each, log-normal."""
+    made = []
+    for number in range(launches):
+        noise = np.exp(random.normal(0, spread, 3))
+        pair = (eager_s * noise[0], mode_s * noise[0] * noise[1])
+        first_s = (compile_s if number == 0 else compile_s / 4) * noise[2]
+        made.append(
+            Launch(
+                kind="warm" if number else "cold",
+                outcome=OK,
+                pairs_s=[pair] * 15,
+                warm_up_s=[first_s + pair[1], *[pair[1]] * 10],
+                steady=True,
+                peak_memory_bytes=500_000_000,
+            )
+        )
+    return Measurement(cell, OK, made, "2026-11-21T03:00:00+00:00", 60.0, "precise")
+
+
+def matrix(
+    random: np.random.Generator, models: int = 10, **changes: dict[str, float]
+) -> list[Measurement]:
+    """An eager and a default cell of each model; ``changes`` by the model's name."""
+    return [
+        measurement(random, Cell(f"model{number}", 1, mode), **changes.get(f"model{number}", {}))
+        for number in range(models)
+        for mode in ("eager", "default")
+    ]
+
+
+def compare(before: list[Measurement], after: list[Measurement]) -> change.Comparison:
+    return change.compare("box", ("2.4.1", before), ("2.9.1", after))
+
+
+def effects(comparison: change.Comparison, workload: str) -> change.Change:
+    return next(
+        found
+        for found in comparison.changes
+        if found.cell.workload == workload and found.cell.mode == "default"
+    )
+
+
+def test_a_slower_compiled_model_is_found_and_it_is_compiled_that_moved() -> None:
+    random = np.random.default_rng(1)
+    comparison = compare(matrix(random), matrix(random, model3={"mode_s": 0.036}))
+    found = effects(comparison, "model3")
+    assert found.effects["time ratio"].verdict is Verdict.WORSE
+    assert found.effects["time ratio"].factor.value == pytest.approx(1.2, rel=0.05)
+    assert found.effects["compiled"].verdict is Verdict.WORSE
+    assert found.moved == "compiled"
+    assert found in comparison.regressions
+
+
+def test_a_faster_eager_model_makes_the_ratio_worse_and_it_is_eager_that_moved() -> None:
+    random = np.random.default_rng(2)
+    comparison = compare(matrix(random), matrix(random, model3={"eager_s": 0.03}))
+    found = effects(comparison, "model3")
+    assert found.effects["time ratio"].verdict is Verdict.WORSE
+    assert found.effects["eager"].verdict is Verdict.BETTER
+    assert found.moved == "eager"
+
+
+def test_dearer_compilation_is_found() -> None:
+    random = np.random.default_rng(3)
+    comparison = compare(matrix(random), matrix(random, model3={"compile_s": 40.0}))
+    assert effects(comparison, "model3").effects["warm compile"].verdict is Verdict.WORSE
+    assert effects(comparison, "model4").effects["warm compile"].verdict is not Verdict.WORSE
+
+
+def test_nothing_is_found_where_nothing_changed() -> None:
+    """A hundred comparisons of a machine with itself: under 1 % of the cells may be flagged."""
+    random = np.random.default_rng(4)
+    flagged = cells = 0
+    for _ in range(100):
+        comparison = compare(matrix(random), matrix(random))
+        for found in comparison.changes:
+            cells += 1
+            flagged += any(effect.verdict.changed for effect in found.effects.values())
+    assert flagged <= 0.01 * cells
+
+
+def test_a_mood_of_the_whole_machine_is_not_a_change() -> None:
+    """Each measurement meets another speed of the machine: times prove nothing, ratios do."""
+    random = np.random.default_rng(5)
+
+    def moody(mode_s: float) -> list[Measurement]:
+        found = []
+        for number in range(10):
+            for mode in ("eager", "default", "reduce-overhead"):
+                mood = math.exp(random.normal(0, 0.15))
+                cell = Cell(f"model{number}", 1, mode)
+                found.append(measurement(random, cell, 0.04 * mood, mode_s * mood, 30 * mood))
+        return found
+
+    comparison = compare(moody(0.03), moody(0.033))
+    verdicts = [
+        (name, effect.verdict)
+        for found in comparison.changes
+        for name, effect in found.effects.items()
+    ]
+    assert (("eager", Verdict.WORSE) in verdicts) is False
+    assert (("eager", Verdict.BETTER) in verdicts) is False
+    ratios = [verdict for name, verdict in verdicts if name == "time ratio"]
+    assert ratios.count(Verdict.WORSE) >= 0.9 * len(ratios)
+
+
+def test_the_cohort_is_what_both_sides_measured_and_gaps_say_why() -> None:
+    random = np.random.default_rng(6)
+    before, after = matrix(random), matrix(random)
+    failed = Outcome(Status.COMPILE_ERROR, "no lowering")
+    after[1] = Measurement(
+        after[1].cell, failed, [Launch("cold", failed)], "2026-11-21T03:00:00+00:00", 1.0
+    )
+    comparison = compare(before[:-1], after)
+    assert comparison.compared == 18
+    gaps = {found.gap for found in comparison.changes if found.gap}
+    assert gaps == {"after: compile-error: no lowering", "not measured before"}
+
+
+def test_geometric_mean_is_of_the_cohort_and_not_clipped() -> None:
+    random = np.random.default_rng(7)
+    slow = {f"model{number}": {"mode_s": 0.03 * 4} for number in range(5)}
+    mean = compare(matrix(random), matrix(random, **slow)).means["time ratio"]
+    assert mean.value == pytest.approx(2.0, rel=0.02)
+    assert mean.low < mean.value < mean.high
+
+
+def test_nothing_in_common_is_one_clear_line() -> None:
+    random = np.random.default_rng(8)
+    with pytest.raises(change.ChangeError, match="nothing was measured on both"):
+        compare([measurement(random, Cell("a", 1, "eager"))], [])
+
+
+def test_noise_floor_is_the_distance_of_eager_from_itself() -> None:
+    random = np.random.default_rng(9)
+    cells = [
+        measurement(random, Cell(f"m{n}", 1, "eager"), 0.04, 0.04, spread=0.02) for n in range(200)
+    ]
+    assert change.noise_floor(cells) == pytest.approx(0.02, rel=0.15)
+    assert change.noise_floor([]) is None
+
+
+@given(st.floats(1e-5, 1e-2), st.floats(3, 50), st.integers(0, 2**32 - 1))
+def test_prior_spread_is_recovered(variance: float, degrees: float, seed: int) -> None:
+    """Cells whose variances are scaled inverse chi-squared, as the model says."""
+    random = np.random.default_rng(seed)
+    true = variance * degrees / random.chisquare(degrees, 4000)
+    seen = true * random.chisquare(2, 4000) / 2
+    prior = statistics.prior_spread(list(seen), [2] * 4000)
+    assert prior is not None
+    assert prior.variance == pytest.approx(variance, rel=0.25)
+
+
+def test_a_single_launch_is_judged_by_the_whole_machine() -> None:
+    prior = statistics.Prior(0.04, 6.0)
+    assert statistics.moderated(math.nan, 0, prior) == (0.04, 6.0)
+    assert statistics.moderated(0.01, 2, prior) == (pytest.approx(0.0325), 8.0)
+    assert statistics.moderated(0.01, 2, None) == (0.01, 2)
+
+
+def test_json_says_everything_and_markdown_holds_no_markup() -> None:
+    random = np.random.default_rng(10)
+    comparison = compare(matrix(random), matrix(random, model3={"mode_s": 0.06}))
+    found = json.loads(report.comparison_json(comparison))
+    assert found["compared"] == 20
+    worst = max(
+        (cell for cell in found["changes"] if "time ratio" in cell["effects"]),
+        key=lambda cell: cell["effects"]["time ratio"]["factor"][0],
+    )
+    assert worst["cell"]["workload"] == "model3"
+    assert worst["effects"]["time ratio"]["verdict"] == "worse"
+    text = report.markdown(report.Sheet(["a"], frozenset(), [["<b>|x|</b>\n[y](z)"]]))
+    assert text.splitlines()[-1].count("|") - text.splitlines()[-1].count("\\|") == 2
+    assert "<b>" not in text.replace("\\<", "")
