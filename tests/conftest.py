@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from torchcompile_suite.releases import catalogue, ledger
+from torchcompile_suite.releases import catalogue, environments
 
 # A shared CI machine may pause any example for longer than any deadline.
 settings.register_profile("patient", deadline=None)
@@ -49,33 +48,14 @@ class ReleaseEnvironment:
 
 
 @pytest.fixture(scope="session")
-def make_environment(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Callable[[str], ReleaseEnvironment]:
+def make_environment() -> Callable[[str], ReleaseEnvironment]:
     """Makes (or changes) the one environment of this test run to a release, as ASV would."""
     # Beside the checkout, so that uv links from its cache instead of copying gigabytes.
     folder = ROOT / ".asv" / "test-env"
-    checkouts = tmp_path_factory.mktemp("ledger")
 
     def make(name: str) -> ReleaseEnvironment:
         release = catalogue.find(name)
-        python = folder / "bin" / "python"
-        if not python.exists():
-            subprocess.run([sys.executable, "-m", "virtualenv", "-q", str(folder)], check=True)
-        repository = checkouts / "ledger"
-        ledger.build(repository)
-        checkout = checkouts / release.version
-        if not checkout.exists():
-            subprocess.run(
-                ["git", "clone", "-q", "--branch", release.tag, str(repository), str(checkout)],
-                check=True,
-                capture_output=True,
-            )
-        script = ROOT / "src/torchcompile_suite/releases/install.py"
-        done = subprocess.run(
-            [str(python), str(script), str(checkout)], capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
+        environments.install(release, folder)
         return ReleaseEnvironment(folder, release.version)
 
     return make

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import ledger
+from . import environments
 from .catalogue import Release, ReleaseError
-
-INSTALL = Path(__file__).with_name("install.py")
 
 
 @dataclass(frozen=True)
@@ -46,7 +42,7 @@ def _prove(release: Release) -> tuple[bool, str]:
         with tempfile.TemporaryDirectory(
             prefix="verify-", dir=place, ignore_cleanup_errors=True
         ) as scratch:
-            return _install_and_look(release, Path(scratch).absolute())
+            return _install_and_look(release, Path(scratch).absolute() / "env")
     except OSError as error:
         raise ReleaseError(
             f"cannot verify in {place or 'the temporary folder'}: {error}"
@@ -54,36 +50,17 @@ def _prove(release: Release) -> tuple[bool, str]:
 
 
 def _install_and_look(release: Release, folder: Path) -> tuple[bool, str]:
-    checkout = folder / "checkout"
-    checkout.mkdir()
-    (checkout / ledger.RELEASE_FILE).write_bytes(ledger.release_file(release))
-    (checkout / ledger.LOCK_FILE).write_bytes(ledger.lock_file(release))
-    python = _environment(release, folder / "env")
-    done = _run([str(python), str(INSTALL), str(checkout)])
-    if done.returncode:
-        return False, " ".join(done.stderr.split())
-    git_version = read_git_version(folder / "env")
+    try:
+        _, said = environments.install(release, folder)
+    except environments.InstallError as error:
+        return False, str(error)
+    git_version = read_git_version(folder)
     if release.git_version not in (None, git_version):
         return False, (
             f"torch.version.git_version is {git_version} and releases.toml says "
             f"{release.git_version}; one of the two is of another build"
         )
-    return True, f"{done.stdout.strip()}, git_version {git_version}"
-
-
-def _environment(release: Release, folder: Path) -> Path:
-    """Make an empty environment, with this Python where the release supports it."""
-    running = f"{sys.version_info.major}.{sys.version_info.minor}"
-    wanted = sys.executable if release.supports(running) else release.usable_pythons[0]
-    uv = [sys.executable, "-m", "uv", "venv", "--quiet", "--seed", "--python", wanted, str(folder)]
-    done = _run(uv)
-    if done.returncode:
-        said = " ".join(done.stderr.split())
-        raise ReleaseError(
-            f"uv could not make an environment with Python {wanted} "
-            f"(PyTorch {release.version} needs one of {', '.join(release.usable_pythons)}): {said}"
-        )
-    return folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    return True, f"{said}, git_version {git_version}"
 
 
 def read_git_version(environment: Path) -> str | None:
@@ -92,14 +69,3 @@ def read_git_version(environment: Path) -> str | None:
         match = re.search(r"^git_version = '([0-9a-f]{40})'", file.read_text("utf-8"), re.MULTILINE)
         return match[1] if match else None
     return None
-
-
-def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        errors="replace",
-        check=False,
-    )
