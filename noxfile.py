@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import nox
 
@@ -44,6 +45,21 @@ def tests(session: nox.Session) -> None:
     _need(session, "git", "g++")
     session.install("-e", ".", "--group", "tests")
     session.run("pytest", *session.posargs)
+
+
+@nox.session(python=PYTHON)
+def evidence(session: nox.Session) -> None:
+    """Measure or print the evidence of docs/method.md: ``nox -s evidence -- coverage spread``."""
+    known = sorted(
+        file.stem for file in Path("evidence").glob("*.py") if "__main__" in file.read_text()
+    )
+    unknown = [name for name in session.posargs if name not in known]
+    if unknown or not session.posargs:
+        session.error(f"name some of: {', '.join(known)}")
+    _need(session, "git", "g++")
+    session.install("-e", ".")
+    for name in session.posargs:
+        session.run("python", "-m", f"evidence.{name}")
 
 
 @nox.session(python=PYTHON)

@@ -1,0 +1,49 @@
+"""Measurements drawn from pools, as the suite's own session would have made them."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from torchcompile_suite import session, statistics
+from torchcompile_suite.cell import OK, Cell, Launch, Measurement
+
+
+def measurement(
+    launches: list[Launch],
+    cell: Cell,
+    random: np.random.Generator,
+    in_a_row: bool = False,
+) -> Measurement:
+    """Launches drawn until the stopping rule is met. The first one stands for the cold launch.
+
+    ``in_a_row`` takes launches that followed each other in the pool, from a random one on.
+    """
+    if in_a_row:
+        order = (random.integers(0, len(launches)) + np.arange(session.MOST_LAUNCHES)) % len(
+            launches
+        )
+    else:
+        order = random.integers(0, len(launches), session.MOST_LAUNCHES)
+    drawn: list[Launch] = []
+    for index in order:
+        kind = "warm" if drawn else "cold"
+        drawn.append(msgspec.structs.replace(launches[index], kind=kind))
+        if statistics.precise(drawn, session.PRECISION):
+            break
+    stopped = "precise" if statistics.precise(drawn, session.PRECISION) else "budget"
+    return Measurement(cell, OK, drawn, "2026-01-01T00:00:00+00:00", 0.0, stopped)  # type: ignore[arg-type]
+
+
+def as_eager(launches: list[Launch]) -> list[Launch]:
+    """The eager cell that these launches measured too: eager's times on both sides of each pair.
+
+    A launch's even samples against its odd ones, so that both are real and neither is the other.
+    """
+    made = []
+    for one in launches:
+        eager = [pair[0] for pair in one.pairs_s]
+        made.append(
+            msgspec.structs.replace(one, pairs_s=list(zip(eager[::2], eager[1::2], strict=False)))
+        )
+    return made

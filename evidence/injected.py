@@ -1,0 +1,72 @@
+"""Workloads with a real fault in them: slower compiled code, or a slower compiler.
+
+Named to the suite by TORCHCOMPILE_SUITE_WORKLOADS. How much slower, in seconds, comes from the
+environment, because only whoever measured the healthy workload knows what 5 % of it is.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from torchcompile_suite import workloads
+from torchcompile_suite.workloads import workload
+
+HEALTHY = "vit_tiny_patch16_224"
+CALL_VARIABLE = "EVIDENCE_SLOWER_CALL_S"
+COMPILE_VARIABLE = "EVIDENCE_SLOWER_COMPILE_S"
+
+
+def _spin(seconds: float) -> None:
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+
+
+@workload("slower_call", family="injected", imports=("timm",))
+def slower_call(batch_size: int) -> Any:
+    """The healthy model; its compiled form, and only that, ends by wasting time."""
+    import torch
+
+    seconds = float(os.environ[CALL_VARIABLE])
+
+    @torch.library.custom_op(  # type: ignore[untyped-decorator]
+        "evidence::waste", mutates_args=(), schema="(Tensor x) -> Tensor"
+    )
+    def waste(x: torch.Tensor) -> torch.Tensor:
+        _spin(seconds)
+        return x.clone()
+
+    @waste.register_fake  # type: ignore[untyped-decorator]
+    def _(x: torch.Tensor) -> torch.Tensor:
+        return torch.empty_like(x)
+
+    healthy, inputs = workloads.get(HEALTHY).build(batch_size)
+
+    class Slower(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = healthy
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = self.inner(x)
+            return waste(y) if torch.compiler.is_compiling() else y
+
+    return Slower(), inputs
+
+
+@workload("slower_compile", family="injected", imports=("timm",))
+def slower_compile(batch_size: int) -> Any:
+    """The healthy model; Inductor wastes time whenever it is asked to compile a graph."""
+    from torch._inductor import compile_fx
+
+    seconds = float(os.environ[COMPILE_VARIABLE])
+    real = compile_fx.compile_fx
+
+    def slower(*arguments: Any, **options: Any) -> Any:
+        _spin(seconds)
+        return real(*arguments, **options)
+
+    compile_fx.compile_fx = slower
+    return workloads.get(HEALTHY).build(batch_size)

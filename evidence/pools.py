@@ -1,0 +1,63 @@
+"""Real launches to resample from: sixty of each of four different cells, and some fresh ones.
+
+Writes ``evidence/pools/<cell>.jsonl``. Takes about forty minutes on two cores; goes on where it was
+interrupted. Leave the machine alone meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import msgspec
+
+from torchcompile_suite.cell import Cell, Launch
+from torchcompile_suite.releases import catalogue, environments
+
+from .collect import Job, read
+
+ROOT = Path(__file__).resolve().parents[1]
+POOLS = Path(__file__).with_name("pools")
+ENVIRONMENT = ROOT / ".asv" / "evidence-env"
+
+# A convolution net, a transformer, one fused kernel, and a function that is mostly overhead.
+CELLS = {
+    "conv": Cell("mobilenetv3_small_100", 1, "default"),
+    "transformer": Cell("vit_tiny_patch16_224", 1, "default"),
+    "pointwise": Cell("pointwise_chain", 1, "default"),
+    "tiny": Cell("softmax_matmul", 1, "default"),
+}
+FORKED = 60
+FRESH = 10
+
+
+def pool(name: str) -> list[Launch]:
+    """The launches of one of the cells."""
+    return read(POOLS / f"{name}.jsonl")
+
+
+def run_in_release(job: Job) -> None:
+    """Collect in the newest release's environment, which is made or updated first."""
+    python, said = environments.install(catalogue.read()[-1], ENVIRONMENT)
+    print(said, flush=True)
+    variables = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
+        "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    subprocess.run(
+        [str(python), "-m", "evidence.collect"],
+        input=msgspec.json.encode(job),
+        env=variables,
+        check=True,
+    )
+
+
+def main() -> None:
+    """Fill the pools."""
+    run_in_release(Job(list(CELLS.items()), str(POOLS), forked=FORKED, fresh=FRESH))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Is a real change found? 5 % slower compiled code and a 10 % dearer compilation, really injected.
+
+Collects launches of the faulty workloads (`evidence.injected`) in turns with the healthy one, for
+twenty minutes, and compares matrices in which one workload has become faulty. Found means: that
+cell's figure is reported as worse.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from torchcompile_suite import statistics
+from torchcompile_suite.cell import Cell, Launch, Measurement
+from torchcompile_suite.findings import change
+from torchcompile_suite.findings.change import Verdict
+
+from . import draws, false_alarms, injected
+from .collect import Job, read
+from .pools import CELLS, POOLS, ROOT, pool, run_in_release
+
+TRIES = 400
+LAUNCHES = 30
+SLOWER_CALL = 0.05
+SLOWER_COMPILE = 0.10
+FOLDER = POOLS.with_name("pools-power")
+FAULTS = {"slower_call": "time ratio", "slower_compile": "warm compile"}
+
+
+def collect(healthy: list[Launch]) -> None:
+    """Fill the pools of the faulty workloads, calibrated on the healthy one."""
+    call_s = float(np.median([statistics.launch_latency(one.pairs_s) for one in healthy]))
+    compile_s = float(np.median(statistics.compile_costs(healthy, "warm")))
+    run_in_release(
+        Job(
+            [(name, Cell(name, 1, "default")) for name in (injected.HEALTHY, *FAULTS)],
+            str(FOLDER),
+            forked=LAUNCHES,
+            variables={
+                "TORCHCOMPILE_SUITE_WORKLOADS": str(ROOT / "evidence" / "injected.py"),
+                injected.CALL_VARIABLE: str(SLOWER_CALL * call_s),
+                injected.COMPILE_VARIABLE: str(SLOWER_COMPILE * compile_s),
+            },
+        )
+    )
+
+
+def main() -> None:
+    """Collect, and print the table."""
+    name = next(name for name, cell in CELLS.items() if cell.workload == injected.HEALTHY)
+    pools = {key: [one for one in pool(key) if one.process == "forked"] for key in CELLS}
+    collect(pools[name])
+    healthy = read(FOLDER / f"{injected.HEALTHY}.jsonl")
+    random = np.random.default_rng(2024)
+    table = Table("injected", "figure", title=f"{TRIES} tries, one faulty workload of eight")
+    for column in ("true size", "found", "wrong cells flagged", "launches a side"):
+        table.add_column(column, justify="right")
+    for fault, figure in FAULTS.items():
+        faulty = read(FOLDER / f"{fault}.jsonl")
+        found = wrong = used = 0
+        for _ in range(TRIES):
+            before = false_alarms.matrix(pools, random, in_a_row=False)
+            after = false_alarms.matrix(pools, random, in_a_row=False)
+            cell = Cell(f"{name}-0", 1, "default")
+            before, after = (
+                [draws.measurement(its, cell, random) if one.cell == cell else one for one in side]
+                for side, its in ((before, healthy), (after, faulty))
+            )
+            used += _launches(after, cell)
+            for one in change.compare("pools", ("a", before), ("b", after)).changes:
+                if one.cell == cell:
+                    found += one.effects[figure].verdict is Verdict.WORSE
+                elif one.cell.workload != cell.workload:
+                    wrong += any(effect.verdict.changed for effect in one.effects.values())
+        sides = [np.log(change.values(figure, one)).mean() for one in (healthy, faulty)]
+        table.add_row(
+            fault,
+            figure,
+            f"{np.exp(sides[1] - sides[0]) - 1:+.1%}",
+            f"{found / TRIES:.1%}",
+            f"{wrong / TRIES:.2f} a report",
+            f"{used / TRIES:.1f}",
+        )
+    Console(width=120).print(table)
+
+
+def _launches(measurements: list[Measurement], cell: Cell) -> int:
+    return next(len(one.launches) for one in measurements if one.cell == cell)
+
+
+if __name__ == "__main__":
+    main()
