@@ -175,7 +175,7 @@ def compare(
     if not both:
         raise ChangeError(
             f"nothing was measured on both {before[0]} and {after[0]} on {machine}; "
-            f"try: asv run {before[0]}^! and asv run {after[0]}^!"
+            f"try: asv run v{before[0]}^! and asv run v{after[0]}^!"
         )
     everything = [m for side in sides for m in side.values() if m.outcome.ok]
     known = {name: _known(quantity, sides) for name, quantity in QUANTITIES.items()}
