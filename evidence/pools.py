@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from torchcompile_suite import workloads
 from torchcompile_suite.cell import Cell, Launch
 from torchcompile_suite.releases import catalogue, environments
 
@@ -56,7 +57,15 @@ def run_in_release(job: Job) -> None:
 
 def main() -> None:
     """Fill the pools."""
-    run_in_release(Job(list(CELLS.items()), str(POOLS), forked=FORKED, fresh=FRESH))
+    run_in_release(
+        Job(
+            list(CELLS.items()),
+            str(POOLS),
+            forked=FORKED,
+            fresh=FRESH,
+            variables={workloads.VARIABLE: str(ROOT / "evidence" / "functions.py")},
+        )
+    )
 
 
 if __name__ == "__main__":
