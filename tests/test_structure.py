@@ -43,7 +43,7 @@ ALLOWED: dict[str, set[str]] = {
     "report": {"findings", "statistics", "terminal"},
     "releases": {"errors", "files", "terminal"},
     "terminal": {"errors"},
-    "bench": {"errors", "machine", "releases"},
+    "bench": {"errors", "machine", "releases", "session"},
     "cli": {
         "",
         "bench",

@@ -5,6 +5,7 @@ Runs ``asv run`` on a quick selection of cells, ``asv publish``, and prints what
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from . import machine
 from .errors import SuiteError
 from .releases import catalogue
 from .releases.catalogue import Release
+from .session import BUDGET_VARIABLE
 
 # A convolution net, a mobile one, a published and a hand-written transformer: each of them in the
 # mode most people use. The compiled cell measures eager too, interleaved, so eager needs none.
@@ -21,6 +23,9 @@ QUICK = (
     r"Inference.*\('(resnet18|mobilenetv3_small_100|vit_tiny_patch16_224|vit16x6x384)', "
     r"1, 'default'\)"
 )
+
+# A first answer within minutes even on a noisy machine; `asv run` itself takes longer to be surer.
+QUICK_BUDGET_S = 75
 
 
 class BenchError(SuiteError):
@@ -35,6 +40,7 @@ def run(names: Sequence[str], quick: str = QUICK) -> list[Release]:
     """
     if not Path("asv.conf.json").is_file():
         raise BenchError("no asv.conf.json here; run this in a clone of torchcompile-suite")
+    os.environ.setdefault(BUDGET_VARIABLE, str(QUICK_BUDGET_S))
     everything = catalogue.read()
     releases = [catalogue.find(name) for name in names] or [everything[-1]]
     for number, release in enumerate(releases, 1):
