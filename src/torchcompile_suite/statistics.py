@@ -139,9 +139,8 @@ def geometric_interval(values: Sequence[float], asked: float = ASKED) -> Interva
     """
     if not values:
         return Interval(math.nan, math.nan, math.nan)
-    logs = [math.log(value) for value in values]
-    n = len(logs)
-    mean = math.fsum(logs) / n
+    n = len(values)
+    mean = log_mean(values)
     if n < 2:
         return Interval(math.exp(mean), math.nan, math.nan)
     half = _t_quantile((1 + asked) / 2, n - 1) * math.sqrt(log_variance(values) / n)
@@ -181,11 +180,15 @@ def half_width(interval: Interval) -> float:
     return math.sqrt(interval.high / interval.low) - 1
 
 
+def log_mean(values: Sequence[float]) -> float:
+    """Mean of the values' logs, at least one: the log of their geometric mean."""
+    return math.fsum(map(math.log, values)) / len(values)
+
+
 def log_variance(values: Sequence[float]) -> float:
     """Variance of the values' logs over launches (n - 1 in the denominator), at least two."""
-    logs = [math.log(value) for value in values]
-    mean = math.fsum(logs) / len(logs)
-    return math.fsum((log - mean) ** 2 for log in logs) / (len(logs) - 1)
+    mean = log_mean(values)
+    return math.fsum((math.log(value) - mean) ** 2 for value in values) / (len(values) - 1)
 
 
 @cache

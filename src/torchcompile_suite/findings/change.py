@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
+import msgspec
+
 from .. import statistics
 from ..cell import Cell, Launch, Measurement
 from ..errors import SuiteError
@@ -158,6 +160,9 @@ class _Known(NamedTuple):
     mood: tuple[float, float]
 
 
+_NO_MOOD = (0.0, math.inf)
+
+
 def compare(
     machine: str,
     before: tuple[str, Sequence[Measurement]],
@@ -177,8 +182,12 @@ def compare(
             f"nothing was measured on both {before[0]} and {after[0]} on {machine}; "
             f"try: asv run v{before[0]}^! and asv run v{after[0]}^!"
         )
-    everything = [m for side in sides for m in side.values() if m.outcome.ok]
-    known = {name: _known(quantity, sides) for name, quantity in QUANTITIES.items()}
+    everything = [measurement for side in sides for measurement in side.values()]
+    mood = _mood(sides)
+    known = {
+        name: _Known(_prior(quantity, everything), mood if quantity.moody else _NO_MOOD)
+        for name, quantity in QUANTITIES.items()
+    }
     found: dict[tuple[Cell, str], tuple[float, float, float]] = {}
     for cell in both:
         for name, quantity in QUANTITIES.items():
@@ -229,19 +238,18 @@ def _place(cell: Cell) -> tuple[object, ...]:
     return (cell.workload, cell.batch_size, cell.phase, cell.dtype, cell.shapes, cell.mode)
 
 
-def _known(quantity: Quantity, sides: Sequence[dict[Cell, Measurement]]) -> _Known:
+def _prior(quantity: Quantity, measurements: Iterable[Measurement]) -> Prior | None:
+    """How much launches of all cells differ in that quantity."""
     samples = [
         quantity.values(measurement.launches)
-        for side in sides
-        for measurement in side.values()
+        for measurement in measurements
         if measurement.outcome.ok and quantity.concerns(measurement.cell)
     ]
     samples = [values for values in samples if len(values) > 1]
-    prior = statistics.prior_spread(
+    return statistics.prior_spread(
         [statistics.log_variance(values) for values in samples],
         [len(values) - 1 for values in samples],
     )
-    return _Known(prior, _mood(sides) if quantity.moody else (0.0, math.inf))
 
 
 def _mood(sides: Sequence[dict[Cell, Measurement]]) -> tuple[float, float]:
@@ -261,7 +269,7 @@ def _mood(sides: Sequence[dict[Cell, Measurement]]) -> tuple[float, float]:
         for group in groups.values():
             if len(group) < 2:
                 continue
-            means = [math.exp(math.fsum(map(math.log, values)) / len(values)) for values in group]
+            means = [math.exp(statistics.log_mean(times)) for times in group]
             explained = math.fsum(
                 statistics.log_variance(values) / len(values) for values in group
             ) / len(group)
@@ -274,9 +282,7 @@ def _mood(sides: Sequence[dict[Cell, Measurement]]) -> tuple[float, float]:
 
 def _eager(cell: Cell) -> Cell:
     """The eager cell whose time this cell measures too."""
-    return Cell(
-        cell.workload, cell.batch_size, "eager", cell.phase, cell.dtype, cell.device, cell.shapes
-    )
+    return msgspec.structs.replace(cell, mode="eager")
 
 
 def _difference(values: Sequence[list[float]], known: _Known) -> tuple[float, float, float] | None:
@@ -299,7 +305,7 @@ def _difference(values: Sequence[list[float]], known: _Known) -> tuple[float, fl
         return None
     # Satterthwaite, Biometrics Bulletin 2 (1946): the degrees of freedom of a sum of variances.
     weight = math.fsum(part**2 / freedom for part, freedom in parts)
-    means = [math.fsum(map(math.log, side)) / len(side) for side in values]
+    means = [statistics.log_mean(side) for side in values]
     return means[1] - means[0], math.sqrt(total), total**2 / weight if weight else math.inf
 
 
