@@ -12,7 +12,6 @@ from pathlib import Path
 
 import msgspec
 
-from torchcompile_suite import workloads
 from torchcompile_suite.cell import Cell, Launch
 from torchcompile_suite.releases import catalogue, environments
 
@@ -63,7 +62,6 @@ def main() -> None:
             str(POOLS),
             forked=FORKED,
             fresh=FRESH,
-            variables={workloads.VARIABLE: str(ROOT / "evidence" / "functions.py")},
         )
     )
 

@@ -13,7 +13,42 @@ from . import workload
 if TYPE_CHECKING:
     from . import Built
 
-CORE = ("resnet18", "mobilenetv3_small_100", "vit_tiny_patch16_224", "convnext_atto")
+# Those that every bare `asv run` measures, and for what.
+CORE = {
+    "resnet18": ("inference", "batch8"),
+    "mobilenetv3_small_100": ("inference", "protocol"),
+    "vit_tiny_patch16_224": ("inference",),
+    "convnext_atto": ("inference",),
+}
+# The timm models of PyTorch's own dashboard (benchmarks/dynamo/timm_models_list.txt), resnet50, and
+# convmixer_1536_20, known to be slower compiled.
+FULL = (
+    "adv_inception_v3",
+    "beit_base_patch16_224",
+    "convnextv2_nano",
+    "deit_base_distilled",
+    "dm_nfnet_f0",
+    "ghostnet_100",
+    "inception_v3",
+    "mobilenetv2_100",
+    "mobilenetv3_large_100",
+    "mobilevit_s",
+    "nfnet_l0",
+    "repvgg_a2",
+    "swin_base_patch4_window7_224",
+    "tf_efficientnet_b0",
+    "visformer_small",
+    "vit_base_patch14_dinov2",
+    "vit_base_patch16_siglip",
+    "resnet50",
+    "convmixer_1536_20",
+)
+ALSO = ("training", "allocator")
+# Where timm's own name is longer than the dashboard's.
+NAMES_IN_TIMM = {
+    "deit_base_distilled": "deit_base_distilled_patch16_224",
+    "vit_base_patch16_siglip": "vit_base_patch16_siglip_224",
+}
 
 
 def build(name: str, batch_size: int) -> Built:
@@ -24,12 +59,12 @@ def build(name: str, batch_size: int) -> Built:
     import timm
     import torch
 
-    model = timm.create_model(name, pretrained=False)
+    model = timm.create_model(NAMES_IN_TIMM.get(name, name), pretrained=False)
     channels, height, width = model.pretrained_cfg["input_size"]
     return model, (torch.randn(batch_size, channels, height, width),)
 
 
-for _name in CORE:
-    workload(_name, family="timm", imports=("timm",))(
+for _name in (*CORE, *FULL):
+    workload(_name, family="timm", imports=("timm",), core=CORE.get(_name, ()), also=ALSO)(
         lambda batch_size, name=_name: build(name, batch_size)
     )

@@ -1,0 +1,92 @@
+"""fusion: a few operators each, of which a fusing compiler should make one kernel.
+
+The smallest is all overhead, the largest do not fit in any cache: between the two lies what fusion
+is for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from . import workload
+
+if TYPE_CHECKING:
+    import torch
+
+    from . import Built
+
+
+@workload("softmax_matmul", family="fusion", core=("inference", "guards"), also=("protocol",))
+def softmax_matmul(batch_size: int) -> Built:
+    """softmax(x @ y), each (batch_size, 100, 100): so small that calling it costs most."""
+    import torch
+
+    class SoftmaxMatmul(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return torch.softmax(x @ y, dim=-1)
+
+    return SoftmaxMatmul(), (
+        torch.randn(batch_size, 100, 100),
+        torch.randn(batch_size, 100, 100),
+    )
+
+
+def _entropy(batch_size: int, rows: int) -> Built:
+    import torch
+
+    class Entropy(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            p = torch.softmax(x, dim=-1)
+            return -(p * torch.log(p)).sum(dim=-1)
+
+    return Entropy(), (torch.randn(batch_size, rows, 1024),)
+
+
+@workload("entropy_in_cache", family="fusion", core=("inference",))
+def entropy_in_cache(batch_size: int) -> Built:
+    """Softmax, log, product and sum over rows of (batch_size, 64, 1024): 256 KiB."""
+    return _entropy(batch_size, 64)
+
+
+@workload("entropy_in_memory", family="fusion", core=("inference",))
+def entropy_in_memory(batch_size: int) -> Built:
+    """The same over (batch_size, 32768, 1024): 128 MiB, more than a cache holds."""
+    return _entropy(batch_size, 32768)
+
+
+@workload("pointwise_chain", family="fusion", core=("inference", "allocator"), also=("backends",))
+def pointwise_chain(batch_size: int) -> Built:
+    """Nine pointwise operators in a row on (batch_size, 1024, 1024) floats, 4 MiB each: eager
+    writes and reads eight intermediate results of that size, a fused kernel none.
+    """
+    import torch
+
+    class PointwiseChain(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            gate = torch.sigmoid(x * 1.5 + 0.5)
+            return torch.relu(x * gate - 0.1).square().neg().exp()
+
+    return PointwiseChain(), (torch.randn(batch_size, 1024, 1024),)
+
+
+@workload("layernorm_gelu", family="fusion", core=("inference",))
+def layernorm_gelu(batch_size: int) -> Built:
+    """A normalisation and an activation over (batch_size, 1024, 768) tokens."""
+    import torch
+    from torch import nn
+
+    return nn.Sequential(nn.LayerNorm(768), nn.GELU()), (torch.randn(batch_size, 1024, 768),)
+
+
+@workload("attention_spelled_out", family="fusion", core=("inference",))
+def attention_spelled_out(batch_size: int) -> Built:
+    """Scaled dot-product attention by hand: q, k and v are (batch_size, 8, 256, 64)."""
+    import torch
+
+    class Attention(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+            weights = torch.softmax(q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5, dim=-1)
+            return weights @ v
+
+    q, k, v = torch.randn(3, batch_size, 8, 256, 64)
+    return Attention(), (q, k, v)
