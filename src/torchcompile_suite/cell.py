@@ -14,22 +14,30 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-SCHEMA = 1
+SCHEMA: Literal[2] = 2
 """Version of the JSON that crosses processes and machines, the ``schema`` field of each struct.
-A reader refuses a newer one."""
+A reader refuses a newer one and reads the older ones: 2 added fields with defaults to 1."""
 
 Name = Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.\-]*$")]
 Text = Annotated[str, Meta(max_length=4000)]
 Seconds = Annotated[float, Meta(ge=0, le=1e7)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
+Schema = Literal[1, 2]
 Stopped = Literal["", "fixed", "precise", "budget"]
 
 
 class Cell(Struct, frozen=True, forbid_unknown_fields=True):
-    """One point of the matrix: what is compiled, how, and on what.
+    """One point of the matrix: what is compiled, how, on what, and what it is compared with.
 
-    ``device`` is the accelerator's kind as torch spells it (``cpu``, ``cuda``); ``shapes`` is the
-    policy for input sizes, ``static`` meaning that they never change within a launch.
+    - ``device``: the accelerator's kind as torch spells it (``cpu``, ``cuda``).
+    - ``dtype``: float32, or that of the autocast region the call runs in (``bfloat16``).
+    - ``shapes``: ``static`` never changes the input's shape. The others call the workload's stream
+      of shapes, and are ways of meeting it (`torchcompile_suite.launch.subject`).
+    - ``backend``: that of torch.compile.
+    - ``allocator``: the malloc of the process, ``system`` or the name of a preloaded one.
+    - ``protocol``: ``right``, or the mistake that the call is timed with.
+    - ``baseline``: what the calls are paired with, eager in the same dtype or in float32.
+    - ``accumulation``: micro-batches of a training step.
     """
 
     workload: Name
@@ -39,17 +47,37 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True):
     dtype: Name = "float32"
     device: Name = "cpu"
     shapes: Name = "static"
+    backend: Name = "inductor"
+    allocator: Name = "system"
+    protocol: Name = "right"
+    baseline: Name = "eager"
+    accumulation: Annotated[int, Meta(ge=1, le=1000)] = 1
+
+    @property
+    def variant(self) -> str:
+        """In words, how it differs from the plain inference cell; empty for that one."""
+        parts = [
+            value
+            for value, plain in (
+                (self.phase, "inference"),
+                (self.dtype, "float32"),
+                (self.shapes, "static"),
+                (self.backend, "inductor"),
+                (self.allocator, "system"),
+                (self.protocol, "right"),
+                (self.baseline, "eager"),
+            )
+            if value != plain
+        ]
+        if self.accumulation > 1:
+            parts.append(f"{self.accumulation} micro-batches")
+        return ", ".join(parts)
 
     def __str__(self) -> str:
         """A short name for people: only what differs from the plain inference cell."""
-        parts = [self.workload, f"batch {self.batch_size}", self.mode]
-        if self.phase != "inference":
-            parts.append(self.phase)
-        if self.dtype != "float32":
-            parts.append(self.dtype)
-        if self.shapes != "static":
-            parts.append(self.shapes)
-        return ", ".join(parts)
+        return ", ".join(
+            filter(None, (self.workload, f"batch {self.batch_size}", self.mode, self.variant))
+        )
 
 
 class Status(str, Enum):
@@ -113,7 +141,7 @@ class Request(Struct, frozen=True, forbid_unknown_fields=True):
     kind: Literal["cold", "warm"]
     cache_dir: Text
     plan: Plan = Plan()
-    schema: Literal[1] = 1
+    schema: Schema = SCHEMA
 
 
 class Accuracy(Struct, frozen=True, forbid_unknown_fields=True):
@@ -159,6 +187,73 @@ class Interference(Struct, frozen=True, forbid_unknown_fields=True):
     others_share: float
 
 
+class GraphBreak(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where Dynamo had to leave the graph: its first reason line, and ``file.py:line``."""
+
+    reason: Text
+    where: Text
+
+
+class Profile(Struct, frozen=True, forbid_unknown_fields=True):
+    """An accelerator's time line over ``calls`` steady calls (torch.profiler).
+
+    ``busy_s`` is the time at least one kernel or copy ran, ``idle_s`` the rest between the first
+    start and the last end, ``largest_gap_s`` the longest of its pieces; ``launches`` counts what
+    the host started: a CUDA graph is one, however many kernels it holds.
+    """
+
+    calls: Count
+    launches: Count
+    kernels: Count
+    busy_s: Seconds
+    idle_s: Seconds
+    largest_gap_s: Seconds
+
+
+class Compiled(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the compiler saw and made, at a cold start.
+
+    None means that this release or device does not tell, and ``unknown`` says why, by field.
+
+    - ``graphs``: captured up to the steady state; ``operators``: calls in them; ``guards``: checked
+      before they are reused, which takes ``guard_check_s`` a call; ``recompiles``: captures of code
+      that had been captured before.
+    - ``kernels``: generated by Inductor; ``launches``: kernels started by one call of each graph,
+      library calls included. ``nodes_before`` and ``nodes_after`` fusion, and the bytes they read
+      and write as the scheduler counts them. ``eager_operators`` and ``eager_bytes``: the same call
+      in eager, as the dispatcher sees it, views left out.
+    - ``phases_s``: where compiling took its time, each part without the others.
+    - ``cache_bytes``: on disk afterwards; ``peak_memory_bytes``: of the process while it compiled.
+    - ``recaptures``: captures after one change of the inputs, by change.
+    - ``tracing``: what other ways of capture make of a second input, by way.
+    - ``artefacts``: the kinds of files that a compile could be opened to.
+    """
+
+    graphs: Count | None = None
+    graph_breaks: list[GraphBreak] = field(default_factory=list)
+    operators: Count | None = None
+    guards: Count | None = None
+    guard_check_s: Seconds | None = None
+    recompiles: Count | None = None
+    cudagraph_skips: list[Text] = field(default_factory=list)
+    kernels: Count | None = None
+    launches: Count | None = None
+    nodes_before: Count | None = None
+    nodes_after: Count | None = None
+    bytes_before: Count | None = None
+    bytes_after: Count | None = None
+    eager_operators: Count | None = None
+    eager_bytes: Count | None = None
+    phases_s: dict[str, Seconds] = field(default_factory=dict)
+    cache_bytes: Count | None = None
+    peak_memory_bytes: Count | None = None
+    recaptures: dict[str, Count] = field(default_factory=dict)
+    tracing: dict[str, Text] = field(default_factory=dict)
+    artefacts: list[Text] = field(default_factory=list)
+    profile: Profile | None = None
+    unknown: dict[str, Text] = field(default_factory=dict)
+
+
 class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     """What one process measured of one cell (its standard output).
 
@@ -169,7 +264,8 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     ``peak_memory_bytes`` is the most memory held while running in the mode in steady state:
     resident set on a CPU, allocated by torch on an accelerator. ``stages_s`` says where the
     process's own time went. ``interference`` covers the pairs. ``set_aside`` is empty, or says why
-    the pairs do not count: the launch was disturbed and repeated.
+    the pairs do not count: the launch was disturbed and repeated. ``compiled`` is there for cold
+    launches that compiled.
     """
 
     kind: Literal["cold", "warm"]
@@ -186,7 +282,8 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     process: Literal["fresh", "forked"] = "fresh"
     interference: Interference | None = None
     set_aside: Text = ""
-    schema: Literal[1] = 1
+    compiled: Compiled | None = None
+    schema: Schema = SCHEMA
 
 
 class Measurement(Struct, frozen=True, forbid_unknown_fields=True):
@@ -204,7 +301,7 @@ class Measurement(Struct, frozen=True, forbid_unknown_fields=True):
     started_at: Text
     duration_s: Seconds
     stopped: Stopped = ""
-    schema: Literal[1] = 1
+    schema: Schema = SCHEMA
 
     @property
     def sequential(self) -> bool:
@@ -215,3 +312,8 @@ class Measurement(Struct, frozen=True, forbid_unknown_fields=True):
     def environment(self) -> Environment | None:
         """The environment the launches ran in, or None when none got that far."""
         return next((launch.environment for launch in self.launches if launch.environment), None)
+
+    @property
+    def compiled(self) -> Compiled | None:
+        """What the compiler saw and made at the cold start, or None where nothing was compiled."""
+        return next((launch.compiled for launch in self.launches if launch.compiled), None)

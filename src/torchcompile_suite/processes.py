@@ -20,9 +20,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from multiprocessing.context import ForkContext, ForkServerContext
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -54,6 +55,10 @@ class Launcher(Protocol):
 class Fresh:
     """One interpreter a launch, as a user's own script would be."""
 
+    def __init__(self, variables: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Set ``variables`` in its environment; an empty value takes one away."""
+        self._variables = variables
+
     def run(self, request: Request, workspace: Path, limit_s: float) -> Launch:
         """See `Launcher.run`."""
         answer, log = workspace / "launch.json", workspace / "launch.log"
@@ -62,6 +67,8 @@ class Fresh:
         environment["PYTHONPATH"] = os.pathsep.join(
             filter(None, (source, environment.get("PYTHONPATH")))
         )
+        environment.update(self._variables)
+        environment = {name: value for name, value in environment.items() if value}
         with answer.open("wb") as stdout, log.open("wb") as stderr:
             process = subprocess.Popen(
                 [sys.executable, "-m", "torchcompile_suite.launch", "--die-with-parent"],

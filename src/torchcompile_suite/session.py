@@ -22,12 +22,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from . import progress, records, statistics, workloads
+from . import allocators, progress, records, statistics, workloads
 from .cell import OK, Cell, Launch, Measurement, Outcome, Plan, Request, Status, Stopped
 from .errors import SuiteError
 from .files import write_atomically
 from .launch.entry import die_with_parent
 from .machine import device_kind
+from .modes import EAGER
 from .processes import Forked, Fresh, Launcher
 
 PREFIX = "TORCHCOMPILE_SUITE_"
@@ -123,16 +124,14 @@ class Session:
         self.folder = folder
         self.settings = settings
 
-    def cell(self, workload: str, batch_size: int, mode: str) -> Cell:
-        """The inference cell with these coordinates on the session's device."""
-        return Cell(workload, batch_size, mode, device=self.settings.device)
-
     def measure(self, cell: Cell) -> Measurement:
-        """The cell's measurement: remembered, reused from the record, or made now.
+        """The cell's measurement on the session's device: remembered, reused from the record, or
+        made now.
 
         Raises SessionError when nothing can be measured here at all (a full disk, say). What
         goes wrong with the cell itself is the measurement's outcome.
         """
+        cell = msgspec.structs.replace(cell, device=self.settings.device)
         remembered = self.folder / f"cell-{_digest(cell)}.json"
         try:
             return msgspec.json.decode(remembered.read_bytes(), type=Measurement)
@@ -164,7 +163,11 @@ class Session:
         if not self.settings.reuse or self.settings.record is None:
             return None
         found = records.newest(self.settings.record, cell)
-        return found if found is not None and found.outcome.settled else None
+        if found is None or not found.outcome.settled:
+            return None
+        # A record of before the compiler was watched has no answer to half of the questions.
+        told = found.compiled is not None or cell.mode == EAGER or not found.outcome.ok
+        return found if told else None
 
     def _measure(self, cell: Cell) -> Measurement:
         # Asked before, because a measurement that cannot be kept is minutes lost.
@@ -233,6 +236,9 @@ def _need_disk(folder: Path, needed_bytes: int, purpose: str) -> None:
 
 
 def _launcher(cell: Cell) -> Launcher:
+    if cell.allocator != "system":
+        # The linker preloads it, so it takes a process of its own from the very start.
+        return Fresh({"LD_PRELOAD": allocators.preload(cell.allocator)[0]})
     if cell.device != "cpu":
         return Fresh()
     try:

@@ -79,6 +79,35 @@ def compile_cost(warm_up_s: Sequence[float], compiler_import_s: float = 0.0) -> 
     return compiler_import_s + calls_s
 
 
+def calls_until_steady(warm_up_s: Sequence[float]) -> int:
+    """Calls before the first window that is no slower than the steady ones.
+
+    ``warm_up_s`` are all calls from the first on. A window's median, so that one slow call among
+    steady ones counts for nothing; a first call that compiles counts as one.
+    """
+    limit = steady_call(warm_up_s) * (1 + STEADY_TOLERANCE)
+    for start in range(len(warm_up_s)):
+        window = warm_up_s[start : start + STEADY_WINDOW]
+        if median(window) <= limit and window[0] <= 2 * limit:
+            return start
+    return len(warm_up_s)
+
+
+def seconds_until_steady(warm_up_s: Sequence[float]) -> float:
+    """What these calls took in all."""
+    return math.fsum(warm_up_s[: calls_until_steady(warm_up_s)])
+
+
+# As many as a naive benchmark may average.
+MIXED_CALLS = 10
+
+
+def warm_up_mixed_ratio(launch: Launch) -> float:
+    """The mode/eager ratio of somebody who averages the first calls, compiling included."""
+    calls_s = launch.warm_up_s[:MIXED_CALLS]
+    return math.fsum(calls_s) / len(calls_s) / launch_eager_latency(launch.pairs_s)
+
+
 def counted(launches: Iterable[Launch]) -> list[Launch]:
     """The launches whose pairs count: all but those set aside as disturbed."""
     return [launch for launch in launches if not launch.set_aside]

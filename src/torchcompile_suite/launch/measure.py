@@ -1,7 +1,8 @@
 """The measuring protocol: one cell, one process, start to end.
 
 Seed, build, eager warm-up, first compiled call timed alone, correctness, warm-up until steady,
-peak memory, then eager and compiled calls interleaved. docs/method.md gives the reasons.
+peak memory, then eager and compiled calls interleaved; a cold launch then asks what the compiler
+saw. docs/method.md gives the reasons. What a call is, `subject` knows.
 """
 
 from __future__ import annotations
@@ -9,23 +10,24 @@ from __future__ import annotations
 import gc
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map
 
-from .. import statistics, workloads
-from ..cell import OK, Cell, Launch, Plan, Request
+from .. import allocators, statistics, workloads
+from ..cell import OK, Cell, Environment, Launch, Plan, Request
 from ..modes import MODES, Mode
 from . import accuracy, device, environment, failures, interference
+from . import subject as subjects
+from .subject import Call
 
-SEED = 20240724
-# Calls over which the peak memory is taken: the second one meets a warm allocator.
+# Calls over which the peak memory is taken: the second one meets a warm allocator. Where one takes
+# seconds the warm-up has seen to that, and one is enough.
 MEMORY_CALLS = 3
-
-Call = Callable[[], Any]
+MEMORY_LIMIT_S = 3.0
 
 
 class Stages:
@@ -56,7 +58,7 @@ def measure(request: Request, process: str = "fresh") -> Launch:
     stages = Stages()
     found: dict[str, Any] = {}
     try:
-        _measure(request.cell, request.plan, stages, found)
+        _measure(request, stages, found)
         outcome = OK
     except Exception as error:
         outcome = failures.outcome(error, stages.now)
@@ -69,61 +71,69 @@ def measure(request: Request, process: str = "fresh") -> Launch:
     )
 
 
-def _measure(cell: Cell, plan: Plan, stages: Stages, found: dict[str, Any]) -> None:
+def _measure(request: Request, stages: Stages, found: dict[str, Any]) -> None:
     """Fill ``found`` with the launch's fields as they become known."""
+    cell, plan = request.cell, request.plan
     with stages("prepare"):
         on = device.get(cell.device)
         if reason := on.unavailable():
             raise failures.Unsupported(reason)
         mode = _mode(cell.mode)
-        if cell.phase != "inference" or cell.dtype != "float32" or cell.shapes != "static":
-            raise failures.Unsupported(
-                f"this version measures static float32 inference, not {cell}"
-            )
         found["environment"] = environment.describe(on)
+        if reason := _unsupported(cell, found["environment"]):
+            raise failures.Unsupported(reason)
 
     with stages("build"):
-        torch.manual_seed(SEED)
-        module, inputs = workloads.get(cell.workload).build(cell.batch_size)
-        module = module.eval().to(cell.device)
-        inputs = tree_map(
-            lambda value: value.to(cell.device) if isinstance(value, torch.Tensor) else value,
-            inputs,
-        )
+        subject = subjects.build(cell)
         on.synchronize()
 
-    with torch.inference_mode():
-        eager: Call = lambda: module(*inputs)  # noqa: E731
+    with subject.context():
         with stages("eager"):
-            _warm_up(eager, on, plan)
-            eager_output = eager()
+            _warm_up(subject.baseline, on, plan)
+            subject.reset()
+            eager_output = subject.outputs(subject.eager())
         with stages("reference"):
-            expected, reference_name = accuracy.reference(module, inputs)
+            expected, reference_name = subject.reference()
 
+        observer = None
         if mode.compiles:
             with stages("compiler"):
                 from . import compiler
 
                 found["compiler_import_s"] = compiler.IMPORT_S
+            if request.kind == "cold":
+                from .observe import Observer
 
+                observer = Observer(cell, Path(request.cache_dir))
+
+        subject.reset()
+        if observer:
+            on.reset_peak_memory()
         with stages("compile"):
             # The clock starts before torch.compile itself: setting it up is part of its cost.
             start = time.perf_counter()
-            compiled = torch.compile(module, mode=mode.name) if mode.compiles else module
-            call: Call = lambda: compiled(*inputs)  # noqa: E731
+            call, forward = subject.compile()
             output = call()
             on.synchronize()
             first_call_s = time.perf_counter() - start
+        if observer:
+            observer.compiled_once(on.peak_memory_bytes())
 
         with stages("accuracy"):
-            checked = accuracy.compare(eager_output, output, expected, reference_name, cell.dtype)
+            output = subject.outputs(output)
+            checked = accuracy.compare(
+                eager_output, output, expected, reference_name, cell.dtype, subject.random
+            )
             found["accuracy"] = checked
             if reason := accuracy.wrong(checked):
                 raise failures.WrongResult(reason)
         del expected, eager_output, output
 
+        # What an unsynchronised clock sees is timed like anything else, only the device is not
+        # waited for.
+        clock = device.Unsynchronised(on) if cell.protocol == "no-sync" else on
         with stages("warm-up"):
-            calls_s, steady = _warm_up(call, on, plan)
+            calls_s, steady = _warm_up(call, clock, plan)
             found["warm_up_s"] = [_round(s) for s in (first_call_s, *calls_s)]
             found["steady"] = steady
 
@@ -134,8 +144,32 @@ def _measure(cell: Cell, plan: Plan, stages: Stages, found: dict[str, Any]) -> N
             count = _calls_a_sample(statistics.steady_call(calls_s), plan)
             found["calls_a_sample"] = count
             watch = interference.Watch()
-            found["pairs_s"] = _pairs(eager, call, on, plan, count)
+            found["pairs_s"] = _pairs(subject.baseline, call, clock, plan, count)
             found["interference"] = watch.seen()
+
+        if observer:
+            from . import capture
+
+            workload = workloads.get(cell.workload)
+            with stages("observe"):
+                observer.ran(subject, call, on)
+            with stages("cases"):
+                cases = workload.cases(cell.batch_size) if workload.cases else []
+                capture.check_cases(forward, subject.module, cases, cell.device)
+                if workload.random and cell.backend == "inductor":
+                    capture.check_draws(subject)
+    if observer:
+        with stages("recapture"):
+            found["compiled"] = observer.last(workload)
+
+
+def _unsupported(cell: Cell, here: Environment) -> str:
+    """Why this process cannot be what the cell asks for, or the empty string."""
+    if cell.protocol == "no-sync" and cell.device == "cpu":
+        return "a call on a CPU returns when it is done: there is nothing to forget to wait for"
+    if cell.allocator not in ("system", allocators.LIBC) and here.allocator != cell.allocator:
+        return allocators.preload(cell.allocator)[1] or f"{cell.allocator} was not loaded"
+    return ""
 
 
 def _mode(name: str) -> Mode:
@@ -174,9 +208,12 @@ def _peak_memory(call: Call, on: device.Device) -> int | None:
     """The most memory held over a few steady calls in the mode."""
     gc.collect()
     on.reset_peak_memory()
+    deadline = time.perf_counter() + MEMORY_LIMIT_S
     for _ in range(MEMORY_CALLS):
         call()
-    on.synchronize()
+        on.synchronize()
+        if time.perf_counter() > deadline:
+            break
     return on.peak_memory_bytes()
 
 

@@ -1,0 +1,362 @@
+"""What is called in a launch: the cell's eager call, its compiled one, and what both must return.
+
+The protocol in `measure` does not know whether a call is a forward pass, a training step, a stream
+of requests or one of the classic mistakes; here they are made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils._pytree import tree_leaves, tree_map
+
+from .. import workloads
+from ..cell import Cell
+from . import failures
+
+SEED = 20240724
+# Small, so that a thousand steps do not leave the numbers a step is meant to work on.
+LEARNING_RATE = 1e-5
+
+Call = Callable[[], Any]
+Inputs = tuple[Any, ...]
+
+
+class Subject(NamedTuple):
+    """The calls of a cell, all without arguments.
+
+    - ``baseline``: what the compiled call is paired with; ``eager``: the same thing as the compiled
+      call, in eager.
+    - ``compile()`` sets torch.compile up and returns the call, whose first call compiles, and the
+      compiled module.
+    - ``reference()``: the outputs to be right, and the name of the dtype they were computed in.
+    - ``context()`` is entered around everything that calls.
+    - ``reset()`` brings back the state in which calls can be compared, ``outputs`` takes from a
+      call's result what is compared.
+    - ``random``: outputs differ from call to call, so they are compared as draws.
+    - ``module`` and ``inputs``: one forward call of the captured module.
+    """
+
+    baseline: Call
+    eager: Call
+    compile: Callable[[], tuple[Call, Any]]
+    reference: Callable[[], tuple[Any, str]]
+    context: Callable[[], AbstractContextManager[Any]]
+    reset: Callable[[], None]
+    outputs: Callable[[Any], Any]
+    random: bool
+    module: torch.nn.Module
+    inputs: Inputs
+
+
+def build(cell: Cell) -> Subject:
+    """Build the cell's workload on its device, seeded, and the calls that the cell asks for."""
+    torch.manual_seed(SEED)
+    workload = workloads.get(cell.workload)
+    module, inputs = workload.build(cell.batch_size)
+    train = cell.phase == "training" or cell.protocol == "train-mode"
+    module = module.train(train).to(cell.device)
+    inputs = _to(inputs, cell.device)
+    if cell.phase == "training":
+        return _training(cell, module, inputs, workload.random)
+    if cell.shapes != "static":
+        if workload.stream is None:
+            raise failures.Unsupported(f"workload {cell.workload!r} has no stream of shapes")
+        requests = [_to(each, cell.device) for each in workload.stream(cell.batch_size)]
+        return _stream(cell, module, requests, workload.random)
+    return _forward(cell, module, inputs, workload.random)
+
+
+def _to(inputs: Inputs, device: str) -> Inputs:
+    return tree_map(  # type: ignore[no-any-return]
+        lambda value: value.to(device) if isinstance(value, torch.Tensor) else value, inputs
+    )
+
+
+def compiler(cell: Cell, dynamic: bool | None = None) -> Callable[[torch.nn.Module], Any]:
+    """torch.compile with the cell's mode and backend; the identity for eager."""
+    if cell.mode == "eager":
+        return lambda module: module
+    options: dict[str, Any] = {"backend": cell.backend, "dynamic": dynamic}
+    if cell.backend == "inductor":
+        options["mode"] = cell.mode
+    return lambda module: torch.compile(module, **options)
+
+
+def autocast(cell: Cell) -> AbstractContextManager[Any]:
+    """The autocast region that the cell's calls run in, if any."""
+    if cell.dtype == "float32":
+        return contextlib.nullcontext()
+    dtype = getattr(torch, cell.dtype)
+    return torch.autocast(cell.device, dtype)  # type: ignore[no-any-return]
+
+
+def _grad(cell: Cell) -> AbstractContextManager[Any]:
+    if cell.phase == "training" or cell.protocol in ("grad-on", "train-mode"):
+        return contextlib.nullcontext()
+    return torch.inference_mode()  # type: ignore[no-any-return]
+
+
+def _seed() -> None:
+    torch.manual_seed(SEED + 1)
+
+
+def _in_double(
+    module: torch.nn.Module, inputs: Inputs, call: Callable[[torch.nn.Module, Inputs], Any]
+) -> tuple[Any, str]:
+    """The call's outputs in float64 and that dtype's name; in the module's own dtype where float64
+    does not fit in memory or an operator lacks it.
+    """
+    try:
+        double = copy.deepcopy(module).double()
+        return call(double, tree_map(_double, inputs)), "float64"
+    except (RuntimeError, MemoryError, NotImplementedError, TypeError):
+        return call(module, inputs), "same-dtype"
+
+
+def _double(value: Any) -> Any:
+    if isinstance(value, torch.Tensor) and value.is_floating_point():
+        return value.double()
+    return value
+
+
+def _fresh(value: Any) -> Any:
+    """A tensor like that one, made now."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    return torch.randn_like(value) if value.is_floating_point() else value.clone()
+
+
+def _forward(cell: Cell, module: torch.nn.Module, inputs: Inputs, random: bool) -> Subject:
+    """One forward pass, the same inputs every call."""
+    inside = cell.protocol == "data-inside"
+
+    def run(forward: Any) -> Any:
+        with autocast(cell):
+            return forward(*(tree_map(_fresh, inputs) if inside else inputs))
+
+    def plain(forward: Any) -> Any:
+        return forward(*inputs)
+
+    def reference() -> tuple[Any, str]:
+        if random:
+            torch.manual_seed(SEED + 2)
+            return run(module), "another-draw"
+        return _in_double(module, inputs, lambda double, values: double(*values))
+
+    in_float32 = cell.baseline == "eager-float32" and cell.dtype != "float32"
+    compiled = compiler(cell)
+
+    def compile_() -> tuple[Call, Any]:
+        forward = compiled(module)
+        return (lambda: run(forward)), forward
+
+    return Subject(
+        baseline=(lambda: plain(module)) if in_float32 else (lambda: run(module)),
+        eager=lambda: run(module),
+        compile=compile_,
+        reference=reference,
+        context=lambda: _grad(cell),
+        reset=_seed,
+        # Inputs made inside the call are other ones each time: two draws, not two equals.
+        outputs=lambda result: result,
+        random=random or inside,
+        module=module,
+        inputs=inputs,
+    )
+
+
+def _training(cell: Cell, module: torch.nn.Module, inputs: Inputs, random: bool) -> Subject:
+    """One optimizer step: forward and backward for each micro-batch, then AdamW."""
+    optimizer = torch.optim.AdamW(module.parameters(), lr=LEARNING_RATE)
+    start = copy.deepcopy(module.state_dict())
+
+    def backward(forward: Any, values: Inputs, context: AbstractContextManager[Any]) -> Any:
+        with context:
+            leaves = [leaf for leaf in tree_leaves(forward(*values)) if torch.is_tensor(leaf)]
+        loss = sum(leaf.to(_wide(leaf)).square().mean() for leaf in leaves) / cell.accumulation
+        loss.backward()
+        return loss.detach()
+
+    # CUDA graphs write gradients into memory of their own, which the next micro-batch's replay
+    # overwrites: with several, gradients need a place that is theirs.
+    keep = cell.accumulation > 1
+
+    def clear(parameters: Iterable[torch.nn.Parameter]) -> None:
+        for parameter in parameters:
+            parameter.grad = torch.zeros_like(parameter) if keep else None
+
+    clear(module.parameters())
+
+    def step(forward: Any) -> Any:
+        optimizer.zero_grad(set_to_none=not keep)
+        for _ in range(cell.accumulation):
+            loss = backward(forward, inputs, autocast(cell))
+        optimizer.step()
+        return loss
+
+    def outputs(result: Any) -> Any:
+        return result, [p.grad.clone() for p in module.parameters() if p.grad is not None]
+
+    def reset() -> None:
+        module.load_state_dict(start)
+        _seed()
+
+    def reference() -> tuple[Any, str]:
+        if random:
+            reset()
+            torch.manual_seed(SEED + 2)
+            return outputs(step(module)), "another-draw"
+        reset()
+
+        def in_double(double: torch.nn.Module, values: Inputs) -> Any:
+            clear(double.parameters())
+            for _ in range(cell.accumulation):
+                loss = backward(double, values, contextlib.nullcontext())
+            return loss, [p.grad.clone() for p in double.parameters() if p.grad is not None]
+
+        return _in_double(module, inputs, in_double)
+
+    compiled = compiler(cell)
+
+    def compile_() -> tuple[Call, Any]:
+        forward = compiled(module)
+        return (lambda: step(forward)), forward
+
+    return Subject(
+        baseline=lambda: step(module),
+        eager=lambda: step(module),
+        compile=compile_,
+        reference=reference,
+        context=lambda: _grad(cell),
+        reset=reset,
+        outputs=outputs,
+        random=random,
+        module=module,
+        inputs=inputs,
+    )
+
+
+def _wide(leaf: torch.Tensor) -> torch.dtype:
+    return leaf.dtype if leaf.dtype == torch.float64 else torch.float32
+
+
+def _stream(cell: Cell, module: torch.nn.Module, requests: list[Inputs], random: bool) -> Subject:
+    """A call is one pass over the requests, each of another shape. The policies:
+
+    - ``recompile``: ``dynamic=False``, one graph a shape;
+    - ``automatic``: torch's default, which makes a size dynamic once it has changed;
+    - ``dynamic``: ``dynamic=True``, symbolic from the start;
+    - ``marked``: `torch._dynamo.mark_dynamic` on the sizes that vary;
+    - ``buckets``: ``dynamic=False``, every such size padded up to a power of two.
+    """
+    varying = _varying(requests)
+    policies = {
+        "recompile": False,
+        "automatic": None,
+        "dynamic": True,
+        "marked": None,
+        "buckets": False,
+    }
+    if cell.shapes not in policies:
+        known = ", ".join(policies)
+        raise failures.Unsupported(f"no policy {cell.shapes!r} for shapes; there are: {known}")
+    compiled = compiler(cell, policies[cell.shapes])
+    padded = cell.shapes == "buckets"
+
+    def passing(forward: Any) -> list[Any]:
+        return [forward(*each) for each in requests]
+
+    def bucketed(forward: Any) -> list[Any]:
+        return [forward(*_pad(each, varying)) for each in requests]
+
+    def compile_() -> tuple[Call, Any]:
+        if cell.shapes == "marked":
+            _mark(requests, varying)
+        forward = compiled(module)
+        return (lambda: (bucketed if padded else passing)(forward)), forward
+
+    def outputs(result: list[Any]) -> list[Any]:
+        return [
+            tree_map(lambda out, each=each: _unpad(out, each, varying), one)
+            for one, each in zip(result, requests, strict=True)
+        ]
+
+    def reference() -> tuple[Any, str]:
+        if random:
+            torch.manual_seed(SEED + 2)
+            return passing(module), "another-draw"
+        return _in_double(
+            module, tuple(requests), lambda double, values: [double(*each) for each in values]
+        )
+
+    return Subject(
+        baseline=lambda: passing(module),
+        eager=lambda: passing(module),
+        compile=compile_,
+        reference=reference,
+        context=lambda: _grad(cell),
+        reset=_seed,
+        outputs=outputs,
+        random=random,
+        module=module,
+        inputs=requests[0],
+    )
+
+
+def _varying(requests: list[Inputs]) -> list[list[int]]:
+    """For each input, the dimensions whose size is not the same in all requests."""
+    return [
+        [dim for dim in range(same[0].dim()) if len({value.shape[dim] for value in same}) > 1]
+        if isinstance(same[0], torch.Tensor)
+        else []
+        for same in zip(*requests, strict=True)
+    ]
+
+
+def _bucket(size: int) -> int:
+    return 1 << (size - 1).bit_length()
+
+
+def _pad(inputs: Inputs, varying: list[list[int]]) -> Inputs:
+    """Each varying size filled up with zeros to its bucket."""
+    return tuple(
+        torch.nn.functional.pad(
+            value,
+            [
+                amount
+                for dim in reversed(range(value.dim()))
+                for amount in (
+                    0,
+                    _bucket(value.shape[dim]) - value.shape[dim] if dim in dims else 0,
+                )
+            ],
+        )
+        if dims
+        else value
+        for value, dims in zip(inputs, varying, strict=True)
+    )
+
+
+def _unpad(output: Any, inputs: Inputs, varying: list[list[int]]) -> Any:
+    """The part of an output that belongs to the request: the first input's sizes rule."""
+    if not isinstance(output, torch.Tensor) or not varying[0]:
+        return output
+    for dim in varying[0]:
+        if dim < output.dim() and output.shape[dim] == _bucket(inputs[0].shape[dim]):
+            output = output.narrow(dim, 0, inputs[0].shape[dim])
+    return output
+
+
+def _mark(requests: list[Inputs], varying: list[list[int]]) -> None:
+    """Mark what varies. A size of one is left: Dynamo specialises it and refuses the mark."""
+    for each in requests:
+        for value, dims in zip(each, varying, strict=True):
+            for dim in dims:
+                if value.shape[dim] > 1:
+                    torch._dynamo.mark_dynamic(value, dim)
