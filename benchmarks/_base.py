@@ -1,13 +1,19 @@
-"""What the benchmark classes share: the session, and how an outcome reaches ASV."""
+"""What the benchmark classes share: their axes, the session, and how an outcome reaches ASV."""
 
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
+from torchcompile_suite import statistics
 from torchcompile_suite.cell import Status
+from torchcompile_suite.modes import EAGER
 from torchcompile_suite.session import open_session
 
 
 class _Cells:
-    """Benchmarks over cells. Every metric of a cell is a look-up but the first, which measures."""
+    """Benchmarks over the cells of a `matrix.Question`, whose axes they take.
+
+    Every metric of a cell is a look-up but the first to be asked, which measures; so is every
+    metric of another class that asks about the same cell.
+    """
 
     # Covers a cold launch and all warm ones of the slowest cell; each launch has its own limit.
     timeout = 3600
@@ -15,19 +21,65 @@ class _Cells:
     # when a metric's meaning changes, and only then.
     version = "1"
 
+    def __init_subclass__(cls, question):
+        cls._question = question
+        cls.param_names = list(question.axes)
+        cls.params = [list(values) for values in question.axes.values()]
+
     def setup_cache(self):
         """ASV runs this once for all classes: they share one session, hence one measurement."""
         return open_session()
 
-    def _measured(self, session, workload, batch_size, mode):
-        """The cell's measurement; n/a where it cannot exist, an error where it failed."""
-        measurement = session.measure(session.cell(workload, batch_size, mode))
+    def _measured(self, session, *point):
+        """The measurement at a point of the axes; n/a where the cell cannot exist, an error where
+        it failed.
+        """
+        measurement = session.measure(self._question.cell(*point))
         outcome = measurement.outcome
         if outcome.status is Status.UNSUPPORTED:
             raise SkipNotImplemented(outcome.reason)
         if not outcome.ok:
             raise _Failed(f"{outcome.status.value}: {outcome.reason}")
         return measurement
+
+    def _latency(self, session, *point):
+        """Seconds a call in the mode, one a launch."""
+        return self._of_pairs(statistics.launch_latency, session, *point)
+
+    def _time_ratio(self, session, *point):
+        """Time in the mode over the baseline's, one a launch."""
+        return self._of_pairs(statistics.launch_ratio, session, *point)
+
+    def _of_pairs(self, value, session, *point):
+        launches = statistics.counted(self._measured(session, *point).launches)
+        return _samples(value(launch.pairs_s) for launch in launches)
+
+    def _compile_cost(self, kind, session, *point):
+        """Seconds lost to calls that compiled, one a launch of that kind."""
+        self._need_compiling(*point)
+        costs = statistics.compile_costs(self._measured(session, *point).launches, kind)
+        if not costs:
+            raise SkipNotImplemented(f"no {kind} launch was made")
+        return _samples(costs)
+
+    def _need_compiling(self, *point):
+        if self._question.cell(*point).mode == EAGER:
+            raise SkipNotImplemented("eager compiles nothing")
+
+    def _peak_memory(self, session, *point):
+        """Bytes held at most while running, one a launch."""
+        launches = self._measured(session, *point).launches
+        return _samples(launch.peak_memory_bytes for launch in launches)
+
+    def _compiled(self, field, session, *point):
+        """A field of what the compiler saw and made; n/a, with the reason, where it is unknown."""
+        compiled = self._measured(session, *point).compiled
+        if compiled is None:
+            raise SkipNotImplemented("no cold launch was made that tells")
+        value = getattr(compiled, field)
+        if value is None:
+            raise SkipNotImplemented(compiled.unknown.get(field, "not told by this release"))
+        return value
 
 
 class _Failed(Exception):

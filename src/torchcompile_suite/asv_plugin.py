@@ -8,30 +8,44 @@ each says why.
 from __future__ import annotations
 
 import functools
+import itertools
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any
 
 from asv import util
+from asv.benchmarks import Benchmarks
 from asv.commands.run import Run
 from asv.console import log
 from asv.machine import Machine, MachineCollection
+from asv.results import Results
 
 from . import machine
 from .errors import SuiteError
 from .files import write_atomically
 from .progress import Progress
 from .releases import ledger
-from .session import LAUNCHES_VARIABLE, RESULTS_VARIABLE, REUSE_VARIABLE
+from .session import BUDGET_VARIABLE, LAUNCHES_VARIABLE, RESULTS_VARIABLE, REUSE_VARIABLE
+
+try:
+    from . import matrix, workloads
+except SuiteError as error:  # a workload file of the user's that cannot be used
+    raise util.UserError(str(error)) from None
 
 LEDGER = Path(".asv/ledger")
+# A bare run is a survey of the whole core within the hour: most cells get the three launches that
+# an interval needs, and --bench gives the chosen ones the time to be surer.
+CORE_BUDGET_S = 30
 
 
 def setup() -> None:
     """Prepare this process; ASV calls it once, in the folder of asv.conf.json."""
     try:
         ledger.build(LEDGER)
+        if files := workloads.files():
+            os.environ[workloads.VARIABLE] = os.pathsep.join(str(file.resolve()) for file in files)
         Machine.hardcoded_machine_name = machine.detect().machine
     except (SuiteError, OSError) as error:
         raise util.UserError(str(error)) from None
@@ -39,11 +53,15 @@ def setup() -> None:
     Machine.load = classmethod(_load_machine)
     Machine.save = _save_machine
     Run.run = classmethod(_run)
+    Results.get_result_value = _get_result_value
+    Benchmarks.__init__ = _init_benchmarks
     util.write_json = _write_json
 
 
 _asv_load_machine = Machine.load.__func__
 _asv_run = Run.run.__func__
+_asv_get_result_value = Results.get_result_value
+_asv_init_benchmarks = Benchmarks.__init__
 
 
 def _load_machine(
@@ -106,6 +124,8 @@ def _save_machine(self: Machine, results_dir: str) -> None:
 def _run(cls: type[Run], /, conf: Any, **options: Any) -> Any:
     """`Run.run`, with samples kept, progress shown, and existing results skipped cell by cell.
 
+    - Without ``--bench`` it measures the core. The axes stay what they are, so that no run
+      publishes a narrower matrix than another.
     - ASV drops the samples unless asked; ``asv compare`` judges better with them.
     - ASV's own ``--skip-existing`` skips a whole benchmark as soon as one parameter was measured
       and counts a failure as existing. Ours asks the records: what is settled is looked up, what
@@ -116,6 +136,13 @@ def _run(cls: type[Run], /, conf: Any, **options: Any) -> Any:
     if options.get("quick"):
         os.environ.setdefault(LAUNCHES_VARIABLE, "2")  # a cold and a warm one: every metric, once
     options["record_samples"] = True
+    if not options.get("bench"):
+        options["bench"] = matrix.core_patterns()
+        os.environ.setdefault(BUDGET_VARIABLE, str(CORE_BUDGET_S))
+        log.info(
+            f"Measuring the core, {len(matrix.core_cells())} cells; "
+            "--bench selects others, and --bench . everything."
+        )
     found = options.setdefault("_returns", {})
     with Progress(lambda: _cells(found), log.info):
         return _asv_run(cls, conf=conf, **options)
@@ -129,11 +156,66 @@ def _cells(found: dict[str, Any]) -> int:
     selection = benchmarks.benchmark_selection
     return len(
         {
-            (name.rpartition(".")[0], index)
+            matrix.cell_at(name, index) or (name.rpartition(".")[0], index)
             for name in benchmarks
-            for index in selection[name] or [0]
+            for index in selection[name] or [None]
         }
     )
+
+
+def _init_benchmarks(
+    self: Benchmarks, conf: Any, benchmarks: list[dict[str, Any]], regex: Any = None
+) -> None:
+    """`Benchmarks`, with the workloads of earlier runs kept on the axes.
+
+    ASV rewrites benchmarks.json and each result under the axes of the run at hand, so a run without
+    somebody's workload file would erase what was measured of it. What is missing now is appended to
+    the first axis, which leaves the others' places as they are, and never selected.
+    """
+    recorded = _recorded_benchmarks(Path(conf.results_dir) / "benchmarks.json")
+    here = {each["name"]: math.prod(map(len, each["params"])) for each in benchmarks}
+    kept = [_with_recorded_values(each, recorded.get(each["name"])) for each in benchmarks]
+    _asv_init_benchmarks(self, conf, kept, regex)
+    for name, selected in self._benchmark_selection.items():
+        if selected is None:
+            continue
+        selected[:] = [index for index in selected if index < here[name]]
+        if not selected:
+            self.pop(name, None)
+
+
+def _recorded_benchmarks(file: Path) -> dict[str, Any]:
+    """What benchmarks.json holds; nothing where there is none, or none that can be read."""
+    try:
+        content = json.loads(file.read_text())
+    except (OSError, ValueError):
+        return {}
+    return {name: each for name, each in content.items() if isinstance(each, dict)}
+
+
+def _with_recorded_values(benchmark: dict[str, Any], recorded: dict[str, Any] | None) -> Any:
+    params = benchmark["params"]
+    before = (recorded or {}).get("params")
+    if not params or not before or len(params) != len(before):
+        return benchmark
+    gone = [value for value in before[0] if value not in params[0]]
+    return {**benchmark, "params": [[*params[0], *gone], *params[1:]]}
+
+
+def _get_result_value(self: Results, key: str, params: Any) -> Any:
+    """`Results.get_result_value`, telling "never measured" from "failed".
+
+    ASV says None for both, so that adding a workload would turn every older release's results
+    into "n/56 failed" as soon as one more of its cells is measured.
+    """
+    values = _asv_get_result_value(self, key, params)
+    if not isinstance(values, list):
+        return values
+    known = set(itertools.product(*self._benchmark_params[key]))
+    return [
+        math.nan if value is None and point not in known else value
+        for value, point in zip(values, itertools.product(*params), strict=True)
+    ]
 
 
 @functools.wraps(util.write_json)

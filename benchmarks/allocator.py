@@ -1,0 +1,27 @@
+"""How much of the gain is the compiler's, and how much is malloc's?"""
+
+from torchcompile_suite import matrix, statistics
+
+from ._base import _Cells
+
+
+class Allocator(_Cells, question=matrix.ALLOCATOR):
+    """The same cell in processes that start with another allocator preloaded."""
+
+    def track_eager_latency(self, session, *point):
+        """Seconds a call in eager."""
+        return self._of_pairs(statistics.launch_eager_latency, session, *point)
+
+    track_eager_latency.unit = "seconds"
+
+    def track_latency(self, session, *point):
+        """Seconds a call compiled."""
+        return self._latency(session, *point)
+
+    track_latency.unit = "seconds"
+
+    def track_time_ratio(self, session, *point):
+        """Compiled over eager, both with that allocator; below 1 is the compiler's gain."""
+        return self._time_ratio(session, *point)
+
+    track_time_ratio.unit = "mode/eager"

@@ -1,0 +1,68 @@
+"""What did Dynamo capture, where did it break, and when does it capture again?"""
+
+from asv_runner.benchmarks.mark import SkipNotImplemented
+
+from torchcompile_suite import matrix
+
+from ._base import _Cells
+
+
+class Graphs(_Cells, question=matrix.GRAPHS):
+    """The inference cells at batch 1. Reasons and places of breaks and skips are in the record."""
+
+    def track_graphs(self, session, *point):
+        """Graphs captured until the steady state."""
+        return self._compiled("graphs", session, *point)
+
+    track_graphs.unit = "graphs"
+
+    def track_graph_breaks(self, session, *point):
+        """Places where a graph was broken."""
+        return len(self._compiled("graph_breaks", session, *point))
+
+    track_graph_breaks.unit = "breaks"
+
+    def track_operators(self, session, *point):
+        """Calls in the captured graphs."""
+        return self._compiled("operators", session, *point)
+
+    track_operators.unit = "operators"
+
+    def track_guards(self, session, *point):
+        """Guards that decide whether a graph may be used again."""
+        return self._compiled("guards", session, *point)
+
+    track_guards.unit = "guards"
+
+    def track_guard_check(self, session, *point):
+        """Seconds that checking them takes in every call."""
+        return self._compiled("guard_check_s", session, *point)
+
+    track_guard_check.unit = "seconds"
+
+    def track_recompiles(self, session, *point):
+        """Captures of code that had been captured before."""
+        return self._compiled("recompiles", session, *point)
+
+    track_recompiles.unit = "recompiles"
+
+    def track_cudagraph_skips(self, session, *point):
+        """Reasons for which CUDA graphs were not used, where the mode asks for them."""
+        return len(self._compiled("cudagraph_skips", session, *point))
+
+    track_cudagraph_skips.unit = "reasons"
+
+
+class Guards(_Cells, question=matrix.GUARDS):
+    """One property of the inputs changes between two calls."""
+
+    def track_recaptures(self, session, *point):
+        """Graphs captured because of the change."""
+        change = point[-1]
+        counts = self._compiled("recaptures", session, *point)
+        if change not in counts:
+            unknown = self._compiled("unknown", session, *point)
+            raise SkipNotImplemented(unknown.get(f"recaptures.{change}", "not tried"))
+        return counts[change]
+
+    track_recaptures.unit = "graphs"

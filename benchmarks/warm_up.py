@@ -1,0 +1,24 @@
+"""How many calls until a compiled model is as fast as it will be?"""
+
+from torchcompile_suite import matrix, statistics
+
+from ._base import _Cells, _samples
+
+
+class WarmUp(_Cells, question=matrix.WARM_UP):
+    """The inference cells at batch 1, from the very first call in the mode."""
+
+    def track_calls_until_steady(self, session, *point):
+        """Calls before the first that takes no longer than a steady one does."""
+        launches = self._measured(session, *point).launches
+        return _samples(statistics.calls_until_steady(launch.warm_up_s) for launch in launches)
+
+    track_calls_until_steady.unit = "calls"
+
+    def track_seconds_until_steady(self, session, *point):
+        """Seconds that these calls took at a cold start."""
+        return statistics.seconds_until_steady(
+            self._measured(session, *point).launches[0].warm_up_s
+        )
+
+    track_seconds_until_steady.unit = "seconds"
