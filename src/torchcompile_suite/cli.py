@@ -11,8 +11,10 @@ from typing import Annotated
 
 import typer
 
-from . import __version__, bench, machine, records, report
-from .findings import change, summary
+from . import __version__, bench, machine, matrix, opening, records, report, workloads
+from .cell import Cell, Measurement
+from .errors import SuiteError
+from .findings import change, claims, coverage, summary
 from .modes import MODES
 from .releases import catalogue
 from .releases.cli import app as releases_app
@@ -65,6 +67,10 @@ def bench_command(
         typer.echo(f"To open the history site: {asv} preview")
 
 
+class ReportError(SuiteError):
+    """There is nothing to report on; the message says what to measure."""
+
+
 class Format(str, Enum):
     """How a report is written."""
 
@@ -108,6 +114,123 @@ def report_command(
             _print_report(_records(), wanted, machine_name, form)
 
 
+@app.command("claims")
+def claims_command(
+    machine_name: Annotated[
+        str | None,
+        typer.Option("--machine", help="A folder of results/; else this machine's."),
+    ] = None,
+    release: Annotated[
+        str | None, typer.Option("--release", help="Such as v2.9; else the newest measured.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="A list of objects.")] = False,
+) -> None:
+    """Judge what documents claim about torch.compile by this machine's recorded results.
+
+    Examples: torchcompile-suite claims; torchcompile-suite claims --release v2.4 --json
+    """
+    with one_line_errors():
+        found = _records()
+        here = _machine(found, machine_name)
+        version = (
+            catalogue.find(release).version
+            if release
+            else max(
+                (each.release for each in found if each.machine == here),
+                key=summary.version_key,
+            )
+        )
+        measurements = _measurements(found, here, version)
+        if not measurements:
+            raise ReportError(
+                f"nothing of {version} was measured on {here}; try: asv run v{version}^!"
+            )
+        device = measurements[0].cell.device
+        judged = claims.judge(measurements, device)
+        if as_json:
+            typer.echo(report.claims_json(judged))
+            return
+        out = console()
+        out.print(
+            printable(f"PyTorch {version} on {here} ({device})"), highlight=False, markup=False
+        )
+        out.print(report.draw(report.claims(judged)))
+
+
+@app.command("coverage")
+def coverage_command(
+    releases: Annotated[
+        list[str] | None, typer.Argument(help="Such as v2.4 v2.9; else all that were measured.")
+    ] = None,
+    machine_name: Annotated[
+        str | None, typer.Option("--machine", help="A folder of results/; else this machine's.")
+    ] = None,
+) -> None:
+    """Count the core's cells: measured, ended otherwise, missing. Exit with 1 at any gap.
+
+    A gap is a cell that was not measured, or a number that is lacking without a reason.
+    """
+    with one_line_errors():
+        found = _records()
+        here = _machine(found, machine_name)
+        mine = [record for record in found if record.machine == here]
+        versions = [catalogue.find(name).version for name in releases or []] or sorted(
+            {each.release for each in mine if each.release},
+            key=summary.version_key,
+        )
+        cells = matrix.core_cells()
+        device = mine[0].measurement.cell.device
+        covered = {
+            version: coverage.coverage(_measurements(found, here, version), cells, device)
+            for version in versions
+        }
+        out = console()
+        out.print(report.draw(report.coverage(covered)))
+        gaps = 0
+        for version, each in covered.items():
+            for measurement in each.ended:
+                outcome = measurement.outcome
+                _say(f"{version}: {measurement.cell}: {outcome.status.value}: {outcome.reason}")
+            for what in (*(f"{cell}: not measured" for cell in each.missing), *each.unexplained):
+                gaps += 1
+                _say(f"{version}: {what}")
+        typer.echo(f"unexplained gaps: {gaps}")
+        if gaps:
+            raise typer.Exit(1)
+
+
+def _say(line: str) -> None:
+    typer.echo(printable(line))
+
+
+@app.command("open")
+def open_command(
+    workload: Annotated[str, typer.Argument(help="Such as softmax_matmul.")],
+    batch_size: Annotated[int, typer.Option("--batch-size", min=1)] = 1,
+    mode: Annotated[str, typer.Option("--mode", help="A mode of torch.compile.")] = "default",
+    release: Annotated[
+        str | None, typer.Option("--release", help="Such as v2.9; else the newest.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", help="An empty folder, or none yet.")
+    ] = None,
+) -> None:
+    """Write a compile's FX graphs, IR, generated code, guards and graph breaks to a folder.
+
+    Its index.md says which kernel came from which source line.
+    Example: torchcompile-suite open softmax_matmul --mode max-autotune --release v2.4
+    """
+    with one_line_errors():
+        workloads.get(workload)
+        if mode not in matrix.COMPILED:
+            raise opening.OpenError(f"no mode {mode!r}; there are: {', '.join(matrix.COMPILED)}")
+        chosen = catalogue.find(release) if release else catalogue.read()[-1]
+        folder = output or Path(f"open-{workload}-{batch_size}-{mode}-{chosen.version}")
+        cell = Cell(workload, batch_size, mode, device=machine.device_kind())
+        kinds = opening.open_cell(cell, chosen, folder)
+        typer.echo(f"{folder}/index.md: guards, graph breaks, {kinds}")
+
+
 def _records() -> list[records.Record]:
     found = records.read(RESULTS)
     for problem in found.problems:
@@ -119,27 +242,30 @@ def _compare(
     found: list[records.Record], before: str, after: str, machine_name: str | None
 ) -> change.Comparison:
     """Two releases by version, on the named machine, or this one, or the only one there is."""
+    here = _machine(found, machine_name)
+    sides = [(version, _measurements(found, here, version)) for version in (before, after)]
+    return change.compare(here, sides[0], sides[1])
+
+
+def _machine(found: list[records.Record], machine_name: str | None) -> str:
     names = sorted({record.machine for record in found})
     here = machine_name or machine.detect().machine
     if here not in names and machine_name is None and len(names) == 1:
         here = names[0]
     if here not in names:
         known = ", ".join(names) or "none"
-        raise change.ChangeError(
-            f"no results of machine {here!r} under {RESULTS}/; there are: {known}"
-        )
-    sides = [
-        (
-            version,
-            [
-                record.measurement
-                for record in found
-                if record.machine == here and summary.release(record.measurement) == version
-            ],
-        )
-        for version in (before, after)
+        raise ReportError(f"no results of machine {here!r} under {RESULTS}/; there are: {known}")
+    return here
+
+
+def _measurements(
+    found: list[records.Record], machine_name: str, version: str
+) -> list[Measurement]:
+    return [
+        record.measurement
+        for record in found
+        if record.machine == machine_name and record.release == version
     ]
-    return change.compare(here, sides[0], sides[1])
 
 
 def _print_comparison(comparison: change.Comparison, form: Format, everything: bool) -> None:
@@ -161,13 +287,13 @@ def _print_comparison(comparison: change.Comparison, form: Format, everything: b
         f"{change.MARGIN:.0%}; time ratio: compiled over eager."
     )
     if form is Format.MARKDOWN:
-        typer.echo(report.judgement(comparison) + "\n")
+        typer.echo(printable(report.judgement(comparison)) + "\n")
         for sheet in sheets:
             typer.echo(report.markdown(sheet) + "\n")
         typer.echo(explained)
         return
     out = console()
-    out.print(report.judgement(comparison), highlight=False, markup=False)
+    out.print(printable(report.judgement(comparison)), highlight=False, markup=False)
     for sheet in sheets:
         out.print(report.draw(sheet))
     out.print(explained, style="dim", highlight=False, markup=False)

@@ -22,12 +22,17 @@ LONGEST_LINE = 4 << 20
 
 
 class Record(NamedTuple):
-    """A measurement and where it was found: machine, ledger commit (8 digits), environment."""
+    """A measurement and where it was found: machine, ledger commit (8 digits), environment.
+
+    ``release`` is the version of torch, without its build. Where the measurement ended before it
+    could say it, it is that of the others in the same file; empty where none says it.
+    """
 
     machine: str
     commit: str
     env_name: str
     measurement: Measurement
+    release: str = ""
 
 
 class Problem(NamedTuple):
@@ -80,7 +85,27 @@ def read(results: Path) -> Records:
         for _, measurement in _lines(file, problems):
             key = (machine, commit, env_name, measurement.cell)
             newest[key] = Record(machine, commit, env_name, measurement)
-    return Records(list(newest.values()), problems)
+    found = list(newest.values())
+    versions = {
+        (each.machine, each.commit, each.env_name): version
+        for each in found
+        if (version := _release(each.measurement))
+    }
+    return Records(
+        [
+            each._replace(
+                release=_release(each.measurement)
+                or versions.get((each.machine, each.commit, each.env_name), "")
+            )
+            for each in found
+        ],
+        problems,
+    )
+
+
+def _release(measurement: Measurement) -> str:
+    environment = measurement.environment
+    return environment.torch.partition("+")[0] if environment else ""
 
 
 def _lines(file: Path, problems: list[Problem]) -> Iterator[tuple[int, Measurement]]:
@@ -120,6 +145,18 @@ def decode(line: bytes) -> Measurement:
                 f"written by a newer version of the suite (schema {schema}, this one reads up to "
                 f"{SCHEMA}); update torchcompile-suite"
             )
-        return msgspec.json.decode(line, type=Measurement)
+        measurement = msgspec.json.decode(line, type=Measurement)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise ValueError(f"not a measurement: {error}") from None
+    if measurement.outcome.ok and not _whole(measurement):
+        raise ValueError("not a measurement: it claims to be ok and lacks launches or timings")
+    return measurement
+
+
+def _whole(measurement: Measurement) -> bool:
+    """Whether there is what every figure is made from: launches that count, with times above 0."""
+    launches = measurement.launches
+    return any(not launch.set_aside for launch in launches) and all(
+        launch.pairs_s and launch.warm_up_s and min(map(min, launch.pairs_s)) > 0
+        for launch in launches
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,7 +11,10 @@ from rich.table import Table
 from rich.text import Text
 from tabulate import tabulate
 
+from .cell import Cell
 from .findings.change import Comparison, Verdict
+from .findings.claims import Judged
+from .findings.coverage import Coverage
 from .findings.summary import Row
 from .statistics import Interval
 from .terminal import printable
@@ -26,6 +29,15 @@ class Sheet(NamedTuple):
     columns: list[str]
     numbers: frozenset[str]
     lines: list[list[str]]
+
+
+CELL = ["model", "batch", "mode"]
+
+
+def _cell(cell: Cell) -> list[str]:
+    """The cell under the columns of `CELL`: its variant goes with the mode."""
+    mode = f"{cell.mode}: {cell.variant}" if cell.variant else cell.mode
+    return [cell.workload, str(cell.batch_size), mode]
 
 
 def draw(sheet: Sheet) -> Table:
@@ -68,14 +80,14 @@ def measured(rows: Sequence[Row]) -> Sheet:
     lines = []
     for row in rows:
         line = [value(row) for value in places.values()]
-        line += [row.cell.workload, str(row.cell.batch_size), row.cell.mode]
+        line += _cell(row.cell)
         if row.outcome.ok:
             line += _figures(row)
         else:
             line += [f"{row.outcome.status.value}: {row.outcome.reason}"]
             line += [""] * (len(figures) - 1)
         lines.append(line)
-    columns = [*places, "model", "batch", "mode", *figures]
+    columns = [*places, *CELL, *figures]
     return Sheet(columns, frozenset(("batch", *figures)), lines)
 
 
@@ -129,9 +141,7 @@ def changed(comparison: Comparison, everything: bool = False) -> Sheet:
     """One line a figure that changed beyond noise, or all figures."""
     lines = [
         [
-            change.cell.workload,
-            str(change.cell.batch_size),
-            change.cell.mode,
+            *_cell(change.cell),
             name,
             ratio(effect.factor),
             effect.verdict.value,
@@ -141,18 +151,14 @@ def changed(comparison: Comparison, everything: bool = False) -> Sheet:
         for name, effect in change.effects.items()
         if everything or effect.verdict.changed
     ]
-    columns = ["model", "batch", "mode", "figure", "after/before [95 %]", "verdict", "who moved"]
+    columns = [*CELL, "figure", "after/before [95 %]", "verdict", "who moved"]
     return Sheet(columns, frozenset(("batch", "after/before [95 %]")), lines)
 
 
 def gaps(comparison: Comparison) -> Sheet:
     """The cells that cannot be compared, with the reason."""
-    lines = [
-        [change.cell.workload, str(change.cell.batch_size), change.cell.mode, change.gap]
-        for change in comparison.changes
-        if change.gap
-    ]
-    return Sheet(["model", "batch", "mode", "not compared because"], frozenset(("batch",)), lines)
+    lines = [[*_cell(change.cell), change.gap] for change in comparison.changes if change.gap]
+    return Sheet([*CELL, "not compared because"], frozenset(("batch",)), lines)
 
 
 def means(comparison: Comparison) -> Sheet:
@@ -167,6 +173,49 @@ def means(comparison: Comparison) -> Sheet:
     ]
     columns = ["figure", "geometric mean of after/before [95 %]", "cells"]
     return Sheet(columns, frozenset(columns[1:]), lines)
+
+
+def claims(judged: Sequence[Judged]) -> Sheet:
+    """One line a claim."""
+    lines = [
+        [each.claim.id, each.claim.seed, each.claim.says, each.verdict.value, each.reason]
+        for each in judged
+    ]
+    return Sheet(["claim", "document", "it says", "verdict", "here"], frozenset(), lines)
+
+
+def coverage(covered: Mapping[str, Coverage]) -> Sheet:
+    """One line a release."""
+    columns = ["release", "cells", "ok", "ended otherwise", "not measured", "unexplained"]
+    lines = [
+        [
+            version,
+            str(each.ok + len(each.ended) + len(each.missing)),
+            str(each.ok),
+            str(len(each.ended)),
+            str(len(each.missing)),
+            str(len(each.unexplained)),
+        ]
+        for version, each in covered.items()
+    ]
+    return Sheet(columns, frozenset(columns[1:]), lines)
+
+
+def claims_json(judged: Sequence[Judged]) -> bytes:
+    """The claims for programs: a list of objects; ``ours`` and ``interval`` may be null."""
+    content = [
+        {
+            "id": each.claim.id,
+            "seed": each.claim.seed,
+            "says": each.claim.says,
+            "verdict": each.verdict,
+            "ours": each.ours,
+            "interval": None if each.interval is None else [each.interval.low, each.interval.high],
+            "reason": each.reason,
+        }
+        for each in judged
+    ]
+    return msgspec.json.format(msgspec.json.encode(content))
 
 
 def judgement(comparison: Comparison) -> str:

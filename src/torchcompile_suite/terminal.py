@@ -28,5 +28,5 @@ def one_line_errors() -> Iterator[None]:
     try:
         yield
     except SuiteError as error:
-        typer.echo(f"torchcompile-suite: {error}", err=True)
+        typer.echo(printable(f"torchcompile-suite: {error}"), err=True)
         raise typer.Exit(1) from None

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -134,8 +134,8 @@ class Quantity(NamedTuple):
     moody: bool
 
     def concerns(self, cell: Cell) -> bool:
-        """Whether the cell has it: eager compiles nothing, and its ratio is 1 by definition."""
-        return self.of_eager or cell.mode != "eager"
+        """Whether the cell has it: eager's ratio to eager in the same dtype is 1 by definition."""
+        return self.of_eager or cell.mode != "eager" or cell.baseline != "eager"
 
 
 QUANTITIES = {
@@ -183,7 +183,7 @@ def compare(
             f"try: asv run v{before[0]}^! and asv run v{after[0]}^!"
         )
     everything = [measurement for side in sides for measurement in side.values()]
-    mood = _mood(sides)
+    mood = mood_between(sides)
     known = {
         name: _Known(_prior(quantity, everything), mood if quantity.moody else _NO_MOOD)
         for name, quantity in QUANTITIES.items()
@@ -217,7 +217,9 @@ def noise_floor(measurements: Iterable[Measurement]) -> float | None:
     squares = [
         math.log(ratio) ** 2
         for measurement in measurements
-        if measurement.cell.mode == "eager" and measurement.outcome.ok
+        if measurement.cell.mode == "eager"
+        and measurement.cell.baseline == "eager"
+        and measurement.outcome.ok
         for ratio in values("time ratio", measurement.launches)
     ]
     return math.sqrt(math.fsum(squares) / len(squares)) if squares else None
@@ -235,7 +237,7 @@ def _gap(cell: Cell, sides: Sequence[dict[Cell, Measurement]]) -> str:
 
 
 def _place(cell: Cell) -> tuple[object, ...]:
-    return (cell.workload, cell.batch_size, cell.phase, cell.dtype, cell.shapes, cell.mode)
+    return (cell.workload, cell.batch_size, cell.variant, cell.mode)
 
 
 def _prior(quantity: Quantity, measurements: Iterable[Measurement]) -> Prior | None:
@@ -252,7 +254,7 @@ def _prior(quantity: Quantity, measurements: Iterable[Measurement]) -> Prior | N
     )
 
 
-def _mood(sides: Sequence[dict[Cell, Measurement]]) -> tuple[float, float]:
+def mood_between(sides: Sequence[Mapping[Cell, Measurement]]) -> tuple[float, float]:
     """Variance between measurements of one eager time at different moments, and its degrees.
 
     Each mode's cell measures the same eager call again. What their means differ by, beyond what

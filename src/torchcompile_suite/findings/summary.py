@@ -33,16 +33,10 @@ class Row(NamedTuple):
     break_even_calls: float | None = None
 
 
-def release(measurement: Measurement) -> str:
-    """The version of torch measured, without its build; empty when no launch could say it."""
-    environment = measurement.environment
-    return environment.torch.partition("+")[0] if environment else ""
-
-
 def row(record: Record) -> Row:
     """The record's measurement as a row."""
     measurement = record.measurement
-    known = Row(record.machine, release(measurement), measurement.cell, measurement.outcome)
+    known = Row(record.machine, record.release, measurement.cell, measurement.outcome)
     if not measurement.outcome.ok:
         return known
     launches = statistics.counted(measurement.launches)
@@ -77,14 +71,19 @@ def _cost(measurement: Measurement, kind: str) -> float | None:
     return math.fsum(costs) / len(costs) if costs else None
 
 
+def version_key(version: str) -> tuple[int, ...]:
+    """Orders versions as releases are: 2.15 after 2.9."""
+    return tuple(int(part) for part in version.split(".") if part.isdecimal())
+
+
 def rows(records: Iterable[Record], modes: Iterable[str]) -> list[Row]:
     """All records as rows, by machine, release, workload, batch size and mode (as listed)."""
     order = {mode: place for place, mode in enumerate(modes)}
 
     def key(found: Row) -> tuple[object, ...]:
-        version = tuple(int(part) for part in found.release.split(".") if part.isdecimal())
         cell = found.cell
         place = order.get(cell.mode, len(order))
-        return (found.machine, version, cell.workload, cell.batch_size, place, cell.mode)
+        at = (cell.workload, cell.batch_size, cell.variant, place, cell.mode)
+        return (found.machine, version_key(found.release), *at)
 
     return sorted((row(record) for record in records), key=key)

@@ -1,0 +1,20 @@
+"""``torchcompile-suite``, and ``python -m torchcompile_suite``."""
+
+from __future__ import annotations
+
+import sys
+
+from .errors import SuiteError
+
+
+def main() -> None:
+    """Run the command; a workload file that cannot be used is said in one line, too."""
+    try:
+        from .cli import app
+    except SuiteError as error:
+        sys.exit(f"torchcompile-suite: {error}")
+    app()
+
+
+if __name__ == "__main__":
+    main()
