@@ -61,7 +61,7 @@ def make_environment() -> Callable[[str], ReleaseEnvironment]:
     return make
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def newest(make_environment: Callable[[str], ReleaseEnvironment]) -> ReleaseEnvironment:
-    """The environment of the newest release."""
+    """The environment of the newest release; asked anew by each module, for others change it."""
     return make_environment(catalogue.read()[-1].version)

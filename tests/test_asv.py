@@ -21,6 +21,7 @@ from torchcompile_suite.releases import catalogue, ledger
 
 from .conftest import ROOT
 from .test_launch import processes_named
+from .test_matrix import NEW_WORKLOAD
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -37,6 +38,7 @@ class Checkout:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.workloads: Path | None = None
         self.results = folder / "results" / machine.detect().machine
         listed = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -59,6 +61,8 @@ class Checkout:
         }
         # A noisy machine must not make the tests long.
         variables["TORCHCOMPILE_SUITE_BUDGET_S"] = "45"
+        if self.workloads:
+            variables["TORCHCOMPILE_SUITE_WORKLOADS"] = str(self.workloads)
         return subprocess.Popen(
             [sys.executable, "-m", "asv", *arguments],
             cwd=self.folder,
@@ -170,7 +174,7 @@ def test_compare_needs_no_options(checkout: Checkout, history: str) -> None:
 def test_publish_builds_the_site(checkout: Checkout, history: str) -> None:
     checkout.asv("publish")
     index = json.loads((checkout.folder / "html" / "index.json").read_text())
-    assert set(index["benchmarks"]) == METRICS
+    assert set(index["benchmarks"]) >= METRICS
     assert "v2.4.1" in index["tags"]
     assert list(index["machines"]) == [machine.detect().machine]
     # Whatever the kernel is called today, it does not split the series.
@@ -186,6 +190,27 @@ def test_skip_existing_measures_nothing_twice(checkout: Checkout, history: str) 
     assert after[0] == before[0]
     for name in METRICS:
         assert measured(after[1][name]) == measured(before[1][name])
+
+
+def test_a_narrower_run_erases_nothing(checkout: Checkout, history: str, tmp_path: Path) -> None:
+    """A user's workload is measured, then something else without it: both stay, none failed."""
+    name = "inference.Inference.track_latency"
+    before = measured(checkout.result(NEW)[name])
+    checkout.workloads = tmp_path / "mine.py"
+    checkout.workloads.write_text(NEW_WORKLOAD)
+    out = checkout.asv("run", f"{NEW}^!", "--bench", r"Inference.*\('mlp', 1, 'eager'\)")
+    assert "failed" not in out
+    mine = ("'mlp'", "1", "'eager'")
+    assert measured(checkout.result(NEW)[name]).keys() == before.keys() | {mine}
+    checkout.workloads = None
+    cells = r"Inference.*\('softmax_matmul', 1, 'eager'\)"
+    checkout.asv("run", f"{NEW}^!", "--bench", cells)
+    after = measured(checkout.result(NEW)[name])
+    assert after.keys() == before.keys() | {mine, ("'softmax_matmul'", "1", "'eager'")}
+    assert all(after[cell] == value for cell, value in before.items())
+    checkout.asv("publish")
+    published = json.loads((checkout.folder / "html" / "index.json").read_text())
+    assert "'mlp'" in published["benchmarks"][name]["params"][0]
 
 
 def test_a_killed_run_is_completed_by_the_next(checkout: Checkout, history: str) -> None:

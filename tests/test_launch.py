@@ -28,7 +28,7 @@ import json, sys
 from pathlib import Path
 import msgspec
 from torchcompile_suite import processes
-from torchcompile_suite.cell import Plan
+from torchcompile_suite.cell import Cell, Plan
 from torchcompile_suite.session import Session, Settings
 
 if __name__ == "__main__":
@@ -40,7 +40,7 @@ if __name__ == "__main__":
     plan = Plan(warm_up_limit_s=1, min_pairs=5, min_timed_s=0.1, max_timed_s=1)
     request.setdefault("launches", 3)
     session = Session(Path.cwd(), Settings(record=record, plan=plan, **request))
-    measurement = session.measure(session.cell(workload, 1, mode))
+    measurement = session.measure(Cell(workload, 1, mode))
     print(msgspec.json.encode(measurement).decode())
 """
 
@@ -78,7 +78,7 @@ def one_launch(
         "cell": {"workload": workload, "batch_size": 1, "mode": mode},
         "kind": "cold",
         "cache_dir": str(folder / "cache"),
-        "plan": {"min_pairs": 5, "max_pairs": 10, "max_timed_s": 1.0},
+        "plan": {"min_pairs": 5, "max_pairs": 10, "min_timed_s": 0.5, "max_timed_s": 2.0},
         "schema": 1,
     }
     return environment.run(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchcompile_suite import records
-from torchcompile_suite.cell import Cell, Measurement, Outcome, Status
+from torchcompile_suite.cell import OK, Cell, Launch, Measurement, Outcome, Status
 
 from . import examples
 
@@ -101,3 +101,28 @@ def test_a_failure_is_tried_again_and_a_number_is_not(tmp_path: Path) -> None:
     crashed = records.newest(file, Cell("resnet18", 1, "default"))
     assert crashed is not None
     assert not crashed.outcome.settled
+
+
+@pytest.mark.parametrize(
+    "hollow",
+    [
+        {"launches": []},
+        {"launches": [Launch("cold", OK)]},
+        {"launches": [msgspec.structs.replace(examples.launch(), set_aside="disturbed")]},
+        {"launches": [examples.launch(eager=0.0)]},
+    ],
+)
+def test_an_ok_without_timings_is_refused(hollow: dict[str, object]) -> None:
+    measurement = msgspec.structs.replace(examples.measurement(), **hollow)
+    with pytest.raises(ValueError, match="lacks launches or timings"):
+        records.decode(msgspec.json.encode(measurement))
+
+
+def test_a_failure_that_names_no_release_has_its_neighbours(tmp_path: Path) -> None:
+    """A launch that was killed could not say which torch it ran; the file's others can."""
+    file = record_file(tmp_path)
+    killed = examples.measurement("vit", outcome=Outcome(Status.CRASH, "killed"))
+    records.append(file, killed)
+    assert [each.release for each in records.read(tmp_path).records] == [""]
+    records.append(file, examples.measurement())
+    assert [each.release for each in records.read(tmp_path).records] == ["2.9.1", "2.9.1"]

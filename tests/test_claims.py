@@ -1,0 +1,196 @@
+"""Claims: every one has a rule, and a verdict follows from the records and nothing else."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from torchcompile_suite import cli, machine, matrix, records
+from torchcompile_suite.cell import (
+    Cell,
+    Compiled,
+    GraphBreak,
+    Measurement,
+    Outcome,
+    Profile,
+    Status,
+)
+from torchcompile_suite.findings import claims
+from torchcompile_suite.findings.claims import Verdict
+from torchcompile_suite.statistics import Interval
+
+from . import examples
+
+
+def measured(cell: Cell, times: float, compiled: Compiled | None = None) -> Measurement:
+    """A measurement in which the mode takes ``times`` eager's 40 ms, known to about 1 %."""
+    launches = [
+        examples.launch(kind, mode=0.040 * times * wobble)
+        for kind, wobble in (("cold", 1.0), ("warm", 1.003), ("warm", 0.997))
+    ]
+    if compiled:
+        launches[0] = msgspec.structs.replace(launches[0], compiled=compiled)
+    return msgspec.structs.replace(examples.measurement(), cell=cell, launches=launches)
+
+
+def verdicts(*measurements: Measurement, device: str = "cpu") -> dict[str, claims.Judged]:
+    return {each.claim.id: each for each in claims.judge(measurements, device)}
+
+
+def test_every_claim_has_a_rule_and_every_rule_a_claim() -> None:
+    assert {claim.id for claim in claims.read()} == set(claims.RULES)
+    assert len(claims.RULES) == 30
+
+
+def test_nothing_measured_says_what_is_missing() -> None:
+    for judged in claims.judge([]):
+        assert judged.verdict is Verdict.NOT_MEASURABLE
+        assert judged.reason
+        assert judged.ours is None
+
+
+def test_what_needs_a_gpu_says_so_on_a_cpu() -> None:
+    for judged in claims.judge([measured(Cell("resnet18", 1, "default"), 0.5)]):
+        if judged.claim.needs == "cuda":
+            assert judged.verdict is Verdict.NOT_MEASURABLE
+            assert "CUDA" in judged.reason
+
+
+@pytest.mark.parametrize(
+    ("times", "verdict"),
+    [(1.6, Verdict.CONFIRMED), (0.8, Verdict.CONTRADICTED), (1.0, Verdict.NOT_MEASURABLE)],
+)
+def test_a_figure_decides_or_leaves_it_open(times: float, verdict: Verdict) -> None:
+    found = verdicts(measured(Cell("softmax_matmul", 1, "default"), times))
+    judged = found["tiny-function-is-slower-compiled"]
+    assert judged.verdict is verdict
+    if verdict is Verdict.NOT_MEASURABLE:
+        assert "does not decide" in judged.reason
+    else:
+        assert judged.interval is not None
+        assert judged.interval.low < times < judged.interval.high
+        assert judged.ours == pytest.approx(times, rel=0.01)
+
+
+def test_a_failed_cell_is_a_reason_and_not_a_verdict() -> None:
+    cell = Cell("softmax_matmul", 1, "default")
+    failed = msgspec.structs.replace(
+        examples.measurement(outcome=Outcome(Status.COMPILE_ERROR, "no compiler")), cell=cell
+    )
+    judged = verdicts(failed)["tiny-function-is-slower-compiled"]
+    assert judged.verdict is Verdict.NOT_MEASURABLE
+    assert "compile-error: no compiler" in judged.reason
+
+
+def test_a_record_from_before_the_compiler_was_watched_is_no_evidence_on_it() -> None:
+    judged = verdicts(measured(Cell("softmax_matmul", 1, "default"), 1.6))
+    assert "does not say what was compiled" in judged["softmax-fuses-to-one-kernel"].reason
+
+
+@pytest.mark.parametrize(
+    ("counts", "verdict"),
+    [
+        ({"repeat": 0, "dtype": 1, "size": 1}, Verdict.CONFIRMED),
+        ({"repeat": 1, "dtype": 1, "size": 1}, Verdict.CONTRADICTED),
+        ({"repeat": 0, "dtype": 0, "size": 1}, Verdict.CONTRADICTED),
+    ],
+)
+def test_guards(counts: dict[str, int], verdict: Verdict) -> None:
+    compiled = Compiled(recaptures=counts, unknown={"recaptures.device": "one device"})
+    found = verdicts(measured(Cell("softmax_matmul", 1, "default"), 1.6, compiled))
+    judged = found["guards-recapture-on-change"]
+    assert judged.verdict is verdict
+    assert "one device" in judged.reason
+
+
+def test_randomness_that_breaks_nothing_contradicts() -> None:
+    cell = Cell("operator_stochastic", 1, "default")
+    whole = verdicts(measured(cell, 1.0, Compiled(graphs=1)))
+    assert whole["randomness-breaks-the-graph"].verdict is Verdict.CONTRADICTED
+    broken = Compiled(graphs=2, graph_breaks=[GraphBreak("dropout", "x.py:3")])
+    found = verdicts(measured(cell, 1.0, broken))
+    assert found["randomness-breaks-the-graph"].verdict is Verdict.CONFIRMED
+
+
+def _gpu(workload: str, mode: str, times: float, launches: int) -> Measurement:
+    compiled = Compiled(profile=Profile(10, launches * 10, 500, 0.01, 0.002, 0.0001))
+    return measured(Cell(workload, 1, mode, device="cuda"), times, compiled)
+
+
+def test_the_vit_claims_on_a_gpu() -> None:
+    """No GPU has run this: the rules are tested on made-up records."""
+    found = verdicts(
+        _gpu("vit16x6x384", "default", 1.0, 200),
+        _gpu("vit16x6x384", "reduce-overhead", 0.64, 2),
+        _gpu("vit32x12x768", "default", 1.0, 200),
+        _gpu("vit32x12x768", "reduce-overhead", 0.99, 2),
+        _gpu("vit32x18x1024", "default", 1.0, 200),
+        _gpu("vit32x18x1024", "reduce-overhead", 1.0, 2),
+        device="cuda",
+    )
+    assert found["vit-small-reduce-overhead-36-percent"].verdict is Verdict.CONFIRMED
+    assert found["vit-medium-reduce-overhead-34-percent"].verdict is Verdict.CONTRADICTED
+    assert found["vit-large-no-benefit"].verdict is Verdict.CONFIRMED
+    assert found["default-mode-minimal"].verdict is Verdict.CONFIRMED
+
+
+positive = st.floats(0.01, 100)
+intervals = st.builds(
+    lambda value, reach: Interval(value, value / reach, value * reach),
+    positive,
+    st.floats(1.0001, 2),
+)
+
+
+@given(intervals, intervals)
+def test_a_quotient_is_wider_than_either_and_inverts(one: Interval, other: Interval) -> None:
+    made = claims.quotient(one, other)
+    width = made.high / made.low
+    assert width >= max(one.high / one.low, other.high / other.low) * (1 - 1e-9)
+    back = claims.inverse(claims.quotient(other, one))
+    assert made == pytest.approx(back)
+
+
+@given(st.lists(intervals, min_size=1, max_size=6))
+def test_a_mean_lies_between_and_is_not_wider_than_the_widest(given: list[Interval]) -> None:
+    made = claims.mean(given)
+    assert min(i.value for i in given) * 0.999 <= made.value
+    assert made.value <= max(i.value for i in given) * 1.001
+    assert math.log(made.high / made.low) <= max(math.log(i.high / i.low) for i in given) * 1.001
+
+
+@given(intervals, positive, positive)
+def test_within_never_says_yes_and_no(interval: Interval, one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    found = claims.within(interval, low, high)
+    if found is False:
+        assert interval.high < low or interval.low > high
+    if found is True:
+        assert low <= interval.value <= high
+
+
+def test_the_command_prints_objects_with_what_was_promised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = records.path(tmp_path / "results" / machine.detect().machine, "a" * 40, "env")
+    file.parent.mkdir(parents=True)
+    records.append(file, measured(Cell("softmax_matmul", 1, "default"), 1.6))
+    done = CliRunner().invoke(cli.app, ["claims", "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.output)
+    assert len(found) == 30
+    for each in found:
+        assert {"id", "verdict", "ours", "interval", "reason"} <= set(each)
+    assert CliRunner().invoke(cli.app, ["claims"]).exit_code == 0
+    missing = CliRunner().invoke(cli.app, ["claims", "--release", "v2.4"])
+    assert missing.exit_code == 1
+    assert "asv run v2.4.1^!" in missing.output
+    assert matrix.core_cells()

@@ -1,0 +1,260 @@
+"""What a cold launch says of the compiler, on the oldest release of the ledger and the newest.
+
+Each thing that releases spell differently (`launch.versions`) is asked on both sides of the change.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from torchcompile_suite.cell import Cell, Launch, Plan, Request, Status
+from torchcompile_suite.releases import catalogue
+
+from .conftest import ReleaseEnvironment
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+
+WORKLOADS = Path(__file__).with_name("workloads_to_look_into.py")
+PLAN = Plan(warm_up_limit_s=1, min_pairs=3, min_timed_s=0.1, max_timed_s=1)
+
+Run = Callable[..., Launch]
+
+# One process for all launches of a release: torch is imported once.
+SEVERAL = """
+import json, sys, tempfile
+from pathlib import Path
+import msgspec
+from torchcompile_suite import processes, session
+from torchcompile_suite.cell import Request
+
+if __name__ == "__main__":
+    processes.preload([])
+    for request in msgspec.json.decode(sys.stdin.buffer.read(), type=list[Request]):
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "cache").mkdir()
+            request = msgspec.structs.replace(request, cache_dir=folder + "/cache")
+            launch = session._launcher(request.cell).run(request, Path(folder), 300)
+        sys.stdout.buffer.write(msgspec.json.encode(launch) + b"\\n")
+"""
+
+CELLS = {
+    "softmax": Cell("softmax_matmul", 1, "default"),
+    "reduce-overhead": Cell("softmax_matmul", 1, "reduce-overhead"),
+    "branch": Cell("branch_on_value", 1, "default"),
+    "breaking": Cell("breaking", 1, "default"),
+    "entropy": Cell("entropy_in_cache", 1, "default"),
+    "dropping": Cell("dropping", 1, "default"),
+    "dropping in training": Cell("dropping", 1, "default", phase="training"),
+    "dropping wrongly": Cell("dropping_wrongly", 1, "default"),
+    "wrong elsewhere": Cell("wrong_elsewhere", 1, "default"),
+    "wrong gradient": Cell("wrong_gradient", 1, "default", phase="training"),
+    "training": Cell("breaking", 1, "default", phase="training", accumulation=4),
+    "bfloat16": Cell("streaming", 1, "eager", dtype="bfloat16", baseline="eager-float32"),
+    "recompile": Cell("streaming", 1, "default", shapes="recompile"),
+    "dynamic": Cell("streaming", 1, "default", shapes="dynamic"),
+    "marked": Cell("streaming", 1, "default", shapes="marked"),
+    "buckets": Cell("streaming", 1, "default", shapes="buckets"),
+    "padded wrongly": Cell("mixing_rows", 1, "default", shapes="buckets"),
+    "no stream": Cell("breaking", 1, "default", shapes="dynamic"),
+    "aot_eager": Cell("streaming", 1, "default", backend="aot_eager"),
+    "data-inside": Cell("streaming", 1, "default", protocol="data-inside"),
+    "grad-on": Cell("streaming", 1, "default", protocol="grad-on"),
+    "no-sync": Cell("streaming", 1, "default", protocol="no-sync"),
+    "libc": Cell("streaming", 1, "eager", allocator="libc"),
+    "tcmalloc": Cell("streaming", 1, "eager", allocator="tcmalloc"),
+    "no allocator": Cell("streaming", 1, "eager", allocator="no-such-malloc"),
+}
+
+
+@pytest.fixture(scope="module", params=["v2.4", catalogue.read()[-1].tag])
+def launches(
+    request: pytest.FixtureRequest, make_environment: Callable[[str], ReleaseEnvironment]
+) -> dict[str, Launch]:
+    """A cold launch of each cell."""
+    environment = make_environment(request.param)
+    requests = [Request(cell, "cold", "", PLAN) for cell in CELLS.values()]
+    done = subprocess.run(
+        [str(environment.python), "-c", SEVERAL],
+        input=msgspec.json.encode(requests),
+        capture_output=True,
+        env=environment.variables(TORCHCOMPILE_SUITE_WORKLOADS=str(WORKLOADS)),
+        timeout=1000,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    found = [msgspec.json.decode(line, type=Launch) for line in done.stdout.splitlines()]
+    return dict(zip(CELLS, found, strict=True))
+
+
+def ok(launch: Launch) -> Any:
+    """The launch's `Compiled`, after a look at its outcome."""
+    assert launch.outcome.ok, launch.outcome
+    assert launch.compiled is not None
+    return launch.compiled
+
+
+def test_softmax_is_one_kernel_beside_the_product(launches: dict[str, Launch]) -> None:
+    compiled = ok(launches["softmax"])
+    assert (compiled.graphs, compiled.kernels, compiled.launches) == (1, 1, 2)
+    assert compiled.graph_breaks == []
+    assert compiled.operators == 2
+    assert compiled.nodes_before > compiled.nodes_after == 2
+    assert compiled.bytes_before > compiled.bytes_after == 5 * 100 * 100 * 4
+
+
+def test_guards_are_counted_and_timed(launches: dict[str, Launch]) -> None:
+    compiled = ok(launches["softmax"])
+    assert compiled.guards >= 2
+    assert 1e-8 < compiled.guard_check_s < 1e-3
+
+
+def test_each_change_recaptures_once_and_a_repeat_never(launches: dict[str, Launch]) -> None:
+    compiled = ok(launches["softmax"])
+    changes = {"dtype": 1, "requires_grad": 1, "size": 1, "stride": 1, "repeat": 0}
+    assert {name: compiled.recaptures[name] for name in changes} == changes
+    if "device" not in compiled.recaptures:
+        assert compiled.unknown["recaptures.device"]
+
+
+def test_every_artefact_can_be_opened(launches: dict[str, Launch]) -> None:
+    from torchcompile_suite.launch.artefacts import KINDS
+
+    assert set(ok(launches["softmax"]).artefacts) == set(KINDS)
+
+
+def test_phases_add_up_to_no_more_than_the_first_call(launches: dict[str, Launch]) -> None:
+    launch = launches["softmax"]
+    phases = ok(launch).phases_s
+    assert set(phases) == {"dynamo", "aot_autograd", "inductor", "kernel_build"}
+    assert all(seconds > 0 for seconds in phases.values())
+    assert sum(phases.values()) < launch.warm_up_s[0]
+    assert sum(phases.values()) > 0.5 * launch.warm_up_s[0]
+
+
+def test_a_break_has_a_reason_and_a_place(launches: dict[str, Launch]) -> None:
+    compiled = ok(launches["breaking"])
+    assert compiled.graphs == 2
+    (found,) = compiled.graph_breaks
+    lines = WORKLOADS.read_text().splitlines()
+    name, _, number = found.where.partition(":")
+    assert name == WORKLOADS.name
+    assert "graph_break()" in lines[int(number) - 1]
+    assert found.reason
+
+
+def test_a_branch_on_a_value_breaks_and_tracers_get_it_wrong(launches: dict[str, Launch]) -> None:
+    compiled = ok(launches["branch"])
+    assert len(compiled.graph_breaks) == 1
+    assert compiled.tracing["torch.jit.trace"] == "wrong result"
+    assert compiled.tracing["torch.fx.symbolic_trace"].startswith("raises TraceError")
+
+
+def test_dropout_breaks_no_graph(launches: dict[str, Launch]) -> None:
+    compiled = ok(launches["dropping"])
+    assert (compiled.graphs, compiled.graph_breaks) == (1, [])
+    ok(launches["dropping in training"])
+
+
+def test_fusion_saves_traffic(launches: dict[str, Launch]) -> None:
+    compiled = ok(launches["entropy"])
+    assert compiled.kernels == 1
+    assert compiled.eager_operators == 5
+    assert compiled.eager_bytes > 6 * compiled.bytes_after
+
+
+def test_a_cpu_skips_cuda_graphs_silently_or_with_a_reason(launches: dict[str, Launch]) -> None:
+    compiled = ok(launches["reduce-overhead"])
+    assert all(isinstance(reason, str) for reason in compiled.cudagraph_skips)
+
+
+@pytest.mark.parametrize(
+    "name", ["dropping wrongly", "wrong elsewhere", "wrong gradient", "padded wrongly"]
+)
+def test_wrong_results_are_found(launches: dict[str, Launch], name: str) -> None:
+    assert launches[name].outcome.status is Status.WRONG_RESULT, launches[name].outcome
+
+
+def test_a_training_step_runs_forward_and_backward(launches: dict[str, Launch]) -> None:
+    launch = launches["training"]
+    compiled = ok(launch)
+    assert launch.accuracy is not None
+    assert launch.accuracy.reference == "float64"
+    assert "phases_s" in compiled.unknown
+    assert len(compiled.graph_breaks) == 1
+
+
+def test_bfloat16_is_paired_with_float32(launches: dict[str, Launch]) -> None:
+    launch = launches["bfloat16"]
+    assert launch.outcome.ok, launch.outcome
+    assert launch.accuracy is not None
+    assert launch.accuracy.eager_error is not None
+    assert launch.accuracy.eager_error > 1e-4, "it ran in bfloat16"
+
+
+def test_shapes_are_met_as_the_policy_says(launches: dict[str, Launch]) -> None:
+    graphs = {
+        name: ok(launches[name]).graphs for name in ("recompile", "dynamic", "marked", "buckets")
+    }
+    assert graphs == {"recompile": 4, "dynamic": 1, "marked": 1, "buckets": 3}
+    assert ok(launches["recompile"]).recompiles == 3
+
+
+def test_what_does_not_exist_says_why(launches: dict[str, Launch]) -> None:
+    for name, said in {
+        "no-sync": "returns when it is done",
+        "no stream": "has no stream",
+        "no allocator": "no allocator 'no-such-malloc'",
+    }.items():
+        outcome = launches[name].outcome
+        assert outcome.status is Status.UNSUPPORTED
+        assert said in outcome.reason
+
+
+def test_mistakes_are_timed_like_anything_else(launches: dict[str, Launch]) -> None:
+    for name in ("data-inside", "grad-on", "aot_eager"):
+        ok(launches[name])
+        assert len(launches[name].pairs_s) >= 3
+    assert "generates no code" in ok(launches["aot_eager"]).unknown["kernels"]
+
+
+def test_an_allocator_is_loaded_or_missed_with_the_package(launches: dict[str, Launch]) -> None:
+    assert launches["libc"].environment is not None
+    assert launches["libc"].environment.allocator.startswith("glibc")
+    launch = launches["tcmalloc"]
+    assert launch.environment is not None
+    if launch.outcome.ok:
+        assert launch.environment.allocator == "tcmalloc"
+    else:
+        assert "apt-get install libtcmalloc-minimal4" in launch.outcome.reason
+
+
+def test_open_says_which_kernel_came_from_which_line(
+    newest: ReleaseEnvironment, tmp_path: Path
+) -> None:
+    order = {"cell": msgspec.to_builtins(CELLS["softmax"]), "folder": str(tmp_path / "opened")}
+    done = newest.run("-m", "torchcompile_suite.launch.artefacts", input=json.dumps(order))
+    assert done.returncode == 0, done.stderr
+    index = (tmp_path / "opened" / "index.md").read_text()
+    assert "fusion.py:" in index
+    assert "torch.softmax(x @ y" in index
+    assert "aten." in index
+    assert "TENSOR_MATCH" in (tmp_path / "opened" / "guards.txt").read_text()
+    assert (tmp_path / "opened" / "graph_breaks.txt").read_text() == "none\n"
+
+
+def test_open_of_what_cannot_be_built_is_one_line(
+    newest: ReleaseEnvironment, tmp_path: Path
+) -> None:
+    order = {"cell": {"workload": "nobody", "batch_size": 1, "mode": "default"}, "folder": "x"}
+    done = newest.run(
+        "-m", "torchcompile_suite.launch.artefacts", input=json.dumps(order), cwd=tmp_path
+    )
+    assert done.returncode == 1
+    assert "no workload 'nobody'" in done.stderr.strip().splitlines()[-1]

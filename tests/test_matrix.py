@@ -1,0 +1,194 @@
+"""The axes are fixed, the core touches everything, and a workload is one file."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from torchcompile_suite import matrix, workloads
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.modes import EAGER
+
+from .conftest import ROOT
+
+
+def benchmarks() -> dict[str, list[list[str]]]:
+    """Every benchmark as ASV would discover it: its name, and the repr of its axes' values."""
+    code = (
+        "import importlib, json, pkgutil, sys; sys.argv = ['x']; import benchmarks;"
+        "found = {};"
+        "modules = [m.name for m in pkgutil.iter_modules(benchmarks.__path__)];"
+        "[found.update({f'{name}.{cls.__name__}.{method}': [list(map(repr, a)) for a in cls.params]"
+        " for method in dir(cls) if method.startswith('track_')})"
+        " for name in modules"
+        " for cls in vars(importlib.import_module('benchmarks.' + name)).values()"
+        " if isinstance(cls, type) and not cls.__name__.startswith('_')"
+        " and cls.__module__.endswith(name)];"
+        "print(json.dumps(found))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+def names(found: dict[str, list[list[str]]]) -> list[str]:
+    import itertools
+
+    return [
+        f"{name}({', '.join(point)})"
+        for name, params in found.items()
+        for point in itertools.product(*params)
+    ]
+
+
+def test_every_class_is_a_question_and_every_question_a_class() -> None:
+    found = {name.rpartition(".")[0] for name in benchmarks()}
+    assert found == set(matrix.QUESTIONS)
+
+
+def test_the_core_patterns_select_the_core_and_nothing_else() -> None:
+    wanted = set()
+    for question in matrix.QUESTIONS.values():
+        for point in question.points:
+            if question.in_core(*point):
+                wanted.add(f"{question.name}({', '.join(map(repr, point))})")
+    patterns = [re.compile(pattern) for pattern in matrix.core_patterns()]
+    selected = {
+        name for name in names(benchmarks()) if any(pattern.search(name) for pattern in patterns)
+    }
+    assert {re.sub(r"\.track_\w+\(", "(", name) for name in selected} == wanted
+
+
+def test_the_core_touches_every_family_and_every_question() -> None:
+    families = {workloads.get(cell.workload).family for cell in matrix.core_cells()}
+    assert families == {workloads.get(name).family for name in workloads.names()}
+    for question in matrix.QUESTIONS.values():
+        assert any(question.in_core(*point) for point in question.points), question.name
+
+
+def test_the_issue_s_workloads_are_all_there() -> None:
+    families: dict[str, list[str]] = {}
+    for name in workloads.names():
+        families.setdefault(workloads.get(name).family, []).append(name)
+    assert len(families["timm"]) == 4 + 19
+    assert {"resnet50", "convmixer_1536_20"} <= set(families["timm"])
+    assert len(families["vit"]) == 3
+    assert len(families["neural_operator"]) == 4
+    assert len(families["relevance"]) == 3
+    assert len(families["fusion"]) == 6
+    assert len(families["control_flow"]) == 3
+    assert len(families["decoder"]) == 2
+
+
+def test_a_point_of_a_question_is_one_cell_and_the_baseline_says_what_it_pairs() -> None:
+    for question in matrix.QUESTIONS.values():
+        cells = [question.cell(*point) for point in question.points]
+        # Only the guards' changes, and the mistake worked out from the right cell, share one.
+        if question not in (matrix.GUARDS, matrix.PROTOCOL):
+            assert len(set(cells)) == len(cells), question.name
+    assert matrix.PRECISION.cell("operator_stochastic", 1, EAGER).baseline == "eager-float32"
+    assert matrix.PROTOCOL.cell("mobilenetv3_small_100", matrix.WARM_UP_MIXED) == Cell(
+        "mobilenetv3_small_100", 1, "default"
+    )
+
+
+def test_values_of_the_axes_are_for_ever() -> None:
+    """Results are kept under these; a value may be added at the end, never changed or removed."""
+    assert list(matrix.INFERENCE.axes["batch_size"][:3]) == [1, 8, 5]
+    assert list(matrix.INFERENCE.axes["mode"][:4]) == [
+        "eager",
+        "default",
+        "reduce-overhead",
+        "max-autotune",
+    ]
+    assert matrix.POLICIES[:5] == ["recompile", "automatic", "dynamic", "marked", "buckets"]
+    assert matrix.BACKENDS[:4] == ["eager", "aot_eager", "cudagraphs", "inductor"]
+    assert matrix.ALLOCATORS[:3] == ["libc", "tcmalloc", "jemalloc"]
+    assert matrix.CHANGES[:6] == ["repeat", "dtype", "device", "requires_grad", "size", "stride"]
+
+
+# As the README shows it.
+NEW_WORKLOAD = """
+from torchcompile_suite.workloads import workload
+
+
+@workload("mlp", family="mine", core=("inference",))
+def mlp(batch_size):
+    import torch
+
+    layers = torch.nn.Sequential(torch.nn.Linear(512, 512), torch.nn.GELU())
+    return layers, (torch.randn(batch_size, 512),)
+"""
+
+
+def test_a_new_workload_in_one_file_takes_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert len(NEW_WORKLOAD.strip().splitlines()) <= 20
+    file = tmp_path / "mine.py"
+    file.write_text(NEW_WORKLOAD)
+    before = set(names(benchmarks()))
+    monkeypatch.setenv(workloads.VARIABLE, str(file))
+    added = set(names(benchmarks())) - before
+    questions = {name.split(".track_")[0] for name in added}
+    assert questions == {
+        "inference.Inference",
+        "compilation.Compilation",
+        "graphs.Graphs",
+        "kernels.Kernels",
+        "warm_up.WarmUp",
+    }
+    assert all("'mlp'" in name for name in added)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("raise ValueError('no')", "fails: ValueError: no"),
+        ("from torchcompile_suite.workloads import workload\n"
+         "workload('x', family='f', core=('speed',))(lambda n: n)", "no question speed"),
+        ("from torchcompile_suite.workloads import workload\n"
+         "workload('x', family='f', also=('tracing',))(lambda n: n)", "needs cases="),
+        ("from torchcompile_suite.workloads import workload\n"
+         "workload('resnet18', family='f')(lambda n: n)", "registered twice"),
+    ],
+)  # fmt: skip
+def test_a_faulty_workload_file_is_named(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "faulty.py"
+    file.write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-m", "torchcompile_suite", "open", "x"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, workloads.VARIABLE: str(file), "PYTHONPATH": str(ROOT / "src")},
+        check=False,
+    )
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert str(file) in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_an_installed_package_takes_part_by_entry_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "somebodys.py").write_text(NEW_WORKLOAD)
+    info = tmp_path / "somebodys-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: somebodys\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(f"[{workloads.ENTRY_POINTS}]\nmine = somebodys\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert workloads.files()[-1] == tmp_path / "somebodys.py"

@@ -1,0 +1,69 @@
+"""Every registered workload, a user's too: it builds, repeats itself and runs in eager."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from torchcompile_suite import workloads
+
+from .conftest import ReleaseEnvironment
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+
+LOOK = """
+import json, sys, time
+import torch
+from torch.utils._pytree import tree_leaves
+from torchcompile_suite import workloads
+
+def built(workload, batch_size):
+    torch.manual_seed(1)
+    module, inputs = workload.build(batch_size)
+    return module.eval(), inputs
+
+for name in sys.argv[1:]:
+    found = {"name": name, "error": ""}
+    try:
+        workload = workloads.get(name)
+        module, inputs = built(workload, 1)
+        tensors = [leaf for leaf in tree_leaves(inputs) if torch.is_tensor(leaf)]
+        found["on_cpu"] = all(t.device.type == "cpu" for t in tensors)
+        found["dtypes"] = sorted({str(p.dtype) for p in module.parameters()})
+        state = module.state_dict()
+        again = built(workload, 1)[0].state_dict()
+        found["repeats"] = all(torch.equal(state[key], again[key]) for key in state)
+        larger = [leaf for leaf in tree_leaves(built(workload, 2)[1]) if torch.is_tensor(leaf)]
+        found["grows"] = any(a.shape != b.shape for a, b in zip(tensors, larger))
+        with torch.inference_mode():
+            outputs = [t for t in tree_leaves(module(*inputs)) if torch.is_tensor(t)]
+        found["finite"] = all(bool(torch.isfinite(t).all()) for t in outputs) and bool(outputs)
+        for extra in ("cases", "stream"):
+            if getattr(workload, extra):
+                with torch.inference_mode():
+                    for each in getattr(workload, extra)(1):
+                        module(*each)
+    except Exception as error:
+        found["error"] = f"{type(error).__name__}: {error}"
+    print(json.dumps(found), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def seen(newest: ReleaseEnvironment) -> dict[str, dict[str, object]]:
+    done = newest.run("-c", LOOK, *workloads.names(), timeout=1100)
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return {each["name"]: each for each in found}
+
+
+@pytest.mark.parametrize("name", workloads.names())
+def test_a_workload(seen: dict[str, dict[str, object]], name: str) -> None:
+    found = seen[name]
+    assert found["error"] == ""
+    assert found["on_cpu"]
+    assert found["dtypes"] in ([], ["torch.float32"])
+    assert found["repeats"], "the same seed must build the same numbers"
+    assert found["grows"], "batch_size must change the input"
+    assert found["finite"]
