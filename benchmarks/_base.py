@@ -56,15 +56,12 @@ class _Cells:
 
     def _compile_cost(self, kind, session, *point):
         """Seconds lost to calls that compiled, one a launch of that kind."""
-        self._need_compiling(*point)
+        if self._question.cell(*point).mode == EAGER:
+            raise SkipNotImplemented("eager compiles nothing")
         costs = statistics.compile_costs(self._measured(session, *point).launches, kind)
         if not costs:
             raise SkipNotImplemented(f"no {kind} launch was made")
         return _samples(costs)
-
-    def _need_compiling(self, *point):
-        if self._question.cell(*point).mode == EAGER:
-            raise SkipNotImplemented("eager compiles nothing")
 
     def _peak_memory(self, session, *point):
         """Bytes held at most while running, one a launch."""

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from torchcompile_suite.cell import Cell, Launch, Plan, Request, Status
+from torchcompile_suite.cell import ARTEFACTS, Cell, Launch, Plan, Request, Status
 from torchcompile_suite.releases import catalogue
 
 from .conftest import ReleaseEnvironment
@@ -124,9 +124,7 @@ def test_each_change_recaptures_once_and_a_repeat_never(launches: dict[str, Laun
 
 
 def test_every_artefact_can_be_opened(launches: dict[str, Launch]) -> None:
-    from torchcompile_suite.launch.artefacts import KINDS
-
-    assert set(ok(launches["softmax"]).artefacts) == set(KINDS)
+    assert set(ok(launches["softmax"]).artefacts) == set(ARTEFACTS)
 
 
 def test_phases_add_up_to_no_more_than_the_first_call(launches: dict[str, Launch]) -> None:

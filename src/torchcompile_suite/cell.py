@@ -187,6 +187,17 @@ class Interference(Struct, frozen=True, forbid_unknown_fields=True):
     others_share: float
 
 
+# What a compile can be opened to: Inductor's names for the files of each graph, without endings.
+ARTEFACTS = (
+    "fx_graph_readable",
+    "fx_graph_runnable",
+    "fx_graph_transformed",
+    "ir_pre_fusion",
+    "ir_post_fusion",
+    "output_code",
+)
+
+
 class GraphBreak(Struct, frozen=True, forbid_unknown_fields=True):
     """Where Dynamo had to leave the graph: its first reason line, and ``file.py:line``."""
 
@@ -226,7 +237,7 @@ class Compiled(Struct, frozen=True, forbid_unknown_fields=True):
     - ``cache_bytes``: on disk afterwards; ``peak_memory_bytes``: of the process while it compiled.
     - ``recaptures``: captures after one change of the inputs, by change.
     - ``tracing``: what other ways of capture make of a second input, by way.
-    - ``artefacts``: the kinds of files that a compile could be opened to.
+    - ``artefacts``: those of `ARTEFACTS` that a compile could be opened to.
     """
 
     graphs: Count | None = None

@@ -9,7 +9,9 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 from . import workloads
 from .cell import Cell
@@ -28,7 +30,8 @@ PROTOCOLS = ["right", WARM_UP_MIXED, "data-inside", "no-sync", "grad-on", "train
 CHANGES = ["repeat", "dtype", "device", "requires_grad", "size", "stride"]
 
 
-class Question(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Question:
     """A benchmark class's axes, the cell at each point, and whether that belongs to the core.
 
     ``name`` is the class as ASV spells it, ``module.Class``. ``cell`` and ``in_core`` take the
@@ -40,7 +43,7 @@ class Question(NamedTuple):
     cell: Callable[..., Cell]
     in_core: Callable[..., bool]
 
-    @property
+    @cached_property
     def points(self) -> list[tuple[Any, ...]]:
         """Every point, in ASV's order."""
         return list(itertools.product(*self.axes.values()))

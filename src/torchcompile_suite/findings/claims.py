@@ -20,7 +20,7 @@ from typing import NamedTuple
 import msgspec
 
 from .. import matrix, statistics, workloads
-from ..cell import Cell, Compiled, Measurement, Status
+from ..cell import ARTEFACTS, Cell, Compiled, Measurement, Status
 from ..modes import EAGER
 from ..statistics import Interval
 from . import change
@@ -127,17 +127,7 @@ class Evidence:
         variance, _ = change.mood_between([self._found])
         if math.isnan(variance):
             raise Missing("no eager time was measured twice, so the machine's mood is unknown")
-        reach = 1.96 * math.sqrt(2 * variance)
-        return quotient(
-            one,
-            Interval(
-                other.value,
-                *(
-                    other.value * math.exp(by)
-                    for by in (-math.hypot(reach, _reach(other)), math.hypot(reach, _reach(other)))
-                ),
-            ),
-        )
+        return quotient(one, other, more=1.96 * math.sqrt(2 * variance))
 
     def latency(self, cell: Cell, eager: bool = False) -> Interval:
         """Seconds a call in the mode, or in the baseline it was paired with."""
@@ -180,10 +170,12 @@ def inverse(ratio: Interval) -> Interval:
     return Interval(1 / ratio.value, 1 / ratio.high, 1 / ratio.low)
 
 
-def quotient(one: Interval, other: Interval) -> Interval:
-    """One over another, measured independently: half-widths of the logs add as squares."""
+def quotient(one: Interval, other: Interval, *, more: float = 0.0) -> Interval:
+    """One over another, measured independently: half-widths of the logs add as squares, ``more``
+    being that of what neither interval knows.
+    """
     value = one.value / other.value
-    reach = math.hypot(_reach(one), _reach(other))
+    reach = math.hypot(_reach(one), _reach(other), more)
     return Interval(value, value * math.exp(-reach), value * math.exp(reach))
 
 
@@ -439,15 +431,7 @@ def _artefacts(evidence: Evidence) -> _Found:
     kinds = evidence.compiled(_plain("softmax_matmul")).artefacts
     if not kinds:
         raise Missing("the record does not say what could be opened")
-    wanted = {
-        "fx_graph_readable",
-        "fx_graph_runnable",
-        "fx_graph_transformed",
-        "ir_pre_fusion",
-        "ir_post_fusion",
-        "output_code",
-    }
-    lacking = sorted(wanted - set(kinds))
+    lacking = sorted(set(ARTEFACTS) - set(kinds))
     said = f"lacking: {', '.join(lacking)}" if lacking else f"all there: {', '.join(kinds)}"
     return _Found(not lacking, said, ours=float(len(kinds)))
 

@@ -7,28 +7,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..cell import Cell, Measurement
+from ..cell import Cell, Compiled, Measurement
 from ..modes import EAGER
 
 # Fields of a `Compiled` that are a number or, in ``unknown``, a reason.
-NUMBERS = (
-    "graphs",
-    "operators",
-    "guards",
-    "guard_check_s",
-    "recompiles",
-    "kernels",
-    "launches",
-    "nodes_before",
-    "nodes_after",
-    "bytes_before",
-    "bytes_after",
-    "eager_operators",
-    "eager_bytes",
-    "cache_bytes",
-    "peak_memory_bytes",
-    "profile",
-)
+NUMBERS = tuple(each.name for each in msgspec.structs.fields(Compiled) if each.default is None)
 
 
 class Coverage(NamedTuple):

@@ -17,17 +17,8 @@ from typing import Any
 
 import msgspec
 
-from ..cell import Cell
+from ..cell import ARTEFACTS, Cell
 
-# Inductor's names for what it writes, without endings; each graph has a folder of its own.
-KINDS = (
-    "fx_graph_readable",
-    "fx_graph_runnable",
-    "fx_graph_transformed",
-    "ir_pre_fusion",
-    "ir_post_fusion",
-    "output_code",
-)
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<name>\S+)')
 
 
@@ -74,7 +65,7 @@ def write(cell: Cell, folder: Path) -> list[str]:
     (folder / "graph_breaks.txt").write_text(
         "".join(f"{each.where}: {each.reason}\n" for each in breaks) or "none\n"
     )
-    kinds = [kind for kind in KINDS if any(folder.glob(f"graph-*/{kind}.*"))]
+    kinds = [kind for kind in ARTEFACTS if any(folder.glob(f"graph-*/{kind}.*"))]
     (folder / "index.md").write_text(_index(cell, folder, list(sources.values()), len(breaks)))
     return kinds
 

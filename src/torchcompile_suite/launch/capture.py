@@ -9,9 +9,7 @@ import torch
 
 from ..workloads import Workload
 from . import accuracy, failures, versions
-from .subject import Subject
-
-Inputs = tuple[Any, ...]
+from .subject import Inputs, Subject, double, to_device
 
 
 def _tensors(change: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Inputs], Inputs]:
@@ -33,8 +31,8 @@ def _grad(value: torch.Tensor) -> torch.Tensor:
 
 _CHANGES: dict[str, Callable[[Inputs], Inputs]] = {
     "repeat": _tensors(torch.clone),
-    "dtype": _tensors(lambda value: value.double() if value.is_floating_point() else value),
-    "device": _tensors(lambda value: value.to("cuda")),
+    "dtype": _tensors(double),
+    "device": lambda inputs: to_device(inputs, "cuda"),
     "requires_grad": _tensors(_grad),
     "stride": _tensors(_stride),
 }
@@ -94,7 +92,7 @@ def tracing(workload: Workload, batch_size: int) -> dict[str, str]:
 def check_cases(call: Any, module: torch.nn.Module, cases: list[Inputs], device: str) -> None:
     """Raise WrongResult where the compiled module differs from eager on further inputs."""
     for number, given in enumerate(cases, 1):
-        case = tuple(each.to(device) if torch.is_tensor(each) else each for each in given)
+        case = to_device(given, device)
         error = accuracy.error(call(*case), module(*case))
         if not error <= accuracy.TOLERANCE["float32"]:
             raise failures.WrongResult(

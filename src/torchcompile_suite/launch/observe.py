@@ -20,14 +20,6 @@ from .subject import Call, Subject, autocast
 from .traffic import Traffic
 
 GUARD_CHECKS = 1000
-GENERATED = (
-    "kernels",
-    "launches",
-    "nodes_before",
-    "nodes_after",
-    "bytes_before",
-    "bytes_after",
-)
 
 
 class Observer:
@@ -75,17 +67,17 @@ class Observer:
             lambda: _guard_check_s(self._cell, subject),
             "the module's forward was not captured as a frame of its own",
         )
+        generated = vars(self._generated)
         if self._cell.backend != "inductor":
             reason = f"backend {self._cell.backend} generates no code"
-            self._unknown |= dict.fromkeys(GENERATED, reason)
+            self._unknown |= dict.fromkeys(generated, reason)
         elif served := versions.served_from_cache():
             reason = (
                 f"{served} graphs equal another one, whose code they share without generating it"
             )
-            self._unknown |= dict.fromkeys(GENERATED, reason)
+            self._unknown |= dict.fromkeys(generated, reason)
         else:
-            for name in GENERATED:
-                self._found[name] = getattr(self._generated, name)
+            self._found |= generated
         self._ask("traffic", lambda: _traffic(subject.eager))
         for name, value in self._found.pop("traffic", {}).items():
             self._found[name] = value

@@ -61,18 +61,19 @@ def build(cell: Cell) -> Subject:
     module, inputs = workload.build(cell.batch_size)
     train = cell.phase == "training" or cell.protocol == "train-mode"
     module = module.train(train).to(cell.device)
-    inputs = _to(inputs, cell.device)
+    inputs = to_device(inputs, cell.device)
     if cell.phase == "training":
         return _training(cell, module, inputs, workload.random)
     if cell.shapes != "static":
         if workload.stream is None:
             raise failures.Unsupported(f"workload {cell.workload!r} has no stream of shapes")
-        requests = [_to(each, cell.device) for each in workload.stream(cell.batch_size)]
+        requests = [to_device(each, cell.device) for each in workload.stream(cell.batch_size)]
         return _stream(cell, module, requests, workload.random)
     return _forward(cell, module, inputs, workload.random)
 
 
-def _to(inputs: Inputs, device: str) -> Inputs:
+def to_device(inputs: Inputs, device: str) -> Inputs:
+    """The inputs with every tensor on that device."""
     return tree_map(  # type: ignore[no-any-return]
         lambda value: value.to(device) if isinstance(value, torch.Tensor) else value, inputs
     )
@@ -113,13 +114,14 @@ def _in_double(
     does not fit in memory or an operator lacks it.
     """
     try:
-        double = copy.deepcopy(module).double()
-        return call(double, tree_map(_double, inputs)), "float64"
+        exact = copy.deepcopy(module).double()
+        return call(exact, tree_map(double, inputs)), "float64"
     except (RuntimeError, MemoryError, NotImplementedError, TypeError):
         return call(module, inputs), "same-dtype"
 
 
-def _double(value: Any) -> Any:
+def double(value: Any) -> Any:
+    """A floating-point tensor in float64; anything else as it is."""
     if isinstance(value, torch.Tensor) and value.is_floating_point():
         return value.double()
     return value
@@ -140,32 +142,43 @@ def _forward(cell: Cell, module: torch.nn.Module, inputs: Inputs, random: bool) 
         with autocast(cell):
             return forward(*(tree_map(_fresh, inputs) if inside else inputs))
 
-    def plain(forward: Any) -> Any:
-        return forward(*inputs)
-
     def reference() -> tuple[Any, str]:
         if random:
             torch.manual_seed(SEED + 2)
             return run(module), "another-draw"
-        return _in_double(module, inputs, lambda double, values: double(*values))
+        return _in_double(module, inputs, lambda exact, values: exact(*values))
 
-    in_float32 = cell.baseline == "eager-float32" and cell.dtype != "float32"
-    compiled = compiler(cell)
+    # Inputs made inside the call are other ones each time: two draws, not two equals.
+    made = _subject(cell, module, inputs, run, reference, random or inside)
+    if cell.baseline == "eager-float32" and cell.dtype != "float32":
+        return made._replace(baseline=lambda: module(*inputs))
+    return made
+
+
+def _subject(
+    cell: Cell,
+    module: torch.nn.Module,
+    inputs: Inputs,
+    run: Callable[[Any], Any],
+    reference: Callable[[], tuple[Any, str]],
+    random: bool,
+    dynamic: bool | None = None,
+) -> Subject:
+    """A subject whose calls are ``run(module)`` and ``run(compiled module)``."""
 
     def compile_() -> tuple[Call, Any]:
-        forward = compiled(module)
+        forward = compiler(cell, dynamic)(module)
         return (lambda: run(forward)), forward
 
     return Subject(
-        baseline=(lambda: plain(module)) if in_float32 else (lambda: run(module)),
+        baseline=lambda: run(module),
         eager=lambda: run(module),
         compile=compile_,
         reference=reference,
         context=lambda: _grad(cell),
         reset=_seed,
-        # Inputs made inside the call are other ones each time: two draws, not two equals.
         outputs=lambda result: result,
-        random=random or inside,
+        random=random,
         module=module,
         inputs=inputs,
     )
@@ -200,8 +213,11 @@ def _training(cell: Cell, module: torch.nn.Module, inputs: Inputs, random: bool)
         optimizer.step()
         return loss
 
+    def gradients(of: torch.nn.Module) -> list[torch.Tensor]:
+        return [p.grad.clone() for p in of.parameters() if p.grad is not None]
+
     def outputs(result: Any) -> Any:
-        return result, [p.grad.clone() for p in module.parameters() if p.grad is not None]
+        return result, gradients(module)
 
     def reset() -> None:
         module.load_state_dict(start)
@@ -214,32 +230,16 @@ def _training(cell: Cell, module: torch.nn.Module, inputs: Inputs, random: bool)
             return outputs(step(module)), "another-draw"
         reset()
 
-        def in_double(double: torch.nn.Module, values: Inputs) -> Any:
-            clear(double.parameters())
+        def in_double(exact: torch.nn.Module, values: Inputs) -> Any:
+            clear(exact.parameters())
             for _ in range(cell.accumulation):
-                loss = backward(double, values, contextlib.nullcontext())
-            return loss, [p.grad.clone() for p in double.parameters() if p.grad is not None]
+                loss = backward(exact, values, contextlib.nullcontext())
+            return loss, gradients(exact)
 
         return _in_double(module, inputs, in_double)
 
-    compiled = compiler(cell)
-
-    def compile_() -> tuple[Call, Any]:
-        forward = compiled(module)
-        return (lambda: step(forward)), forward
-
-    return Subject(
-        baseline=lambda: step(module),
-        eager=lambda: step(module),
-        compile=compile_,
-        reference=reference,
-        context=lambda: _grad(cell),
-        reset=reset,
-        outputs=outputs,
-        random=random,
-        module=module,
-        inputs=inputs,
-    )
+    made = _subject(cell, module, inputs, step, reference, random)
+    return made._replace(reset=reset, outputs=outputs)
 
 
 def _wide(leaf: torch.Tensor) -> torch.dtype:
@@ -266,20 +266,12 @@ def _stream(cell: Cell, module: torch.nn.Module, requests: list[Inputs], random:
     if cell.shapes not in policies:
         known = ", ".join(policies)
         raise failures.Unsupported(f"no policy {cell.shapes!r} for shapes; there are: {known}")
-    compiled = compiler(cell, policies[cell.shapes])
-    padded = cell.shapes == "buckets"
 
     def passing(forward: Any) -> list[Any]:
         return [forward(*each) for each in requests]
 
     def bucketed(forward: Any) -> list[Any]:
         return [forward(*_pad(each, varying)) for each in requests]
-
-    def compile_() -> tuple[Call, Any]:
-        if cell.shapes == "marked":
-            _mark(requests, varying)
-        forward = compiled(module)
-        return (lambda: (bucketed if padded else passing)(forward)), forward
 
     def outputs(result: list[Any]) -> list[Any]:
         return [
@@ -292,21 +284,22 @@ def _stream(cell: Cell, module: torch.nn.Module, requests: list[Inputs], random:
             torch.manual_seed(SEED + 2)
             return passing(module), "another-draw"
         return _in_double(
-            module, tuple(requests), lambda double, values: [double(*each) for each in values]
+            module, tuple(requests), lambda exact, values: [exact(*each) for each in values]
         )
 
-    return Subject(
-        baseline=lambda: passing(module),
-        eager=lambda: passing(module),
-        compile=compile_,
-        reference=reference,
-        context=lambda: _grad(cell),
-        reset=_seed,
-        outputs=outputs,
-        random=random,
-        module=module,
-        inputs=requests[0],
+    run = bucketed if cell.shapes == "buckets" else passing
+    made = _subject(cell, module, requests[0], run, reference, random, policies[cell.shapes])
+    made = made._replace(
+        baseline=lambda: passing(module), eager=lambda: passing(module), outputs=outputs
     )
+    if cell.shapes != "marked":
+        return made
+
+    def marked() -> tuple[Call, Any]:
+        _mark(requests, varying)
+        return made.compile()
+
+    return made._replace(compile=marked)
 
 
 def _varying(requests: list[Inputs]) -> list[list[int]]:

@@ -107,14 +107,11 @@ def recompiles() -> int:
 
 
 def guard_check(module: torch.nn.Module, inputs: tuple[Any, ...]) -> Callable[[], object] | None:
-    """Checks the guards of the module's own forward once; None where it was not captured as such.
-
-    The cache entry's guard manager was called ``check_fn`` at first.
-    """
+    """Checks the guards of the module's own forward; None where it was not captured as such."""
     code = type(module).forward.__code__
-    entries = torch._dynamo.eval_frame._debug_get_cache_entry_list(code)
+    managers = _guard_managers(module)
     names = code.co_varnames[: code.co_argcount + bool(code.co_flags & 0x04)]
-    if not entries or code.co_flags & 0x08:
+    if not managers or code.co_flags & 0x08:
         return None
     positional = code.co_argcount - 1
     values: list[Any] = [module, *inputs[:positional]]
@@ -128,9 +125,16 @@ def guard_check(module: torch.nn.Module, inputs: tuple[Any, ...]) -> Callable[[]
     # What the function closes over is among a frame's locals, too.
     cells = type(module).forward.__closure__ or ()
     local |= {name: cell.cell_contents for name, cell in zip(code.co_freevars, cells, strict=True)}
-    entry = entries[0]
-    manager = getattr(entry, "guard_manager", None) or entry.check_fn
-    return lambda: manager.check(local)
+    return lambda: managers[0].check(local)
+
+
+def _guard_managers(module: torch.nn.Module) -> list[Any]:
+    """Of each graph captured from the module's own forward. The attribute of Dynamo's cache entries
+    was called ``check_fn`` at first.
+    """
+    code = type(module).forward.__code__
+    entries = torch._dynamo.eval_frame._debug_get_cache_entry_list(code)
+    return [getattr(entry, "guard_manager", None) or entry.check_fn for entry in entries]
 
 
 class _Telling:
@@ -261,9 +265,7 @@ def watch_sources(note: Callable[[str, Any], None]) -> Iterator[None]:
 
 def guard_texts(module: torch.nn.Module) -> list[str]:
     """The guards of each graph captured from the module's own forward, as torch prints them."""
-    code = type(module).forward.__code__
-    entries = torch._dynamo.eval_frame._debug_get_cache_entry_list(code)
-    return [str(getattr(entry, "guard_manager", None) or entry.check_fn) for entry in entries]
+    return [str(manager) for manager in _guard_managers(module)]
 
 
 def phases() -> dict[str, float]:
