@@ -44,7 +44,8 @@ def tests(session: nox.Session) -> None:
     """Run all tests; ``nox -s tests -- -m 'not slow'`` runs those that take seconds."""
     _need(session, "git", "g++")
     session.install("-e", ".", "--group", "tests")
-    session.run("pytest", *session.posargs)
+    # Two at a time halves the wait; more would each need a torch of several gigabytes.
+    session.run("pytest", "--numprocesses=2", "--dist=loadfile", *session.posargs)
 
 
 @nox.session(python=PYTHON)

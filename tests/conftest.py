@@ -48,10 +48,10 @@ class ReleaseEnvironment:
 
 
 @pytest.fixture(scope="session")
-def make_environment() -> Callable[[str], ReleaseEnvironment]:
-    """Makes (or changes) the one environment of this test run to a release, as ASV would."""
+def make_environment(worker_id: str) -> Callable[[str], ReleaseEnvironment]:
+    """Makes (or changes) the one environment of this test process to a release, as ASV would."""
     # Beside the checkout, so that uv links from its cache instead of copying gigabytes.
-    folder = ROOT / ".asv" / "test-env"
+    folder = ROOT / ".asv" / f"test-env-{worker_id}"
 
     def make(name: str) -> ReleaseEnvironment:
         release = catalogue.find(name)

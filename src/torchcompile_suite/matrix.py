@@ -53,7 +53,7 @@ def _inference_core(workload: str, batch_size: int, mode: str) -> bool:
     core = workloads.get(workload).core
     if batch_size == 1:
         return ("inference" if mode == "default" else "modes") in core
-    return mode in {5: ("default", "max-autotune"), 8: ("default",)}.get(batch_size, ()) and (
+    return mode in {5: ("max-autotune",), 8: ("default",)}.get(batch_size, ()) and (
         f"batch{batch_size}" in core
     )
 
@@ -144,9 +144,11 @@ DYNAMIC_SHAPES = Question(
     "dynamic_shapes.DynamicShapes",
     {"workload": workloads.answering("dynamic_shapes"), "policy": POLICIES},
     lambda workload, policy: Cell(workload, 1, "default", shapes=policy),
-    # Torch's default beside the four that are chosen is for those who ask.
+    # Torch's default beside those that are chosen, and marking instead of asking for all, are for
+    # those who ask.
     lambda workload, policy: (
-        policy != "automatic" and "dynamic_shapes" in workloads.get(workload).core
+        policy in ("recompile", "dynamic", "buckets")
+        and "dynamic_shapes" in workloads.get(workload).core
     ),
 )
 BACKEND = Question(

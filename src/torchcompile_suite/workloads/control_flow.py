@@ -50,7 +50,7 @@ class _Sink:
         return len(text)
 
 
-@workload("side_effect", family="control_flow", core=("inference",))
+@workload("side_effect", family="control_flow")
 def side_effect(batch_size: int) -> Built:
     """Prints between two layers, as a debugging aid that somebody forgot."""
     import torch
@@ -72,7 +72,7 @@ def side_effect(batch_size: int) -> Built:
     return Talkative(), (torch.randn(batch_size, WIDTH),)
 
 
-@workload("shape_loop", family="control_flow", core=("inference",))
+@workload("shape_loop", family="control_flow")
 def shape_loop(batch_size: int) -> Built:
     """A recurrence over as many steps as the input is long, which capture must unroll.
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 # Those that every bare `asv run` measures, and for what.
 CORE = {
-    "resnet18": ("inference", "batch8"),
-    "mobilenetv3_small_100": ("inference", "protocol"),
+    "resnet18": ("inference", "batch8", "protocol"),
+    "mobilenetv3_small_100": ("inference",),
     "vit_tiny_patch16_224": ("inference",),
     "convnext_atto": ("inference",),
 }
