@@ -52,7 +52,7 @@ class Question:
 def _inference_core(workload: str, batch_size: int, mode: str) -> bool:
     core = workloads.get(workload).core
     if batch_size == 1:
-        return ("inference" if mode == "default" else "modes") in core
+        return ("inference" if mode == "default" else mode) in core
     return mode in {5: ("max-autotune",), 8: ("default",)}.get(batch_size, ()) and (
         f"batch{batch_size}" in core
     )
@@ -167,7 +167,10 @@ ALLOCATOR = Question(
     "allocator.Allocator",
     {"workload": workloads.answering("allocator"), "allocator": ALLOCATORS},
     lambda workload, allocator: Cell(workload, 1, "default", allocator=allocator),
-    _in_core("allocator"),
+    # One of the two others is enough to tell the allocator's share of a gain.
+    lambda workload, allocator: (
+        allocator != "jemalloc" and "allocator" in workloads.get(workload).core
+    ),
 )
 
 QUESTIONS = {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -14,6 +15,9 @@ from pathlib import Path
 import msgspec
 
 from ..cell import Launch, Outcome, Request, Status
+
+# Of a launch's cache folder: what is no part of the cache.
+TEMPORARY = "tmp"
 
 
 def die_with_parent() -> None:
@@ -42,6 +46,12 @@ def prepare(data: bytes) -> Request:
     # A cache of its own: otherwise "cold" would depend on what ran before.
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = request.cache_dir
     os.environ["TRITON_CACHE_DIR"] = str(Path(request.cache_dir) / "triton")
+    # Inductor precompiles C++ headers, ten seconds of work, once for all models, and keeps them in
+    # the folder for temporary files wherever the cache is, so the first cell would pay for all.
+    temporary = Path(request.cache_dir) / TEMPORARY
+    temporary.mkdir(parents=True, exist_ok=True)
+    os.environ["TMPDIR"] = str(temporary)
+    tempfile.tempdir = None
     return request
 
 

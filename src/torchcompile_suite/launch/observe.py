@@ -16,6 +16,7 @@ from ..cell import Cell, Compiled
 from ..workloads import Workload
 from . import artefacts, capture, failures, time_line, versions
 from .device import Device
+from .entry import TEMPORARY
 from .subject import Call, Subject, autocast
 from .traffic import Traffic
 
@@ -109,8 +110,13 @@ def _artefacts(cell: Cell) -> list[str]:
         return artefacts.write(cell, Path(folder))
 
 
-def _size(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+def _size(cache: Path) -> int:
+    """Bytes of what was compiled for this model: the headers are the same for every one."""
+    return sum(
+        file.stat().st_size
+        for file in cache.rglob("*")
+        if file.is_file() and cache / TEMPORARY not in file.parents
+    )
 
 
 def _guard_check_s(cell: Cell, subject: Subject) -> float | None:

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 QUESTIONS = frozenset(
     (
         "inference",  # every workload takes part in this one
-        "modes",  # reduce-overhead and max-autotune beside default
+        "eager",  # against itself: the noise floor
+        "reduce-overhead",
+        "max-autotune",
         "batch5",
         "batch8",
         "training",

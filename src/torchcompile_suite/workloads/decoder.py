@@ -92,8 +92,8 @@ def _stream(batch_size: int) -> list[tuple[Any, ...]]:
 @workload(
     "gpt_prefill",
     family="decoder",
-    core=("inference", "training", "dynamic_shapes"),
-    also=("training_variants",),
+    core=("inference", "dynamic_shapes"),
+    also=("training", "training_variants"),
     stream=_stream,
 )
 def gpt_prefill(batch_size: int) -> Built:
@@ -101,7 +101,7 @@ def gpt_prefill(batch_size: int) -> Built:
     return gpt(batch_size, cached=False), (_tokens(batch_size, PROMPT),)
 
 
-@workload("gpt_decode", family="decoder", core=("inference", "modes"))
+@workload("gpt_decode", family="decoder", core=("inference", "reduce-overhead"))
 def gpt_decode(batch_size: int) -> Built:
     """Write one token after 128: the smallest call of them all, and the most frequent."""
     import torch

@@ -69,7 +69,7 @@ def pointwise_chain(batch_size: int) -> Built:
     return PointwiseChain(), (torch.randn(batch_size, 1024, 1024),)
 
 
-@workload("layernorm_gelu", family="fusion", core=("inference",))
+@workload("layernorm_gelu", family="fusion")
 def layernorm_gelu(batch_size: int) -> Built:
     """A normalisation and an activation over (batch_size, 1024, 768) tokens."""
     import torch

@@ -66,7 +66,7 @@ def operator_stochastic(batch_size: int) -> Built:
     return operator(batch_size)
 
 
-@workload("operator_deterministic", family="neural_operator", core=("inference",))
+@workload("operator_deterministic", family="neural_operator")
 def operator_deterministic(batch_size: int) -> Built:
     """Its twin without dropout and noise: what the randomness costs."""
     return operator(batch_size, stochastic=False)

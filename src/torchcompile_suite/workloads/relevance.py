@@ -31,7 +31,7 @@ def _grid(batch_size: int) -> torch.Tensor:
     family="relevance",
     core=(
         "inference",
-        "modes",
+        "reduce-overhead",
         "batch8",
         "backends",
         "training",

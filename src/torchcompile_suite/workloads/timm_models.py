@@ -13,12 +13,12 @@ from . import workload
 if TYPE_CHECKING:
     from . import Built
 
-# Those that every bare `asv run` measures, and for what.
+# The first few, with what every bare `asv run` measures of them.
 CORE = {
-    "resnet18": ("inference", "batch8", "protocol"),
+    "resnet18": ("inference", "eager", "protocol"),
     "mobilenetv3_small_100": ("inference",),
     "vit_tiny_patch16_224": ("inference",),
-    "convnext_atto": ("inference",),
+    "convnext_atto": (),
 }
 # The timm models of PyTorch's own dashboard (benchmarks/dynamo/timm_models_list.txt), resnet50, and
 # convmixer_1536_20, known to be slower compiled.

@@ -68,19 +68,24 @@ def _build(batch_size: int, patch: int, depth: int, width: int) -> Built:
     return vit(patch, depth, width), (torch.randn(batch_size, 3, IMAGE, IMAGE),)
 
 
-@workload("vit16x6x384", family="vit", core=("inference", "modes", "training"), also=("backends",))
+@workload(
+    "vit16x6x384",
+    family="vit",
+    core=("inference", "eager", "reduce-overhead", "max-autotune", "training"),
+    also=("backends",),
+)
 def vit16x6x384(batch_size: int) -> Built:
     """Patch 16, depth 6, width 384: the document's small one."""
     return _build(batch_size, 16, 6, 384)
 
 
-@workload("vit32x12x768", family="vit", also=("modes", "training"))
+@workload("vit32x12x768", family="vit", also=("training",))
 def vit32x12x768(batch_size: int) -> Built:
     """Patch 32, depth 12, width 768: its medium one."""
     return _build(batch_size, 32, 12, 768)
 
 
-@workload("vit32x18x1024", family="vit", also=("modes", "training"))
+@workload("vit32x18x1024", family="vit", also=("training",))
 def vit32x18x1024(batch_size: int) -> Built:
     """Patch 32, depth 18, width 1024: its large one."""
     return _build(batch_size, 32, 18, 1024)
