@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from torchcompile_suite.cell import Launch, Measurement, Status
+from torchcompile_suite.launch import entry
 
 from .conftest import ReleaseEnvironment
 
@@ -117,6 +118,8 @@ def test_json_in_json_out(newest: ReleaseEnvironment, tmp_path: Path) -> None:
     assert launch.warm_up_s[0] > 10 * launch.warm_up_s[-1], "the first call compiles"
     assert "on descriptor 1" in done.stderr
     assert any((tmp_path / "cache").rglob("*.so")), "Inductor compiled into the cache it was given"
+    headers = tmp_path / "cache" / entry.TEMPORARY
+    assert any(headers.rglob("*.gch")), "and what it precompiles for all models as well"
 
 
 def test_a_request_that_is_none_ends_with_status_2(newest: ReleaseEnvironment) -> None:
