@@ -75,8 +75,13 @@ def _precision_core(workload: str, batch_size: int, mode: str) -> bool:
     return batch_size == 1 and wanted in workloads.get(workload).core
 
 
-def _in_core(question: str) -> Callable[..., bool]:
-    return lambda workload, *_: question in workloads.get(workload).core
+def _in_core(question: str, *among: str) -> Callable[..., bool]:
+    """In the core of the workloads that name it; where ``among`` is given, these values alone of
+    the last axis.
+    """
+    return lambda workload, *point: (
+        question in workloads.get(workload).core and (not among or point[-1] in among)
+    )
 
 
 def _default(workload: str, *_: Any) -> Cell:
@@ -146,10 +151,7 @@ DYNAMIC_SHAPES = Question(
     lambda workload, policy: Cell(workload, 1, "default", shapes=policy),
     # Torch's default beside those that are chosen, and marking instead of asking for all, are for
     # those who ask.
-    lambda workload, policy: (
-        policy in ("recompile", "dynamic", "buckets")
-        and "dynamic_shapes" in workloads.get(workload).core
-    ),
+    _in_core("dynamic_shapes", "recompile", "dynamic", "buckets"),
 )
 BACKEND = Question(
     "backends.Backends",
@@ -168,9 +170,7 @@ ALLOCATOR = Question(
     {"workload": workloads.answering("allocator"), "allocator": ALLOCATORS},
     lambda workload, allocator: Cell(workload, 1, "default", allocator=allocator),
     # One of the two others is enough to tell the allocator's share of a gain.
-    lambda workload, allocator: (
-        allocator != "jemalloc" and "allocator" in workloads.get(workload).core
-    ),
+    _in_core("allocator", "libc", "tcmalloc"),
 )
 
 QUESTIONS = {

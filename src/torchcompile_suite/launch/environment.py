@@ -23,7 +23,7 @@ _VARIABLES = re.compile(
     r"|LD_PRELOAD$|CXX$|CC$)"
 )
 # Paths that differ from launch to launch and change nothing.
-_NOT_SETTINGS = {"TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "TMPDIR"}
+_NOT_SETTINGS = {"TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"}
 
 _PACKAGES = ("timm", "torchvision", "numpy", "triton", "setuptools")
 

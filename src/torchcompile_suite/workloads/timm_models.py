@@ -13,16 +13,16 @@ from . import workload
 if TYPE_CHECKING:
     from . import Built
 
-# The first few, with what every bare `asv run` measures of them.
+# Those that every bare `asv run` measures, and for what.
 CORE = {
     "resnet18": ("inference", "eager", "protocol"),
     "mobilenetv3_small_100": ("inference",),
     "vit_tiny_patch16_224": ("inference",),
-    "convnext_atto": (),
 }
-# The timm models of PyTorch's own dashboard (benchmarks/dynamo/timm_models_list.txt), resnet50, and
-# convmixer_1536_20, known to be slower compiled.
+# A small convnext, the timm models of PyTorch's own dashboard (benchmarks/dynamo/
+# timm_models_list.txt), resnet50, and convmixer_1536_20, known to be slower compiled.
 FULL = (
+    "convnext_atto",
     "adv_inception_v3",
     "beit_base_patch16_224",
     "convnextv2_nano",
