@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -268,8 +269,9 @@ def _path_without_compilers(folder: Path) -> str:
 
 
 @contextmanager
-def small_disk(folder: Path, kibibytes: int) -> Iterator[None]:
+def small_disk(folder: Path, kibibytes: int) -> Iterator[Path]:
     """A disk of its own for a folder, which keeps its contents; full when it holds no more."""
+    folder.mkdir(exist_ok=True)
     kept = shutil.copytree(folder, folder.with_name(folder.name + "-kept"))
     options = ["-t", "tmpfs", "-o", f"size={kibibytes}k", "tmpfs", str(folder)]
     done = subprocess.run(["mount", *options], capture_output=True, text=True)
@@ -278,7 +280,7 @@ def small_disk(folder: Path, kibibytes: int) -> Iterator[None]:
         pytest.skip(f"mounting a small disk needs root: {done.stderr.strip()}")
     try:
         shutil.copytree(kept, folder, dirs_exist_ok=True)
-        yield
+        yield folder
     finally:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
         shutil.rmtree(kept)
@@ -302,12 +304,16 @@ def test_a_full_disk_for_results_stops_at_once(checkout: Checkout, history: str)
 
 
 def test_a_full_disk_for_compiled_code_is_said_and_the_next_run_completes(
-    checkout: Checkout, history: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    checkout: Checkout, history: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cells = r"Inference.*\('convnext_atto', 1, 'eager'\)"
-    small = tmp_path / "small"
-    small.mkdir()
-    with small_disk(small, 50 * 1024), monkeypatch.context() as patched:
+    # Not pytest's folder for temporary files: ASV binds a socket in TMPDIR, and the system allows
+    # a socket's path 107 bytes.
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        small_disk(Path(folder) / "small", 50 * 1024) as small,
+        monkeypatch.context() as patched,
+    ):
         patched.setenv("TMPDIR", str(small))
         out = checkout.asv("run", f"{NEW}^!", "--bench", cells, status=2)
     assert "the disk for compiled code (TMPDIR) has only" in out

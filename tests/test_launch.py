@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from torchcompile_suite import statistics
 from torchcompile_suite.cell import Launch, Measurement, Status
 from torchcompile_suite.launch import entry
 
@@ -132,9 +133,12 @@ def test_a_request_that_is_none_ends_with_status_2(newest: ReleaseEnvironment) -
 def test_a_session_measures_once_and_remembers(newest: ReleaseEnvironment, tmp_path: Path) -> None:
     first = measure(newest, tmp_path, "well", "default")
     assert first.outcome.ok, first.outcome
-    assert [launch.kind for launch in first.launches] == ["cold", "warm", "warm"]
+    # More than three where something else had the processors meanwhile, as another test has.
+    assert len(statistics.counted(first.launches)) == 3
+    kinds = [launch.kind for launch in first.launches]
+    assert kinds == ["cold", *["warm"] * (len(kinds) - 1)]
     assert {launch.process for launch in first.launches} == {"forked"}
-    cold, warm, _ = (launch.warm_up_s[0] for launch in first.launches)
+    cold, warm, *_ = (launch.warm_up_s[0] for launch in first.launches)
     assert warm < cold, "the warm launch finds what the cold one compiled"
     # The very same measurement, at once, although the settings now forbid any launch.
     start_s = time.monotonic()
