@@ -44,8 +44,16 @@ def reset() -> None:
 
 
 def eager_draws() -> AbstractContextManager[Any]:
-    """While it is entered, what Inductor compiles draws random numbers as eager does."""
-    return torch._inductor.config.patch(fallback_random=True)  # type: ignore[no-any-return]
+    """While it is entered, what Inductor compiles draws random numbers as eager does.
+
+    That takes the same calls of the generator, the same order of them, and tensors laid out alike,
+    for a mask is drawn as it lies in memory. Partitioning, on where there may be CUDA graphs since
+    2.9, draws all noise first.
+    """
+    settings = {"fallback_random": True, "layout_optimization": False}
+    if hasattr(torch._inductor.config, "graph_partition"):
+        settings["graph_partition"] = False
+    return torch._inductor.config.patch(settings)  # type: ignore[no-any-return]
 
 
 def captures() -> int:
