@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from torchcompile_suite import statistics
 from torchcompile_suite.cell import OK, Launch
+from torchcompile_suite.statistics import Interval
 
 seconds = st.floats(1e-6, 1e3)
 
@@ -148,3 +149,28 @@ def test_break_even() -> None:
     assert statistics.calls_to_break_even(30.0, 0.04, 0.75) == 3000
     assert statistics.calls_to_break_even(30.0, 0.03, 1.25) == math.inf
     assert statistics.calls_to_break_even(0.0, 0.04, 0.75) == 0
+
+
+positive = st.floats(0.01, 100)
+intervals = st.builds(
+    lambda value, reach: Interval(value, value / reach, value * reach),
+    positive,
+    st.floats(1.0001, 2),
+)
+
+
+@given(intervals, intervals)
+def test_a_quotient_is_wider_than_either_and_inverts(one: Interval, other: Interval) -> None:
+    made = statistics.quotient(one, other)
+    width = made.high / made.low
+    assert width >= max(one.high / one.low, other.high / other.low) * (1 - 1e-9)
+    back = statistics.inverse(statistics.quotient(other, one))
+    assert made == pytest.approx(back)
+
+
+@given(st.lists(intervals, min_size=1, max_size=6))
+def test_a_mean_lies_between_and_is_not_wider_than_the_widest(given: list[Interval]) -> None:
+    made = statistics.geometric_mean(given)
+    assert min(i.value for i in given) * 0.999 <= made.value
+    assert made.value <= max(i.value for i in given) * 1.001
+    assert math.log(made.high / made.low) <= max(math.log(i.high / i.low) for i in given) * 1.001

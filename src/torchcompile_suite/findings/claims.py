@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from enum import Enum
 from pathlib import Path
 from statistics import median
@@ -118,7 +118,7 @@ class Evidence:
 
     def speedup(self, cell: Cell) -> Interval:
         """Its inverse: how many times as fast."""
-        return inverse(self.ratio(cell))
+        return statistics.inverse(self.ratio(cell))
 
     def against(self, one: Interval, other: Interval) -> Interval:
         """The quotient of two times taken at different moments, between which the machine's mood
@@ -127,7 +127,7 @@ class Evidence:
         variance, _ = change.mood_between([self._found])
         if math.isnan(variance):
             raise Missing("no eager time was measured twice, so the machine's mood is unknown")
-        return quotient(one, other, more=1.96 * math.sqrt(2 * variance))
+        return statistics.quotient(one, other, more=1.96 * math.sqrt(2 * variance))
 
     def latency(self, cell: Cell, eager: bool = False) -> Interval:
         """Seconds a call in the mode, or in the baseline it was paired with."""
@@ -163,31 +163,6 @@ class Evidence:
         if not costs:
             raise Missing(f"no cold launch of {cell}")
         return costs[0]
-
-
-def inverse(ratio: Interval) -> Interval:
-    """Mode over eager as a speedup."""
-    return Interval(1 / ratio.value, 1 / ratio.high, 1 / ratio.low)
-
-
-def quotient(one: Interval, other: Interval, *, more: float = 0.0) -> Interval:
-    """One over another, measured independently: half-widths of the logs add as squares, ``more``
-    being that of what neither interval knows.
-    """
-    value = one.value / other.value
-    reach = math.hypot(_reach(one), _reach(other), more)
-    return Interval(value, value * math.exp(-reach), value * math.exp(reach))
-
-
-def mean(intervals: Sequence[Interval]) -> Interval:
-    """The geometric mean of independent figures."""
-    value = math.exp(math.fsum(math.log(each.value) for each in intervals) / len(intervals))
-    reach = math.sqrt(math.fsum(_reach(each) ** 2 for each in intervals)) / len(intervals)
-    return Interval(value, value * math.exp(-reach), value * math.exp(reach))
-
-
-def _reach(interval: Interval) -> float:
-    return math.log(interval.high / interval.low) / 2
 
 
 def within(interval: Interval, low: float, high: float) -> bool | None:
@@ -285,7 +260,7 @@ def _cohort(evidence: Evidence, family: str, mode: str = "default") -> list[Cell
 
 def _image_models(evidence: Evidence, figure: float) -> _Found:
     cells = _cohort(evidence, "timm")
-    speedup = mean([evidence.speedup(cell) for cell in cells])
+    speedup = statistics.geometric_mean([evidence.speedup(cell) for cell in cells])
     said = f"{_text(speedup)} times as fast, geometric mean of {len(cells)} timm models at batch 1"
     return _Found(about(speedup, figure), said, interval=speedup)
 
@@ -445,7 +420,7 @@ def _reduce_overhead(workload: str, fraction: float) -> Rule:
     def rule(evidence: Evidence) -> _Found:
         cells = [_plain(workload, mode) for mode in ("reduce-overhead", "default")]
         # Both were paired with the same eager call, so the machine's mood cancels.
-        part = quotient(*(evidence.ratio(cell) for cell in cells))
+        part = statistics.quotient(*(evidence.ratio(cell) for cell in cells))
         launches = []
         for cell in cells:
             profile = evidence.compiled(cell).profile
@@ -468,7 +443,7 @@ RULES["vit-medium-reduce-overhead-34-percent"] = _reduce_overhead("vit32x12x768"
 
 @_rule("vit-large-no-benefit")
 def _vit_large(evidence: Evidence) -> _Found:
-    part = quotient(
+    part = statistics.quotient(
         *(evidence.ratio(_plain("vit32x18x1024", mode)) for mode in ("reduce-overhead", "default"))
     )
     return _Found(within(part, 0.97, 1.03), f"{_text(part)} of default's time", interval=part)
@@ -478,7 +453,7 @@ def _vit_large(evidence: Evidence) -> _Found:
 def _default_minimal(evidence: Evidence) -> _Found:
     """Nothing means within 3 % of eager, as its own "1 to 2 % slower" suggests."""
     cells = _cohort(evidence, "vit")
-    ratio = mean([evidence.ratio(cell) for cell in cells])
+    ratio = statistics.geometric_mean([evidence.ratio(cell) for cell in cells])
     return _Found(
         within(ratio, 0.97, 1.03),
         f"{_text(ratio)} of eager's time, mean of {', '.join(cell.workload for cell in cells)}",
@@ -489,13 +464,13 @@ def _default_minimal(evidence: Evidence) -> _Found:
 @_rule("max-autotune-equals-reduce-overhead")
 def _autotune_equals(evidence: Evidence) -> _Found:
     parts = [
-        quotient(
+        statistics.quotient(
             evidence.ratio(_plain(cell.workload, "max-autotune")),
             evidence.ratio(_plain(cell.workload, "reduce-overhead")),
         )
         for cell in _cohort(evidence, "vit", "max-autotune")
     ]
-    part = mean(parts)
+    part = statistics.geometric_mean(parts)
     return _Found(within(part, 0.95, 1.05), f"{_text(part)} of its time", interval=part)
 
 
@@ -576,11 +551,12 @@ def _bf16(evidence: Evidence) -> _Found:
 
 @_rule("depth-helps-fusion")
 def _depth(evidence: Evidence) -> _Found:
-    deep = quotient(
+    deep = statistics.quotient(
         evidence.speedup(_plain("operator_12_layers")), evidence.speedup(_plain(OPERATOR))
     )
-    # A step is measured at batch 4, inference in this mode at batch 1 only.
-    training = quotient(evidence.speedup(_training(OPERATOR)), evidence.speedup(_plain(OPERATOR)))
+    training = statistics.quotient(
+        evidence.speedup(_training(OPERATOR)), evidence.speedup(_plain(OPERATOR))
+    )
     return _Found(
         both(above(deep, 1.0), above(training, 1.0)),
         f"gain of 12 layers over that of 4: {_text(deep)}, of training over inference: "
@@ -610,7 +586,7 @@ def _modes(evidence: Evidence) -> _Found:
     parts, said, gains = [], [], {}
     for mode, (times, seconds) in ranges.items():
         cells = [_plain(name, mode) for name in cohort]
-        gains[mode] = mean([evidence.speedup(cell) for cell in cells])
+        gains[mode] = statistics.geometric_mean([evidence.speedup(cell) for cell in cells])
         cost_s = median(evidence.cold_compile(cell) for cell in cells)
         parts += [within(gains[mode], *times), seconds[0] <= cost_s <= seconds[1]]
         said.append(f"{mode} {_text(gains[mode])} times for {cost_s:.0f} s")
@@ -655,8 +631,10 @@ def _entropy(evidence: Evidence) -> _Found:
 
 @_rule("relevance-scorers-2.75x")
 def _scorers(evidence: Evidence) -> _Found:
-    compiled = mean([evidence.speedup(cell) for cell in _cohort(evidence, "relevance")])
-    overhead = mean(
+    compiled = statistics.geometric_mean(
+        [evidence.speedup(cell) for cell in _cohort(evidence, "relevance")]
+    )
+    overhead = statistics.geometric_mean(
         [evidence.speedup(cell) for cell in _cohort(evidence, "relevance", "reduce-overhead")]
     )
     cell = _training("relevance_information", "bfloat16")
@@ -677,10 +655,10 @@ def _small_batches(evidence: Evidence) -> _Found:
     for name in workloads.answering("batch8"):
         cells = _plain(name), _plain(name, batch_size=8)
         if all(map(evidence.has, cells)):
-            found[name] = quotient(*map(evidence.speedup, cells))
+            found[name] = statistics.quotient(*map(evidence.speedup, cells))
     if not found:
         raise Missing("no workload was measured at batch 1 and at batch 8")
-    ratio = mean(list(found.values()))
+    ratio = statistics.geometric_mean(list(found.values()))
     said = ", ".join(f"{name} {_text(each)}" for name, each in found.items())
     return _Found(
         both(*(above(each, 1.0) for each in found.values())),
@@ -696,7 +674,9 @@ def _shapes(evidence: Evidence) -> _Found:
         for policy in ("recompile", "dynamic", "buckets")
     }
     graphs = {policy: evidence.field(cell, "graphs") for policy, cell in cells.items()}
-    slower = quotient(evidence.ratio(cells["dynamic"]), evidence.ratio(cells["recompile"]))
+    slower = statistics.quotient(
+        evidence.ratio(cells["dynamic"]), evidence.ratio(cells["recompile"])
+    )
     return _Found(
         both(
             graphs["recompile"] > graphs["buckets"] > 0,
@@ -725,7 +705,7 @@ def _backends(evidence: Evidence) -> _Found:
         said.append(
             f"{name}: " + ", ".join(f"{key} {value.value:.2f}" for key, value in ratios.items())
         )
-        located.append(above(quotient(ratios["aot_eager"], ratios["inductor"]), 1.0))
+        located.append(above(statistics.quotient(ratios["aot_eager"], ratios["inductor"]), 1.0))
     if not located:
         raise Missing("no workload was measured with the backends eager, aot_eager and inductor")
     holds = True if True in located else None if None in located else False
@@ -741,7 +721,7 @@ def _training_gain(evidence: Evidence) -> _Found:
     ]
     if not cells:
         raise Missing("no training cell was measured in mode default")
-    gain = mean([evidence.speedup(cell) for cell in cells])
+    gain = statistics.geometric_mean([evidence.speedup(cell) for cell in cells])
     each = [evidence.speedup(cell).value for cell in cells]
     return _Found(
         within(gain, 1.4, 2.5),
