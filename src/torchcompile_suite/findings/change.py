@@ -314,25 +314,24 @@ def _difference(values: Sequence[list[float]], known: _Known) -> tuple[float, fl
 def _judge(
     found: dict[tuple[Cell, str], tuple[float, float, float]],
 ) -> dict[tuple[Cell, str], Effect]:
+    import numpy as np
     from scipy.stats import false_discovery_control, t
 
     if not found:
         return {}
-    p_values = {
-        key: float(2 * t.sf(abs(difference) / error, degrees))
-        if error > 0
-        else float(difference == 0)
-        for key, (difference, error, degrees) in found.items()
-    }
-    q_values = dict(
-        zip(p_values, map(float, false_discovery_control(list(p_values.values()))), strict=True)
-    )
+    # All at once: SciPy's t costs a tenth of a millisecond a call, however much it is asked.
+    difference, error, degrees = np.array(list(found.values())).T
+    p_values = np.where(difference == 0, 1.0, 0.0)
+    unsure = error > 0
+    size = np.abs(difference[unsure]) / error[unsure]
+    p_values[unsure] = 2 * t.sf(size, degrees[unsure])
+    q_values = false_discovery_control(p_values)
+    reach = t.ppf((1 + statistics.CONFIDENCE) / 2, degrees) * error
+    bounds = np.exp([difference, difference - reach, difference + reach]).T.tolist()
     effects = {}
-    for key, (difference, error, degrees) in found.items():
-        reach = float(t.ppf((1 + statistics.CONFIDENCE) / 2, degrees)) * error
-        factor = Interval(*(math.exp(difference + by) for by in (0.0, -reach, reach)))
-        verdict = _verdict(factor, q_values[key])
-        effects[key] = Effect(factor, p_values[key], q_values[key], verdict)
+    for key, bound, p, q in zip(found, bounds, p_values.tolist(), q_values.tolist(), strict=True):
+        factor = Interval(*bound)
+        effects[key] = Effect(factor, p, q, _verdict(factor, q))
     return effects
 
 
