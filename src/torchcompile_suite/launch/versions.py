@@ -43,13 +43,18 @@ def reset() -> None:
     torch._inductor.metrics.reset()
 
 
-def eager_draws() -> AbstractContextManager[Any]:
+def eager_draws() -> AbstractContextManager[Any] | None:
     """While it is entered, what Inductor compiles draws random numbers as eager does.
 
     That takes the same calls of the generator, the same order of them, and tensors laid out alike,
     for a mask is drawn as it lies in memory. Partitioning, on where there may be CUDA graphs since
     2.9, draws all noise first.
+
+    None from 2.5 to 2.8, where convolutions compiled without layout optimization write beyond their
+    memory (on a CPU: `free(): invalid size`, without anything of ours).
     """
+    if (2, 5) <= tuple(map(int, torch.__version__.split(".")[:2])) < (2, 9):
+        return None
     settings = {"fallback_random": True, "layout_optimization": False}
     if hasattr(torch._inductor.config, "graph_partition"):
         settings["graph_partition"] = False
