@@ -65,11 +65,12 @@ def append(file: Path, measurement: Measurement) -> None:
 
 def newest(file: Path, cell: Cell) -> Measurement | None:
     """The last readable measurement of the cell in one file, or None."""
-    found = None
-    for _, measurement in _lines(file, []):
-        if measurement.cell == cell:
-            found = measurement
-    return found
+    return next(reversed(history(file, cell)), None)
+
+
+def history(file: Path, cell: Cell) -> list[Measurement]:
+    """Every readable measurement of the cell in one file, oldest first."""
+    return [measurement for _, measurement in _lines(file, []) if measurement.cell == cell]
 
 
 def read(results: Path) -> Records:
