@@ -6,13 +6,9 @@ Runs ``asv run`` on a quick selection of cells, ``asv publish``, and prints what
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-from . import machine
-from .errors import SuiteError
+from . import asv_command, machine
 from .releases import catalogue
 from .releases.catalogue import Release
 from .session import BUDGET_VARIABLE
@@ -28,18 +24,12 @@ QUICK = (
 QUICK_BUDGET_S = 75
 
 
-class BenchError(SuiteError):
-    """The job cannot be done here; the message says what to change."""
-
-
 def run(names: Sequence[str], quick: str = QUICK) -> list[Release]:
     """Measure the named releases (the newest when none is named), publish, compare.
 
-    Returns the releases measured. Raises BenchError or ReleaseError; what was measured before
+    Returns the releases measured. Raises AsvError or ReleaseError; what was measured before
     stays on disk.
     """
-    if not Path("asv.conf.json").is_file():
-        raise BenchError("no asv.conf.json here; run this in a clone of torchcompile-suite")
     os.environ.setdefault(BUDGET_VARIABLE, str(QUICK_BUDGET_S))
     everything = catalogue.read()
     releases = [catalogue.find(name) for name in names] or [everything[-1]]
@@ -50,18 +40,11 @@ def run(names: Sequence[str], quick: str = QUICK) -> list[Release]:
             flush=True,
         )
         # Status 2 means that some cells failed: their outcome is recorded, so the job goes on.
-        _asv("run", f"{release.tag}^!", "--bench", quick, "--show-stderr", accept=(0, 2))
-    _asv("publish")
+        asv_command.run("run", f"{release.tag}^!", "--bench", quick, "--show-stderr", accept=(0, 2))
+    asv_command.run("publish")
     if len(releases) == 2:
         print(flush=True)
-        _asv(
+        asv_command.run(
             "compare", *(release.tag for release in releases), "--machine", machine.detect().machine
         )
     return releases
-
-
-def _asv(*arguments: str, accept: tuple[int, ...] = (0,)) -> None:
-    command = [sys.executable, "-m", "asv", *arguments]
-    status = subprocess.run(command).returncode
-    if status not in accept:
-        raise BenchError(f"asv {arguments[0]} ended with status {status}; its own words are above")

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import msgspec
+
 from . import workloads
 from .cell import Cell
 from .modes import EAGER, MODES
@@ -192,6 +194,21 @@ QUESTIONS = {
 }
 
 
+# What every release of the published history has: all families, and a minute a cell makes ten.
+HISTORY = (
+    Cell("resnet18", 1, "default"),
+    Cell("vit16x6x384", 1, "default"),
+    Cell("operator_stochastic", 1, "default"),
+    Cell("relevance_information", 1, "default"),
+    Cell("relevance_information", TRAINING_BATCH, "default", phase="training"),
+    Cell("softmax_matmul", 1, "default"),
+    Cell("pointwise_chain", 1, "default"),
+    Cell("branch_on_value", 1, "default"),
+    Cell("gpt_decode", 1, "default"),
+    Cell("resnet18", 1, EAGER),
+)
+
+
 def find(benchmark: str) -> Question | None:
     """The question that an ASV benchmark (``module.Class.method``) belongs to."""
     return QUESTIONS.get(benchmark.rpartition(".")[0])
@@ -220,6 +237,21 @@ def core_patterns() -> list[str]:
         if points:
             patterns.append(rf"^{re.escape(question.name)}\.\w+\((?:{'|'.join(points)})\)$")
     return patterns
+
+
+def pattern(cell: Cell) -> str | None:
+    """For ``asv run --bench``: the expression that measures just this cell, on any device.
+
+    One benchmark of the first class that asks about it: all metrics come from one measurement.
+    None for a cell that no question has, such as one of somebody else's workload.
+    """
+    plain = msgspec.structs.replace(cell, device=Cell("any", 1, EAGER).device)
+    for question in QUESTIONS.values():
+        for point in question.points:
+            if question.cell(*point) == plain:
+                values = ", ".join(re.escape(repr(value)) for value in point)
+                return rf"^{re.escape(question.name)}\.\w+\({values}\)"
+    return None
 
 
 def core_cells() -> list[Cell]:
