@@ -12,17 +12,21 @@ import itertools
 import json
 import math
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from asv import util
 from asv.benchmarks import Benchmarks
+from asv.commands import publish
 from asv.commands.run import Run
 from asv.console import log
 from asv.machine import Machine, MachineCollection
+from asv.plugins import regressions
+from asv.publishing import OutputPublisher
 from asv.results import Results
 
-from . import machine
+from . import asv_results, machine, records
 from .errors import SuiteError
 from .files import write_atomically
 from .progress import Progress
@@ -54,12 +58,45 @@ def setup() -> None:
     Machine.save = _save_machine
     Run.run = classmethod(_run)
     Results.get_result_value = _get_result_value
+    publish.Publish.run = classmethod(_publish)
     Benchmarks.__init__ = _init_benchmarks
     util.write_json = _write_json
 
 
+class Report(OutputPublisher):  # type: ignore[misc]
+    """ASV calls each publisher at ``asv publish``: this one makes its pages work offline and adds
+    the report.
+    """
+
+    name = "report"
+    button_label = "Report"
+    description = "What the results say"
+    order = 100
+
+    @classmethod
+    def publish(cls, conf: Any, *_: Any) -> None:
+        """Write the report beside ASV's pages and tell of every file that was left out."""
+        # Drawing takes a second to import, which no other command of ASV's should pay.
+        from .site import asv_pages, build
+
+        html = Path(conf.html_dir)
+        try:
+            asv_pages.localise(html, conf.project)
+            content = build.build(Path(conf.results_dir), html / "report", _left_out)
+        except SuiteError as error:
+            raise util.UserError(str(error)) from None
+        except OSError as error:
+            raise util.UserError(
+                f"cannot write {error.filename}: {error.strerror}; mend it and publish again"
+            ) from None
+        for problem in content.problems[len(_left_out) :]:
+            log.warning(f"left out: {problem}")
+
+
 _asv_load_machine = Machine.load.__func__
 _asv_run = Run.run.__func__
+_asv_publish = publish.Publish.run.__func__
+_asv_machine_files = publish.iter_machine_files
 _asv_get_result_value = Results.get_result_value
 _asv_init_benchmarks = Benchmarks.__init__
 
@@ -146,6 +183,40 @@ def _run(cls: type[Run], /, conf: Any, **options: Any) -> Any:
     found = options.setdefault("_returns", {})
     with Progress(lambda: _cells(found), log.info):
         return _asv_run(cls, conf=conf, **options)
+
+
+# What `Report` is to say of files that ASV was not shown.
+_left_out: list[records.Problem] = []
+
+
+def _publish(cls: type[publish.Publish], /, conf: Any, *arguments: Any, **options: Any) -> Any:
+    """`Publish.run` on the files that are sound: ASV stops at the first that is not.
+
+    The others are named and left out, and the rest publishes.
+    """
+    good, problems = asv_results.sound(Path(conf.results_dir), ledger.compute()[0])
+    _left_out[:] = problems
+    for problem in problems:
+        log.warning(f"left out: {problem}")
+
+    def machine_files(folder: str) -> Iterator[str]:
+        return (file for file in _asv_machine_files(folder) if Path(file) in good)
+
+    def iter_results(_conf: Any, repo: Any, range_spec: Any = None) -> Iterator[Results]:
+        hashes = None if range_spec is None else repo.get_hashes_from_range(range_spec)
+        for file in sorted(good):
+            if file.name != "machine.json":
+                result = Results.load(str(file))
+                if hashes is None or result.commit_hash in hashes:
+                    yield result
+
+    def every_result(_folder: str) -> Iterator[Results]:
+        return iter_results(conf, None)
+
+    publish.iter_machine_files = machine_files
+    regressions.iter_results = every_result
+    cls.iter_results = staticmethod(iter_results)
+    return _asv_publish(cls, conf, *arguments, **options)
 
 
 def _cells(found: dict[str, Any]) -> int:

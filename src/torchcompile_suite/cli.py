@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from . import __version__, bench, machine, matrix, opening, records, report, workloads
+from . import __version__, bench, machine, matrix, opening, records, report, series, workloads
 from .cell import Cell, Measurement
 from .errors import SuiteError
 from .findings import change, claims, coverage, summary
@@ -67,6 +67,24 @@ def bench_command(
         typer.echo(f"To open the history site: {asv} preview")
 
 
+@app.command("history")
+def history_command(
+    releases: Annotated[
+        list[str] | None,
+        typer.Argument(help="Such as v2.4 v2.9; else the newest patch of every minor release."),
+    ] = None,
+) -> None:
+    """Measure the cells of the published history with many releases; goes on where it stopped.
+
+    Before that an anchor cell is measured again, and held against its first measurement: a series
+    comes from one machine. Some ten minutes a release.
+    """
+    with one_line_errors():
+        measured = series.run(releases or [], RESULTS)
+        versions = ", ".join(release.version for release in measured)
+        typer.echo(f"\nmeasured, or measured before: {versions}. To see it: nox -s site")
+
+
 class ReportError(SuiteError):
     """There is nothing to report on; the message says what to measure."""
 
@@ -109,7 +127,7 @@ def report_command(
             if fail_on_regression and comparison.regressions:
                 raise typer.Exit(1)
         elif fail_on_regression:
-            raise bench.BenchError("--fail-on-regression needs two releases, such as v2.4 v2.9")
+            raise ReportError("--fail-on-regression needs two releases, such as v2.4 v2.9")
         else:
             _print_report(_records(), wanted, machine_name, form)
 
@@ -309,7 +327,7 @@ def _print_report(
         and (machine_name is None or row.machine == machine_name)
     ]
     if not rows:
-        raise bench.BenchError("nothing was measured yet; start with: nox -s bench")
+        raise ReportError("nothing was measured yet; start with: nox -s bench")
     if form is Format.JSON:
         typer.echo(report.rows_json(rows))
         return

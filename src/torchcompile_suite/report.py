@@ -101,11 +101,11 @@ def _release(row: Row) -> str:
 
 def _figures(row: Row) -> list[str]:
     return [
-        _milliseconds(row.eager_s),
-        _milliseconds(row.latency_s),
+        milliseconds(row.eager_s),
+        milliseconds(row.latency_s),
         ratio(row.ratio),
-        _seconds(row.cold_compile_s),
-        _seconds(row.warm_compile_s),
+        seconds(row.cold_compile_s),
+        seconds(row.warm_compile_s),
         pays_after(row),
     ]
 
@@ -119,11 +119,13 @@ def ratio(interval: Interval | None) -> str:
     return f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
 
 
-def _milliseconds(interval: Interval | None) -> str:
+def milliseconds(interval: Interval | None) -> str:
+    """A time with three digits; a dash without one."""
     return "-" if interval is None else f"{interval.value * 1e3:.3g}"
 
 
-def _seconds(value: float | None) -> str:
+def seconds(value: float | None) -> str:
+    """To a tenth; a dash without any."""
     return "-" if value is None else f"{value:.1f}"
 
 

@@ -1,0 +1,235 @@
+"""One cell on one machine: its history, and for each release the numbers and their source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ... import matrix, report, statistics
+from ...cell import Cell, Launch, Measurement
+from ...findings import history
+from ...modes import EAGER
+from ...releases import catalogue
+from ...releases.catalogue import ReleaseError
+from .. import charts, paths
+from ..content import Content, Entry, Machine, label
+from ..page import Figure, Page, Section, Table, Value
+from . import common, compiler
+
+UNITS = {"eager": "ms a call", "compiled": "ms a call", "ratio": "time ratio"}
+
+
+def pages(content: Content) -> Iterator[Page]:
+    """One for each machine and cell."""
+    grouped = [
+        (machine, cell, entries)
+        for machine in content.machines
+        for cell, entries in _grouped(machine).items()
+    ]
+    drawn = len(grouped) <= common.MOST_DRAWN_CELLS
+    return (_page(*each, drawn) for each in grouped)
+
+
+def _grouped(machine: Machine) -> dict[Cell, list[Entry]]:
+    found: dict[Cell, list[Entry]] = {}
+    for entry in machine.entries:
+        found.setdefault(entry.row.cell, []).append(entry)
+    return found
+
+
+def _page(machine: Machine, cell: Cell, entries: list[Entry], drawn: bool) -> Page:
+    latest = entries[-1].row
+    answer = f"With PyTorch {label(latest.release)} on {machine.name}: "
+    if latest.ratio is None:
+        answer += f"{latest.outcome.status.value}: {latest.outcome.reason}."
+    else:
+        answer += (
+            f"{report.milliseconds(latest.latency_s)} ms a call against "
+            f"{report.milliseconds(latest.eager_s)} ms of {cell.baseline}, a ratio of "
+            f"{report.ratio(latest.ratio)}."
+        )
+    sections = []
+    if len(entries) > 1:
+        sections.append(_history(machine, cell, entries, drawn))
+    sections += [_release(entry) for entry in reversed(entries)]
+    return Page(
+        paths.cell(machine.name, cell),
+        "cell",
+        str(cell),
+        [answer],
+        [],
+        sections,
+        [_flat(entry, number, launch) for entry in entries for number, launch in _launches(entry)],
+    )
+
+
+def _launches(entry: Entry) -> list[tuple[int, Launch]]:
+    return list(enumerate(entry.measurement.launches, 1))
+
+
+def _history(machine: Machine, cell: Cell, entries: list[Entry], drawn: bool) -> Section:
+    rows = [entry.row for entry in entries]
+    points = [
+        point._replace(
+            release=label(point.release),
+            value=point.value
+            if point.series == "ratio"
+            else statistics.Interval(*(1e3 * part for part in point.value)),
+        )
+        for point in history.cell_points(rows, machine.mood)
+        if cell.mode != EAGER or cell.baseline != EAGER or point.series == "eager"
+    ]
+    releases = [label(release) for release in machine.releases]
+    units = {name: unit for name, unit in UNITS.items() if any(p.series == name for p in points)}
+    figure = None
+    if points and drawn:
+        figure = Figure(
+            charts.history(points, releases, units), f"{cell}: times and ratio by release."
+        )
+    lines: list[list[Value]] = [
+        [
+            common.linked(machine, row, label(row.release)),
+            report.milliseconds(row.eager_s),
+            report.milliseconds(row.latency_s),
+            common.paying(machine, row),
+            report.seconds(row.cold_compile_s),
+            report.seconds(row.warm_compile_s),
+            report.pays_after(row),
+        ]
+        for row in rows
+    ]
+    columns = ["eager ms", "in the mode ms", "ratio", "cold s", "warm s", "pays after"]
+    table = Table("By release.", ["release", *columns], frozenset(columns), lines)
+    return Section("History", "history", figure=figure, tables=[table])
+
+
+def _release(entry: Entry) -> Section:
+    measurement = entry.measurement
+    outcome = measurement.outcome
+    stopped = {
+        "fixed": "their number was fixed",
+        "precise": "the interval was narrow enough",
+        "budget": "its time was spent",
+        "": "it failed",
+    }[measurement.stopped]
+    text = [
+        f"Measured {measurement.started_at} in {measurement.duration_s:.0f} s, "
+        f"{common.plural(len(measurement.launches), 'process')}; ended because {stopped}."
+    ]
+    if not outcome.ok:
+        text.append(f"{outcome.status.value}: {outcome.reason}")
+    tables = [_table(measurement)]
+    if measurement.compiled is not None:
+        tables.append(_compiled(measurement))
+    if measurement.environment is not None:
+        tables.append(_environment(measurement))
+    command = reproduce(measurement.cell, entry.row.release)
+    if not command:
+        text.append(
+            "Its workload is no part of the suite: it was measured from a file of the user's."
+        )
+    return Section(
+        f"PyTorch {label(entry.row.release)}",
+        paths.slug(entry.row.release),
+        text,
+        tables=tables,
+        code=command,
+    )
+
+
+def reproduce(cell: Cell, release: str) -> str:
+    """The one command that measures the cell again; empty where it takes a file we do not have.
+
+    The pattern has nothing that a shell would read between double quotes: names are `cell.Name`.
+    """
+    pattern = matrix.pattern(cell)
+    try:
+        tag = catalogue.find(release).tag
+    except ReleaseError:
+        return ""
+    if pattern is None:
+        return ""
+    return f'asv run {tag}^! --bench "{pattern}"'
+
+
+def _table(measurement: Measurement) -> Table:
+    lines: list[list[Value]] = []
+    for number, launch in enumerate(measurement.launches, 1):
+        pairs = launch.pairs_s
+        times = ["-", "-", "-"]
+        if pairs:
+            times = [
+                f"{statistics.launch_eager_latency(pairs) * 1e3:.4g}",
+                f"{statistics.launch_latency(pairs) * 1e3:.4g}",
+                f"{statistics.launch_ratio(pairs):.4f}",
+            ]
+        first = f"{launch.warm_up_s[0]:.3g}" if launch.warm_up_s else "-"
+        said = launch.set_aside or ("" if launch.outcome.ok else launch.outcome.reason)
+        lines.append(
+            [
+                str(number),
+                launch.kind,
+                *times,
+                str(len(pairs)),
+                first,
+                f"{launch.interference.others_share:.1%}" if launch.interference else "-",
+                said or "counted",
+            ]
+        )
+    columns = ["process", "start", "eager ms", "mode ms", "ratio", "pairs", "first call s", "load"]
+    return Table(
+        "Each process: medians over its interleaved pairs; load is what other processes took of "
+        "the machine meanwhile. The data below has every pair.",
+        [*columns, "note"],
+        frozenset(columns[2:]),
+        lines,
+    )
+
+
+def _compiled(measurement: Measurement) -> Table:
+    compiled = measurement.compiled
+    assert compiled is not None
+    lines: list[list[Value]] = []
+    for field, title in compiler.COLUMNS.items():
+        value = getattr(compiled, field)
+        lines.append([title, compiler.shown(value, field), compiled.unknown.get(field, "")])
+    lines += [[f"break at {each.where}", "", each.reason] for each in compiled.graph_breaks]
+    columns = ["what", "value", "note"]
+    return Table("What the compiler saw and made.", columns, frozenset(["value"]), lines)
+
+
+def _environment(measurement: Measurement) -> Table:
+    environment = measurement.environment
+    assert environment is not None
+    facts = {
+        "torch": environment.torch,
+        "torch's git commit": environment.torch_git,
+        "Python": environment.python,
+        "CPU": environment.cpu,
+        "device": environment.device_name,
+        "driver": environment.driver,
+        "threads": str(environment.threads),
+        "allocator": environment.allocator,
+        "compiler": environment.compiler,
+        "kernel": environment.kernel,
+        "variables": ", ".join(f"{key}={value}" for key, value in environment.variables.items()),
+        "packages": ", ".join(f"{key} {value}" for key, value in environment.packages.items()),
+        "suite": environment.suite,
+    }
+    lines: list[list[Value]] = [[key, value] for key, value in facts.items() if value]
+    return Table("Environment.", ["what", "value"], frozenset(), lines)
+
+
+def _flat(entry: Entry, number: int, launch: Launch) -> dict[str, Any]:
+    """A process with its raw pairs: a list in JSON, the same spelled out in CSV."""
+    return {
+        "release": entry.row.release,
+        "cell": str(entry.row.cell),
+        "process": number,
+        "start": launch.kind,
+        "outcome": launch.outcome.status.value,
+        "set_aside": launch.set_aside,
+        "calls_a_sample": launch.calls_a_sample,
+        "pairs_s": launch.pairs_s,
+        "warm_up_s": launch.warm_up_s,
+    }

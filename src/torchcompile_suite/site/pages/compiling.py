@@ -1,0 +1,182 @@
+"""The cost of compiling: cold and warm, by phase, and when it is paid back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from ... import report
+from ...cell import Cell
+from ...findings.summary import Row
+from ...modes import EAGER
+from .. import charts, paths
+from ..content import Content, Entry, Machine, label
+from ..page import Figure, Page, Section, Table, Value
+from . import common
+
+PHASES = {
+    "dynamo": "Dynamo",
+    "aot_autograd": "AOTAutograd",
+    "inductor": "Inductor",
+    "kernel_build": "kernel build",
+}
+
+
+def pages(content: Content) -> Iterator[Page]:
+    """One for each machine and release."""
+    return (
+        _page(content, machine, release)
+        for machine in content.machines
+        for release in machine.releases
+    )
+
+
+def path(machine: Machine) -> str:
+    """Of the newest release."""
+    return paths.compiling(machine.name, machine.releases[-1])
+
+
+def _page(content: Content, machine: Machine, release: str) -> Page:
+    entries = [
+        entry
+        for entry in machine.of(release)
+        if entry.row.cold_compile_s is not None and _as_users_compile(entry.row.cell)
+    ]
+    costs = sorted(entry.row.cold_compile_s or 0.0 for entry in entries)
+    answer = ["Nothing was compiled with this release here."]
+    if costs:
+        pays = [report.pays_after(entry.row) for entry in entries]
+        sure = sum(1 for words in pays if words.endswith("calls"))
+        answer = [
+            f"A cold compile took from {costs[0]:.1f} to {costs[-1]:.1f} s, "
+            f"{costs[len(costs) // 2]:.1f} s in the middle of {common.plural(len(costs), 'cell')}. "
+            f"{sure} of them surely pay it back, {pays.count('never')} never do, and of "
+            f"{pays.count('cannot tell')} one cannot tell.",
+            "Cold: nothing cached. Warm: with Inductor's disk cache of an earlier process. A cold "
+            "compile is measured once a cell, so it has no interval.",
+        ]
+    return Page(
+        paths.compiling(machine.name, release),
+        "compiling",
+        f"What does compiling cost? PyTorch {label(release)}",
+        answer,
+        [
+            *common.machines(content, machine, path),
+            common.releases(machine, release, lambda each: paths.compiling(machine.name, each)),
+        ],
+        [_phases(machine, entries), *_over_time(machine)] if entries else [],
+        [_flat(entry) for entry in entries],
+    )
+
+
+def _as_users_compile(cell: Cell) -> bool:
+    """Whether it is compiled the way people would, and not to dissect a gain or show a mistake."""
+    plain = ("inductor", "system", "right")
+    return cell.mode != EAGER and (cell.backend, cell.allocator, cell.protocol) == plain
+
+
+def _flat(entry: Entry) -> dict[str, Any]:
+    compiled = entry.measurement.compiled
+    phases = compiled.phases_s if compiled else {}
+    return {
+        **common.flat(entry.row),
+        "break_even_s": seconds_to_break_even(entry.row),
+        **{f"phase_{name}_s": phases.get(name) for name in PHASES},
+        "cache_bytes": compiled.cache_bytes if compiled else None,
+        "compile_peak_memory_bytes": compiled.peak_memory_bytes if compiled else None,
+    }
+
+
+def seconds_to_break_even(row: Row) -> float | None:
+    """Seconds of compiled calls after which the gain has paid for the compile; inf if never."""
+    if row.break_even_calls is None or row.latency_s is None:
+        return None
+    return row.break_even_calls * row.latency_s.value
+
+
+def _phases(machine: Machine, entries: list[Entry]) -> Section:
+    costly = sorted(entries, key=lambda entry: -(entry.row.cold_compile_s or 0.0))
+    shown = {entry.row.cell for entry in costly[: common.MOST_LINES]}
+    found = [
+        charts.Part(str(entry.row.cell), title, compiled.phases_s.get(name, 0.0))
+        for entry in entries
+        if entry.row.cell in shown
+        if (compiled := entry.measurement.compiled) is not None
+        for name, title in PHASES.items()
+    ]
+    figure = None
+    if found:
+        figure = Figure(
+            charts.parts(found, list(PHASES.values()), "seconds of the cold compile"),
+            "Seconds of each cell's cold compile by phase."
+            if len(shown) == len(entries)
+            else f"Seconds of a cold compile by phase: the {len(shown)} cells that take longest.",
+        )
+    lines: list[list[Value]] = [
+        [
+            common.linked(machine, entry.row, str(entry.row.cell)),
+            report.seconds(entry.row.cold_compile_s),
+            report.seconds(entry.row.warm_compile_s),
+            *_phase_values(entry),
+            report.pays_after(entry.row),
+            _seconds_after(entry.row),
+        ]
+        for entry in entries
+    ]
+    columns = ["cold s", "warm s", *PHASES.values(), "pays after", "or seconds of calls"]
+    table = Table(
+        "Seconds lost to calls that compiled; the phases are of the cold start. It pays after so "
+        "many calls, where the gain is beyond doubt.",
+        ["cell", *columns],
+        frozenset(columns),
+        lines,
+    )
+    return Section("By phase", "phases", figure=figure, tables=[table])
+
+
+def _phase_values(entry: Entry) -> list[str]:
+    compiled = entry.measurement.compiled
+    return [
+        report.seconds(compiled.phases_s.get(name) if compiled is not None else None)
+        for name in PHASES
+    ]
+
+
+def _seconds_after(row: Row) -> str:
+    after = seconds_to_break_even(row)
+    if after is None or not report.pays_after(row).endswith("calls") or math.isinf(after):
+        return ""
+    return f"{after:,.0f}"
+
+
+def _over_time(machine: Machine) -> list[Section]:
+    """Cold and warm compile of every cell, by release."""
+    if len(machine.releases) < 2:
+        return []
+    by: dict[Cell, dict[str, Row]] = {}
+    for entry in machine.entries:
+        if entry.row.cold_compile_s is not None and _as_users_compile(entry.row.cell):
+            by.setdefault(entry.row.cell, {})[entry.row.release] = entry.row
+    lines: list[list[Value]] = []
+    for cell, rows in by.items():
+        if len(rows) < 2:
+            continue
+        last = rows[max(rows, key=machine.releases.index)]
+        lines.append(
+            [
+                common.linked(machine, last, str(cell)),
+                *(_both(rows.get(release)) for release in machine.releases),
+            ]
+        )
+    if not lines:
+        return []
+    columns = [label(release) for release in machine.releases]
+    table = Table("Seconds, cold / warm.", ["cell", *columns], frozenset(columns), lines)
+    return [Section("By release", "releases", tables=[table])]
+
+
+def _both(row: Row | None) -> str:
+    if row is None:
+        return ""
+    return f"{report.seconds(row.cold_compile_s)} / {report.seconds(row.warm_compile_s)}"

@@ -1,0 +1,76 @@
+"""Where each page lies below the report: the permalinks. Never changed once published."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import re
+
+from ..cell import Cell
+
+OVERVIEW = "index.html"
+RELEASES = "releases.html"
+
+
+def slug(text: str) -> str:
+    """The text as a file's name: itself where that is safe, else with a digest that keeps it apart.
+
+    Names of machines and releases come from result files.
+    """
+    safe = re.sub(r"[^A-Za-z0-9._-]+", "-", text)[:120].lstrip(".-")
+    if safe and safe == text:
+        return safe
+    return f"{safe}-{hashlib.sha256(text.encode(errors='surrogatepass')).hexdigest()[:8]}"
+
+
+def verdict(machine: str, release: str, batch_size: int) -> str:
+    """Model x mode at a batch size."""
+    return f"{slug(machine)}/verdict/{slug(release)}-batch{batch_size}.html"
+
+
+def history(machine: str) -> str:
+    """By release, over the cohort."""
+    return f"{slug(machine)}/history.html"
+
+
+def changes(machine: str, before: str, after: str) -> str:
+    """One release against another."""
+    return f"{slug(machine)}/changes/{slug(before)}..{slug(after)}.html"
+
+
+def compiling(machine: str, release: str) -> str:
+    """The cost of compiling."""
+    return f"{slug(machine)}/compiling/{slug(release)}.html"
+
+
+def compiler(machine: str, release: str) -> str:
+    """What the compiler saw."""
+    return f"{slug(machine)}/compiler/{slug(release)}.html"
+
+
+def claims(machine: str, release: str) -> str:
+    """The documents' claims."""
+    return f"{slug(machine)}/claims/{slug(release)}.html"
+
+
+def trust(machine: str) -> str:
+    """Noise, coverage, failures, environments."""
+    return f"{slug(machine)}/trust.html"
+
+
+def cell(machine: str, which: Cell) -> str:
+    """One cell, in all releases."""
+    return f"{slug(machine)}/cell/{slug(str(which).replace(', ', '_').replace(' ', ''))}.html"
+
+
+def in_cell(machine: str, which: Cell, release: str) -> str:
+    """One cell's measurement with one release."""
+    return f"{cell(machine, which)}#{slug(release)}"
+
+
+def relative(source: str, target: str) -> str:
+    """A link from one page to another, as hosts and files resolve it."""
+    path, mark, fragment = target.partition("#")
+    if path == source and mark:
+        return mark + fragment
+    return posixpath.relpath(path, posixpath.dirname(source)) + mark + fragment
