@@ -15,7 +15,7 @@ nox.needs_version = ">=2024.10.9"
 # asv.conf.json measures on this one; see there.
 PYTHON = "3.11"
 
-SYSTEM_PACKAGES = "git g++ python3-dev"
+SYSTEM_PACKAGES = "git g++ python3-dev chromium"
 
 
 def _need(session: nox.Session, *programs: str) -> None:
@@ -42,10 +42,27 @@ def bench(session: nox.Session) -> None:
 @nox.session(python=PYTHON)
 def tests(session: nox.Session) -> None:
     """Run all tests; ``nox -s tests -- -m 'not slow'`` runs those that take seconds."""
-    _need(session, "git", "g++")
+    _need(session, "git", "g++", "chromium")
     session.install("-e", ".", "--group", "tests")
     # Two at a time halves the wait; more would each need a torch of several gigabytes.
     session.run("pytest", "--numprocesses=2", "--dist=loadfile", *session.posargs)
+
+
+@nox.session(python=PYTHON)
+def site(session: nox.Session) -> None:
+    """Build the site out of results/ and serve it; ``-- --port 8000`` as for ``asv preview``."""
+    _need(session, "git")
+    session.install("-e", ".")
+    session.run("asv", "publish")
+    session.run("asv", "preview", *session.posargs)
+
+
+@nox.session(python=PYTHON)
+def pictures(session: nox.Session) -> None:
+    """Take the README's pictures of the site in html/."""
+    _need(session, "chromium")
+    session.install("playwright")
+    session.run("python", "docs/pictures/take.py")
 
 
 @nox.session(python=PYTHON)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from playwright.sync_api import Browser, sync_playwright
 
 from torchcompile_suite.releases import catalogue, environments
 
@@ -65,3 +67,15 @@ def make_environment(worker_id: str) -> Callable[[str], ReleaseEnvironment]:
 def newest(make_environment: Callable[[str], ReleaseEnvironment]) -> ReleaseEnvironment:
     """The environment of the newest release; asked anew by each module, for others change it."""
     return make_environment(catalogue.read()[-1].version)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """The system's Chromium."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    program = next((path for name in names if (path := shutil.which(name))), None)
+    assert program, "no Chromium; on Debian or Ubuntu: apt-get install chromium"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()

@@ -1,0 +1,63 @@
+"""A static host, and a visitor who notes everything a page should not do."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page
+
+DESKTOP = {"width": 1280, "height": 800}
+
+
+@contextlib.contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address of a static host of the folder."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    handler = functools.partial(Quiet, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+class Visit:
+    """A page that notes everything it should not do."""
+
+    def __init__(self, page: Page, inside: str) -> None:
+        self.page = page
+        self.faults: list[str] = []
+        page.on("console", lambda said: said.type == "error" and self.faults.append(said.text))
+        page.on("pageerror", lambda error: self.faults.append(str(error)))
+        page.on("request", lambda asked: self._asked(asked.url, inside))
+        self.dialogs: list[str] = []
+        page.on("dialog", lambda dialog: (self.dialogs.append(dialog.message), dialog.dismiss()))
+        page.on("response", lambda got: got.status >= 400 and self.faults.append(got.url))
+
+    def _asked(self, url: str, inside: str) -> None:
+        if not url.startswith((inside, "data:")):
+            self.faults.append(f"request to {url}")
+
+    def open(self, url: str) -> Page:
+        self.page.goto(url)
+        if "/report/" not in url:
+            # ASV's pages fetch what they show.
+            self.page.wait_for_load_state("networkidle")
+        return self.page
+
+
+@contextlib.contextmanager
+def visited(chromium: Browser, inside: str) -> Iterator[Visit]:
+    """A page for which whatever is not below the address, or a file, does not exist."""
+    context = chromium.new_context(viewport=DESKTOP)
+    context.route(lambda url: not url.startswith((inside, "file:")), lambda route: route.abort())
+    yield Visit(context.new_page(), inside)
+    context.close()

@@ -1,0 +1,221 @@
+"""Two hundred result files from people who mean us harm: published by ASV, opened in Chromium."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from playwright.sync_api import Browser
+
+from torchcompile_suite.releases import ledger
+from torchcompile_suite.site import build
+
+from .conftest import ROOT
+from .site import served, visited
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+FOLDERS = 10
+# Of each folder's ten releases, one file of ASV's and one of ours.
+RELEASES = 10
+BENCHMARKS = ("inference.Inference.track_latency", "inference.Inference.track_time_ratio")
+MARKUP = "</td></script><script>window.attacked=1</script><img src=x onerror='window.attacked=1'>"
+MARKUP_URL = "javascript:window.attacked=1//"
+VALUES: tuple[Any, ...] = (None, True, -1, 1e308, float("nan"), "text", MARKUP, [], {}, [[[]]])
+
+
+class Made(NamedTuple):
+    """The hostile files, by how they were made; those of ``broken`` cannot be read by anybody."""
+
+    results: Path
+    broken: list[str]
+    good: str
+
+
+class Harm:
+    """Ways of spoiling the text of one JSON value; each call makes another one."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.ways = [self.markup, self.other_type, self.truncated, self.huge, self.nan]
+        self.ways += [self.deep, self.newer, self.not_text, self.key, self.negative]
+        self.sure = {self.truncated, self.deep, self.newer, self.not_text, self.huge}
+
+    def markup(self, content: Any) -> bytes:
+        """Every text is markup, but what says where the file belongs."""
+        return json.dumps(_texts(content, self.random.choice([MARKUP, MARKUP_URL]))).encode()
+
+    def other_type(self, content: Any) -> bytes:
+        holder, key = self.random.choice(list(_leaves(content)))
+        holder[key] = self.random.choice(VALUES)
+        return json.dumps(content).encode()
+
+    def nan(self, content: Any) -> bytes:
+        numbers = [at for at in _leaves(content) if isinstance(at[0][at[1]], float)]
+        for holder, key in numbers:
+            holder[key] = self.random.choice([float("nan"), float("inf"), -float("inf")])
+        return json.dumps(content).encode()
+
+    def negative(self, content: Any) -> bytes:
+        for holder, key in _leaves(content):
+            if isinstance(holder[key], int | float):
+                holder[key] = -abs(holder[key]) - 1
+        return json.dumps(content).encode()
+
+    def key(self, content: Any) -> bytes:
+        content[MARKUP] = content
+        del content[MARKUP]
+        content[MARKUP] = MARKUP
+        return json.dumps(content).encode()
+
+    def truncated(self, content: Any) -> bytes:
+        text = json.dumps(content).encode()
+        return text[: self.random.randrange(1, len(text) - 1)]
+
+    def huge(self, content: Any) -> bytes:
+        texts = [at for at in _leaves(content) if isinstance(at[0][at[1]], str)]
+        holder, key = self.random.choice(texts)
+        holder[key] = "9" * (8 << 20)
+        return json.dumps(content).encode()
+
+    def deep(self, content: Any) -> bytes:
+        return b"[" * 100_000 + json.dumps(content).encode()
+
+    def newer(self, content: Any) -> bytes:
+        content["version" if "version" in content else "schema"] = 99
+        return json.dumps(content).encode()
+
+    def not_text(self, content: Any) -> bytes:
+        text = json.dumps(content).encode()
+        at = self.random.randrange(1, len(text))
+        return text[:at] + b"\xff\xfe\x00" + text[at:]
+
+
+# What says where a file belongs: with markup in it the file is merely foreign.
+_PLACE = {"commit_hash", "machine", "workload", "mode", "kind", "status", "stopped", "process"}
+_PLACE |= {"phase", "dtype", "device", "shapes", "backend", "allocator", "protocol", "baseline"}
+_PLACE |= {"torch", "result_columns", "reference", "results", "env_name"}
+
+
+def _texts(content: Any, text: str) -> Any:
+    if isinstance(content, dict):
+        return {key: each if key in _PLACE else _texts(each, text) for key, each in content.items()}
+    if isinstance(content, list):
+        return [_texts(each, text) for each in content]
+    return text if isinstance(content, str) else content
+
+
+def _leaves(content: Any) -> Iterator[tuple[Any, Any]]:
+    for key in content if isinstance(content, dict) else range(len(content)):
+        if isinstance(content[key], dict | list) and content[key]:
+            yield from _leaves(content[key])
+        else:
+            yield content, key
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    folder = tmp_path_factory.mktemp("hostile")
+    for name in ("asv.conf.json", "benchmarks", "src"):
+        source = ROOT / name
+        (shutil.copytree if source.is_dir() else shutil.copy2)(source, folder / name)
+    results = folder / "results"
+    good = min(ROOT.glob("results/*/machine.json")).parent
+    shutil.copytree(good, results / good.name)
+    _spoilt_benchmarks(results / "benchmarks.json")
+
+    asv_file = max(good.glob("*.json"), key=lambda file: file.name != "machine.json")
+    asv_base = json.loads(asv_file.read_text())
+    asv_base["results"] = {name: asv_base["results"][name] for name in BENCHMARKS}
+    record_lines = max(good.glob("*.jsonl")).read_text().splitlines()
+    record_base = min((json.loads(line) for line in record_lines), key=lambda one: len(str(one)))
+    commits = sorted(ledger.compute()[0])[:RELEASES]
+    broken = []
+    harm = Harm(seed=20261121)
+    for number in range(FOLDERS):
+        machine = f"hostile-{number}"
+        (results / machine).mkdir()
+        facts = {"machine": machine, "version": 1, "cpu": MARKUP, "os": MARKUP_URL}
+        (results / machine / "machine.json").write_text(json.dumps(facts))
+        for place, commit in enumerate(commits):
+            way = harm.ways[(number + place) % len(harm.ways)]
+            base = copy.deepcopy(asv_base)
+            base["commit_hash"] = commit
+            base["params"]["machine"] = machine
+            name = f"{commit[:8]}-virtualenv-py3.11"
+            (results / machine / f"{name}.json").write_bytes(way(base))
+            line = way(copy.deepcopy(record_base))
+            (results / machine / f"{name}.records.jsonl").write_bytes(line + b"\n")
+            if way in harm.sure:
+                broken += [f"{machine}/{name}.json", f"{machine}/{name}.records.jsonl"]
+    assert len(list(results.glob("hostile-*/*-*"))) == 200
+    return Made(results, broken, good.name)
+
+
+def _spoilt_benchmarks(file: Path) -> None:
+    """The list of benchmarks lies in results/ too, so a stranger may have written one into it."""
+    content = json.loads((ROOT / "results" / file.name).read_text())
+    spoilt = _texts(content["inference.Inference.track_latency"], MARKUP)
+    spoilt |= {"name": MARKUP, "type": "track", "version": "1"}
+    content[MARKUP] = spoilt
+    file.write_text(json.dumps(content))
+
+
+@pytest.fixture(scope="module")
+def published(made: Made) -> tuple[Path, str]:
+    """The site, and what `asv publish` printed."""
+    run = subprocess.run(
+        [sys.executable, "-m", "asv", "publish"],
+        cwd=made.results.parent,
+        capture_output=True,
+        text=True,
+        timeout=800,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    return made.results.parent / "html", run.stdout + run.stderr
+
+
+def test_each_broken_file_is_named(made: Made, published: tuple[Path, str]) -> None:
+    site, said = published
+    trust = (site / "report" / made.good / "trust.html").read_text()
+    for name in made.broken:
+        assert name in said
+        assert name in trust
+
+
+def test_the_good_ones_are_published_as_if_alone(
+    made: Made, published: tuple[Path, str], tmp_path: Path
+) -> None:
+    alone = tmp_path / "alone"
+    shutil.copytree(made.results / made.good, tmp_path / "results" / made.good)
+    build.build(tmp_path / "results", alone)
+    here = published[0] / "report" / made.good
+    for file in (alone / made.good).rglob("*.json"):
+        beside = here / file.relative_to(alone / made.good)
+        assert beside.read_bytes() == file.read_bytes()
+
+
+def test_nothing_executes(published: tuple[Path, str], chromium: Browser) -> None:
+    site, _ = published
+    pages = [
+        *("index.html", "index.html#/summarylist", "index.html#/regressions"),
+        *(f"index.html#{name}" for name in (*BENCHMARKS, MARKUP)),
+        *(str(file.relative_to(site)) for file in sorted((site / "report").rglob("*.html"))),
+    ]
+    with served(site) as address, visited(chromium, address) as visit:
+        for name in pages:
+            page = visit.open(address + name)
+            if name.startswith("index"):
+                page.wait_for_timeout(1000)
+            assert page.evaluate("window.attacked === undefined"), name
+        outside = [fault for fault in visit.faults if fault.startswith("request to")]
+        assert outside == []
+        assert visit.dialogs == []
