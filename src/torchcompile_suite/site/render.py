@@ -57,6 +57,7 @@ def html(page: Page, navigation: Sequence[Entry]) -> str:
         policy=POLICY,
         style=to(STYLE),
         asv=to("../index.html"),
+        icon=to("../swallow.ico"),
         to=to,
         parts=_parts,
         downloads=[(ending.upper(), to(data_path(page, ending))) for ending in ("csv", "json")]
