@@ -10,7 +10,7 @@ import itertools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import msgspec
@@ -246,12 +246,20 @@ def pattern(cell: Cell) -> str | None:
     None for a cell that no question has, such as one of somebody else's workload.
     """
     plain = msgspec.structs.replace(cell, device=Cell("any", 1, EAGER).device)
+    return _patterns().get(plain)
+
+
+@cache
+def _patterns() -> dict[Cell, str]:
+    """All cells at once: the site asks for each of its measurements, some thousands of points."""
+    found: dict[Cell, str] = {}
     for question in QUESTIONS.values():
         for point in question.points:
-            if question.cell(*point) == plain:
-                values = ", ".join(re.escape(repr(value)) for value in point)
-                return rf"^{re.escape(question.name)}\.\w+\({values}\)"
-    return None
+            values = ", ".join(re.escape(repr(value)) for value in point)
+            found.setdefault(
+                question.cell(*point), rf"^{re.escape(question.name)}\.\w+\({values}\)"
+            )
+    return found
 
 
 def core_cells() -> list[Cell]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from . import asv_command, machine, matrix, records, statistics
@@ -19,7 +19,6 @@ from .modes import EAGER
 from .releases import catalogue, ledger
 from .releases.catalogue import Release
 from .session import BUDGET_VARIABLE
-from .statistics import Interval
 
 # What the machine is, without a compiler: a convolution net, which needs memory and arithmetic.
 ANCHOR = Cell("resnet18", 1, EAGER)
@@ -53,12 +52,10 @@ def run(names: Sequence[str], results: Path) -> list[Release]:
     return releases
 
 
-def newest_patches(releases: Iterable[Release]) -> list[Release]:
+def newest_patches(releases: Sequence[Release]) -> list[Release]:
     """The newest patch of every minor version, in their order."""
-    newest: dict[str, Release] = {}
-    for release in sorted(releases, key=lambda each: each.key):
-        newest[release.minor] = release
-    return list(newest.values())
+    newest = [each for each in releases if catalogue.newest_patch(each.minor, releases) == each]
+    return sorted(newest, key=lambda each: each.key)
 
 
 def anchor_measurements(folder: Path, release: Release) -> list[Measurement]:
@@ -79,7 +76,7 @@ def check(anchors: Sequence[Measurement]) -> None:
     """
     if not anchors:
         raise SeriesError("the anchor cell could not be measured; mend it and run again")
-    first, last = (_eager(anchors[index]) for index in (0, -1))
+    first, last = (statistics.measured_eager(anchors[at].launches) for at in (0, -1))
     factor = statistics.quotient(last, first, more=math.log1p(MOOD))
     if factor.low > 1 or factor.high < 1:
         raise SeriesError(
@@ -87,13 +84,6 @@ def check(anchors: Sequence[Measurement]) -> None:
             f"was begun, more than noise explains, so this is another machine now; begin another "
             f"series: {machine.MACHINE_VARIABLE}=NAME torchcompile-suite history"
         )
-
-
-def _eager(measurement: Measurement) -> Interval:
-    launches = statistics.counted(measurement.launches)
-    return statistics.geometric_interval(
-        [statistics.launch_eager_latency(launch.pairs_s) for launch in launches]
-    )
 
 
 def _pattern(cell: Cell) -> str:

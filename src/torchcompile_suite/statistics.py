@@ -201,6 +201,13 @@ def measured_ratio(launches: Sequence[Launch], sequential: bool = True) -> Inter
     return sequential_interval(ratios) if sequential else geometric_interval(ratios)
 
 
+def measured_eager(launches: Sequence[Launch]) -> Interval:
+    """Eager's seconds a call in a measurement, with the 95 % interval."""
+    return geometric_interval(
+        [launch_eager_latency(launch.pairs_s) for launch in counted(launches)]
+    )
+
+
 def half_width(interval: Interval) -> float:
     """How far the interval reaches to either side of its value, relative to it; NaN if unknown.
 
@@ -218,22 +225,22 @@ def quotient(one: Interval, other: Interval, *, more: float = 0.0) -> Interval:
     """One over another, measured independently: half-widths of the logs add as squares, ``more``
     being that of what neither interval knows.
     """
-    value = one.value / other.value
-    reach = math.hypot(_reach(one), _reach(other), more)
-    return Interval(value, value * math.exp(-reach), value * math.exp(reach))
+    return _around(one.value / other.value, math.hypot(_reach(one), _reach(other), more))
 
 
 def geometric_mean(intervals: Sequence[Interval]) -> Interval:
     """The geometric mean of independent figures."""
     value = math.exp(math.fsum(math.log(each.value) for each in intervals) / len(intervals))
     reach = math.sqrt(math.fsum(_reach(each) ** 2 for each in intervals)) / len(intervals)
-    return Interval(value, value * math.exp(-reach), value * math.exp(reach))
+    return _around(value, reach)
 
 
 def widened(interval: Interval, more: float) -> Interval:
     """With the half-width (of the log) of what the interval does not know, added as squares."""
-    reach = math.hypot(_reach(interval), more)
-    value = interval.value
+    return _around(interval.value, math.hypot(_reach(interval), more))
+
+
+def _around(value: float, reach: float) -> Interval:
     return Interval(value, value * math.exp(-reach), value * math.exp(reach))
 
 

@@ -40,9 +40,7 @@ def row(record: Record) -> Row:
     if not measurement.outcome.ok:
         return known
     launches = statistics.counted(measurement.launches)
-    eager = statistics.geometric_interval(
-        [statistics.launch_eager_latency(launch.pairs_s) for launch in launches]
-    )
+    eager = statistics.measured_eager(launches)
     latency = statistics.geometric_interval(
         [statistics.launch_latency(launch.pairs_s) for launch in launches]
     )

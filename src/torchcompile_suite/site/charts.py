@@ -80,11 +80,7 @@ def _ratios(series: tuple[str, ...], title: str) -> Spec:
         color=_colour(series),
     )
     x = alt.X("value:Q", scale=scale, title=title, axis=alt.Axis(tickCount=6, format="~g"))
-    one = (
-        alt.Chart(alt.InlineData([{"one": 1}]))
-        .mark_rule(color=_INK, strokeWidth=1.5)
-        .encode(x="one:Q")
-    )
+    one = alt.Chart(alt.InlineData([{"one": 1}])).encode(x="one:Q")
     drawing = (
         one.mark_rule(color=_INK, strokeWidth=1.5)
         + base.mark_rule(strokeWidth=2).encode(

@@ -208,12 +208,11 @@ def _everything(machine: Machine, after: str, comparison: Comparison) -> Section
 
 
 def _gaps(comparison: Comparison) -> Section | None:
-    sheet = report.gaps(comparison)
-    if not sheet.lines:
-        return None
     lines: list[list[Value]] = [
         [str(each.cell), each.gap] for each in comparison.changes if each.gap
     ]
+    if not lines:
+        return None
     table = Table(
         "Cells that cannot be compared, with the reason.", ["cell", "because"], frozenset(), lines
     )

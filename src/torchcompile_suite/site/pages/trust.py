@@ -8,7 +8,7 @@ from ... import matrix, report
 from ...findings import change
 from ...findings.coverage import Coverage, coverage
 from .. import paths
-from ..content import Content, Machine, label
+from ..content import Content, Entry, Machine, label
 from ..page import Page, Section, Table, Value
 from . import common
 
@@ -52,7 +52,7 @@ def _page(content: Content, machine: Machine) -> Page:
         [
             _facts(machine),
             _coverage(covered),
-            _endings(machine),
+            _endings(machine, failed),
             _environments(machine),
             *_left_out(content),
         ],
@@ -90,8 +90,7 @@ def _coverage(covered: dict[str, Coverage]) -> Section:
     )
 
 
-def _endings(machine: Machine) -> Section:
-    failed = [entry for entry in machine.entries if not entry.row.outcome.ok]
+def _endings(machine: Machine, failed: list[Entry]) -> Section:
     lines: list[list[Value]] = [
         [
             common.linked(machine, entry.row, str(entry.row.cell)),

@@ -16,7 +16,6 @@ from ..content import Content, Machine, label
 from ..page import Choice, Figure, Option, Page, Section, Table, Value
 from . import common
 
-OTHERWISE = {Pays.LOSS: "slower", Pays.NONE: "no gain", Pays.UNKNOWN: "cannot tell"}
 COMPILED = [name for name in MODES if name != EAGER]
 
 
@@ -67,7 +66,7 @@ def answer(rows: Sequence[Row], release: str, machine: str) -> list[str]:
         of = counts(mine)
         mean = statistics.geometric_mean(measured)
         others = "".join(
-            f", {words} in {of[each]}" for each, words in OTHERWISE.items() if of[each]
+            f", {each.value} in {of[each]}" for each in Pays if each is not Pays.GAIN and of[each]
         )
         sentences.append(
             f"Mode {mode}: faster in {of[Pays.GAIN]} of {common.plural(len(measured), 'cell')}"
