@@ -60,3 +60,29 @@ def test_an_error_is_told_by_its_first_cause_too() -> None:
     error = RuntimeError("backend='inductor' raised:")
     error.__cause__ = MemoryError()
     assert failures.outcome(error, "compile").status is Status.OUT_OF_MEMORY
+
+
+DYNAMO = """RuntimeError when making fake tensor call
+  Explanation: Dynamo failed to run FX node: got RuntimeError('no shape to give')
+
+from user code:
+   File "/home/me/model.py", line 60, in forward
+    return unshaped(x + 1)
+  File "/home/me/env/lib/python3.11/site-packages/torch/_ops.py", line 877, in __call__
+    return self._opoverload(*args, **kwargs)
+"""
+
+
+def test_dynamos_error_names_the_cause_and_the_users_line() -> None:
+    error = RuntimeError(DYNAMO)
+    error.__cause__ = ValueError("no shape to give")
+    assert failures.outcome(error, "compile").reason == (
+        "while in compile: RuntimeError: RuntimeError when making fake tensor call: "
+        "ValueError: no shape to give (model.py:60)"
+    )
+
+
+def test_what_has_nothing_to_do_with_the_error_is_not_its_cause() -> None:
+    error = RuntimeError("it failed")
+    error.__context__ = KeyError("a look-up before")
+    assert failures.outcome(error, "eager").reason == "while in eager: RuntimeError: it failed"

@@ -15,7 +15,8 @@ from . import examples
 
 def test_events_of_another_process_are_shown_with_time_left() -> None:
     shown: list[str] = []
-    with progress.Progress(lambda: 3, shown.append):
+    with progress.listening(progress.Progress(lambda: 3, shown.append).hear):
+        progress.stage("resnet18, batch 1, default", "build")
         progress.started("resnet18, batch 1, default")
         progress.finished("resnet18, batch 1, default", examples.measurement(), reused=False)
         progress.finished("vit, batch 1, default", examples.measurement(), reused=True)

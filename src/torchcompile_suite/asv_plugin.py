@@ -26,10 +26,9 @@ from asv.plugins import regressions
 from asv.publishing import OutputPublisher
 from asv.results import Results
 
-from . import asv_results, machine, records
+from . import asv_results, machine, progress, records
 from .errors import SuiteError
 from .files import write_atomically
-from .progress import Progress
 from .releases import ledger
 from .session import BUDGET_VARIABLE, LAUNCHES_VARIABLE, RESULTS_VARIABLE, REUSE_VARIABLE
 
@@ -181,7 +180,7 @@ def _run(cls: type[Run], /, conf: Any, **options: Any) -> Any:
             "--bench selects others, and --bench . everything."
         )
     found = options.setdefault("_returns", {})
-    with Progress(lambda: _cells(found), log.info):
+    with progress.listening(progress.Progress(lambda: _cells(found), log.info).hear):
         return _asv_run(cls, conf=conf, **options)
 
 

@@ -14,15 +14,15 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-SCHEMA: Literal[2] = 2
+SCHEMA: Literal[3] = 3
 """Version of the JSON that crosses processes and machines, the ``schema`` field of each struct.
-A reader refuses a newer one and reads the older ones: 2 added fields with defaults to 1."""
+A reader refuses a newer one and reads the older ones: 2 and 3 added fields with defaults."""
 
 Name = Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.\-]*$")]
 Text = Annotated[str, Meta(max_length=4000)]
 Seconds = Annotated[float, Meta(ge=0, le=1e7)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
-Schema = Literal[1, 2]
+Schema = Literal[1, 2, 3]
 Stopped = Literal["", "fixed", "precise", "budget"]
 
 
@@ -199,10 +199,22 @@ ARTEFACTS = (
 
 
 class GraphBreak(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where Dynamo had to leave the graph: its first reason line, and ``file.py:line``."""
+    """Where Dynamo had to leave the graph, or to capture it again: the first line of its reason,
+    and ``file.py:line``.
+    """
 
     reason: Text
     where: Text
+
+
+class Paging(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a steady call costs in the kernel, where the C library's malloc gets its memory.
+
+    ``faults``: pages the kernel hands out, a call; ``kernel_share``: of the call's processor time.
+    """
+
+    faults: Annotated[float, Meta(ge=0)]
+    kernel_share: Annotated[float, Meta(ge=0, le=1)]
 
 
 class Profile(Struct, frozen=True, forbid_unknown_fields=True):
@@ -238,6 +250,7 @@ class Compiled(Struct, frozen=True, forbid_unknown_fields=True):
     - ``recaptures``: captures after one change of the inputs, by change.
     - ``tracing``: what other ways of capture make of a second input, by way.
     - ``artefacts``: those of `ARTEFACTS` that a compile could be opened to.
+    - ``recompile_reasons``: the guard that failed and the function, one a recompile.
     """
 
     graphs: Count | None = None
@@ -262,6 +275,7 @@ class Compiled(Struct, frozen=True, forbid_unknown_fields=True):
     tracing: dict[str, Text] = field(default_factory=dict)
     artefacts: list[Text] = field(default_factory=list)
     profile: Profile | None = None
+    recompile_reasons: list[GraphBreak] = field(default_factory=list)
     unknown: dict[str, Text] = field(default_factory=dict)
 
 
@@ -276,7 +290,8 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     resident set on a CPU, allocated by torch on an accelerator. ``stages_s`` says where the
     process's own time went. ``interference`` covers the pairs. ``set_aside`` is empty, or says why
     the pairs do not count: the launch was disturbed and repeated. ``compiled`` is there for cold
-    launches that compiled.
+    launches that compiled, and so are ``eager_paging`` and ``paging``, of a call in eager and in
+    the mode, on a CPU.
     """
 
     kind: Literal["cold", "warm"]
@@ -294,6 +309,8 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     interference: Interference | None = None
     set_aside: Text = ""
     compiled: Compiled | None = None
+    eager_paging: Paging | None = None
+    paging: Paging | None = None
     schema: Schema = SCHEMA
 
 

@@ -8,6 +8,7 @@ and accelerator. Standard library only.
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .errors import SuiteError
+from .files import write_atomically
 
 DEVICE_VARIABLE = "TORCHCOMPILE_SUITE_DEVICE"
 MACHINE_VARIABLE = "TORCHCOMPILE_SUITE_MACHINE"
@@ -128,6 +130,23 @@ def detect(name: str | None = None) -> Machine:
         ram=f"{ram_gib()} GiB",
         device=device,
     )
+
+
+def record(folder: Path) -> None:
+    """Say in machine.json what this machine is, or hold it against what is said there.
+
+    Raises MachineError where that is another one, and OSError.
+    """
+    here = detect(folder.name)._asdict()
+    file = folder / "machine.json"
+    if not file.exists():
+        content = json.dumps({**here, "version": 1}, indent=4, sort_keys=True)
+        write_atomically(file, content.encode())
+        return
+    try:
+        check_same(json.loads(file.read_text()), here)
+    except ValueError as error:
+        raise MachineError(f"{file} cannot be read ({error}); restore it") from None
 
 
 def check_same(recorded: Mapping[str, object], here: Mapping[str, object]) -> None:

@@ -13,9 +13,6 @@ from .errors import SuiteError
 from .releases import environments
 from .releases.catalogue import Release
 
-# Where ASV keeps its environments, so that uv links what is cached instead of copying it.
-ENVIRONMENT = Path(".asv/open-env")
-
 
 class OpenError(SuiteError):
     """The compile cannot be opened; the message says why."""
@@ -28,7 +25,7 @@ def open_cell(cell: Cell, release: Release, folder: Path) -> str:
     """
     if folder.exists() and any(folder.iterdir()):
         raise OpenError(f"{folder} is not empty; name another folder with --output")
-    python, _ = environments.install(release, ENVIRONMENT.absolute())
+    python, _ = environments.install(release, environments.SCRATCH)
     source = str(Path(__file__).resolve().parents[1])
     variables = {
         **os.environ,

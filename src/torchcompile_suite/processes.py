@@ -20,7 +20,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.context import ForkContext, ForkServerContext
 from pathlib import Path
 from types import MappingProxyType
@@ -30,6 +31,7 @@ import msgspec
 
 from .cell import Launch, Outcome, Request, Status
 from .files import write_atomically
+from .launch import caches
 from .launch.entry import die_with_parent, prepare, run
 
 LOG_TAIL = 4000
@@ -95,6 +97,7 @@ def preload(imports: Sequence[str]) -> None:
     Imports that fail are left to the launches, whose outcome then says what is wrong.
     """
     die_with_parent()
+    caches.drop()
     for name in ("torch", *imports):
         with contextlib.suppress(Exception):
             importlib.import_module(name)
@@ -143,13 +146,49 @@ class Forked:
         return _read(request, answer, Ended(code, timed_out, _tail(log)), limit_s)
 
 
-def _forked_main(data: bytes, answer: str, log: str) -> None:
-    """The body of a forked launch."""
+def in_child(work: Callable[[], bytes], limit_s: float) -> tuple[bytes, str]:
+    """What ``work`` returns in a fork of this process, which `preload` has made one to fork.
+
+    Or, where it returned nothing, why: one line.
+    """
+    with tempfile.TemporaryDirectory(prefix="child-") as folder:
+        answer, log = Path(folder, "answer"), Path(folder, "log")
+        process = multiprocessing.get_context("fork").Process(
+            target=_child_main, args=(work, str(answer), str(log))
+        )
+        process.start()
+        assert process.pid is not None
+        try:
+            process.join(limit_s)
+            timed_out = process.is_alive()
+        finally:
+            _kill_group(process.pid)
+            process.join()
+        if answer.exists():
+            return answer.read_bytes(), ""
+        if timed_out:
+            return b"", f"it took more than {limit_s:.0f} s"
+        return b"", _died(Ended(process.exitcode or 1, timed_out, _tail(log))).reason
+
+
+def _child_main(work: Callable[[], bytes], answer: str, log: str) -> None:
+    _alone(log)
+    write_atomically(Path(answer), work())
+    os._exit(0)
+
+
+def _alone(log: str) -> None:
+    """A group and an end of its own, and its output to the log."""
     os.setsid()
     die_with_parent()
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
+
+
+def _forked_main(data: bytes, answer: str, log: str) -> None:
+    """The body of a forked launch."""
+    _alone(log)
     write_atomically(Path(answer), run(prepare(data), "forked"))
     # Skip the interpreter's long way out: threads of torch and its compile workers take seconds.
     os._exit(0)

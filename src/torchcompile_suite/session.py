@@ -15,10 +15,10 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -116,20 +116,33 @@ def _count(variable: str) -> int | None:
     return int(_number(variable, 0, at_least=1)) if os.environ.get(variable) else None
 
 
+def _unwatched(_cell: Cell, _launch: Launch) -> None:
+    pass
+
+
 class Session:
     """Measures cells, each at most once, remembering them in a folder."""
 
-    def __init__(self, folder: Path, settings: Settings) -> None:
-        """Remember in ``folder``; measure as ``settings`` say."""
+    def __init__(
+        self,
+        folder: Path,
+        settings: Settings,
+        watch: Callable[[Cell, Launch], None] = _unwatched,
+    ) -> None:
+        """Remember in ``folder``; measure as ``settings`` say; tell ``watch`` of each launch as
+        soon as it is done.
+        """
         self.folder = folder
         self.settings = settings
+        self._watch = watch
 
-    def measure(self, cell: Cell) -> Measurement:
+    def measure(self, cell: Cell, earlier: Sequence[Launch] = ()) -> Measurement:
         """The cell's measurement on the session's device: remembered, reused from the record, or
         made now.
 
-        Raises SessionError when nothing can be measured here at all (a full disk, say). What
-        goes wrong with the cell itself is the measurement's outcome.
+        ``earlier`` launches of an interrupted measurement count in it; what they compiled is gone,
+        so the next one starts cold again. Raises SessionError when nothing can be measured here at
+        all (a full disk, say). What goes wrong with the cell itself is the measurement's outcome.
         """
         cell = msgspec.structs.replace(cell, device=self.settings.device)
         remembered = self.folder / f"cell-{_digest(cell)}.json"
@@ -142,7 +155,7 @@ class Session:
         try:
             if measurement is None:
                 progress.started(str(cell))
-                measurement = self._measure(cell)
+                measurement = self._measure(cell, earlier)
                 if self.settings.record is not None:
                     records.append(self.settings.record, measurement)
             write_atomically(remembered, msgspec.json.encode(measurement))
@@ -169,7 +182,7 @@ class Session:
         told = found.compiled is not None or cell.mode == EAGER or not found.outcome.ok
         return found if told else None
 
-    def _measure(self, cell: Cell) -> Measurement:
+    def _measure(self, cell: Cell, earlier: Sequence[Launch]) -> Measurement:
         # Asked before, because a measurement that cannot be kept is minutes lost.
         _need_disk(self.folder, NEEDED_FOR_CACHE_BYTES, "compiled code (TMPDIR)")
         if self.settings.record is not None:
@@ -182,7 +195,7 @@ class Session:
         with tempfile.TemporaryDirectory(
             dir=self.folder, prefix="launch-", ignore_cleanup_errors=True
         ) as workspace:
-            launches, stopped = self._launches(cell, _launcher(cell), Path(workspace))
+            launches, stopped = self._launches(cell, earlier, Path(workspace))
         return Measurement(
             cell=cell,
             outcome=_outcome(launches),
@@ -193,21 +206,26 @@ class Session:
         )
 
     def _launches(
-        self, cell: Cell, launcher: Launcher, workspace: Path
+        self, cell: Cell, earlier: Sequence[Launch], workspace: Path
     ) -> tuple[list[Launch], Stopped]:
-        launches: list[Launch] = []
+        launches = list(earlier)
+        launcher = _launcher(cell)
         cache = workspace / "cache"
         cache.mkdir()
+        kind: Literal["cold", "warm"] = "cold"
         deadline = time.monotonic() + self.settings.budget_s
         while not (stopped := self._stopped(launches, deadline)):
-            request = Request(cell, "warm" if launches else "cold", str(cache), self.settings.plan)
+            request = Request(cell, kind, str(cache), self.settings.plan)
             launch = launcher.run(request, workspace, self.settings.launch_limit_s)
-            if not launch.outcome.ok:
-                return [*launches, launch], ""
+            kind = "warm"
             repeats = len(launches) - len(statistics.counted(launches))
-            if repeats < MOST_REPEATS and (reason := statistics.disturbed(launch)):
-                launch = msgspec.structs.replace(launch, set_aside=reason)
+            if repeats < MOST_REPEATS and launch.outcome.ok:
+                launch = msgspec.structs.replace(launch, set_aside=statistics.disturbed(launch))
             launches.append(launch)
+            self._watch(cell, launch)
+            progress.launched(str(cell), progress.launch_summary(launch))
+            if not launch.outcome.ok:
+                return launches, ""
         return launches, stopped
 
     def _stopped(self, launches: list[Launch], deadline: float) -> Stopped:

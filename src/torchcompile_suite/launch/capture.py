@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_map
 
 from ..workloads import Workload
 from . import accuracy, failures, versions
-from .subject import Inputs, Subject, double, to_device
+from .subject import Inputs, Subject, apply, double, to_device
 
 
 def _tensors(change: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Inputs], Inputs]:
-    return lambda inputs: tuple(
-        change(value) if isinstance(value, torch.Tensor) else value for value in inputs
+    return lambda inputs: tree_map(
+        lambda value: change(value) if isinstance(value, torch.Tensor) else value, inputs
     )
 
 
@@ -56,12 +57,12 @@ def recaptures(workload: Workload, batch_size: int) -> tuple[dict[str, int], dic
             continue
         versions.reset()
         compiled = torch.compile(module, backend="eager")
-        compiled(*inputs)
+        apply(compiled, inputs)
         before = versions.captures()
         # What the module itself holds has to follow its inputs, or eager would fail, too.
         if change in _FOLLOWING:
             module.to(*_FOLLOWING[change])
-        compiled(*(larger if change == "size" else _CHANGES[change](inputs)))
+        apply(compiled, larger if change == "size" else _CHANGES[change](inputs))
         module.to("cpu", torch.float32)
         found[change] = versions.captures() - before
     return found, unknown
@@ -81,7 +82,9 @@ def tracing(workload: Workload, batch_size: int) -> dict[str, str]:
         for name, way in ways.items():
             try:
                 traced = way()
-                errors = [accuracy.error(traced(*case), module(*case)) for case in cases]
+                errors = [
+                    accuracy.error(apply(traced, case), apply(module, case)) for case in cases
+                ]
             except Exception as error:
                 found[name] = failures.one_line(f"raises {type(error).__name__}: {error}")
             else:
@@ -89,11 +92,11 @@ def tracing(workload: Workload, batch_size: int) -> dict[str, str]:
     return found
 
 
-def check_cases(call: Any, module: torch.nn.Module, cases: list[Inputs], device: str) -> None:
+def check_cases(call: Any, module: torch.nn.Module, cases: Sequence[Inputs], device: str) -> None:
     """Raise WrongResult where the compiled module differs from eager on further inputs."""
     for number, given in enumerate(cases, 1):
         case = to_device(given, device)
-        error = accuracy.error(call(*case), module(*case))
+        error = accuracy.error(apply(call, case), apply(module, case))
         if not error <= accuracy.TOLERANCE["float32"]:
             raise failures.WrongResult(
                 f"on further input {number} of {len(cases)} the relative error is {error:.2g}"

@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from ..cell import Launch, Outcome, Request, Status
+from . import caches
 
 # Of a launch's cache folder: what is no part of the cache.
 TEMPORARY = "tmp"
@@ -44,8 +45,7 @@ def prepare(data: bytes) -> Request:
     """
     request = msgspec.json.decode(data, type=Request)
     # A cache of its own: otherwise "cold" would depend on what ran before.
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] = request.cache_dir
-    os.environ["TRITON_CACHE_DIR"] = str(Path(request.cache_dir) / "triton")
+    caches.use(Path(request.cache_dir))
     # Inductor precompiles C++ headers, ten seconds of work, once for all models, and keeps them in
     # the folder for temporary files wherever the cache is, so the first cell would pay for all.
     temporary = Path(request.cache_dir) / TEMPORARY

@@ -15,6 +15,7 @@ import torch
 from .. import __version__
 from ..cell import Environment
 from ..machine import cpu_model
+from . import caches
 from .device import Device
 
 # Settings of the environment that change what torch compiles or how fast it runs.
@@ -22,8 +23,6 @@ _VARIABLES = re.compile(
     r"^(OMP_|KMP_|MKL_|GOMP_|ATEN_|TORCH|INDUCTOR|TRITON_|CUDA_VISIBLE|PYTORCH_|MALLOC_"
     r"|LD_PRELOAD$|CXX$|CC$)"
 )
-# Paths that differ from launch to launch and change nothing.
-_NOT_SETTINGS = {"TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"}
 
 _PACKAGES = ("timm", "torchvision", "numpy", "triton", "setuptools")
 
@@ -61,7 +60,7 @@ def _settings() -> dict[str, str]:
         name: value[:200]
         for name, value in sorted(os.environ.items())
         if _VARIABLES.match(name)
-        and name not in _NOT_SETTINGS
+        and name not in caches.VARIABLES
         and not name.startswith("TORCHCOMPILE_SUITE_")
     }
 

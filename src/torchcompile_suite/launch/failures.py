@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import re
 import tempfile
+import traceback
 from pathlib import Path
 
 from ..cell import Outcome, Status
@@ -42,6 +43,10 @@ def one_line(text: str) -> str:
     for place in (str(Path.cwd()), tempfile.gettempdir(), str(Path.home())):
         if len(place) > 1:
             line = line.replace(place, "...")
+    return _shortened(line)
+
+
+def _shortened(line: str) -> str:
     return line if len(line) <= REASON_LENGTH else line[: REASON_LENGTH - 3] + "..."
 
 
@@ -70,7 +75,31 @@ def outcome(error: BaseException, stage: str) -> Outcome:
             "no working C++ compiler; install one (on Debian: apt-get install g++) or set CXX",
         )
     status = Status.COMPILE_ERROR if stage == "compile" else Status.CRASH
-    return Outcome(status, one_line(f"while in {stage}: {type(error).__name__}: {error}"))
+    said = one_line(f"while in {stage}: {type(error).__name__}: {error}")
+    # Newer releases of Dynamo begin with what kind of error it is; what the user's own code said
+    # comes further down in the message.
+    cause, told = chain[-1], one_line(str(chain[-1]))
+    if told not in said and str(cause) in str(error):
+        said = _shortened(f"{said}: {type(cause).__name__}: {told}")
+    place = _user_code(str(error))
+    return Outcome(status, f"{said} ({place})" if place else said)
+
+
+def _user_code(text: str) -> str:
+    """``file.py:line`` of the innermost of the user's lines that Dynamo's message names, if any."""
+    frames = re.findall(r'File "(.+)", line (\d+)', text.partition("from user code:")[2])
+    own = [frame for frame in frames if "site-packages" not in frame[0]]
+    return f"{Path(own[-1][0]).name}:{own[-1][1]}" if own else ""
+
+
+def where(error: BaseException) -> str:
+    """``file.py:line`` where the error was raised in code that is no library's, or nothing."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = str(Path(__file__).parents[1])
+    for frame in reversed(frames):
+        if "site-packages" not in frame.filename and not frame.filename.startswith((own, "<")):
+            return f"{Path(frame.filename).name}:{frame.lineno}"
+    return ""
 
 
 def _disk_full(error: BaseException) -> bool:

@@ -17,11 +17,12 @@ from typing import Any
 
 import torch
 
-from .. import allocators, statistics, workloads
+from .. import allocators, progress, statistics, workloads
 from ..cell import OK, Cell, Environment, Launch, Plan, Request
 from ..modes import MODES, Mode
 from . import accuracy, device, environment, failures, interference
 from . import subject as subjects
+from .paging import paging
 from .subject import Call
 
 # Calls over which the peak memory is taken: the second one meets a warm allocator. Where one takes
@@ -33,8 +34,9 @@ MEMORY_LIMIT_S = 3.0
 class Stages:
     """Where the process's time goes, and in which stage it was when something was raised."""
 
-    def __init__(self) -> None:
-        """Start outside any stage."""
+    def __init__(self, cell: str) -> None:
+        """Start outside any stage, of a launch of the cell of that name."""
+        self._cell = cell
         self.now = "start"
         self.seconds: dict[str, float] = {}
 
@@ -42,6 +44,7 @@ class Stages:
     def __call__(self, name: str) -> Iterator[None]:
         """Run the body as the stage of that name; after an error `now` still names it."""
         self.now = name
+        progress.stage(self._cell, name)
         start = time.perf_counter()
         try:
             yield
@@ -55,7 +58,7 @@ def measure(request: Request, process: str = "fresh") -> Launch:
     Never raises for what the cell does: every failure is the launch's outcome. ``process`` says
     how this process came to be and is recorded.
     """
-    stages = Stages()
+    stages = Stages(str(request.cell))
     found: dict[str, Any] = {}
     try:
         _measure(request, stages, found)
@@ -89,7 +92,10 @@ def _measure(request: Request, stages: Stages, found: dict[str, Any]) -> None:
 
     with subject.context():
         with stages("eager"):
-            _warm_up(subject.baseline, on, plan)
+            eager_s, _ = _warm_up(subject.baseline, on, plan)
+            if request.kind == "cold":
+                first_look = statistics.steady_call(eager_s)
+                progress.learned(str(cell), f"eager takes {first_look * 1e3:.3g} ms a call")
             subject.reset()
             eager_output = subject.outputs(subject.eager())
         with stages("reference"):
@@ -118,6 +124,9 @@ def _measure(request: Request, stages: Stages, found: dict[str, Any]) -> None:
             first_call_s = time.perf_counter() - start
         if observer:
             observer.compiled_once(on.peak_memory_bytes())
+
+        if observer:
+            progress.learned(str(cell), f"the first compiled call took {first_call_s:.3g} s")
 
         with stages("accuracy"):
             output = subject.outputs(output)
@@ -153,6 +162,9 @@ def _measure(request: Request, stages: Stages, found: dict[str, Any]) -> None:
             workload = workloads.get(cell.workload)
             with stages("observe"):
                 observer.ran(subject, call, on)
+                if on.kind == "cpu":
+                    found["eager_paging"] = paging(subject.eager)
+                    found["paging"] = paging(call)
             with stages("cases"):
                 cases = workload.cases(cell.batch_size) if workload.cases else []
                 capture.check_cases(forward, subject.module, cases, cell.device)

@@ -31,6 +31,7 @@ class Observer:
         self._cell = cell
         self._cache = cache
         self._skips = versions.watch_cudagraph_skips()
+        self._recompiles = versions.watch_recompiles()
         self._generated = versions.watch_generation()
         self._found: dict[str, Any] = {}
         self._unknown: dict[str, str] = {}
@@ -58,6 +59,7 @@ class Observer:
         self._ask("graph_breaks", versions.graph_breaks)
         self._ask("guards", versions.guards)
         self._ask("recompiles", versions.recompiles)
+        self._found["recompile_reasons"] = list(self._recompiles)
         if self._cell.phase == "inference":
             self._ask("phases_s", versions.phases)
         else:

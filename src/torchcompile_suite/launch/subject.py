@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import torch
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 from .. import workloads
 from ..cell import Cell
@@ -24,7 +24,7 @@ SEED = 20240724
 LEARNING_RATE = 1e-5
 
 Call = Callable[[], Any]
-Inputs = tuple[Any, ...]
+Inputs = tuple[Any, ...] | dict[str, Any]
 
 
 class Subject(NamedTuple):
@@ -72,6 +72,11 @@ def build(cell: Cell) -> Subject:
     return _forward(cell, module, inputs, workload.random)
 
 
+def apply(forward: Callable[..., Any], inputs: Inputs) -> Any:
+    """Call it with the inputs: those of a tuple by position, those of a dict by name."""
+    return forward(**inputs) if isinstance(inputs, dict) else forward(*inputs)
+
+
 def to_device(inputs: Inputs, device: str) -> Inputs:
     """The inputs with every tensor on that device."""
     return tree_map(  # type: ignore[no-any-return]
@@ -108,7 +113,7 @@ def _seed() -> None:
 
 
 def _in_double(
-    module: torch.nn.Module, inputs: Inputs, call: Callable[[torch.nn.Module, Inputs], Any]
+    module: torch.nn.Module, inputs: Any, call: Callable[[torch.nn.Module, Any], Any]
 ) -> tuple[Any, str]:
     """The call's outputs in float64 and that dtype's name; in the module's own dtype where float64
     does not fit in memory or an operator lacks it.
@@ -140,18 +145,18 @@ def _forward(cell: Cell, module: torch.nn.Module, inputs: Inputs, random: bool) 
 
     def run(forward: Any) -> Any:
         with autocast(cell):
-            return forward(*(tree_map(_fresh, inputs) if inside else inputs))
+            return apply(forward, tree_map(_fresh, inputs) if inside else inputs)
 
     def reference() -> tuple[Any, str]:
         if random:
             torch.manual_seed(SEED + 2)
             return run(module), "another-draw"
-        return _in_double(module, inputs, lambda exact, values: exact(*values))
+        return _in_double(module, inputs, apply)
 
     # Inputs made inside the call are other ones each time: two draws, not two equals.
     made = _subject(cell, module, inputs, run, reference, random or inside)
     if cell.baseline == "eager-float32" and cell.dtype != "float32":
-        return made._replace(baseline=lambda: module(*inputs))
+        return made._replace(baseline=lambda: apply(module, inputs))
     return made
 
 
@@ -191,7 +196,7 @@ def _training(cell: Cell, module: torch.nn.Module, inputs: Inputs, random: bool)
 
     def backward(forward: Any, values: Inputs, context: AbstractContextManager[Any]) -> Any:
         with context:
-            leaves = [leaf for leaf in tree_leaves(forward(*values)) if torch.is_tensor(leaf)]
+            leaves = [leaf for leaf in tree_leaves(apply(forward, values)) if torch.is_tensor(leaf)]
         loss = sum(leaf.to(_wide(leaf)).square().mean() for leaf in leaves) / cell.accumulation
         loss.backward()
         return loss.detach()
@@ -268,10 +273,10 @@ def _stream(cell: Cell, module: torch.nn.Module, requests: list[Inputs], random:
         raise failures.Unsupported(f"no policy {cell.shapes!r} for shapes; there are: {known}")
 
     def passing(forward: Any) -> list[Any]:
-        return [forward(*each) for each in requests]
+        return [apply(forward, each) for each in requests]
 
     def bucketed(forward: Any) -> list[Any]:
-        return [forward(*_pad(each, varying)) for each in requests]
+        return [apply(forward, _pad(each, varying)) for each in requests]
 
     def outputs(result: list[Any]) -> list[Any]:
         return [
@@ -284,7 +289,7 @@ def _stream(cell: Cell, module: torch.nn.Module, requests: list[Inputs], random:
             torch.manual_seed(SEED + 2)
             return passing(module), "another-draw"
         return _in_double(
-            module, tuple(requests), lambda exact, values: [exact(*each) for each in values]
+            module, tuple(requests), lambda exact, values: [apply(exact, each) for each in values]
         )
 
     run = bucketed if cell.shapes == "buckets" else passing
@@ -303,12 +308,12 @@ def _stream(cell: Cell, module: torch.nn.Module, requests: list[Inputs], random:
 
 
 def _varying(requests: list[Inputs]) -> list[list[int]]:
-    """For each input, the dimensions whose size is not the same in all requests."""
+    """For each leaf of the inputs, the dimensions whose size is not the same in all requests."""
     return [
         [dim for dim in range(same[0].dim()) if len({value.shape[dim] for value in same}) > 1]
         if isinstance(same[0], torch.Tensor)
         else []
-        for same in zip(*requests, strict=True)
+        for same in zip(*map(tree_leaves, requests), strict=True)
     ]
 
 
@@ -318,38 +323,38 @@ def _bucket(size: int) -> int:
 
 def _pad(inputs: Inputs, varying: list[list[int]]) -> Inputs:
     """Each varying size filled up with zeros to its bucket."""
-    return tuple(
-        torch.nn.functional.pad(
-            value,
-            [
-                amount
-                for dim in reversed(range(value.dim()))
-                for amount in (
-                    0,
-                    _bucket(value.shape[dim]) - value.shape[dim] if dim in dims else 0,
-                )
-            ],
-        )
-        if dims
-        else value
-        for value, dims in zip(inputs, varying, strict=True)
+    leaves, structure = tree_flatten(inputs)
+    padded = [
+        torch.nn.functional.pad(value, _missing(value, dims)) if dims else value
+        for value, dims in zip(leaves, varying, strict=True)
+    ]
+    return tree_unflatten(padded, structure)  # type: ignore[no-any-return]
+
+
+def _missing(value: torch.Tensor, dims: list[int]) -> list[int]:
+    """What `torch.nn.functional.pad` is to add: before and after, from the last dimension on."""
+    amounts = (
+        _bucket(value.shape[dim]) - value.shape[dim] if dim in dims else 0
+        for dim in reversed(range(value.dim()))
     )
+    return [each for amount in amounts for each in (0, amount)]
 
 
 def _unpad(output: Any, inputs: Inputs, varying: list[list[int]]) -> Any:
     """The part of an output that belongs to the request: the first input's sizes rule."""
     if not isinstance(output, torch.Tensor) or not varying[0]:
         return output
+    sizes = tree_leaves(inputs)[0].shape
     for dim in varying[0]:
-        if dim < output.dim() and output.shape[dim] == _bucket(inputs[0].shape[dim]):
-            output = output.narrow(dim, 0, inputs[0].shape[dim])
+        if dim < output.dim() and output.shape[dim] == _bucket(sizes[dim]):
+            output = output.narrow(dim, 0, sizes[dim])
     return output
 
 
 def _mark(requests: list[Inputs], varying: list[list[int]]) -> None:
     """Mark what varies. A size of one is left: Dynamo specialises it and refuses the mark."""
     for each in requests:
-        for value, dims in zip(each, varying, strict=True):
+        for value, dims in zip(tree_leaves(each), varying, strict=True):
             for dim in dims:
                 if value.shape[dim] > 1:
                     torch._dynamo.mark_dynamic(value, dim)

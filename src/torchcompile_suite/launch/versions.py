@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -17,6 +18,7 @@ from unittest import mock
 
 import torch
 import torch._dynamo
+import torch._dynamo.convert_frame
 import torch._dynamo.output_graph
 import torch._dynamo.utils
 import torch._inductor.config
@@ -119,24 +121,23 @@ def recompiles() -> int:
     return len(frames) - len(set(frames))
 
 
-def guard_check(module: torch.nn.Module, inputs: tuple[Any, ...]) -> Callable[[], object] | None:
-    """Checks the guards of the module's own forward; None where it was not captured as such."""
-    code = type(module).forward.__code__
+def guard_check(module: torch.nn.Module, inputs: Any) -> Callable[[], object] | None:
+    """Checks the guards of the module's own forward; None where it was not captured as such.
+
+    ``inputs`` are those of a call: a tuple by position, a dict by name.
+    """
     managers = _guard_managers(module)
-    names = code.co_varnames[: code.co_argcount + bool(code.co_flags & 0x04)]
-    if not managers or code.co_flags & 0x08:
+    if not managers:
         return None
-    positional = code.co_argcount - 1
-    values: list[Any] = [module, *inputs[:positional]]
-    if code.co_flags & 0x04:
-        values.append(tuple(inputs[positional:]))
-    else:
-        defaults = type(module).forward.__defaults__ or ()
-        missing = code.co_argcount - len(values)
-        values += defaults[len(defaults) - missing :] if missing else ()
-    local = dict(zip(names, values, strict=False))
+    forward = type(module).forward
+    signature = inspect.signature(forward, follow_wrapped=False)
+    given = signature.bind(module, **inputs) if isinstance(inputs, dict) else None
+    bound = given or signature.bind(module, *inputs)
+    bound.apply_defaults()
+    code = forward.__code__
     # What the function closes over is among a frame's locals, too.
-    cells = type(module).forward.__closure__ or ()
+    cells = forward.__closure__ or ()
+    local = dict(bound.arguments)
     local |= {name: cell.cell_contents for name, cell in zip(code.co_freevars, cells, strict=True)}
     return lambda: managers[0].check(local)
 
@@ -148,6 +149,31 @@ def _guard_managers(module: torch.nn.Module) -> list[Any]:
     code = type(module).forward.__code__
     entries = torch._dynamo.eval_frame._debug_get_cache_entry_list(code)
     return [getattr(entry, "guard_manager", None) or entry.check_fn for entry in entries]
+
+
+def watch_recompiles() -> list[GraphBreak]:
+    """A list that gets the failed guard, and the function, of every recompilation from now on.
+
+    Dynamo asks for the reasons whether it logs them or not; of several cached graphs the one tried
+    first tells. The function's name got its plural in 2.5.
+    """
+    told: list[GraphBreak] = []
+    owner = torch._dynamo.convert_frame
+    name = "get_and_maybe_log_recompilation_reason"
+    name = name if hasattr(owner, name) else name + "s"
+    asked = getattr(owner, name)
+
+    @functools.wraps(asked)
+    def noted(entries: Any, frame: Any, *arguments: Any, **options: Any) -> Any:
+        reasons = asked(entries, frame, *arguments, **options)
+        code = frame.f_code
+        where = f"{Path(code.co_filename).name}:{code.co_firstlineno}"
+        reason = str(reasons[0]).strip().splitlines()[0][:300] if reasons else ""
+        told.append(GraphBreak(reason, where))
+        return reasons
+
+    setattr(owner, name, noted)
+    return told
 
 
 class _Telling:

@@ -254,8 +254,10 @@ def judge_imports(wanted: Checkout, found: dict[str, str]) -> str:
 
 def _run(command: Sequence[str], timeout: float | None = None) -> subprocess.CompletedProcess[str]:
     # PIP_USER and PYTHONPATH of the caller would lead away from this environment; -I covers the
-    # second. Both streams together, since tools split their last words over the two.
+    # second. A cache folder that cannot be made would look like a torch that cannot be imported.
+    # Both streams together, since tools split their last words over the two.
     environment = {**os.environ, "PIP_USER": "0", "UV_NO_PROGRESS": "1"}
+    environment.pop("TORCHINDUCTOR_CACHE_DIR", None)
     return subprocess.run(
         command,
         env=environment,

@@ -16,7 +16,7 @@ import importlib.util
 import os
 import pkgutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -27,10 +27,10 @@ from ..errors import SuiteError
 if TYPE_CHECKING:
     import torch
 
-    Inputs = tuple[Any, ...]
+    Inputs = tuple[Any, ...] | dict[str, Any]
     Built = tuple[torch.nn.Module, Inputs]
     Build = Callable[[int], Built]
-    Several = Callable[[int], list[Inputs]]
+    Several = Callable[[int], Sequence[Inputs]]
     F = TypeVar("F", bound=Build)
 
 
@@ -60,8 +60,9 @@ QUESTIONS = frozenset(
 class Workload(NamedTuple):
     """A named factory of a module and its example inputs.
 
-    - ``build(batch_size)`` returns ``(module, inputs)`` on the CPU in float32, the module called as
-      ``module(*inputs)``. The caller seeds torch before and moves both after.
+    - ``build(batch_size)`` returns ``(module, inputs)`` on the CPU in float32, the module called
+      as ``module(*inputs)``, or ``module(**inputs)`` where they are a dict. The caller seeds torch
+      before and moves both after.
     - ``imports``: the libraries that building needs, so that a fork server can import them once.
     - ``core`` and ``also``: the `QUESTIONS` it takes part in; those of ``core`` in every bare
       ``asv run``.
