@@ -1,0 +1,240 @@
+"""Checks of the Python whose torch is to be used: what it holds, and what a compile needs of it."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.version import InvalidVersion, Version
+
+from ..launch.caches import INDUCTOR, TRITON, VARIABLES
+from ..machine import gpu_names
+from .check import Check, error, ok, warning
+
+PROBE = Path(__file__).with_name("probe.py")
+# What Inductor writes: a C++ extension that includes Python's headers and runs on OpenMP.
+PROGRAM = """
+#include <Python.h>
+#include <omp.h>
+#include <vector>
+extern "C" int threads() { return omp_get_max_threads() + (int)std::vector<int>(1).size(); }
+"""
+DEBIAN = "on Debian or Ubuntu: apt-get install"
+# Variables that switch compiling off, or make it something else than what users get.
+SWITCHES = {
+    "TORCH_COMPILE_DISABLE": "torch.compile does nothing",
+    "TORCHDYNAMO_DISABLE": "torch.compile does nothing",
+    "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "every start is a cold one",
+    "TORCH_COMPILE_DEBUG": "every compile writes its debug trace",
+    "TORCH_LOGS": "compiling logs, which takes time",
+    "TORCHINDUCTOR_FREEZING": "weights are folded into the code",
+}
+
+
+def checks(python: Path) -> Iterator[Check]:
+    """All of them, for that Python."""
+    found, fault = probe(python)
+    if fault:
+        yield error("python", f"{python}: {fault}", "name a Python that runs")
+        return
+    yield from torch(found)
+    yield compiler(found)
+    yield setuptools(found)
+    yield torchvision(found)
+    yield from cuda(found)
+    yield from switches()
+    yield from caches()
+
+
+def probe(python: Path) -> tuple[dict[str, Any], str]:
+    """What the Python says of itself, or why it says nothing."""
+    try:
+        done = subprocess.run(
+            [str(python), str(PROBE)],
+            # Folders that cannot be written are a check of their own, and not of every import.
+            env={name: value for name, value in os.environ.items() if name not in VARIABLES},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        return json.loads(done.stdout), ""
+    except (OSError, subprocess.SubprocessError) as fault:
+        return {}, str(fault)
+    except ValueError:
+        lines = done.stderr.strip().splitlines()
+        return {}, lines[-1] if lines else f"it ended with status {done.returncode}"
+
+
+def torch(found: dict[str, Any]) -> Iterator[Check]:
+    """Whether torch is there and imports."""
+    version = found["versions"]["torch"]
+    if not version:
+        yield error(
+            "torch",
+            "it is not installed beside the suite",
+            "pip install torch, or name a release: --release v2.15",
+        )
+    elif found["torch_error"]:
+        yield error("torch", found["torch_error"], f"install torch {version} again")
+    else:
+        said = f"{version}, Python {found['python']}, {found['threads']} threads"
+        yield ok("torch", said)
+
+
+def compiler(found: dict[str, Any]) -> Check:
+    """Whether a C++ extension with Python's headers and OpenMP compiles and links."""
+    name = "C++ compiler"
+    words = shlex.split(os.environ.get("CXX") or "g++")
+    if shutil.which(words[0]) is None:
+        return error(
+            name,
+            f"there is no {words[0]}: nothing compiles on a CPU",
+            f"{DEBIAN} g++, or set CXX",
+        )
+    if not Path(found["include"], "Python.h").exists():
+        return error(
+            "Python headers",
+            f"there is no {found['include']}/Python.h",
+            f"{DEBIAN} python3-dev, or take a Python that uv installs",
+        )
+    with tempfile.TemporaryDirectory(prefix="doctor-") as folder:
+        source = Path(folder, "try.cpp")
+        source.write_text(PROGRAM)
+        command = [*words, "-shared", "-fPIC", "-fopenmp", f"-I{found['include']}", str(source)]
+        try:
+            done = subprocess.run(
+                [*command, "-o", str(Path(folder, "try.so"))],
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
+            )
+        except (OSError, subprocess.SubprocessError) as fault:
+            return error(name, str(fault), f"{DEBIAN} g++, or set CXX")
+    if done.returncode:
+        faults = [line for line in done.stderr.splitlines() if "error" in line] or ["it fails"]
+        return error(
+            name,
+            f"{words[0]} cannot build what Inductor writes: {faults[0].strip()[:200]}",
+            f"{DEBIAN} g++ libc6-dev libgomp1, or set CXX",
+        )
+    said = subprocess.run([*words, "--version"], capture_output=True, text=True, check=False)
+    return ok(name, (said.stdout.splitlines() or words)[0])
+
+
+def setuptools(found: dict[str, Any]) -> Check:
+    """Inductor's C++ builder imports it in the older releases; Python 3.12 brings none."""
+    version = found["versions"]["setuptools"]
+    if version:
+        return ok("setuptools", version)
+    return warning(
+        "setuptools",
+        "it is not installed; Inductor of older releases needs it",
+        "pip install setuptools",
+    )
+
+
+def torchvision(found: dict[str, Any]) -> Check:
+    """Whether it is the one that goes with this torch; timm imports it."""
+    version, torch_version = found["versions"]["torchvision"], found["versions"]["torch"]
+    name = "torchvision"
+    if not version:
+        return ok(name, "not installed; only timm's models need it")
+    remedy = f"install the torchvision that goes with torch {torch_version}, from the same index"
+    for text in found["wants_torch"]:
+        try:
+            wanted, there = Requirement(text), Version(torch_version)
+        except (InvalidRequirement, InvalidVersion):
+            continue
+        if not wanted.specifier.contains(there.public, prereleases=True):
+            return error(name, f"{version} wants {wanted}, and torch is {torch_version}", remedy)
+    builds = {each.partition("+")[2] for each in (version, torch_version)} - {""}
+    if len(builds) > 1:
+        said = f"torch {torch_version} and torchvision {version} are of different builds"
+        return error(name, said, remedy)
+    if found["torchvision_error"]:
+        return error(name, f"{version} does not import: {found['torchvision_error']}", remedy)
+    return ok(name, version)
+
+
+def cuda(found: dict[str, Any]) -> Iterator[Check]:
+    """Whether torch, driver and Triton fit the GPU, if there is one."""
+    gpus = gpu_names()
+    if not gpus:
+        yield ok("CUDA", "no GPU here; everything is measured on the CPU")
+        return
+    if not found["cuda_built"]:
+        yield error(
+            "CUDA",
+            f"there is a {gpus[0]}, and this torch is built without CUDA",
+            "install a CUDA build of torch",
+        )
+        return
+    if not found["cuda_available"]:
+        said = found["cuda_error"] or "torch.cuda.is_available() is false"
+        yield error(
+            "CUDA",
+            f"torch for CUDA {found['cuda_built']} cannot use the {gpus[0]}: {said}",
+            "update the driver, or install a torch for an older CUDA",
+        )
+        return
+    yield ok("CUDA", f"{gpus[0]}, torch for CUDA {found['cuda_built']}")
+    version = found["versions"]["triton"]
+    if not version or found["triton_error"]:
+        said = found["triton_error"] or "it is not installed: nothing compiles on the GPU"
+        yield error("Triton", said, "install torch with its dependencies")
+    else:
+        yield ok("Triton", version)
+
+
+def switches() -> Iterator[Check]:
+    """Variables that change what torch.compile is."""
+    for name, effect in SWITCHES.items():
+        if os.environ.get(name, "") not in ("", "0"):
+            make = error if "nothing" in effect else warning
+            yield make(name, f"it is set: {effect}", f"unset {name}")
+
+
+def caches() -> Iterator[Check]:
+    """Whether the compilers can write where they keep what they made."""
+    user = re.sub(r'[\\/:*?"<>|]', "_", getpass.getuser())
+    temporary = Path(tempfile.gettempdir())
+    inductor = Path(os.environ.get(INDUCTOR) or temporary / f"torchinductor_{user}")
+    triton = Path(os.environ.get(TRITON) or Path.home() / ".triton")
+    places = (
+        ("Inductor's cache", inductor, INDUCTOR),
+        ("Triton's cache", triton, TRITON),
+        ("temporary files", temporary, "TMPDIR"),
+    )
+    for name, folder, variable in places:
+        if reason := _unwritable(folder):
+            yield error(
+                name,
+                f"{folder}: {reason}",
+                f"make it writable, or set {variable} to another folder",
+            )
+        else:
+            yield ok(name, str(folder))
+
+
+def _unwritable(folder: Path) -> str:
+    """Why no file can be made there, or in the first of its parents that exists."""
+    place = folder
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            return ""
+    except OSError as fault:
+        return fault.strerror or str(fault)

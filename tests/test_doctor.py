@@ -1,0 +1,147 @@
+"""What could spoil a measurement is found: each fault is made for real."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from torchcompile_suite.cli import app
+from torchcompile_suite.doctor import hardware, software
+from torchcompile_suite.doctor.check import Level
+from torchcompile_suite.releases import environments
+
+from .conftest import ReleaseEnvironment
+
+
+def found(**changes: Any) -> dict[str, Any]:
+    """What the probe says of a Python in order."""
+    versions = {"torch": "2.9.1+cu128", "torchvision": "0.24.1+cu128", "triton": "3.5.1"}
+    return {
+        "python": "3.11.7",
+        "versions": {
+            **versions,
+            "setuptools": "80.0",
+            "timm": "1.0",
+            **changes.pop("versions", {}),
+        },
+        "include": sysconfig.get_path("include"),
+        "torch_error": "",
+        "cuda_built": "12.8",
+        "cuda_available": False,
+        "cuda_error": "",
+        "torchvision_error": "",
+        "triton_error": "",
+        "wants_torch": ["torch==2.9.1"],
+        "threads": 2,
+        **changes,
+    }
+
+
+def test_a_compiler_in_order_is_named() -> None:
+    check = software.compiler(found())
+    assert check.level is Level.OK
+    assert "g++" in check.says
+
+
+def test_no_compiler_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    check = software.compiler(found())
+    assert check.level is Level.ERROR
+    assert "apt-get install g++" in check.remedy
+
+
+def test_a_compiler_that_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "g++ -include /nowhere/header.h")
+    check = software.compiler(found())
+    assert check.level is Level.ERROR
+    assert "header.h" in check.says
+
+
+def test_no_headers_is_an_error(tmp_path: Path) -> None:
+    check = software.compiler(found(include=str(tmp_path)))
+    assert check.level is Level.ERROR
+    assert "python3-dev" in check.remedy
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"versions": {"torchvision": "0.20.0"}, "wants_torch": ["torch==2.5.0"]}, "wants torch"),
+        ({"versions": {"torch": "2.9.1+cpu"}}, "different builds"),
+        ({"torchvision_error": "RuntimeError: no operator nms"}, "no operator nms"),
+    ],
+)
+def test_a_foreign_torchvision_is_an_error(changes: dict[str, Any], said: str) -> None:
+    check = software.torchvision(found(**changes))
+    assert check.level is Level.ERROR
+    assert said in check.says
+    assert software.torchvision(found()).level is Level.OK
+
+
+def test_a_process_that_burns_a_core_is_named() -> None:
+    burner = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        load = next(check for check in hardware.load() if check.name == "other load")
+    finally:
+        burner.kill()
+        burner.wait()
+    assert load.level is Level.WARNING
+    assert str(burner.pid) in load.says
+
+
+def test_a_cache_that_cannot_be_written_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Not even root writes there, and tests often run as root.
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/proc/inductor")
+    check = next(each for each in software.caches() if each.name == "Inductor's cache")
+    assert check.level is Level.ERROR
+    assert "TORCHINDUCTOR_CACHE_DIR" in check.remedy
+
+
+def test_compiling_switched_off_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHDYNAMO_DISABLE", "1")
+    (check,) = software.switches()
+    assert check.level is Level.ERROR
+    monkeypatch.setenv("TORCHDYNAMO_DISABLE", "0")
+    assert not list(software.switches())
+
+
+def test_every_check_of_the_machine_says_something() -> None:
+    for check in hardware.checks():
+        assert check.says, check
+        assert bool(check.remedy) == (check.level is not Level.OK), check
+
+
+def test_a_torch_that_is_missing_is_told_with_the_way_out(tmp_path: Path) -> None:
+    python = tmp_path / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path)], check=True)
+    said, fault = software.probe(python)
+    assert fault == ""
+    (check,) = software.torch(said)
+    assert check.level is Level.ERROR
+    assert "--release" in check.remedy
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_command_ends_as_its_checks_do(
+    newest: ReleaseEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environments, "SCRATCH", newest.folder)
+    done = CliRunner().invoke(app, ["doctor", "--release", newest.version, "--json"])
+    said = json.loads(done.stdout)
+    assert done.exit_code == any(each["level"] == "error" for each in said)
+    assert {each["name"]: each["level"] for each in said}["torch"] == "ok"
+    broken = CliRunner().invoke(
+        app,
+        ["doctor", "--release", newest.version, "--quiet"],
+        env={"TORCHINDUCTOR_CACHE_DIR": "/proc/inductor", "NO_COLOR": "1"},
+    )
+    assert broken.exit_code == 1
+    assert "error   Inductor's cache: /proc/inductor" in broken.stdout
