@@ -1,3 +1,23 @@
-"""A reproducible benchmark suite for ``torch.compile``, on airspeed velocity (ASV)."""
+"""A reproducible benchmark suite for ``torch.compile``, on airspeed velocity (ASV).
+
+For a project's own tests: `compare`, `figures` and `assert_no_graph_breaks`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .trial.api import assert_no_graph_breaks, compare, figures
 
 __version__ = "0.1.0"
+__all__ = ["__version__", "assert_no_graph_breaks", "compare", "figures"]
+
+
+def __getattr__(name: str) -> Any:
+    # Looked up when asked for: every measuring process imports this package, and none needs them.
+    if name in __all__:
+        from .trial import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,12 +13,14 @@ import typer
 
 from . import __version__, bench, machine, matrix, opening, records, report, series, workloads
 from .cell import Cell, Measurement
+from .doctor.command import doctor_command
 from .errors import SuiteError
 from .findings import change, claims, coverage, summary
 from .modes import MODES
 from .releases import catalogue
 from .releases.cli import app as releases_app
 from .terminal import console, one_line_errors, printable
+from .trial.command import try_command
 
 app = typer.Typer(
     help="Does torch.compile pay, on this hardware, for this model, in this mode, since when?",
@@ -26,6 +28,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(releases_app, name="releases")
+app.command("try")(try_command)
+app.command("doctor")(doctor_command)
 
 RESULTS = Path("results")
 

@@ -34,7 +34,7 @@ class Sheet(NamedTuple):
 CELL = ["model", "batch", "mode"]
 
 
-def _cell(cell: Cell) -> list[str]:
+def cell_columns(cell: Cell) -> list[str]:
     """The cell under the columns of `CELL`: its variant goes with the mode."""
     mode = f"{cell.mode}: {cell.variant}" if cell.variant else cell.mode
     return [cell.workload, str(cell.batch_size), mode]
@@ -80,7 +80,7 @@ def measured(rows: Sequence[Row]) -> Sheet:
     lines = []
     for row in rows:
         line = [value(row) for value in places.values()]
-        line += _cell(row.cell)
+        line += cell_columns(row.cell)
         if row.outcome.ok:
             line += _figures(row)
         else:
@@ -143,7 +143,7 @@ def changed(comparison: Comparison, everything: bool = False) -> Sheet:
     """One line a figure that changed beyond noise, or all figures."""
     lines = [
         [
-            *_cell(change.cell),
+            *cell_columns(change.cell),
             name,
             ratio(effect.factor),
             effect.verdict.value,
@@ -159,7 +159,9 @@ def changed(comparison: Comparison, everything: bool = False) -> Sheet:
 
 def gaps(comparison: Comparison) -> Sheet:
     """The cells that cannot be compared, with the reason."""
-    lines = [[*_cell(change.cell), change.gap] for change in comparison.changes if change.gap]
+    lines = [
+        [*cell_columns(change.cell), change.gap] for change in comparison.changes if change.gap
+    ]
     return Sheet([*CELL, "not compared because"], frozenset(("batch",)), lines)
 
 

@@ -11,10 +11,10 @@ from rich.console import Console
 from .errors import SuiteError
 
 
-def console() -> Console:
+def console(*, no_color: bool = False) -> Console:
     """Standard output: as wide as the terminal, or wide enough for any table when there is none."""
-    made = Console()
-    return made if made.is_terminal else Console(width=140)
+    made = Console(no_color=no_color or None)
+    return made if made.is_terminal else Console(width=140, no_color=no_color or None)
 
 
 def printable(text: str) -> str:

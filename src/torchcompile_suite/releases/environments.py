@@ -8,14 +8,23 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+import platformdirs
+
 from . import ledger
 from .catalogue import Release, ReleaseError
 
 INSTALL = Path(__file__).with_name("install.py")
+# One for whoever needs a release and is not ASV; beside uv's own cache, which it links from.
+SCRATCH = platformdirs.user_cache_path("torchcompile-suite") / "environment"
 
 
 class InstallError(ReleaseError):
     """The release's lock does not install or import here; the message is uv's or Python's."""
+
+
+def making(release: Release) -> str:
+    """What to say before `install`, which is silent and may take minutes."""
+    return f"making the environment of PyTorch {release.version}; the first time takes minutes"
 
 
 def install(release: Release, folder: Path) -> tuple[Path, str]:

@@ -1,0 +1,156 @@
+"""Starts a trial's worker in the Python that is asked about, and keeps what it finds."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import platformdirs
+
+from .. import progress
+from ..cell import OK, Cell, Launch, Measurement
+from ..launch.outline import Outline
+from ..releases import environments
+from ..releases.catalogue import Release
+from ..workloads import target
+from .plan import Known, Refused, Trial, TrialError
+from .worker import Order, known
+
+# A worker that is asked to stop ends its launches first.
+STOP_S = 10.0
+
+
+class Answer(NamedTuple):
+    """What is known: of an interrupted trial, what was known when it ended."""
+
+    outline: Outline
+    measurements: list[Measurement]
+    interrupted: bool
+
+
+def python_of(release: Release | None) -> Path:
+    """The Python to ask: this one, or that of the release's environment, which is made now.
+
+    Raises TrialError where this one has no torch, and ReleaseError.
+    """
+    if release is not None:
+        return environments.install(release, environments.SCRATCH)[0]
+    if importlib.util.find_spec("torch") is None:
+        raise TrialError(
+            "there is no torch beside the suite; install one, or name a release: --release v2.15"
+        )
+    return Path(sys.executable)
+
+
+def run(
+    trial: Trial,
+    python: Path,
+    hear: Callable[[progress.Event], None],
+    *,
+    resume: bool = False,
+    variables: Mapping[str, str] | None = None,
+) -> Answer:
+    """Measure the trial in that Python; ``hear`` is told of everything on the way.
+
+    With ``resume``, what an earlier run of the same question found counts. Ctrl-C ends it early.
+    Raises TrialError where nothing can be measured, or where nothing was when it was interrupted.
+    """
+    kept = _kept(trial, python)
+    if not resume:
+        kept.unlink(missing_ok=True)
+    elif not kept.exists():
+        raise TrialError("nothing is kept of this question; ask it without --resume")
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile() as log, progress.listening(hear):
+        started = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        process = subprocess.Popen(
+            [str(python), "-m", "torchcompile_suite.trial.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env=_environment(python, {**_told(trial), **(variables or {})}),
+            # Ctrl-C is for us alone: what the worker is to do then, we decide.
+            start_new_session=True,
+        )
+        interrupted = False
+        try:
+            said, _ = process.communicate(msgspec.json.encode(Order(trial, str(kept))))
+        except KeyboardInterrupt:
+            interrupted, said = True, b""
+        finally:
+            _stop(process)
+        if not interrupted and process.returncode:
+            log.seek(0)
+            raise TrialError(_reason(said, log.read(), process.returncode))
+    return _answer(known(kept), started, interrupted)
+
+
+def _kept(trial: Trial, python: Path) -> Path:
+    cache = platformdirs.user_cache_path("torchcompile-suite")
+    return cache / "try" / f"{trial.digest(str(python.resolve()))}.jsonl"
+
+
+def _told(trial: Trial) -> dict[str, str]:
+    """What makes the target a workload in the worker and in every launch it starts."""
+    if trial.target is None:
+        return {}
+    return {target.VARIABLE: msgspec.json.encode(trial.target).decode()}
+
+
+def _environment(python: Path, variables: Mapping[str, str]) -> dict[str, str]:
+    """The worker's: our sources and the current folder on its path, its own programs first."""
+    source = str(Path(__file__).resolve().parents[2])
+    path = (source, str(Path.cwd()), os.environ.get("PYTHONPATH"))
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, path)),
+        "PATH": f"{python.parent}{os.pathsep}{os.environ.get('PATH', '')}",
+        **variables,
+    }
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(STOP_S)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _reason(said: bytes, log: bytes, status: int) -> str:
+    """Why the worker ended, in one line."""
+    with contextlib.suppress(msgspec.DecodeError):
+        return msgspec.json.decode(said, type=Refused).error
+    lines = log.decode("utf-8", "replace").strip().splitlines()
+    return f"the measuring process ended with status {status}: {lines[-1] if lines else ''}"
+
+
+def _answer(lines: list[Known], started: str, interrupted: bool) -> Answer:
+    outlines = [each.outline for each in lines if each.outline is not None]
+    launches: dict[Cell, list[Launch]] = {}
+    measured: dict[Cell, Measurement] = {}
+    for each in lines:
+        if each.cell is not None and each.launch is not None and each.launch.outcome.ok:
+            launches.setdefault(each.cell, []).append(each.launch)
+            measured.pop(each.cell, None)
+        if each.measurement is not None:
+            measured[each.measurement.cell] = each.measurement
+    # Nobody looked at the numbers before pressing Ctrl-C, so their interval is that of a fixed
+    # number of launches.
+    for cell in launches.keys() - measured.keys():
+        measured[cell] = Measurement(cell, OK, launches[cell], started, 0.0, stopped="fixed")
+    if not outlines or not measured:
+        raise TrialError("interrupted before anything was measured")
+    return Answer(outlines[-1], list(measured.values()), interrupted)

@@ -1,0 +1,149 @@
+"""A trial's answer for the terminal and for programs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+
+from ..cell import Measurement
+from ..findings import advice, summary
+from ..findings.advice import Advice
+from ..findings.summary import Row
+from ..modes import EAGER, MODES
+from ..records import Record
+from ..report import CELL, Sheet, cell_columns, ratio, seconds
+from .plan import Trial
+from .run import Answer
+
+
+def rows(answer: Answer) -> list[Row]:
+    """The measurements as rows, fastest modes and all."""
+    release = answer.outline.torch.partition("+")[0]
+    return summary.rows(
+        (Record("", "", "", measurement, release) for measurement in answer.measurements), MODES
+    )
+
+
+def table(answer: Answer) -> Sheet:
+    """One line a cell, after one for eager. The model is the headline's, so it has no column."""
+    figures = [
+        *("ms a call [95 %]", "of eager's time", "cold s", "warm s", "MiB", "breaks"),
+        *("calls to pay", "time to pay"),
+    ]
+    seen = {each.cell: each for each in answer.measurements}
+    lines = []
+    for row in rows(answer):
+        measurement = seen[row.cell]
+        if row.cell.mode != EAGER and row.eager_s is not None:
+            size = str(row.cell.batch_size)
+            lines.append([size, EAGER, milliseconds_with(row.eager_s), *[""] * 7])
+        line = cell_columns(row.cell)[1:]
+        if row.outcome.ok:
+            line += _figures(row, measurement)
+        else:
+            line += [row.outcome.status.value, *[""] * 7]
+        lines.append(line)
+    once = list(dict.fromkeys(map(tuple, lines)))
+    return Sheet(
+        [*CELL[1:], *figures], frozenset(("batch", *figures)), [list(line) for line in once]
+    )
+
+
+def milliseconds_with(interval: tuple[float, float, float]) -> str:
+    """A time with its interval, three digits each."""
+    value, low, high = (f"{each * 1e3:.3g}" for each in interval)
+    return value if math.isnan(interval[1]) else f"{value} [{low}, {high}]"
+
+
+def _figures(row: Row, measurement: Measurement) -> list[str]:
+    compiled = measurement.compiled
+    memory = row.peak_memory_bytes
+    calls = row.break_even_calls
+    paid = ["-", "-"]
+    if calls is not None and row.ratio is not None and row.latency_s and row.cold_compile_s:
+        if not (row.ratio.high < 1 or row.ratio.low > 1):
+            paid = ["cannot tell", ""]
+        elif math.isinf(calls):
+            paid = ["never", ""]
+        else:
+            paid = [
+                f"{calls:,.0f}",
+                advice.duration(calls * row.latency_s.value + row.cold_compile_s),
+            ]
+    return [
+        "-" if row.latency_s is None else milliseconds_with(row.latency_s),
+        ratio(row.ratio),
+        seconds(row.cold_compile_s),
+        seconds(row.warm_compile_s),
+        "-" if not memory else f"{memory / 2**20:,.0f}",
+        "-" if compiled is None else str(len(compiled.graph_breaks)),
+        *paid,
+    ]
+
+
+def sentences(answer: Answer) -> list[str]:
+    """What to do, one sentence for each way of calling the model."""
+    again = "go on with --resume and a longer --budget."
+    found = rows(answer)
+    ways = dict.fromkeys(
+        (row.cell.batch_size, row.cell.shapes, row.cell.allocator) for row in found
+    )
+    said = []
+    for way in ways:
+        mine = [
+            row
+            for row in found
+            if (row.cell.batch_size, row.cell.shapes, row.cell.allocator) == way
+        ]
+        sentence = advice.sentence(mine, again)
+        if len(ways) > 1:
+            size, shapes, allocator = way
+            names = [f"batch {size}"]
+            names += [shapes] * (shapes != "static") + [allocator] * (allocator != "system")
+            sentence = f"{', '.join(names)}: {sentence}"
+        said.append(sentence)
+    return said
+
+
+def failures(answer: Answer) -> list[str]:
+    """Why cells failed, where the sentences do not tell."""
+    said = "\n".join(sentences(answer))
+    return [
+        f"Mode {row.cell.mode} at batch {row.cell.batch_size} failed: "
+        f"{row.outcome.status.value}: {row.outcome.reason}"
+        for row in rows(answer)
+        if not row.outcome.ok and row.outcome.reason not in said
+    ]
+
+
+def advices(trial: Trial, answer: Answer) -> list[Advice]:
+    """What to mend."""
+    return advice.advice(
+        answer.measurements,
+        # timm's models come so, and who names one has no code to mend.
+        came_training=answer.outline.training
+        and trial.target is not None
+        and trial.target.kind != "timm",
+        varying=trial.dynamic,
+    )
+
+
+def as_json(trial: Trial, answer: Answer) -> bytes:
+    """All of it for programs: one object; intervals are [value, low, high], unknown ones null."""
+    content = {
+        "workload": trial.workload,
+        "outline": answer.outline,
+        "interrupted": answer.interrupted,
+        "sentences": sentences(answer),
+        "advice": [each._asdict() for each in advices(trial, answer)],
+        "rows": [row._asdict() for row in rows(answer)],
+        "measurements": answer.measurements,
+    }
+    return msgspec.json.format(msgspec.json.encode(content))
+
+
+def failed(measurements: Sequence[Measurement]) -> bool:
+    """Whether any cell ended otherwise than with numbers."""
+    return any(not each.outcome.ok for each in measurements)

@@ -1,0 +1,101 @@
+"""Models that nobody wrote for the suite, as its users have them."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+SMALL = (4, 64)
+
+
+class Branching(nn.Module):
+    """Depends on the data."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 64))
+
+    def forward(self, x):
+        x = self.layers(x)
+        if x.sum() > 0:
+            return x * 2
+        return x - 1
+
+
+def branching():
+    return Branching(), (torch.randn(*SMALL),)
+
+
+class Keywords(nn.Module):
+    """Takes its inputs by name and returns a dict."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(64, 8)
+
+    def forward(self, *, values, mask=None):
+        found = self.layer(values)
+        return {"scores": found, "chosen": found.masked_fill(mask, 0.0)}
+
+
+def keywords(batch_size):
+    values = torch.randn(batch_size, 64)
+    return Keywords(), {"values": values, "mask": torch.rand(batch_size, 8) < 0.5}
+
+
+@torch.library.custom_op("tests::unshaped", mutates_args=())
+def unshaped(x: torch.Tensor) -> torch.Tensor:
+    return x.clone()
+
+
+@unshaped.register_fake
+def _(x):
+    raise RuntimeError("this operator has no shape to give")
+
+
+class Uncompilable(nn.Module):
+    """Runs in eager alone."""
+
+    def forward(self, x):
+        return unshaped(x + 1)
+
+
+def uncompilable():
+    return Uncompilable(), torch.randn(*SMALL)
+
+
+class Greedy(nn.Module):
+    """Wants more memory than there is."""
+
+    def forward(self, x):
+        return x + torch.ones(1 << 42)
+
+
+def greedy():
+    return Greedy(), (torch.randn(1),)
+
+
+def bare():
+    return nn.Linear(64, 64)
+
+
+def wrong():
+    return "a model"
+
+
+def needing(width):
+    return nn.Linear(width, width)
+
+
+class Repeating(nn.Module):
+    """Is captured again and again, for a number that varies."""
+
+    calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return x * self.calls if self.calls < 6 else x
+
+
+def repeating():
+    return Repeating(), (torch.randn(*SMALL),)

@@ -1,0 +1,447 @@
+"""One model, one command: what is understood, what is said, and that it measures real targets."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from torchcompile_suite.cell import (
+    Accuracy,
+    Cell,
+    Compiled,
+    GraphBreak,
+    Outcome,
+    Paging,
+    Status,
+)
+from torchcompile_suite.cli import app
+from torchcompile_suite.findings import advice, summary
+from torchcompile_suite.launch.outline import Outline
+from torchcompile_suite.releases import environments
+from torchcompile_suite.statistics import Interval
+from torchcompile_suite.trial import plan, view
+from torchcompile_suite.trial.plan import Trial, TrialError
+from torchcompile_suite.trial.run import Answer, run
+from torchcompile_suite.workloads import target
+from torchcompile_suite.workloads.target import Target, TargetError
+
+from . import examples
+from .conftest import ROOT, ReleaseEnvironment
+
+TARGETS = ROOT / "tests" / "targets.py"
+
+# What is named
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "name"),
+    [
+        (f"{TARGETS}:branching", "file", "targets.branching"),
+        ("some_package.nets:Net.make", "module", "some_package.nets.Net.make"),
+        ("resnet10t", "timm", "resnet10t"),
+    ],
+)
+def test_a_target_is_what_its_text_looks_like(text: str, kind: str, name: str) -> None:
+    found = target.parse(text)
+    assert found is not None
+    assert (found.kind, found.name) == (kind, name)
+    msgspec.convert({"workload": found.name, "batch_size": 1, "mode": "eager"}, Cell)
+
+
+def test_the_suites_own_workloads_are_no_targets() -> None:
+    assert target.parse("resnet18") is None
+    with pytest.raises(TargetError, match="leave --input out"):
+        target.parse("resnet18", ["1x3x224x224"])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("model.py", "name its factory"),
+        ("nowhere.py:make", "there is no file nowhere.py"),
+        ("a model", "names no model"),
+        ("pack-age:make", "names no model"),
+        (f"{TARGETS}:a b", "names no model"),
+    ],
+)
+def test_what_names_no_model_is_said_in_one_line(text: str, said: str) -> None:
+    with pytest.raises(TargetError, match=said) as error:
+        target.parse(text)
+    assert "\n" not in str(error.value)
+
+
+def test_inputs_have_sizes_dtypes_bounds_and_names() -> None:
+    assert target.shapes(["8x3x224x224"]) == [("", (8, 3, 224, 224), "float32", 2)]
+    ids, mask = target.shapes(["ids=Bx128:int64:50257", "mask=Bx128:bool"])
+    assert ids == ("ids", (None, 128), "int64", 50257)
+    assert ids.scales
+    assert mask.name == "mask"
+
+
+@pytest.mark.parametrize("text", ["", "3x", "8x3:float99", "x8", "8,3", "8x3:float32:abc", "C"])
+def test_an_input_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(TargetError, match="write"):
+        target.shapes([text])
+
+
+def test_inputs_are_all_named_or_none_is() -> None:
+    with pytest.raises(TargetError, match="all inputs a name"):
+        target.shapes(["x=8x3", "8x3"])
+
+
+@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=5), st.sampled_from(target.DTYPES))
+def test_any_shape_is_read_back(sizes: list[int], dtype: str) -> None:
+    (found,) = target.shapes(["x".join(map(str, sizes)) + f":{dtype}"])
+    assert found.sizes == tuple(sizes)
+    assert found.dtype == dtype
+
+
+# Which cells answer
+
+FIXED = Outline(batch_size=4, scales=False)
+FREE = Outline(batch_size=1, scales=True)
+
+
+def test_every_combination_is_a_cell_and_modes_are_inductors() -> None:
+    asked = Trial("resnet18", batch_sizes=(1, 8), modes=("default", "max-autotune"))
+    assert len(plan.cells(asked, FREE)) == 4
+    asked = Trial("resnet18", modes=("default", "max-autotune"), backends=("inductor", "aot_eager"))
+    found = [(cell.backend, cell.mode) for cell in plan.cells(asked, FREE)]
+    assert found == [
+        ("inductor", "default"),
+        ("inductor", "max-autotune"),
+        ("aot_eager", "default"),
+    ]
+
+
+def test_a_model_with_a_batch_of_its_own_is_measured_with_it() -> None:
+    (cell,) = plan.cells(Trial("model"), FIXED)
+    assert cell.batch_size == 4
+    with pytest.raises(TrialError, match="decides its batch size"):
+        plan.cells(Trial("model", batch_sizes=(8,)), FIXED)
+
+
+def test_a_stream_needs_sizes() -> None:
+    asked = Trial("m", target=Target("m", "file", "m.py", "make"), dynamic=True)
+    with pytest.raises(TrialError, match="at least two"):
+        plan.cells(asked, FREE)
+    found = plan.cells(msgspec.structs.replace(asked, batch_sizes=(1, 2)), FREE)
+    assert [cell.shapes for cell in found] == ["recompile", "automatic", "dynamic"]
+
+
+def test_the_same_question_is_kept_in_the_same_place(tmp_path: Path) -> None:
+    file = tmp_path / "m.py"
+    file.write_text("1")
+    asked = Trial("m", target=Target("m", "file", str(file), "make"))
+    longer = msgspec.structs.replace(asked, precision=0.01, budget_s=600)
+    assert asked.digest("python") == longer.digest("python")
+    before = asked.digest("python")
+    file.write_text("2")
+    assert asked.digest("python") != before, "launches of other code do not count"
+
+
+# What is said
+
+
+def row(mode: str, *ratio: float, cold: float = 20.0) -> summary.Row:
+    interval = Interval(*ratio)
+    return summary.Row(
+        "",
+        "2.15.0",
+        Cell("model", 1, mode),
+        Outcome(Status.OK),
+        Interval(0.01, 0.01, 0.01),
+        Interval(0.01 * ratio[0], 0.01, 0.01),
+        interval,
+        cold_compile_s=cold,
+        break_even_calls=cold / (0.01 * (1 - ratio[0])) if ratio[0] < 1 else math.inf,
+    )
+
+
+def test_a_gain_names_the_mode_and_when_it_is_paid_back() -> None:
+    rows = [row("default", 0.8, 0.78, 0.82), row("max-autotune", 0.7, 0.69, 0.71)]
+    said = advice.sentence(rows, "again")
+    assert said.startswith("Compile it, mode max-autotune: a call takes 0.70 [0.69, 0.71]")
+    assert "after 6,667 calls" in said
+
+
+def test_modes_that_are_alike_are_both_named() -> None:
+    rows = [row("default", 0.71, 0.69, 0.73), row("max-autotune", 0.7, 0.68, 0.72)]
+    assert "mode default cannot be told from it" in advice.sentence(rows, "again")
+
+
+def test_no_gain_is_not_the_same_as_not_knowing() -> None:
+    assert advice.sentence([row("default", 1.0, 0.98, 1.02)], "again").startswith("Do not compile")
+    assert advice.sentence([row("default", 1.3, 1.2, 1.4)], "again").startswith("Do not compile")
+    unsure = advice.sentence([row("default", 0.95, 0.85, 1.05)], "measure on")
+    assert unsure.startswith("Cannot tell yet")
+    assert unsure.endswith("measure on")
+    assert "Cannot tell" in advice.sentence([row("default", 0.9, math.nan, math.nan)], "again")
+
+
+def test_a_failure_is_an_answer() -> None:
+    failed = summary.Row(
+        "", "", Cell("m", 1, "default"), Outcome(Status.COMPILE_ERROR, "no compiler")
+    )
+    said = advice.sentence([failed], "again")
+    assert said == "Do not compile it as it is: compile-error: no compiler"
+
+
+@pytest.mark.parametrize(
+    ("reason", "remedy"),
+    [
+        ("generic_jump TensorVariable()", "torch.where"),
+        ("Data-dependent branching", "torch.where"),
+        ("Unsupported Tensor.item() call with capture_scalar_outputs=False", "capture_scalar"),
+        ("call_function BuiltinVariable(print) [ConstantVariable()] {}", "printing"),
+        ("dynamic shape operator: aten.nonzero.default", "mask of fixed shape"),
+        ("Attempted to call function marked as skipped", "custom_op"),
+        ("something that nobody has seen", "fullgraph=True"),
+    ],
+)
+def test_a_break_has_a_remedy_in_any_releases_words(reason: str, remedy: str) -> None:
+    assert remedy in advice.break_remedy(GraphBreak(reason, "model.py:3"))
+
+
+def measured(**changes: object) -> object:
+    found = examples.measurement("model", mode="default")
+    cold, *warm = found.launches
+    return msgspec.structs.replace(
+        found, launches=[msgspec.structs.replace(cold, **changes), *warm]
+    )
+
+
+def test_everything_worth_mending_is_said_once() -> None:
+    compiled = Compiled(
+        graph_breaks=[GraphBreak("Data-dependent branching", "model.py:3")] * 2,
+        recompile_reasons=[GraphBreak("0/0: tensor 'x' size mismatch at index 0", "model.py:1")],
+        cudagraph_skips=["skipping cudagraphs due to cpu device (x)"],
+    )
+    found = measured(
+        compiled=compiled,
+        accuracy=Accuracy("float64", 1e-7, 5e-5, 1e-4),
+        eager_paging=Paging(5000, 0.4),
+        paging=Paging(100, 0.05),
+    )
+    said = advice.advice([found, found], came_training=True, varying=False)  # type: ignore[list-item]
+    kinds = [each.what.partition(":")[0] for each in said[:3]]
+    assert kinds == ["graph break", "recompiled", "no CUDA graph"]
+    assert said[0].where == "model.py:3"
+    assert any("farther from float64" in each.what for each in said)
+    assert any("--allocator" in each.remedy for each in said)
+    assert any("model.eval()" in each.remedy for each in said)
+    assert len(said) == len(set(said))
+    quiet = advice.advice([measured()], came_training=False, varying=False)  # type: ignore[list-item]
+    assert not [each for each in quiet if "break" in each.what]
+
+
+def test_a_stream_recompiles_on_purpose() -> None:
+    compiled = Compiled(recompile_reasons=[GraphBreak("size mismatch", "model.py:1")])
+    found = measured(compiled=compiled)
+    said = advice.advice([found], came_training=False, varying=True)  # type: ignore[list-item]
+    assert not [each for each in said if each.what.startswith("recompiled")]
+
+
+def test_what_does_not_run_in_eager_is_not_blamed_on_compiling() -> None:
+    outcome = Outcome(Status.OUT_OF_MEMORY, "while in eager: no memory")
+    failed = summary.Row("", "", Cell("m", 1, "default"), outcome)
+    said = advice.sentence([failed], "again")
+    assert said == (
+        "It does not run here, compiled or not: out-of-memory: while in eager: no memory"
+    )
+
+
+def test_a_mode_that_failed_beside_others_says_why() -> None:
+    good = examples.measurement("model", mode="default")
+    bad = msgspec.structs.replace(
+        examples.measurement("model", mode="max-autotune"),
+        outcome=Outcome(Status.COMPILE_ERROR, "no template"),
+        launches=[],
+    )
+    answer = Answer(Outline(torch="2.15.0"), [good, bad], interrupted=False)
+    assert view.failures(answer) == [
+        "Mode max-autotune at batch 1 failed: compile-error: no template"
+    ]
+    assert view.failures(Answer(Outline(torch="2.15.0"), [bad], interrupted=False)) == []
+
+
+def test_the_table_has_eager_once() -> None:
+    measurements = [
+        examples.measurement("model", mode=mode) for mode in ("default", "max-autotune")
+    ]
+    sheet = view.table(Answer(Outline(torch="2.15.0"), measurements, interrupted=False))
+    assert [line[1] for line in sheet.lines].count("eager") == 1
+    assert {len(line) for line in sheet.lines} == {len(sheet.columns)}
+
+
+# The real thing
+
+
+class Command:
+    """`torchcompile-suite try` with the tests' own environment, and a cache of its own."""
+
+    def __init__(self, environment: ReleaseEnvironment, cache: Path) -> None:
+        self.environment = environment
+        self.cache = cache
+
+    def __call__(self, *arguments: str, budget: str = "1") -> tuple[int, str, str]:
+        done = CliRunner().invoke(
+            app,
+            ["try", *arguments, "--release", self.environment.version, "--budget", budget],
+            env={"XDG_CACHE_HOME": str(self.cache), "NO_COLOR": "1"},
+        )
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        return done.exit_code, done.stdout, done.stderr
+
+
+@pytest.fixture
+def try_(newest: ReleaseEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    monkeypatch.setattr(environments, "SCRATCH", newest.folder)
+    return Command(newest, tmp_path / "cache")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_inputs_by_name_and_a_dict_of_outputs(try_: Command, tmp_path: Path) -> None:
+    file = tmp_path / "answer.json"
+    # Captured by Dynamo and not compiled, which is soon done.
+    arguments = (f"{TARGETS}:keywords", "--batch-size", "3", "--backend", "eager")
+    status, out, err = try_(*arguments, "--json", str(file), "-q")
+    assert status == 0, err
+    assert err == ""
+    found = json.loads(file.read_text())
+    assert found["outline"]["inputs"] == ["float32 3x64", "bool 3x8"]
+    assert found["measurements"][0]["launches"][0]["compiled"]["graphs"] == 1
+    assert found["rows"][0]["ratio"][0] > 0
+    assert found["sentences"][0] in out
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_what_cannot_be_compiled_says_why(try_: Command) -> None:
+    status, out, _ = try_(f"{TARGETS}:uncompilable")
+    assert status == 1
+    assert "Do not compile it as it is: compile-error" in out
+    assert "this operator has no shape to give" in out
+    assert "(targets.py:60)" in out
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_too_much_memory_says_so(try_: Command) -> None:
+    status, out, _ = try_(f"{TARGETS}:greedy")
+    assert status == 1
+    assert "out-of-memory" in out
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_target_that_is_none_is_one_line(try_: Command) -> None:
+    status, out, err = try_("resnet18_of_nobody")
+    assert status == 1
+    assert out == ""
+    assert "did you mean" in err.splitlines()[-1]
+    assert err.splitlines()[-1].startswith("torchcompile-suite: ")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("factory", "sizes", "said"),
+    [
+        ("wrong", (), "must return a torch.nn.Module"),
+        ("bare", (), "give its inputs"),
+        ("needing", (), "must take no argument, or batch_size; it needs width"),
+        ("nothing", (), "has no nothing"),
+        ("branching", (8,), "decides its batch size (4) itself"),
+    ],
+)
+def test_a_factory_that_does_not_fit_says_what_to_change(
+    newest: ReleaseEnvironment, factory: str, sizes: tuple[int, ...], said: str
+) -> None:
+    found = target.parse(f"{TARGETS}:{factory}")
+    assert found is not None
+    trial = Trial(found.name, found, batch_sizes=sizes)
+    with pytest.raises(TrialError, match=re.escape(said)):
+        run(trial, newest.python, lambda _: None)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_ctrl_c_keeps_what_was_measured_and_resume_goes_on(
+    try_: Command, newest: ReleaseEnvironment
+) -> None:
+    code = (
+        "from pathlib import Path; from torchcompile_suite.releases import environments;"
+        f"environments.SCRATCH = Path({str(newest.folder)!r});"
+        "from torchcompile_suite.cli import app; app()"
+    )
+    arguments = [f"{TARGETS}:branching", "--release", newest.version, "--budget", "300"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "try", *arguments, "--precision", "0.001"],
+        env={**os.environ, "XDG_CACHE_HOME": str(try_.cache)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    assert "making the environment" in process.stderr.readline()
+    assert "Branching" in process.stderr.readline()
+    for line in process.stderr:
+        if "launch 2:" in line and "of eager's time" in line:
+            process.send_signal(signal.SIGINT)
+            break
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "--resume" in err
+    assert "│ default" in out
+    status, out, err = try_(f"{TARGETS}:branching", "--resume")
+    assert status == 0, err
+    assert "launch 3" not in err, "three are enough, and two were kept"
+    assert "targets.py:20: graph break" in out
+    assert "torch.where" in out
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_readmes_example_runs(newest: ReleaseEnvironment, tmp_path: Path) -> None:
+    """As in a project's own tests: pytest, torch and the suite in one environment."""
+    text = (ROOT / "README.md").read_text()
+    example = text.partition("In your own tests:\n\n```python\n")[2].partition("```")[0]
+    (tmp_path / "test_model.py").write_text(example)
+    # What the suite needs lies in this environment, torch in the other one.
+    here = os.pathsep.join([str(ROOT / "src"), sysconfig.get_path("purelib")])
+    done = newest.run(
+        *("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_model.py"),
+        env=newest.variables(PYTHONPATH=here),
+        cwd=tmp_path,
+    )
+    assert "2 passed" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_break_fails_a_projects_test_with_its_place(newest: ReleaseEnvironment) -> None:
+    here = os.pathsep.join([str(ROOT / "src"), sysconfig.get_path("purelib"), str(ROOT / "tests")])
+    code = (
+        "import targets; from torchcompile_suite import assert_no_graph_breaks;"
+        "assert_no_graph_breaks(*targets.branching())"
+    )
+    done = newest.run("-c", code, env=newest.variables(PYTHONPATH=here))
+    assert done.returncode == 1
+    assert "AssertionError: graph breaks: 1" in done.stderr
+    assert "targets.py:20" in done.stderr
+    assert "remedy: a branch on a tensor's value" in done.stderr
