@@ -199,3 +199,16 @@ def test_json_says_everything_and_markdown_holds_no_markup() -> None:
     text = report.markdown(report.Sheet(["a"], frozenset(), [["<b>|x|</b>\n[y](z)"]]))
     assert text.splitlines()[-1].count("|") - text.splitlines()[-1].count("\\|") == 2
     assert "<b>" not in text.replace("\\<", "")
+
+
+def test_one_cold_start_a_side_is_judged_by_how_warm_ones_spread() -> None:
+    random = np.random.default_rng(11)
+    found = compare(matrix(random), matrix(random, model3={"compile_s": 60.0}))
+    verdicts = {
+        each.cell.workload: each.effects["cold compile"].verdict
+        for each in found.changes
+        if each.cell.mode != "eager"
+    }
+    assert verdicts.pop("model3") is Verdict.WORSE
+    assert len(verdicts) == 9
+    assert not any(each.changed for each in verdicts.values())
