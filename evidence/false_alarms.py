@@ -72,7 +72,7 @@ def main() -> None:
         cells = 0
         for _ in range(REPORTS):
             before, after = (matrix(pools, random, in_a_row) for _ in range(2))
-            comparison = change.compare("pools", ("a", before), ("b", after))
+            comparison = change.compare("pools", change.Side("a", before), change.Side("b", after))
             cells += comparison.compared
             flagged = {
                 "ours": {

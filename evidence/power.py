@@ -14,7 +14,7 @@ from rich.table import Table
 from torchcompile_suite import statistics
 from torchcompile_suite.cell import Cell, Launch, Measurement
 from torchcompile_suite.findings import change
-from torchcompile_suite.findings.change import Verdict
+from torchcompile_suite.findings.change import Side, Verdict
 
 from . import draws, false_alarms, injected
 from .collect import Job, read
@@ -68,7 +68,7 @@ def main() -> None:
                 for side, its in ((before, healthy), (after, faulty))
             )
             used += _launches(after, cell)
-            for one in change.compare("pools", ("a", before), ("b", after)).changes:
+            for one in change.compare("pools", Side("a", before), Side("b", after)).changes:
                 if one.cell == cell:
                     found += one.effects[figure].verdict is Verdict.WORSE
                 elif one.cell.workload != cell.workload:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torchcompile_suite import report, statistics
 from torchcompile_suite.cell import OK, Cell, Launch, Measurement, Outcome, Status
 from torchcompile_suite.findings import change
-from torchcompile_suite.findings.change import Verdict
+from torchcompile_suite.findings.change import Side, Verdict
 
 
 def measurement(
@@ -56,7 +56,7 @@ def matrix(
 
 
 def compare(before: list[Measurement], after: list[Measurement]) -> change.Comparison:
-    return change.compare("box", ("2.4.1", before), ("2.9.1", after))
+    return change.compare("box", Side("2.4.1", before), Side("2.9.1", after))
 
 
 def effects(comparison: change.Comparison, workload: str) -> change.Change:

@@ -40,6 +40,6 @@ def test_the_same_launches_compared_with_themselves_raise_no_alarm() -> None:
         [draws.measurement(forked(name), Cell(name, 1, "default"), random) for name in pools.CELLS]
         for _ in range(2)
     ]
-    comparison = change.compare("pools", ("a", sides[0]), ("b", sides[1]))
+    comparison = change.compare("pools", change.Side("a", sides[0]), change.Side("b", sides[1]))
     assert comparison.compared == len(pools.CELLS)
     assert not comparison.regressions

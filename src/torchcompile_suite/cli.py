@@ -265,8 +265,10 @@ def _compare(
 ) -> change.Comparison:
     """Two releases by version, on the named machine, or this one, or the only one there is."""
     here = _machine(found, machine_name)
-    sides = [(version, _measurements(found, here, version)) for version in (before, after)]
-    return change.compare(here, sides[0], sides[1])
+    sides = (
+        change.Side(version, _measurements(found, here, version)) for version in (before, after)
+    )
+    return change.compare(here, *sides)
 
 
 def _machine(found: list[records.Record], machine_name: str | None) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -159,6 +159,27 @@ def values(name: str, launches: Sequence[Launch]) -> list[float]:
     return QUANTITIES[name].values(launches)
 
 
+class Side:
+    """A release with its measurements on one machine, one a cell.
+
+    Keeps what each launch comes to, for a release is compared with many others.
+    """
+
+    def __init__(self, release: str, measurements: Iterable[Measurement]) -> None:
+        """Of two measurements of a cell the later one counts."""
+        self.release = release
+        self.cells = {measurement.cell: measurement for measurement in measurements}
+        self._values: dict[tuple[Cell, str], list[float]] = {}
+
+    def values(self, cell: Cell, name: str) -> list[float]:
+        """See `values`; none of a cell that failed."""
+        key = cell, name
+        if key not in self._values:
+            found = self.cells[cell]
+            self._values[key] = values(name, found.launches) if found.outcome.ok else []
+        return self._values[key]
+
+
 class _Known(NamedTuple):
     """What the whole machine says about one quantity."""
 
@@ -169,29 +190,23 @@ class _Known(NamedTuple):
 _NO_MOOD = (0.0, math.inf)
 
 
-def compare(
-    machine: str,
-    before: tuple[str, Sequence[Measurement]],
-    after: tuple[str, Sequence[Measurement]],
-) -> Comparison:
-    """Compare two releases, each given with its measurements, one a cell, of one machine.
+def compare(machine: str, before: Side, after: Side) -> Comparison:
+    """Compare two releases on one machine.
 
     Raises ChangeError when they have no measured cell in common.
     """
-    sides = [
-        {measurement.cell: measurement for measurement in found} for found in (before[1], after[1])
-    ]
-    cells = sorted(sides[0].keys() | sides[1].keys(), key=_place)
+    sides = [before, after]
+    cells = sorted(before.cells.keys() | after.cells.keys(), key=_place)
     both = [cell for cell in cells if not _gap(cell, sides)]
     if not both:
         raise ChangeError(
-            f"nothing was measured on both {before[0]} and {after[0]} on {machine}; "
-            f"try: asv run v{before[0]}^! and asv run v{after[0]}^!"
+            f"nothing was measured on both {before.release} and {after.release} on {machine}; "
+            f"try: asv run v{before.release}^! and asv run v{after.release}^!"
         )
-    everything = [measurement for side in sides for measurement in side.values()]
+    everything = [measurement for side in sides for measurement in side.cells.values()]
     mood = mood_between(sides)
     known = {
-        name: _Known(_prior(quantity, everything), mood if quantity.moody else _NO_MOOD)
+        name: _Known(_prior(name, sides), mood if quantity.moody else _NO_MOOD)
         for name, quantity in QUANTITIES.items()
     }
     found: dict[tuple[Cell, str], tuple[float, float, float]] = {}
@@ -199,8 +214,7 @@ def compare(
         for name, quantity in QUANTITIES.items():
             if not quantity.concerns(cell):
                 continue
-            found_values = [quantity.values(side[cell].launches) for side in sides]
-            if effect := _difference(found_values, known[name]):
+            if effect := _difference([side.values(cell, name) for side in sides], known[name]):
                 found[cell, name] = effect
     effects = _judge(found)
     changes = [
@@ -212,7 +226,8 @@ def compare(
         for cell in cells
     ]
     means = _means(found, known)
-    return Comparison(machine, before[0], after[0], changes, means, noise_floor(everything))
+    noise = noise_floor(everything)
+    return Comparison(machine, before.release, after.release, changes, means, noise)
 
 
 def noise_floor(measurements: Iterable[Measurement]) -> float | None:
@@ -231,12 +246,12 @@ def noise_floor(measurements: Iterable[Measurement]) -> float | None:
     return math.sqrt(math.fsum(squares) / len(squares)) if squares else None
 
 
-def _gap(cell: Cell, sides: Sequence[dict[Cell, Measurement]]) -> str:
+def _gap(cell: Cell, sides: Sequence[Side]) -> str:
     """Why the cell cannot be compared, or the empty string."""
     for side, when in zip(sides, ("before", "after"), strict=True):
-        if cell not in side:
+        if cell not in side.cells:
             return f"not measured {when}"
-        outcome = side[cell].outcome
+        outcome = side.cells[cell].outcome
         if not outcome.ok:
             return f"{when}: {outcome.status.value}: {outcome.reason}"
     return ""
@@ -246,14 +261,15 @@ def _place(cell: Cell) -> tuple[object, ...]:
     return (cell.workload, cell.batch_size, cell.variant, cell.mode)
 
 
-def _prior(quantity: Quantity, measurements: Iterable[Measurement]) -> Prior | None:
+def _prior(name: str, sides: Sequence[Side]) -> Prior | None:
     """How much launches of all cells differ in that quantity."""
-    kinds = [quantity, *([QUANTITIES[quantity.spreads_as]] if quantity.spreads_as else [])]
+    quantity = QUANTITIES[name]
     samples = [
-        kind.values(measurement.launches)
-        for measurement in measurements
-        if measurement.outcome.ok and quantity.concerns(measurement.cell)
-        for kind in kinds
+        side.values(cell, each)
+        for side in sides
+        for cell in side.cells
+        if quantity.concerns(cell)
+        for each in filter(None, (name, quantity.spreads_as))
     ]
     samples = [values for values in samples if len(values) > 1]
     return statistics.prior_spread(
@@ -262,7 +278,7 @@ def _prior(quantity: Quantity, measurements: Iterable[Measurement]) -> Prior | N
     )
 
 
-def mood_between(sides: Sequence[Mapping[Cell, Measurement]]) -> tuple[float, float]:
+def mood_between(sides: Sequence[Side]) -> tuple[float, float]:
     """Variance between measurements of one eager time at different moments, and its degrees.
 
     Each mode's cell measures the same eager call again. What their means differ by, beyond what
@@ -271,11 +287,10 @@ def mood_between(sides: Sequence[Mapping[Cell, Measurement]]) -> tuple[float, fl
     squares, degrees = 0.0, 0
     for side in sides:
         groups: dict[Cell, list[list[float]]] = defaultdict(list)
-        for cell, measurement in side.items():
-            if measurement.outcome.ok:
-                times = values("eager", measurement.launches)
-                if len(times) > 1:
-                    groups[_eager(cell)].append(times)
+        for cell in side.cells:
+            times = side.values(cell, "eager")
+            if len(times) > 1:
+                groups[_eager(cell)].append(times)
         for group in groups.values():
             if len(group) < 2:
                 continue

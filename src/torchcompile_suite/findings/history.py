@@ -8,11 +8,11 @@ is part of every interval of a time given here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from .. import statistics
-from ..cell import Cell, Measurement
+from ..cell import Cell
 from ..statistics import Interval
 from . import change
 from .summary import Row
@@ -40,7 +40,7 @@ class Cohort(NamedTuple):
     of: int
 
 
-def mood(releases: Sequence[Mapping[Cell, Measurement]]) -> float:
+def mood(releases: Sequence[change.Side]) -> float:
     """How far a time may be off because of when it was measured: the half-width of a 95 % interval
     of its log. NaN where no eager time was measured twice, which tells.
     """

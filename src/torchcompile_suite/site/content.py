@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ..cell import Measurement
 from ..findings import history, summary
+from ..findings.change import Side
 from ..findings.summary import Row
 from ..modes import MODES
 from ..records import Problem, Record, read
@@ -64,12 +65,18 @@ class Machine:
         """Their measurements."""
         return [entry.measurement for entry in self.of(release)]
 
+    def side(self, release: str) -> Side:
+        """The release as it is compared with others."""
+        return self._sides[release]
+
+    @cached_property
+    def _sides(self) -> dict[str, Side]:
+        return {name: Side(name, self.measurements(name)) for name in self.releases}
+
     @cached_property
     def mood(self) -> float:
         """How far its times may be off because of when they were measured (`history.mood`)."""
-        return history.mood(
-            [{each.cell: each for each in self.measurements(name)} for name in self.releases]
-        )
+        return history.mood([self.side(name) for name in self.releases])
 
     @property
     def device(self) -> str:

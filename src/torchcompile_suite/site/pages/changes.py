@@ -58,11 +58,7 @@ def _page(content: Content, machine: Machine, before: str, after: str) -> Page:
         _choices(content, machine, before, after),
     )
     try:
-        comparison = change.compare(
-            machine.name,
-            (before, machine.measurements(before)),
-            (after, machine.measurements(after)),
-        )
+        comparison = change.compare(machine.name, machine.side(before), machine.side(after))
     except ChangeError:
         made.answer = ["No cell was measured with both releases, so there is nothing to compare."]
         return made
