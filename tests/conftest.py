@@ -13,12 +13,16 @@ from hypothesis import settings
 from playwright.sync_api import Browser, sync_playwright
 
 from torchcompile_suite.releases import catalogue, environments
+from torchcompile_suite.session import REPEATS_VARIABLE
 
 # A shared CI machine may pause any example for longer than any deadline.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# Two test processes disturb each other: what they measure need not be made again for that.
+QUICK = {REPEATS_VARIABLE: "0"}
 
 
 class ReleaseEnvironment:
@@ -36,6 +40,7 @@ class ReleaseEnvironment:
             for name, value in os.environ.items()
             if not name.startswith(("TORCHCOMPILE_SUITE_", "TORCHINDUCTOR_", "ASV_"))
         }
+        kept.update(QUICK)
         kept["PYTHONPATH"] = str(ROOT / "src")
         kept["PATH"] = f"{self.folder / 'bin'}{os.pathsep}{kept['PATH']}"
         return {**kept, **more}

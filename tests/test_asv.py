@@ -20,7 +20,7 @@ import pytest
 from torchcompile_suite import machine, records
 from torchcompile_suite.releases import catalogue, ledger
 
-from .conftest import ROOT
+from .conftest import QUICK, ROOT
 from .test_launch import processes_named
 from .test_matrix import NEW_WORKLOAD
 
@@ -61,7 +61,7 @@ class Checkout:
             if not name.startswith(("TORCHCOMPILE_SUITE_", "TORCHINDUCTOR_", "ASV_"))
         }
         # A noisy machine must not make the tests long.
-        variables["TORCHCOMPILE_SUITE_BUDGET_S"] = "45"
+        variables.update(QUICK, TORCHCOMPILE_SUITE_BUDGET_S="45")
         if self.workloads:
             variables["TORCHCOMPILE_SUITE_WORKLOADS"] = str(self.workloads)
         return subprocess.Popen(

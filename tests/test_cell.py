@@ -29,7 +29,7 @@ def test_json_round_trip(measurement: Measurement) -> None:
         b'{"cell": {"workload": "../x", "batch_size": 1, "mode": "m"}, "kind": "cold",'
         b' "cache_dir": ""}',
         b'{"cell": {"workload": "x", "batch_size": 1, "mode": "m"}, "kind": "cold",'
-        b' "cache_dir": "", "schema": 3}',
+        b' "cache_dir": "", "schema": 99}',
         b'{"cell": {"workload": "x", "batch_size": 1, "mode": "m", "more": 1}, "kind": "cold",'
         b' "cache_dir": ""}',
     ],

@@ -26,19 +26,23 @@ PLAN = Plan(warm_up_limit_s=1, min_pairs=3, min_timed_s=0.1, max_timed_s=1)
 
 Run = Callable[..., Launch]
 
-# One process for all launches of a release: torch is imported once.
+# One process for all launches of a release: torch is imported once. And one folder for temporary
+# files, where Inductor keeps the headers that it precompiles: what compiling costs is not asked.
 SEVERAL = """
 import json, sys, tempfile
 from pathlib import Path
 import msgspec
 from torchcompile_suite import processes, session
 from torchcompile_suite.cell import Request
+from torchcompile_suite.launch.entry import TEMPORARY
 
 if __name__ == "__main__":
     processes.preload([])
+    shared = tempfile.TemporaryDirectory()
     for request in msgspec.json.decode(sys.stdin.buffer.read(), type=list[Request]):
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "cache").mkdir()
+            (Path(folder) / "cache" / TEMPORARY).symlink_to(shared.name)
             request = msgspec.structs.replace(request, cache_dir=folder + "/cache")
             launch = session._launcher(request.cell).run(request, Path(folder), 300)
         sys.stdout.buffer.write(msgspec.json.encode(launch) + b"\\n")

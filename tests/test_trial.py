@@ -39,7 +39,7 @@ from torchcompile_suite.workloads import target
 from torchcompile_suite.workloads.target import Target, TargetError
 
 from . import examples
-from .conftest import ROOT, ReleaseEnvironment
+from .conftest import QUICK, ROOT, ReleaseEnvironment
 
 TARGETS = ROOT / "tests" / "targets.py"
 
@@ -301,7 +301,7 @@ class Command:
         done = CliRunner().invoke(
             app,
             ["try", *arguments, "--release", self.environment.version, "--budget", budget],
-            env={"XDG_CACHE_HOME": str(self.cache), "NO_COLOR": "1"},
+            env={"XDG_CACHE_HOME": str(self.cache), "NO_COLOR": "1", **QUICK},
         )
         assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
         return done.exit_code, done.stdout, done.stderr
@@ -385,6 +385,8 @@ def test_ctrl_c_keeps_what_was_measured_and_resume_goes_on(
     try_: Command, newest: ReleaseEnvironment
 ) -> None:
     code = (
+        # Who is started in the background, as CI may be, is not told of Ctrl-C by default.
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
         "from pathlib import Path; from torchcompile_suite.releases import environments;"
         f"environments.SCRATCH = Path({str(newest.folder)!r});"
         "from torchcompile_suite.cli import app; app()"
@@ -392,7 +394,7 @@ def test_ctrl_c_keeps_what_was_measured_and_resume_goes_on(
     arguments = [f"{TARGETS}:branching", "--release", newest.version, "--budget", "300"]
     process = subprocess.Popen(
         [sys.executable, "-c", code, "try", *arguments, "--precision", "0.001"],
-        env={**os.environ, "XDG_CACHE_HOME": str(try_.cache)},
+        env={**os.environ, "XDG_CACHE_HOME": str(try_.cache), **QUICK},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -38,6 +38,7 @@ LAUNCHES_VARIABLE = PREFIX + "LAUNCHES"
 LIMIT_VARIABLE = PREFIX + "LAUNCH_LIMIT_S"
 PRECISION_VARIABLE = PREFIX + "PRECISION"
 BUDGET_VARIABLE = PREFIX + "BUDGET_S"
+REPEATS_VARIABLE = PREFIX + "REPEATS"
 
 # Launches go on until the ratio's interval reaches at most this far to either side of it.
 PRECISION = 0.03
@@ -65,7 +66,7 @@ class Settings(NamedTuple):
     ``record`` is the file that raw measurements are appended to, None to keep none; with
     ``reuse`` a settled measurement found there is not made again. ``launches`` fixes their number;
     None lets ``precision`` (relative half-width of the ratio's interval) and ``budget_s`` (seconds
-    a cell) decide.
+    a cell) decide. Of a cell at most ``repeats`` disturbed launches are made again.
     """
 
     device: str = "cpu"
@@ -75,6 +76,7 @@ class Settings(NamedTuple):
     precision: float = PRECISION
     budget_s: float = BUDGET_S
     launch_limit_s: float = LAUNCH_LIMIT_S
+    repeats: int = MOST_REPEATS
     plan: Plan = Plan()
 
     @classmethod
@@ -85,6 +87,7 @@ class Settings(NamedTuple):
         """
         results = os.environ.get(RESULTS_VARIABLE)
         commit, env_name = os.environ.get("ASV_COMMIT"), os.environ.get("ASV_ENV_NAME")
+        repeats = _count(REPEATS_VARIABLE, at_least=0)
         record = None
         if results and commit and env_name:
             record = records.path(Path(results), commit, env_name)
@@ -92,10 +95,11 @@ class Settings(NamedTuple):
             device=device_kind(),
             record=record,
             reuse=os.environ.get(REUSE_VARIABLE) == "1",
-            launches=_count(LAUNCHES_VARIABLE),
+            launches=_count(LAUNCHES_VARIABLE, at_least=1),
             precision=_number(PRECISION_VARIABLE, PRECISION, at_least=0.001),
             budget_s=_number(BUDGET_VARIABLE, BUDGET_S, at_least=0),
             launch_limit_s=_number(LIMIT_VARIABLE, LAUNCH_LIMIT_S, at_least=1),
+            repeats=MOST_REPEATS if repeats is None else repeats,
         )
 
 
@@ -112,8 +116,8 @@ def _number(variable: str, default: float, at_least: float) -> float:
     return value
 
 
-def _count(variable: str) -> int | None:
-    return int(_number(variable, 0, at_least=1)) if os.environ.get(variable) else None
+def _count(variable: str, at_least: int) -> int | None:
+    return int(_number(variable, 0, at_least)) if os.environ.get(variable) else None
 
 
 def _unwatched(_cell: Cell, _launch: Launch) -> None:
@@ -219,7 +223,7 @@ class Session:
             launch = launcher.run(request, workspace, self.settings.launch_limit_s)
             kind = "warm"
             repeats = len(launches) - len(statistics.counted(launches))
-            if repeats < MOST_REPEATS and launch.outcome.ok:
+            if repeats < self.settings.repeats and launch.outcome.ok:
                 launch = msgspec.structs.replace(launch, set_aside=statistics.disturbed(launch))
             launches.append(launch)
             self._watch(cell, launch)

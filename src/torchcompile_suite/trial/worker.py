@@ -60,8 +60,13 @@ def work(order: Order) -> None:
     def watch(cell: Cell, launch: Launch) -> None:
         keep(cell=cell, launch=launch)
 
-    settings = Settings(
-        device=trial.device, precision=trial.precision, budget_s=trial.budget_s, reuse=False
+    settings = Settings.from_environment()._replace(
+        device=trial.device,
+        precision=trial.precision,
+        budget_s=trial.budget_s,
+        launches=None,
+        record=None,
+        reuse=False,
     )
     with tempfile.TemporaryDirectory(prefix="try-", ignore_cleanup_errors=True) as folder:
         session = Session(Path(folder), settings, watch)
