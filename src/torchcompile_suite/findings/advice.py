@@ -215,16 +215,12 @@ def _compiler(measurement: Measurement, varying: bool) -> list[Advice]:
             Advice(
                 f"recompiled: {each.reason}",
                 each.where,
-                _remedy(each, _RECOMPILES, _GENERAL_RECOMPILE),
+                _remedy(each.reason, _RECOMPILES, _GENERAL_RECOMPILE),
             )
             for each in compiled.recompile_reasons
         ]
     found += [
-        Advice(
-            f"no CUDA graph: {reason}",
-            "",
-            _remedy(GraphBreak(reason, ""), _SKIPS, _GENERAL_SKIP),
-        )
+        Advice(f"no CUDA graph: {reason}", "", _remedy(reason, _SKIPS, _GENERAL_SKIP))
         for reason in compiled.cudagraph_skips
     ]
     return found
@@ -232,11 +228,11 @@ def _compiler(measurement: Measurement, varying: bool) -> list[Advice]:
 
 def break_remedy(found: GraphBreak) -> str:
     """What usually mends a graph break."""
-    return _remedy(found, _BREAKS, _GENERAL_BREAK)
+    return _remedy(found.reason, _BREAKS, _GENERAL_BREAK)
 
 
-def _remedy(seen: GraphBreak, known: list[tuple[str, str]], otherwise: str) -> str:
-    text = seen.reason.lower()
+def _remedy(reason: str, known: list[tuple[str, str]], otherwise: str) -> str:
+    text = reason.lower()
     return next((remedy for pattern, remedy in known if re.search(pattern, text)), otherwise)
 
 

@@ -16,7 +16,7 @@ from ..findings.summary import Row, row
 from ..records import Record
 from ..workloads.target import Target
 from .plan import BUDGET_S, Trial, TrialError
-from .run import run
+from .run import SOURCE, run
 
 if TYPE_CHECKING:
     import torch
@@ -58,9 +58,11 @@ def compare(
         except Exception as error:
             name = type(module).__name__
             raise TrialError(f"{name} cannot be copied to another process: {error}") from error
+        name = type(module).__name__.lstrip("_") or "module"
+        target = Target(f"module.{name}", "pickle", str(file))
         trial = Trial(
-            workload=type(module).__name__.lstrip("_") or "module",
-            target=None,
+            workload=target.name,
+            target=target,
             modes=(mode,),
             backends=(backend,),
             dtype=dtype,
@@ -70,25 +72,14 @@ def compare(
             budget_s=budget_s,
         )
         answer = run(
-            _pickled(trial, file),
+            trial,
             Path(sys.executable),
             lambda _: None,
             # Whatever the module was defined in must be found there, too.
-            variables={"PYTHONPATH": os.pathsep.join([str(_source()), *filter(None, sys.path)])},
+            variables={"PYTHONPATH": os.pathsep.join([str(SOURCE), *filter(None, sys.path)])},
         )
     (measurement,) = answer.measurements
     return measurement
-
-
-def _pickled(trial: Trial, file: Path) -> Trial:
-    import msgspec
-
-    target = Target(f"module.{trial.workload}", "pickle", str(file))
-    return msgspec.structs.replace(trial, workload=target.name, target=target)
-
-
-def _source() -> Path:
-    return Path(__file__).resolve().parents[2]
 
 
 def figures(measurement: Measurement) -> Row:

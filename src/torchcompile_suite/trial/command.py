@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 from rich.console import Console
 
@@ -154,8 +155,6 @@ def try_command(
 
 def _trial(text: str, inputs: list[str], asked: Trial, budget_for_all: bool) -> Trial:
     """The trial with its target found, or TrialError for an option that makes no sense."""
-    import msgspec
-
     if unknown := set(asked.modes) - set(MODES):
         raise TrialError(f"no mode {', '.join(sorted(unknown))}; there are: {', '.join(MODES)}")
     if asked.device not in machine.DEVICES:

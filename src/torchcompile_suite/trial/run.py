@@ -28,6 +28,8 @@ from .worker import Order, known
 
 # A worker that is asked to stop ends its launches first.
 STOP_S = 10.0
+# Where the suite itself is found by a Python that has it not.
+SOURCE = Path(__file__).resolve().parents[2]
 
 
 class Answer(NamedTuple):
@@ -109,8 +111,7 @@ def _told(trial: Trial) -> dict[str, str]:
 
 def _environment(python: Path, variables: Mapping[str, str]) -> dict[str, str]:
     """The worker's: our sources and the current folder on its path, its own programs first."""
-    source = str(Path(__file__).resolve().parents[2])
-    path = (source, str(Path.cwd()), os.environ.get("PYTHONPATH"))
+    path = (str(SOURCE), str(Path.cwd()), os.environ.get("PYTHONPATH"))
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(filter(None, path)),

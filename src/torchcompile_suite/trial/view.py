@@ -87,16 +87,12 @@ def sentences(answer: Answer) -> list[str]:
     """What to do, one sentence for each way of calling the model."""
     again = "go on with --resume and a longer --budget."
     found = rows(answer)
-    ways = dict.fromkeys(
-        (row.cell.batch_size, row.cell.shapes, row.cell.allocator) for row in found
-    )
+    ways: dict[tuple[int, str, str], list[Row]] = {}
+    for row in found:
+        way = row.cell.batch_size, row.cell.shapes, row.cell.allocator
+        ways.setdefault(way, []).append(row)
     said = []
-    for way in ways:
-        mine = [
-            row
-            for row in found
-            if (row.cell.batch_size, row.cell.shapes, row.cell.allocator) == way
-        ]
+    for way, mine in ways.items():
         sentence = advice.sentence(mine, again)
         if len(ways) > 1:
             size, shapes, allocator = way
