@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from torchcompile_suite import elsewhere
 from torchcompile_suite.cell import Cell, Launch
 from torchcompile_suite.releases import catalogue, environments
 
@@ -41,15 +42,10 @@ def run_in_release(job: Job) -> None:
     """Collect in the newest release's environment, which is made or updated first."""
     python, said = environments.install(catalogue.read()[-1], ENVIRONMENT)
     print(said, flush=True)
-    variables = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
-        "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}",
-    }
     subprocess.run(
         [str(python), "-m", "evidence.collect"],
         input=msgspec.json.encode(job),
-        env=variables,
+        env=elsewhere.environment(python, {"PYTHONPATH": f"{elsewhere.SOURCE}{os.pathsep}{ROOT}"}),
         check=True,
     )
 

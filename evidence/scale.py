@@ -152,7 +152,9 @@ def main() -> None:
             f"{cost.written_bytes / 1e6:.1f}",
             f"{cost.first_page_bytes / 1e3:.0f}",
         )
-    Console().print(table)
+        # A size may take an hour, and an interrupted run has shown what it knows.
+        print(f"{size.measurements:,} measurements: {cost.seconds:.1f} s", flush=True)
+    Console(width=140).print(table)
 
 
 if __name__ == "__main__":

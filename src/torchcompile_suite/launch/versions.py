@@ -84,16 +84,17 @@ def operators() -> int:
     return int(torch._dynamo.utils.counters["stats"]["calls_captured"])
 
 
+def graph_break(found: Any) -> GraphBreak:
+    """A break as Dynamo tells of it: the first line of its reason, the user's innermost frame."""
+    frames = list(found.user_stack or ())
+    where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    reason = str(found.reason).strip().splitlines()
+    return GraphBreak(reason[0][:300] if reason else "", where)
+
+
 def graph_breaks() -> list[GraphBreak]:
-    """Every place where the graph was broken, once, with its reason's first line."""
-    found: dict[tuple[str, str], None] = {}
-    for each in torch._dynamo.output_graph.graph_break_reasons:
-        frames = list(each.user_stack or ())
-        frame = frames[-1] if frames else None
-        where = f"{Path(frame.filename).name}:{frame.lineno}" if frame else ""
-        reason = str(each.reason).strip().splitlines()
-        found[where, reason[0][:300] if reason else ""] = None
-    return [GraphBreak(reason, where) for where, reason in found]
+    """Every place where the graph was broken, once."""
+    return list(dict.fromkeys(map(graph_break, torch._dynamo.output_graph.graph_break_reasons)))
 
 
 def _frames() -> list[Any]:

@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import machine
-from ..cell import GraphBreak, Measurement
+from .. import elsewhere, machine
+from ..cell import Measurement
 from ..findings import advice
 from ..findings.summary import Row, row
 from ..records import Record
 from ..workloads.target import Target
 from .plan import BUDGET_S, Trial, TrialError
-from .run import SOURCE, run
+from .run import run
 
 if TYPE_CHECKING:
     import torch
@@ -76,7 +76,9 @@ def compare(
             Path(sys.executable),
             lambda _: None,
             # Whatever the module was defined in must be found there, too.
-            variables={"PYTHONPATH": os.pathsep.join([str(SOURCE), *filter(None, sys.path)])},
+            variables={
+                "PYTHONPATH": os.pathsep.join([str(elsewhere.SOURCE), *filter(None, sys.path)])
+            },
         )
     (measurement,) = answer.measurements
     return measurement
@@ -100,6 +102,8 @@ def assert_no_graph_breaks(
     """
     import torch._dynamo
 
+    from ..launch import versions
+
     torch._dynamo.reset()
     explain = torch._dynamo.explain(function)
     if isinstance(inputs, Mapping):
@@ -109,16 +113,10 @@ def assert_no_graph_breaks(
     else:
         found = explain(inputs)
     torch._dynamo.reset()
-    breaks = [_graph_break(each) for each in found.break_reasons]
+    breaks = [versions.graph_break(each) for each in found.break_reasons]
     if breaks:
         said = "\n".join(
             f"- {each.where}: {each.reason}\n  remedy: {advice.break_remedy(each)}"
             for each in breaks
         )
         raise AssertionError(f"graph breaks: {len(breaks)}\n{said}")
-
-
-def _graph_break(found: Any) -> GraphBreak:
-    frames = list(found.user_stack or ())
-    where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
-    return GraphBreak((str(found.reason).strip().splitlines() or [""])[0], where)

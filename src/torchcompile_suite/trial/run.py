@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import os
-import signal
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
@@ -17,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 import platformdirs
 
-from .. import progress
+from .. import elsewhere, progress
 from ..cell import OK, Cell, Launch, Measurement
 from ..launch.outline import Outline
 from ..releases import environments
@@ -25,11 +21,6 @@ from ..releases.catalogue import Release
 from ..workloads import target
 from .plan import Known, Refused, Trial, TrialError
 from .worker import Order, known
-
-# A worker that is asked to stop ends its launches first.
-STOP_S = 10.0
-# Where the suite itself is found by a Python that has it not.
-SOURCE = Path(__file__).resolve().parents[2]
 
 
 class Answer(NamedTuple):
@@ -73,27 +64,22 @@ def run(
     elif not kept.exists():
         raise TrialError("nothing is kept of this question; ask it without --resume")
     kept.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile() as log, progress.listening(hear):
-        started = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        process = subprocess.Popen(
-            [str(python), "-m", "torchcompile_suite.trial.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            env=_environment(python, {**_told(trial), **(variables or {})}),
-            # Ctrl-C is for us alone: what the worker is to do then, we decide.
-            start_new_session=True,
-        )
-        interrupted = False
+    started = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    order = msgspec.json.encode(Order(trial, str(kept)))
+    interrupted = False
+    with progress.listening(hear):
         try:
-            said, _ = process.communicate(msgspec.json.encode(Order(trial, str(kept))))
+            said = elsewhere.ask(
+                python,
+                "torchcompile_suite.trial.worker",
+                order,
+                {**_told(trial), **(variables or {})},
+            )
         except KeyboardInterrupt:
-            interrupted, said = True, b""
-        finally:
-            _stop(process)
-        if not interrupted and process.returncode:
-            log.seek(0)
-            raise TrialError(_reason(said, log.read(), process.returncode))
+            interrupted = True
+        else:
+            if said.status:
+                raise TrialError(_reason(said))
     return _answer(known(kept), started, interrupted)
 
 
@@ -109,33 +95,11 @@ def _told(trial: Trial) -> dict[str, str]:
     return {target.VARIABLE: msgspec.json.encode(trial.target).decode()}
 
 
-def _environment(python: Path, variables: Mapping[str, str]) -> dict[str, str]:
-    """The worker's: our sources and the current folder on its path, its own programs first."""
-    path = (str(SOURCE), str(Path.cwd()), os.environ.get("PYTHONPATH"))
-    return {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, path)),
-        "PATH": f"{python.parent}{os.pathsep}{os.environ.get('PATH', '')}",
-        **variables,
-    }
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        process.send_signal(signal.SIGINT)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(STOP_S)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def _reason(said: bytes, log: bytes, status: int) -> str:
+def _reason(said: elsewhere.Said) -> str:
     """Why the worker ended, in one line."""
     with contextlib.suppress(msgspec.DecodeError):
-        return msgspec.json.decode(said, type=Refused).error
-    lines = log.decode("utf-8", "replace").strip().splitlines()
-    return f"the measuring process ended with status {status}: {lines[-1] if lines else ''}"
+        return msgspec.json.decode(said.out, type=Refused).error
+    return f"the measuring process ended with status {said.status}: {said.last_line}"
 
 
 def _answer(lines: list[Known], started: str, interrupted: bool) -> Answer:
