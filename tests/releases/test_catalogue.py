@@ -93,4 +93,4 @@ def test_final_versions():
 
 def test_release_names():
     release = Release("2.10.0", catalogue.read()[0].date, ("3.10",))
-    assert (release.tag, release.minor, release.key) == ("v2.10.0", "2.10", (2, 10, 0))
+    assert (release.tag, release.minor, release.key) == ("v2.10.0", "2.10", (2, 10, 0, 10**8))

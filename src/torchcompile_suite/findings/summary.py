@@ -69,9 +69,11 @@ def _cost(measurement: Measurement, kind: str) -> float | None:
     return math.fsum(costs) / len(costs) if costs else None
 
 
-def version_key(version: str) -> tuple[int, ...]:
-    """Orders versions as releases are: 2.15 after 2.9."""
-    return tuple(int(part) for part in version.split(".") if part.isdecimal())
+def version_key(version: str) -> tuple[tuple[int, ...], float]:
+    """Orders versions as releases are: 2.15 after 2.9, a nightly before what it led to."""
+    numbers, _, day = version.partition(".dev")
+    found = tuple(int(part) for part in numbers.split(".") if part.isdecimal())
+    return found, int(day) if day.isdecimal() else math.inf
 
 
 def rows(records: Iterable[Record], modes: Iterable[str]) -> list[Row]:

@@ -1,4 +1,4 @@
-"""``torchcompile-suite releases``: list, verify, lock and update what can be compared."""
+"""``torchcompile-suite releases``: list, verify, lock, update and add what can be compared."""
 
 from __future__ import annotations
 
@@ -73,6 +73,26 @@ def lock(version: Annotated[str, typer.Argument(help="Such as 2.9.0.")]) -> None
         release = catalogue.find(version)
         new = locking.lock(release.version)
     typer.echo(f"{release.lock.name}: {'written' if new else 'confirmed, unchanged'}")
+
+
+@app.command()
+def add(
+    versions: Annotated[list[str], typer.Argument(help="Nightlies, such as 2.16.0.dev20261120.")],
+    index_url: Annotated[
+        str | None,
+        typer.Option("--index-url", help="The simple index that has them; else the configured."),
+    ] = None,
+) -> None:
+    """Put nightlies on the ledger's `nightly` branch, each with its lock and upstream commit.
+
+    Each is installed once, to prove it. Then asv run v2.16.0.dev20261120^! measures it.
+    Example: torchcompile-suite releases add 2.16.0.dev20261118 2.16.0.dev20261120
+    """
+    from . import nightly
+
+    with one_line_errors():
+        for release in nightly.add(versions, index_url):
+            typer.echo(f"added {release.tag} of upstream {release.git_version}")
 
 
 @app.command()

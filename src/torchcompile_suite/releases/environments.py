@@ -34,7 +34,7 @@ def install(release: Release, folder: Path) -> tuple[Path, str]:
     that says what was imported. Raises InstallError where the lock does not install or import, and
     ReleaseError where not even an empty environment can be made.
     """
-    python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    python = python_in(folder)
     if not python.exists():
         _create(release, folder)
     with tempfile.TemporaryDirectory(prefix="release-") as checkout:
@@ -44,6 +44,11 @@ def install(release: Release, folder: Path) -> tuple[Path, str]:
     if done.returncode:
         raise InstallError(" ".join(done.stderr.split()))
     return python, done.stdout.strip()
+
+
+def python_in(folder: Path) -> Path:
+    """The Python of the environment in ``folder``."""
+    return folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
 
 
 def _create(release: Release, folder: Path) -> None:

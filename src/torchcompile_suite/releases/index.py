@@ -43,7 +43,7 @@ def update(file: Path = CATALOGUE, locks: Path = LOCKS) -> tuple[Release, ...]:
     new = find_new({release.version for release in known}, index_url())
     for release in new:
         locking.write(release, locking.resolve(release, locks), locks, published=False)
-        _append(file, release)
+        append(file, "release", release)
     return new
 
 
@@ -67,7 +67,7 @@ def find_new(known: Collection[str], url: str) -> tuple[Release, ...]:
     Final means no pre-release, no local version (+cpu), and not yanked. Raises ``ReleaseError``.
     """
     wheels: dict[str, list[DistributionPackage]] = {}
-    for package in _packages(url):
+    for package in packages(url):
         version = package.version or ""
         wanted = (
             package.package_type == "wheel"
@@ -82,7 +82,8 @@ def find_new(known: Collection[str], url: str) -> tuple[Release, ...]:
     return tuple(sorted(found, key=lambda release: (release.date, release.key)))
 
 
-def _packages(url: str) -> Sequence[DistributionPackage]:
+def packages(url: str) -> Sequence[DistributionPackage]:
+    """All files of torch in the index at ``url``. Raises ``ReleaseError``."""
     try:
         with PyPISimple(url, accept=ACCEPT_JSON_PREFERRED) as client:
             return client.get_project_page("torch", timeout=_TIMEOUT_S).packages
@@ -105,7 +106,7 @@ def _unreadable(url: str, reason: str) -> str:
 
 
 def _release(version: str, packages: Sequence[DistributionPackage]) -> Release:
-    pythons = sorted(set().union(*map(_linux_pythons, packages)))
+    pythons = sorted(set().union(*map(linux_pythons, packages)))
     if not pythons or pythons[-1] < catalogue.OLDEST_PYTHON:
         raise ReleaseError(
             f"PyTorch {version} has no Linux x86-64 wheel for a CPython from 3.10 on; "
@@ -118,7 +119,8 @@ def _release(version: str, packages: Sequence[DistributionPackage]) -> Release:
     return Release(version, date.astimezone(timezone.utc).replace(microsecond=0), names)
 
 
-def _linux_pythons(package: DistributionPackage) -> set[tuple[int, int]]:
+def linux_pythons(package: DistributionPackage) -> set[tuple[int, int]]:
+    """The CPython versions that a wheel is for, of those on Linux x86-64."""
     try:
         tags = parse_wheel_filename(package.filename)[3]
     except InvalidWheelFilename:
@@ -158,15 +160,20 @@ def _three_numbers(version: str) -> str:
     return ".".join(str(number) for number in (*Version(version).release, 0, 0)[:3])
 
 
-def _append(file: Path, release: Release) -> None:
-    document = tomlkit.parse(file.read_text("utf-8"))
+def append(file: Path, kind: str, release: Release) -> None:
+    """Add a release's table to the array of that kind at the end of a file, all or nothing."""
+    document = tomlkit.parse(file.read_text("utf-8")) if file.exists() else tomlkit.document()
     entry = tomlkit.table()
     entry["version"] = release.version
     entry["date"] = tomlkit.datetime(f"{release.date:%Y-%m-%dT%H:%M:%SZ}")
     entry["pythons"] = list(release.pythons)
-    entries = document["release"]
+    for name in ("git_version", "after", "index_url"):
+        if value := getattr(release, name):
+            entry[name] = value
+    if kind not in document:
+        document[kind] = tomlkit.aot()
+    entries = document[kind]
     assert isinstance(entries, tomlkit.items.AoT)
     entries.append(entry)
-    text = tomlkit.dumps(document)
-    locking.replace(file, text)
-    catalogue.read.cache_clear()
+    locking.replace(file, tomlkit.dumps(document))
+    catalogue.forget()

@@ -73,6 +73,8 @@ class Checkout:
     requirements: Path
     pins: dict[str, str]
     """From normalised package name to version, markers left aside."""
+    index_url: str | None = None
+    """The index that has it, beside the configured one: nightlies are in no other."""
 
 
 def main(
@@ -134,12 +136,13 @@ def read_checkout(build_dir: Path) -> Checkout:
             if pin
         }
         pins["uv"]
+        index_url = release.get("index_url")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InstallError(
             f"{build_dir} is no checkout of the release ledger "
             f"(release.json and requirements.txt, which pins uv): {type(error).__name__}: {error}"
         ) from error
-    return Checkout(version, pythons, requirements, pins)
+    return Checkout(version, pythons, requirements, pins, index_url)
 
 
 def _refuse_unfit_python(wanted: Checkout) -> None:
@@ -196,8 +199,10 @@ def _sync(wanted: Checkout) -> None:
             lines = requirements.read_text("utf-8").splitlines()
             requirements = Path(scratch) / "requirements.txt"
             requirements.write_text("\n".join(without_cuda(lines)) + "\n", "utf-8")
-        uv = [sys.executable, "-I", "-m", "uv", "pip", "sync"]
-        done = _run([*uv, "--python", sys.executable, str(requirements)])
+        uv = [sys.executable, "-I", "-m", "uv", "pip", "sync", "--python", sys.executable]
+        if wanted.index_url:
+            uv += ["--index", wanted.index_url, "--index-strategy", "unsafe-best-match"]
+        done = _run([*uv, str(requirements)])
     if done.returncode:
         raise _failed(f"uv could not install the lock of PyTorch {wanted.version}", done.stdout)
 

@@ -1,5 +1,7 @@
 """The release ledger: a generated bare git repository with one commit for each PyTorch release.
 
+Nightlies, where there are any, follow on a branch of their own.
+
 ASV compares the commits of a repository; this one makes releases out of them. Every byte of a
 commit follows from ``releases.toml`` and the lock (fixed author, both dates the release's upload
 time), so that results of different machines meet on the same commits.
@@ -30,6 +32,7 @@ from . import catalogue
 from .catalogue import Release, ReleaseError
 
 BRANCH = "main"
+NIGHTLY_BRANCH = "nightly"
 RELEASE_FILE = "release.json"
 LOCK_FILE = "requirements.txt"
 
@@ -51,14 +54,14 @@ class Ledger:
 
     path: Path
     commits: Mapping[str, Release]
-    """From commit SHA to release, oldest first."""
+    """From commit SHA to release, oldest first; the nightlies come last."""
     tags: Mapping[str, str]
     """From tag (``v2.4.1``, ``v2.4``) to commit SHA."""
 
     @property
     def head(self) -> str:
-        """SHA of the newest commit, where the branch points."""
-        return list(self.commits)[-1]
+        """SHA of the newest release's commit, where the branch points."""
+        return [sha for sha, release in self.commits.items() if not release.nightly][-1]
 
     def tags_of(self, sha: str) -> tuple[str, ...]:
         """The tags at a commit, shortest first."""
@@ -123,6 +126,8 @@ def release_file(release: Release) -> bytes:
         "date": f"{release.date:%Y-%m-%dT%H:%M:%SZ}",
         "pythons": list(release.usable_pythons),
     }
+    if release.index_url:
+        facts["index_url"] = release.index_url
     return (json.dumps(facts, indent=2) + "\n").encode()
 
 
@@ -138,14 +143,22 @@ def lock_file(release: Release) -> bytes:
 
 
 def _plan(releases: Sequence[Release] | None) -> _Plan:
-    releases = catalogue.read() if releases is None else releases
-    if not releases:
+    releases = catalogue.everything() if releases is None else releases
+    if not any(not each.nightly for each in releases):
         raise LedgerError("the release catalogue is empty; restore it from version control")
     objects: dict[ObjectID, ShaFile] = {}
     commits: dict[str, Release] = {}
     tags: dict[str, str] = {}
     parent: ObjectID | None = None
-    for release in releases:
+    known: dict[str, ObjectID] = {}
+    for release in sorted(releases, key=lambda each: each.nightly):
+        if release.nightly:
+            if release.after not in known:
+                raise LedgerError(
+                    f"nightlies.toml has {release.version} after {release.after}, which is not "
+                    "there; delete the entry and add it again"
+                )
+            parent = known[release.after]
         tree = Tree()
         for name, content in (
             (RELEASE_FILE, release_file(release)),
@@ -163,7 +176,7 @@ def _plan(releases: Sequence[Release] | None) -> _Plan:
         commit.author_timezone = commit.commit_timezone = 0
         commit.message = f"PyTorch {release.version}\n".encode()
         objects[commit.id] = commit
-        parent = commit.id
+        parent = known[release.version] = commit.id
         sha = parent.decode()
         commits[sha] = release
         tags[release.tag] = sha
@@ -171,7 +184,10 @@ def _plan(releases: Sequence[Release] | None) -> _Plan:
         if catalogue.newest_patch(release.minor, releases) == release:
             tags[f"v{release.minor}"] = sha
     refs = {f"refs/tags/{tag}": sha for tag, sha in tags.items()}
-    refs[f"refs/heads/{BRANCH}"] = list(commits)[-1]  # last: it makes the rest visible
+    # Branches last: they make the rest visible.
+    for branch, nightly in ((NIGHTLY_BRANCH, True), (BRANCH, False)):
+        if mine := [sha for sha, release in commits.items() if release.nightly is nightly]:
+            refs[f"refs/heads/{branch}"] = mine[-1]
     return _Plan(objects, refs, MappingProxyType(commits), MappingProxyType(tags))
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from torchcompile_suite.files import write_atomically
 
 from . import catalogue
-from .catalogue import LOCKS, Release, ReleaseError
+from .catalogue import LOCKS, NIGHTLY, Release, ReleaseError
 
 # Pinned for all releases alike. timm decides what the models are.
 INPUTS = (
@@ -41,6 +41,8 @@ OVERRIDES = {"2.4.0": ("numpy>=1.26",)}
 
 # Names and versions only: a `+cpu` build, a URL or a path is not to be had everywhere.
 PIN = re.compile(r"(?P<name>[a-z0-9]+(-[a-z0-9]+)*)==(?P<version>[0-9][0-9a-z.]*)( ; [^#@]+)?")
+# A nightly is to be had in one index only, and there under a local version.
+_NIGHTLY_PIN = re.compile(PIN.pattern.replace("[0-9a-z.]*", r"[0-9a-z.]*(\+[a-z0-9.]+)?"))
 
 _TAKEN_ANEW = re.compile(r"(torch|torchvision|triton|nvidia-.*|cuda-.*)==")
 _ASKED_FOR_BY_TORCH = re.compile(
@@ -92,6 +94,7 @@ def write(release: Release, text: str, folder: Path = LOCKS, *, published: bool)
 def resolve(release: Release, folder: Path = LOCKS) -> str:
     """The text of a release's lock, as the configured package index has it now.
 
+    A nightly's index comes beside the configured one, for the nightly and what goes with it.
     Raises ``ReleaseError`` where uv finds no solution or cannot reach the index.
     """
     own = folder / f"{release.version}.txt"
@@ -105,7 +108,13 @@ def resolve(release: Release, folder: Path = LOCKS) -> str:
         result = folder / "lock.txt"
         result.write_text(_lines(pins), "utf-8")  # uv prefers what it finds in its output file
         # With == an index that also has a +cpu build of the version would have that one chosen.
+        # A nightly has nothing but local versions, which === does not admit; and to name a
+        # pre-release is to allow it.
         inputs = [f"torch==={release.version}", *INPUTS]
+        index = []
+        if release.nightly:
+            inputs = [f"torch=={release.version}", "torchvision>=0.0.dev0", *INPUTS]
+            index = index_options(release.index_url)
         (folder / "inputs.txt").write_text(_lines(inputs), "utf-8")
         (folder / "constraints.txt").write_text(_lines(fixed), "utf-8")
         (folder / "overrides.txt").write_text(_lines(OVERRIDES.get(release.version, ())), "utf-8")
@@ -117,6 +126,7 @@ def resolve(release: Release, folder: Path = LOCKS) -> str:
             "--universal",
             "--python-version", release.usable_pythons[0],
             "--no-build", "--no-header", "--no-annotate",
+            *index,
             cwd=folder,
             purpose=f"lock PyTorch {release.version}",
         )  # fmt: skip
@@ -124,25 +134,32 @@ def resolve(release: Release, folder: Path = LOCKS) -> str:
     head = f"# The whole environment in which PyTorch {release.version} is measured."
     text = _lines([f"{head} Published: never edit it.", *solved])
     check(release.version, text)
-    _check_torchvision(text, pins=known.read_text("utf-8") if known else "", release=release)
+    if not release.nightly:
+        _check_torchvision(text, pins=known.read_text("utf-8") if known else "", release=release)
     return text
+
+
+def index_options(url: str | None) -> list[str]:
+    """What has uv look into a nightly's index as well, and take what fits from either."""
+    return ["--index", url, "--index-strategy", "unsafe-best-match"] if url else []
 
 
 def check(version: str, text: str) -> None:
     """Raise ``ReleaseError`` unless ``text`` pins all that a release's environment needs."""
     names = {"torch": f"torch=={version}"}
+    pin = _NIGHTLY_PIN if NIGHTLY.fullmatch(version) else PIN
     missing = {re.split("==", name)[0].replace("_", "-") for name in INPUTS} | {"torchvision"}
     for line in text.splitlines():
         if line.startswith("#"):
             continue
-        match = PIN.fullmatch(line)
+        match = pin.fullmatch(line)
         if match is None:
             raise ReleaseError(
                 f"the lock of PyTorch {version} has {line!r}, which is no plain pin; "
                 "use an index that has the registry's own builds"
             )
         missing.discard(match["name"])
-        if match["name"] == "torch" and match["version"] == version:
+        if match["name"] == "torch" and match["version"].partition("+")[0] == version:
             names.clear()
     if names or missing:
         lacks = ", ".join(sorted({*names.values(), *missing}))

@@ -15,12 +15,15 @@ from .catalogue import Release, ReleaseError
 
 @dataclass(frozen=True)
 class Proof:
-    """How one release's lock installed: the line to show, and the seconds it took."""
+    """How one release's lock installed: the line to show, the seconds it took, and the upstream
+    commit of what was installed.
+    """
 
     release: Release
     ok: bool
     line: str
     seconds: float
+    git_version: str | None = None
 
 
 def verify(releases: Sequence[Release]) -> Iterator[Proof]:
@@ -29,38 +32,39 @@ def verify(releases: Sequence[Release]) -> Iterator[Proof]:
     Each takes about 5 GB where uv's cache is on another file system than ``.asv``, and links where
     not. Raises ``ReleaseError`` where not even an empty environment can be made.
     """
-    for release in releases:
-        started = time.monotonic()
-        ok, line = _prove(release)
-        yield Proof(release, ok, line, time.monotonic() - started)
+    return map(prove, releases)
 
 
-def _prove(release: Release) -> tuple[bool, str]:
+def prove(release: Release) -> Proof:
+    """Install and import one release. See `verify`."""
+    started = time.monotonic()
     # Where ASV keeps its environments uv links rather than copies, as it will for ASV.
     place = Path(".asv") if Path(".asv").is_dir() else None
     try:
         with tempfile.TemporaryDirectory(
             prefix="verify-", dir=place, ignore_cleanup_errors=True
         ) as scratch:
-            return _install_and_look(release, Path(scratch).absolute() / "env")
+            ok, line, found = _install_and_look(release, Path(scratch).absolute() / "env")
     except OSError as error:
         raise ReleaseError(
             f"cannot verify in {place or 'the temporary folder'}: {error}"
         ) from error
+    return Proof(release, ok, line, time.monotonic() - started, found)
 
 
-def _install_and_look(release: Release, folder: Path) -> tuple[bool, str]:
+def _install_and_look(release: Release, folder: Path) -> tuple[bool, str, str | None]:
     try:
         _, said = environments.install(release, folder)
     except environments.InstallError as error:
-        return False, str(error)
+        return False, str(error), None
     git_version = read_git_version(folder)
     if release.git_version not in (None, git_version):
-        return False, (
+        why = (
             f"torch.version.git_version is {git_version} and releases.toml says "
             f"{release.git_version}; one of the two is of another build"
         )
-    return True, f"{said}, git_version {git_version}"
+        return False, why, git_version
+    return True, f"{said}, git_version {git_version}", git_version
 
 
 def read_git_version(environment: Path) -> str | None:

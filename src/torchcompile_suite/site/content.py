@@ -119,7 +119,7 @@ def load(results: Path, left_out: Iterable[Problem] = ()) -> Content:
         machines.append(
             Machine(name, facts, (Entry(mine[row.release, row.cell], row) for row in rows))
         )
-    return Content(machines, list(catalogue.read()), problems)
+    return Content(machines, list(catalogue.everything()), problems)
 
 
 def _dated(record: Record, commits: dict[str, str]) -> Record:

@@ -1,0 +1,182 @@
+"""`releases add` against a small real index, over real HTTP, with the real uv."""
+
+import dataclasses
+import json
+import subprocess
+
+import pytest
+from typer.testing import CliRunner
+
+from torchcompile_suite.findings import summary
+from torchcompile_suite.releases import catalogue, install, ledger, locking, nightly
+from torchcompile_suite.releases.catalogue import Release, ReleaseError
+from torchcompile_suite.releases.cli import app
+from torchcompile_suite.releases.verify import Proof
+
+from .test_index import filled, package_index  # noqa: F401 (fixtures)
+
+SHA = "0123456789" * 4
+FIRST, SECOND = "2.16.0.dev20261120", "2.16.0.dev20261121"
+
+
+@pytest.fixture
+def nightlies(filled, monkeypatch):  # noqa: F811
+    """The index has two nightlies and their torchvision beside everything else."""
+    for version in (FIRST, SECOND):
+        for python in ("cp311", "cp312"):
+            filled.add("torch", f"{version}+cpu", f"{python}-{python}-manylinux_2_28_x86_64")
+        day = version.rpartition("dev")[2]
+        filled.add("torchvision", f"0.30.0.dev{day}+cpu", requires=[f"torch=={version}"])
+    return filled
+
+
+@pytest.fixture
+def locks(tmp_path):
+    folder = tmp_path / "locks"
+    folder.mkdir()
+    newest = catalogue.read()[-1]
+    (folder / newest.lock.name).write_bytes(newest.lock.read_bytes())
+    return folder
+
+
+def proven(release: Release) -> Proof:
+    """Installing takes a real torch, which the index has none of."""
+    return Proof(release, True, "torch", 0.0, SHA)
+
+
+def test_nightlies_are_added_oldest_first(nightlies, locks, tmp_path):
+    file = tmp_path / "nightlies.toml"
+    url = f"{nightlies.url}/simple"
+    added = nightly.add([f"v{SECOND}", FIRST, FIRST], url, file, locks, proven)
+    assert [each.version for each in added] == [FIRST, SECOND]
+    assert catalogue.nightlies(file) == added
+    assert [each.after for each in added] == ["2.15.0", FIRST]
+    assert {each.index_url for each in added} == {url}
+    assert {each.git_version for each in added} == {SHA}
+    assert f"{added[0].date:%Y-%m-%d %H:%M}" == "2026-11-20 00:00"
+    assert added[0].pythons == ("3.11", "3.12")
+    text = (locks / f"{FIRST}.txt").read_text()
+    locking.check(FIRST, text)
+    assert f"torch=={FIRST}+cpu\n" in text
+    assert "torchvision==0.30.0.dev20261120+cpu\n" in text
+    # What PyTorch has no say in is what the releases are measured with.
+    assert "9999" not in text
+    with pytest.raises(ReleaseError, match="added before"):
+        nightly.add([SECOND], url, file, locks, proven)
+    with pytest.raises(ReleaseError, match="oldest first"):
+        nightly.add(["2.16.0.dev20261119"], url, file, locks, proven)
+
+
+def test_one_that_does_not_install_leaves_nothing(nightlies, locks, tmp_path):
+    file = tmp_path / "nightlies.toml"
+
+    def broken(release):
+        return Proof(release, False, "no such symbol", 0.0)
+
+    with pytest.raises(ReleaseError, match="does not install: no such symbol"):
+        nightly.add([FIRST], f"{nightlies.url}/simple", file, locks, broken)
+    assert not file.exists()
+    assert not (locks / f"{FIRST}.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [
+        ("2.16.0", "is no nightly"),
+        ("main", "is no nightly"),
+        ("2.16.0.dev20261320", "names no day"),
+        ("2.16.0.dev20261119", "no Linux x86-64 wheel"),
+        ("2.4.0.dev20240101", "older than"),
+    ],
+)
+def test_what_cannot_be_added_is_one_clear_line(nightlies, locks, tmp_path, version, words):
+    with pytest.raises(ReleaseError, match=words) as caught:
+        nightly.add([version], None, tmp_path / "nightlies.toml", locks, proven)
+    assert "\n" not in str(caught.value)
+
+
+def test_no_password_gets_into_the_ledger(tmp_path, locks):
+    with pytest.raises(ReleaseError, match="name or password"):
+        nightly.add([FIRST], "https://me:secret@example.invalid", tmp_path / "n", locks, proven)
+
+
+def test_bad_input_is_one_line():
+    result = CliRunner().invoke(app, ["add", "2.16.0"])
+    assert result.exit_code == 1
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.fixture
+def with_nightlies(monkeypatch, tmp_path):
+    """The catalogue, and two nightlies whose locks are those of the newest release."""
+    newest = catalogue.read()[-1]
+    folder = tmp_path / "locks"
+    folder.mkdir()
+    for release in catalogue.read():
+        (folder / release.lock.name).write_bytes(release.lock.read_bytes())
+    added = []
+    for version, after in ((FIRST, newest.version), (SECOND, FIRST)):
+        (folder / f"{version}.txt").write_bytes(newest.lock.read_bytes())
+        date = newest.date.replace(hour=0)
+        url = "https://example.invalid/simple"
+        added.append(Release(version, date, ("3.11",), SHA, after, url))
+    monkeypatch.setattr(catalogue, "LOCKS", folder)
+    return (*catalogue.read(), *added)
+
+
+def test_the_ledger_grows_a_branch_and_no_release_moves(with_nightlies, tmp_path):
+    plain, tags = ledger.compute(catalogue.read())
+    built = ledger.build(tmp_path / "ledger", with_nightlies)
+    assert list(built.commits)[: len(plain)] == list(plain)
+    assert {tag: built.tags[tag] for tag in tags} == tags
+    assert built.head == list(plain)[-1]
+
+    def git(*arguments):
+        command = ["git", "-C", str(built.path), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+
+    first, second = built.tags[f"v{FIRST}"], built.tags[f"v{SECOND}"]
+    assert git("rev-list", "v2.15..nightly") == [second, first]
+    assert git("rev-list", "main") == list(reversed(plain))
+    git("fsck", "--strict")
+    shown = json.loads(" ".join(git("show", f"v{FIRST}:release.json")))
+    assert shown["index_url"] == "https://example.invalid/simple"
+
+
+def test_a_nightly_without_what_it_follows_is_one_clear_line(with_nightlies, tmp_path):
+    with pytest.raises(ReleaseError, match=r"nightlies\.toml"):
+        ledger.build(tmp_path / "ledger", (*catalogue.read(), with_nightlies[-1]))
+
+
+def test_find_and_order(with_nightlies):
+    assert catalogue.find(f"v{FIRST}", with_nightlies).version == FIRST
+    assert catalogue.find("2.15", with_nightlies).version == "2.15.0"
+    with pytest.raises(ReleaseError, match=r"releases add 2\.16\.0\.dev20261101"):
+        catalogue.find("2.16.0.dev20261101", with_nightlies)
+    versions = ["2.16.0", SECOND, "2.15.0", FIRST, "2.9.1"]
+    ordered = ["2.9.1", "2.15.0", FIRST, SECOND, "2.16.0"]
+    assert sorted(versions, key=summary.version_key) == ordered
+    known = {each.version: each for each in with_nightlies}
+    assert known[FIRST].key < known[SECOND].key
+    assert known[FIRST].minor == "2.16"
+    assert catalogue.newest_patch("2.16", with_nightlies) is None
+
+
+def test_a_nightly_among_the_releases_is_refused(tmp_path):
+    file = tmp_path / "releases.toml"
+    entry = f"version = '{FIRST}'\ndate = 2026-11-20T00:00:00Z\npythons = ['3.11']\n"
+    file.write_text(f"[[release]]\n{entry}")
+    with pytest.raises(ReleaseError, match="nothing else"):
+        catalogue.read(file)
+    file.write_text(f"[[nightly]]\n{entry}")
+    with pytest.raises(ReleaseError, match="after"):
+        catalogue.nightlies(file)
+
+
+def test_a_nightlys_index_reaches_the_installation(with_nightlies, tmp_path):
+    release = with_nightlies[-1]
+    (tmp_path / ledger.RELEASE_FILE).write_bytes(ledger.release_file(release))
+    (tmp_path / ledger.LOCK_FILE).write_bytes(catalogue.read()[-1].lock.read_bytes())
+    checkout = install.read_checkout(tmp_path)
+    assert checkout.index_url == "https://example.invalid/simple"
+    assert dataclasses.asdict(checkout)["version"] == SECOND
