@@ -44,7 +44,7 @@ if __name__ == "__main__":
             (Path(folder) / "cache").mkdir()
             (Path(folder) / "cache" / TEMPORARY).symlink_to(shared.name)
             request = msgspec.structs.replace(request, cache_dir=folder + "/cache")
-            launch = session._launcher(request.cell).run(request, Path(folder), 300)
+            launch = session.launcher(request.cell).run(request, Path(folder), 300)
         sys.stdout.buffer.write(msgspec.json.encode(launch) + b"\\n")
 """
 

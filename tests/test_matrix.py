@@ -190,3 +190,13 @@ def test_an_installed_package_takes_part_by_entry_point(
     (info / "entry_points.txt").write_text(f"[{workloads.ENTRY_POINTS}]\nmine = somebodys\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     assert workloads.files()[-1] == tmp_path / "somebodys.py"
+
+
+def test_a_benchmark_named_alone_is_narrowed_to_the_core() -> None:
+    name = "inference.Inference.track_latency"
+    pattern = re.compile(matrix.narrowed(name))
+    assert pattern.search(f"{name}('resnet18', 1, 'default')")
+    assert not pattern.search(f"{name}('resnet18', 8, 'max-autotune')")
+    assert not pattern.search("inference.Inference.track_time_ratio('resnet18', 1, 'default')")
+    for other in (rf"{name}\('resnet18', 1, 'default'\)", "Inference.*resnet18", ".", "a.b.c"):
+        assert matrix.narrowed(other) == other

@@ -45,7 +45,7 @@ def measure(
     **settings: object,
 ) -> tuple[session.Measurement, Script]:
     script = Script(iter(ratios), iter(steal or [0.0] * len(ratios)))
-    monkeypatch.setattr(session, "_launcher", lambda cell: script)
+    monkeypatch.setattr(session, "launcher", lambda cell: script)
     folder.mkdir(exist_ok=True)
     made = Session(folder, Settings(**settings))  # type: ignore[arg-type]
     return made.measure(CELL), script

@@ -1,5 +1,8 @@
 """What ASV needs from the suite: a repository of releases, a stable machine, a careful run.
 
+With asv.conf.json the repository is the ledger of releases; with asv.commits.conf.json it is a
+clone of PyTorch, whose commits are laid over the releases and nightlies that they descend from.
+
 The only module that imports asv. ASV loads it (``plugins`` in asv.conf.json) and calls `setup`
 before it opens the repository. Where ASV has no hook, a method is wrapped here, and only here;
 each says why.
@@ -12,25 +15,35 @@ import itertools
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any
 
 from asv import util
 from asv.benchmarks import Benchmarks
 from asv.commands import publish
+from asv.commands.find import Find
 from asv.commands.run import Run
 from asv.console import log
+from asv.environment import Environment
 from asv.machine import Machine, MachineCollection
 from asv.plugins import regressions
 from asv.publishing import OutputPublisher
 from asv.results import Results
 
 from . import asv_results, machine, progress, records
+from .commits import overlay
+from .commits.clone import Clone
 from .errors import SuiteError
 from .files import write_atomically
-from .releases import ledger
-from .session import BUDGET_VARIABLE, LAUNCHES_VARIABLE, RESULTS_VARIABLE, REUSE_VARIABLE
+from .releases import catalogue, ledger
+from .session import (
+    BUDGET_VARIABLE,
+    LAUNCHES_VARIABLE,
+    PREFIX,
+    RESULTS_VARIABLE,
+    REUSE_VARIABLE,
+)
 
 try:
     from . import matrix, workloads
@@ -38,6 +51,7 @@ except SuiteError as error:  # a workload file of the user's that cannot be used
     raise util.UserError(str(error)) from None
 
 LEDGER = Path(".asv/ledger")
+DRIFT_VARIABLE = PREFIX + "ALLOW_NATIVE_DRIFT"
 # A bare run is a survey of the whole core within the hour: most cells get the three launches that
 # an interval needs, and --bench gives the chosen ones the time to be surer.
 CORE_BUDGET_S = 30
@@ -56,6 +70,8 @@ def setup() -> None:
     Machine.load = classmethod(_load_machine)
     Machine.save = _save_machine
     Run.run = classmethod(_run)
+    Find.run = classmethod(_find)
+    Environment.install_project = _install_project
     Results.get_result_value = _get_result_value
     publish.Publish.run = classmethod(_publish)
     Benchmarks.__init__ = _init_benchmarks
@@ -80,7 +96,9 @@ class Report(OutputPublisher):  # type: ignore[misc]
 
         html = Path(conf.html_dir)
         try:
-            asv_pages.localise(html, conf.project)
+            asv_pages.localise(html, conf.project, report=_of_releases(conf))
+            if not _of_releases(conf):
+                return  # the report compares releases; commits have ASV's own pages
             content = build.build(Path(conf.results_dir), html / "report", _left_out)
         except SuiteError as error:
             raise util.UserError(str(error)) from None
@@ -94,6 +112,8 @@ class Report(OutputPublisher):  # type: ignore[misc]
 
 _asv_load_machine = Machine.load.__func__
 _asv_run = Run.run.__func__
+_asv_find = Find.run.__func__
+_asv_install_project = Environment.install_project
 _asv_publish = publish.Publish.run.__func__
 _asv_machine_files = publish.iter_machine_files
 _asv_get_result_value = Results.get_result_value
@@ -172,6 +192,7 @@ def _run(cls: type[Run], /, conf: Any, **options: Any) -> Any:
     if options.get("quick"):
         os.environ.setdefault(LAUNCHES_VARIABLE, "2")  # a cold and a warm one: every metric, once
     options["record_samples"] = True
+    _with_nightlies(conf)
     if not options.get("bench"):
         options["bench"] = matrix.core_patterns()
         os.environ.setdefault(BUDGET_VARIABLE, str(CORE_BUDGET_S))
@@ -184,6 +205,61 @@ def _run(cls: type[Run], /, conf: Any, **options: Any) -> Any:
         return _asv_run(cls, conf=conf, **options)
 
 
+def _find(cls: type[Find], /, conf: Any, range_spec: str, bench: str, **options: Any) -> Any:
+    """`Find.run`; of a benchmark named without parameters it measures the core's cells alone."""
+    bench = matrix.narrowed(bench)
+    with progress.listening(progress.Progress(lambda: 0, log.info).hear):
+        return _asv_find(cls, conf, range_spec, bench, **options)
+
+
+def _of_releases(conf: Any) -> bool:
+    """Whether ASV works on the ledger, and not on a clone of PyTorch."""
+    return Path(conf.repo).absolute() == LEDGER.absolute()
+
+
+def _with_nightlies(conf: Any) -> None:
+    """Have ASV look at the branch of nightlies, which is there as soon as one was added."""
+    if _of_releases(conf) and catalogue.nightlies():
+        conf.branches = [ledger.BRANCH, ledger.NIGHTLY_BRANCH]
+
+
+def _install_project(self: Environment, conf: Any, repo: Any, commit_hash: str) -> None:
+    """`Environment.install_project`, laying a commit of PyTorch over its base.
+
+    Nothing is checked out: a work tree of PyTorch comes with gigabytes of submodules. A commit that
+    is refused counts as installed, for the environment says so to whoever would measure in it, so
+    that the reason is recorded and ``asv find`` goes on to another commit.
+    """
+    if _of_releases(conf) or conf.build_command:
+        _asv_install_project(self, conf, repo, commit_hash)
+        return
+    self._set_commit_hash(commit_hash)
+    self._set_build_dirs(None, None)
+    if self._get_installed_commit_hash() == commit_hash:
+        return
+    self._set_installed_commit_hash(None)
+    log.info(f"Laying {repo.get_decorated_hash(commit_hash, 8)} over its base")
+    try:
+        overlay.install(
+            Clone(Path(repo._path)),
+            commit_hash,
+            Path(self._path),
+            allow_native_drift=os.environ.get(DRIFT_VARIABLE) == "1",
+        )
+    except overlay.Refused as refused:
+        log.warning(f"not measured: {refused}")
+    except SuiteError as error:
+        raise util.UserError(str(error)) from None
+    self._set_installed_commit_hash(commit_hash)
+
+
+class _Everything(Container[str]):
+    """The commits of a clone of PyTorch: ASV itself looks for each."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+
 # What `Report` is to say of files that ASV was not shown.
 _left_out: list[records.Problem] = []
 
@@ -193,7 +269,9 @@ def _publish(cls: type[publish.Publish], /, conf: Any, *arguments: Any, **option
 
     The others are named and left out, and the rest publishes.
     """
-    good, problems = asv_results.sound(Path(conf.results_dir), ledger.compute()[0])
+    _with_nightlies(conf)
+    commits = ledger.compute()[0] if _of_releases(conf) else _Everything()
+    good, problems = asv_results.sound(Path(conf.results_dir), commits)
     _left_out[:] = problems
     for problem in problems:
         log.warning(f"left out: {problem}")

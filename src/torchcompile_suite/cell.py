@@ -14,15 +14,15 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-SCHEMA: Literal[3] = 3
+SCHEMA: Literal[4] = 4
 """Version of the JSON that crosses processes and machines, the ``schema`` field of each struct.
-A reader refuses a newer one and reads the older ones: 2 and 3 added fields with defaults."""
+A reader refuses a newer one and reads the older ones: each added fields with defaults."""
 
 Name = Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.\-]*$")]
 Text = Annotated[str, Meta(max_length=4000)]
 Seconds = Annotated[float, Meta(ge=0, le=1e7)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
-Schema = Literal[1, 2, 3]
+Schema = Literal[1, 2, 3, 4]
 Stopped = Literal["", "fixed", "precise", "budget"]
 
 
@@ -134,13 +134,15 @@ class Request(Struct, frozen=True, forbid_unknown_fields=True):
     """What one measuring process is asked to do (its standard input).
 
     ``cache_dir`` is where Inductor and Triton keep what they compile; the caller makes it empty
-    for a cold launch and hands the same one to the warm launches.
+    for a cold launch and hands the same one to the warm launches. Without ``observe`` a cold launch
+    is not asked what the compiler saw, which takes longer than the timing does.
     """
 
     cell: Cell
     kind: Literal["cold", "warm"]
     cache_dir: Text
     plan: Plan = Plan()
+    observe: bool = True
     schema: Schema = SCHEMA
 
 
@@ -154,6 +156,21 @@ class Accuracy(Struct, frozen=True, forbid_unknown_fields=True):
     eager_error: float | None
     mode_error: float | None
     tolerance: float
+
+
+class Overlay(Struct, frozen=True, forbid_unknown_fields=True):
+    """An upstream commit's Python files over a release's binary.
+
+    ``base`` is the release's version, ``commit`` the full SHA, ``laid`` the files that differ and
+    were laid over (or taken away). ``native`` are files that differ and were not, because they are
+    compiled. ``refused`` is empty, or says in one line why nothing was laid.
+    """
+
+    base: Text
+    commit: Text
+    laid: list[Text] = field(default_factory=list)
+    native: list[Text] = field(default_factory=list)
+    refused: Text = ""
 
 
 class Environment(Struct, frozen=True, forbid_unknown_fields=True):
@@ -174,6 +191,7 @@ class Environment(Struct, frozen=True, forbid_unknown_fields=True):
     variables: dict[str, Text]
     load_1min: float
     suite: Text
+    overlay: Overlay | None = None
 
 
 class Interference(Struct, frozen=True, forbid_unknown_fields=True):

@@ -13,6 +13,7 @@ import typer
 
 from . import __version__, bench, machine, matrix, opening, records, report, series, workloads
 from .cell import Cell, Measurement
+from .commits.command import bisect_command
 from .doctor.command import doctor_command
 from .errors import SuiteError
 from .findings import change, claims, coverage, summary
@@ -30,6 +31,7 @@ app = typer.Typer(
 app.add_typer(releases_app, name="releases")
 app.command("try")(try_command)
 app.command("doctor")(doctor_command)
+app.command("bisect")(bisect_command)
 
 RESULTS = Path("results")
 

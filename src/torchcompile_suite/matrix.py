@@ -227,16 +227,30 @@ def core_patterns() -> list[str]:
 
     ASV matches against ``module.Class.method(repr, repr, ...)``.
     """
-    patterns = []
-    for question in QUESTIONS.values():
-        points = [
-            re.escape(", ".join(map(repr, point)))
-            for point in question.points
-            if question.in_core(*point)
-        ]
-        if points:
-            patterns.append(rf"^{re.escape(question.name)}\.\w+\((?:{'|'.join(points)})\)$")
-    return patterns
+    return [
+        rf"^{re.escape(question.name)}\.\w+\({points}\)$"
+        for question in QUESTIONS.values()
+        if (points := _core_points(question))
+    ]
+
+
+def narrowed(benchmark: str) -> str:
+    """The same for one benchmark that is named without a point, such as
+    ``inference.Inference.track_latency``; any other expression as it is.
+    """
+    question = find(benchmark)
+    if question is None or not benchmark.rpartition(".")[2].isidentifier():
+        return benchmark
+    return rf"^{re.escape(benchmark)}\({_core_points(question)}\)$"
+
+
+def _core_points(question: Question) -> str:
+    points = [
+        re.escape(", ".join(map(repr, point)))
+        for point in question.points
+        if question.in_core(*point)
+    ]
+    return f"(?:{'|'.join(points)})" if points else ""
 
 
 def pattern(cell: Cell) -> str | None:

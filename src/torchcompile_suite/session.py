@@ -22,7 +22,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from . import allocators, progress, records, statistics, workloads
+from . import allocators, laid, progress, records, statistics, workloads
 from .cell import OK, Cell, Launch, Measurement, Outcome, Plan, Request, Status, Stopped
 from .errors import SuiteError
 from .files import write_atomically
@@ -187,6 +187,10 @@ class Session:
         return found if told else None
 
     def _measure(self, cell: Cell, earlier: Sequence[Launch]) -> Measurement:
+        started = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        overlay = laid.read()
+        if overlay is not None and overlay.refused:
+            return Measurement(cell, Outcome(Status.CRASH, overlay.refused), [], started, 0.0)
         # Asked before, because a measurement that cannot be kept is minutes lost.
         _need_disk(self.folder, NEEDED_FOR_CACHE_BYTES, "compiled code (TMPDIR)")
         if self.settings.record is not None:
@@ -194,7 +198,6 @@ class Session:
             _need_disk(self.settings.record.parent, NEEDED_FOR_RECORD_BYTES, "results")
         # ASV may be killed while we measure: what we started must not run into its next run.
         die_with_parent()
-        started = datetime.now(timezone.utc)
         clock = time.monotonic()
         with tempfile.TemporaryDirectory(
             dir=self.folder, prefix="launch-", ignore_cleanup_errors=True
@@ -204,7 +207,7 @@ class Session:
             cell=cell,
             outcome=_outcome(launches),
             launches=launches,
-            started_at=started.isoformat(timespec="seconds"),
+            started_at=started,
             duration_s=round(time.monotonic() - clock, 3),
             stopped=stopped,
         )
@@ -213,14 +216,14 @@ class Session:
         self, cell: Cell, earlier: Sequence[Launch], workspace: Path
     ) -> tuple[list[Launch], Stopped]:
         launches = list(earlier)
-        launcher = _launcher(cell)
+        starter = launcher(cell)
         cache = workspace / "cache"
         cache.mkdir()
         kind: Literal["cold", "warm"] = "cold"
         deadline = time.monotonic() + self.settings.budget_s
         while not (stopped := self._stopped(launches, deadline)):
             request = Request(cell, kind, str(cache), self.settings.plan)
-            launch = launcher.run(request, workspace, self.settings.launch_limit_s)
+            launch = starter.run(request, workspace, self.settings.launch_limit_s)
             kind = "warm"
             repeats = len(launches) - len(statistics.counted(launches))
             if repeats < self.settings.repeats and launch.outcome.ok:
@@ -257,7 +260,8 @@ def _need_disk(folder: Path, needed_bytes: int, purpose: str) -> None:
         )
 
 
-def _launcher(cell: Cell) -> Launcher:
+def launcher(cell: Cell) -> Launcher:
+    """How launches of the cell are started."""
     if cell.allocator != "system":
         # The linker preloads it, so it takes a process of its own from the very start.
         return Fresh({"LD_PRELOAD": allocators.preload(cell.allocator)[0]})

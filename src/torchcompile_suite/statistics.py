@@ -172,7 +172,7 @@ def geometric_interval(values: Sequence[float], asked: float = ASKED) -> Interva
     mean = log_mean(values)
     if n < 2:
         return Interval(math.exp(mean), math.nan, math.nan)
-    half = _t_quantile((1 + asked) / 2, n - 1) * math.sqrt(log_variance(values) / n)
+    half = t_quantile((1 + asked) / 2, n - 1) * math.sqrt(log_variance(values) / n)
     return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
 
 
@@ -260,7 +260,8 @@ def log_variance(values: Sequence[float]) -> float:
 
 
 @cache
-def _t_quantile(probability: float, degrees: int) -> float:
+def t_quantile(probability: float, degrees: float) -> float:
+    """Student's t: what it stays below with that probability."""
     # Imported here: a look-up in a benchmark process must not pay for SciPy. This is what
     # scipy.stats.t.ppf calls, without the five seconds that importing all distributions takes.
     from scipy.special import stdtrit

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from .. import __version__
+from .. import __version__, laid
 from ..cell import Environment
 from ..machine import cpu_model
 from . import caches
@@ -45,6 +45,7 @@ def describe(device: Device) -> Environment:
         variables=_settings(),
         load_1min=round(os.getloadavg()[0], 2),
         suite=__version__,
+        overlay=laid.read(),
     )
 
 

@@ -107,7 +107,7 @@ def _measure(request: Request, stages: Stages, found: dict[str, Any]) -> None:
                 from . import compiler
 
                 found["compiler_import_s"] = compiler.IMPORT_S
-            if request.kind == "cold":
+            if request.kind == "cold" and request.observe:
                 from .observe import Observer
 
                 observer = Observer(cell, Path(request.cache_dir))

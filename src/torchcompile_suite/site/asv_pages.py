@@ -63,8 +63,9 @@ def vendored() -> tuple[Vendored, ...]:
     return msgspec.convert(tomllib.loads(LIST.read_text())["file"], tuple[Vendored, ...])
 
 
-def localise(folder: Path, title: str) -> None:
-    """Mend ASV's page in ``folder``: scripts from beside it, a policy, a link to the report.
+def localise(folder: Path, title: str, *, report: bool = True) -> None:
+    """Mend ASV's page in ``folder``: scripts from beside it, a policy, a link to the report if
+    there is one.
 
     Raises SiteError where ASV's page is not the one this was written for, and OSError.
     """
@@ -72,12 +73,12 @@ def localise(folder: Path, title: str) -> None:
     # Where the style sheet looks for its icons; of all formats the one that every browser has.
     shutil.copytree(FONTS, folder / "fonts")
     file = folder / "index.html"
-    file.write_text(_mended(file.read_text(encoding="utf-8"), title), encoding="utf-8")
+    file.write_text(_mended(file.read_text(encoding="utf-8"), title, report), encoding="utf-8")
     # Its one purpose was to say that a CDN could not be reached.
     (folder / "error.html").unlink(missing_ok=True)
 
 
-def _mended(page: str, title: str) -> str:
+def _mended(page: str, title: str, report: bool) -> str:
     known = {each.replaces: each for each in vendored()}
 
     def local(match: re.Match[str]) -> str:
@@ -96,10 +97,10 @@ def _mended(page: str, title: str) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         f"    <title>{html.escape(title)}: airspeed velocity</title>",
     )
-    page = _REGRESSIONS.sub(
-        r'\g<0>\n        <li id="nav-li-report"><a href="report/index.html">Report</a></li>', page
-    )
-    for wanted in (POLICY, "report/index.html", *(each.name for each in vendored())):
+    link = '<li id="nav-li-report"><a href="report/index.html">Report</a></li>' if report else ""
+    if link:
+        page = _REGRESSIONS.sub(rf"\g<0>\n        {link}", page)
+    for wanted in (POLICY, link, *(each.name for each in vendored())):
         if wanted not in page:
             raise SiteError(
                 f"ASV's page has changed ({wanted!r} found no place); install asv 0.6.6"

@@ -1,0 +1,137 @@
+"""The first bad commit between a good and a bad one: what is measured, until when, the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from ..errors import SuiteError
+from ..statistics import Interval
+from . import judge, search
+from .judge import Side
+
+# Good and bad are measured first: everything else is held against them.
+FIRST_OF_ENDS = 3
+FIRST_OF_STEP = 2
+MOST_OF_ENDS = 16
+MOST_OF_STEP = 20
+
+
+class BisectionError(SuiteError):
+    """There is nothing to search for; the message says why."""
+
+
+class Measures(Protocol):
+    """What a search needs of whoever measures: see `measuring.Measuring`."""
+
+    refused: dict[str, str]
+
+    def values(self, commit: str) -> list[float]:
+        """The metric, one value a launch."""
+
+    def measure(self, commit: str, count: int) -> None:
+        """Have that many values of it, or say in ``refused`` why not."""
+
+
+class Step(NamedTuple):
+    """A commit that was looked at: where it belongs, its values, and why it has none."""
+
+    commit: str
+    side: Side
+    values: list[float]
+    reason: str = ""
+
+
+class Found(NamedTuple):
+    """The answer: the first bad commit is the last of ``suspects``; where there are more, those
+    before it could not be measured. ``before`` is the last good one. ``factor``: bad over good.
+    """
+
+    before: str
+    suspects: list[str]
+    factor: Interval
+    steps: list[Step]
+
+
+def bisect(
+    commits: Sequence[str], measures: Measures, hear: Callable[[Step], None] = lambda _: None
+) -> Found:
+    """Find the first bad one of ``commits``: oldest first, the first is good and the last is bad.
+
+    Good and bad are measured until they surely differ, each step until it surely belongs to one of
+    them; what cannot be measured, or not be told apart, is skipped. Raises BisectionError where the
+    two ends cannot be measured, or do not differ.
+    """
+    known: dict[Side, list[str]] = {Side.GOOD: [], Side.BAD: [], Side.UNKNOWN: []}
+    steps: list[Step] = []
+
+    def done(step: Step) -> None:
+        known[step.side].append(step.commit)
+        steps.append(step)
+        hear(step)
+
+    first, last = commits[0], commits[-1]
+    _ends(first, last, measures)
+    done(Step(first, Side.GOOD, measures.values(first)))
+    done(Step(last, Side.BAD, measures.values(last)))
+    good, bad = 0, len(commits) - 1
+    skipped: set[int] = set()
+    while (place := search.next_place(good, bad, skipped)) is not None:
+        step = _step(commits[place], known, measures)
+        done(step)
+        if step.side is Side.GOOD:
+            good = place
+        elif step.side is Side.BAD:
+            bad = place
+        else:
+            skipped.add(place)
+    factor = judge.factor(
+        _together(known[Side.GOOD], measures),
+        _together(known[Side.BAD], measures),
+        [measures.values(step.commit) for step in steps],
+    )
+    return Found(commits[good], list(commits[good + 1 : bad + 1]), factor, steps)
+
+
+def _ends(first: str, last: str, measures: Measures) -> None:
+    for count in range(FIRST_OF_ENDS, MOST_OF_ENDS + 1):
+        for end in (first, last):
+            measures.measure(end, count)
+            if end in measures.refused:
+                raise BisectionError(f"{end[:10]} cannot be measured: {measures.refused[end]}")
+            if len(measures.values(end)) < 2:
+                raise BisectionError(
+                    f"{end[:10]} gives no value to go by; choose another --metric or cell"
+                )
+        samples = measures.values(first), measures.values(last)
+        # Each step is held against the middle between them, half of the way.
+        if judge.differ(*samples, samples, times=2):
+            return
+    if judge.differ(*samples, samples):
+        return
+    factor = judge.factor(*samples, samples)
+    raise BisectionError(
+        f"{last[:10]} over {first[:10]} is {factor.value:.3f} "
+        f"[{factor.low:.3f}, {factor.high:.3f}] after {MOST_OF_ENDS} launches each: too little to "
+        "search for; name other commits, another cell or metric"
+    )
+
+
+def _step(commit: str, known: Mapping[Side, Sequence[str]], measures: Measures) -> Step:
+    # All that are known to be good are one sample of what is good: held against the two ends
+    # alone, the tenth commit would be judged no more surely than the second.
+    good, bad = (_together(known[side], measures) for side in (Side.GOOD, Side.BAD))
+    others = [measures.values(each) for side in known.values() for each in side]
+    for count in range(FIRST_OF_STEP, MOST_OF_STEP + 1):
+        measures.measure(commit, count)
+        if commit in measures.refused:
+            return Step(commit, Side.UNKNOWN, [], measures.refused[commit])
+        values = measures.values(commit)
+        side = judge.side(values, good, bad, [*others, values])
+        if side is not Side.UNKNOWN:
+            return Step(commit, side, values)
+    return Step(commit, Side.UNKNOWN, values, f"cannot tell after {MOST_OF_STEP} launches")
+
+
+def _together(commits: Sequence[str], measures: Measures) -> list[float]:
+    return [value for each in commits for value in measures.values(each)]

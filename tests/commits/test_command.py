@@ -1,0 +1,44 @@
+"""What `torchcompile-suite bisect` understands, and what it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from torchcompile_suite import machine, matrix
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.cli import app
+from torchcompile_suite.commits.command import cell_named
+
+
+@given(st.sampled_from(matrix.core_cells()))
+def test_whatever_the_suite_prints_names_its_cell(cell: Cell) -> None:
+    found = cell_named(str(cell))
+    assert str(found) == str(cell)
+    assert found.device == machine.device_kind()
+
+
+def test_a_workload_alone_is_its_plain_cell() -> None:
+    assert str(cell_named("resnet18")) == "resnet18, batch 1, default"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["a", "b", "--cell", "resnet18"], "no clone of PyTorch"),
+        (["a", "b", "--cell", "resnet81"], "near it: resnet18"),
+        (["a", "b", "--cell", "resnet18", "--metric", "speed"], "there are: ratio"),
+    ],
+)
+def test_wrong_questions_are_one_clear_line(
+    arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["bisect", *arguments])
+    assert result.exit_code == 1
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1

@@ -1,0 +1,122 @@
+"""Commits over a real release: laid, refused, put back, and measured by real ASV."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pytest
+from evidence.wheels import Repository, sources
+
+from torchcompile_suite import laid, records
+from torchcompile_suite.cell import Overlay, Status
+from torchcompile_suite.commits import overlay
+from torchcompile_suite.commits.clone import Clone
+from torchcompile_suite.releases import catalogue
+
+from ..conftest import ReleaseEnvironment
+from ..test_asv import Checkout
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+
+NEWEST = catalogue.read()[-1]
+CELL = r"Inference.*\('softmax_matmul', 1, 'default'\)"
+DESCRIBE = (
+    "import msgspec, sys; from torchcompile_suite.launch import device, environment;"
+    "sys.stdout.buffer.write(msgspec.json.encode(environment.describe(device.get('cpu')).overlay))"
+)
+
+
+class History(NamedTuple):
+    """A clone that begins with a release's Python, and commits after it."""
+
+    clone: Clone
+    edit: str
+    broken: str
+    drift: str
+
+
+@pytest.fixture(scope="module")
+def history(newest: ReleaseEnvironment, tmp_path_factory: pytest.TempPathFactory) -> History:
+    made = Repository(tmp_path_factory.mktemp("clone") / "pytorch")
+    found = sources(overlay.packages_of(newest.folder))
+    made.begin(NEWEST.version, {path: file for path, file in found.items() if path.endswith(".py")})
+    made.append("torch/_inductor/config.py", "\n# edited\n")
+    made.write("torch/_inductor/new_in_commit.py", b"new = True\n")
+    edit = made.commit("an edit")
+    made.append("torch/_inductor/config.py", "\nfrom torch import a_name_it_has_not\n")
+    broken = made.commit("does not import")
+    made.revert()
+    made.write("torch/csrc/dynamo/guards.cpp", b"// another signature\n")
+    return History(Clone(made.folder), edit, broken, made.commit("other bindings"))
+
+
+def files(folder: Path) -> dict[str, tuple[int, int]]:
+    """Every source of torch, with its inode and time of change."""
+    found = sources(overlay.packages_of(folder))
+    return {path: (file.stat().st_ino, file.stat().st_mtime_ns) for path, file in found.items()}
+
+
+@pytest.fixture
+def folder(newest: ReleaseEnvironment) -> Iterator[Path]:
+    yield newest.folder
+    overlay.restore(newest.folder)
+    (newest.folder / overlay.JOURNAL).unlink(missing_ok=True)
+
+
+def test_a_commit_is_laid_recorded_and_taken_away(
+    newest: ReleaseEnvironment, history: History, folder: Path
+) -> None:
+    before = files(folder)
+    found = overlay.install(history.clone, history.edit, folder)
+    laid_over = ["torch/_inductor/config.py", "torch/_inductor/new_in_commit.py"]
+    assert found == Overlay(NEWEST.version, history.edit, laid_over)
+    done = newest.run("-c", "import torch._inductor.new_in_commit as new; print(new.new)")
+    assert done.stdout.strip() == "True", done.stderr
+    done = newest.run("-c", DESCRIBE)
+    assert msgspec.json.decode(done.stdout, type=Overlay) == found, done.stderr
+
+    with pytest.raises(overlay.Refused, match="cannot import name 'a_name_it_has_not'"):
+        overlay.install(history.clone, history.broken, folder)
+    assert files(folder) == before
+    refused = laid.read(folder)
+    assert refused is not None
+    assert "a_name_it_has_not" in refused.refused
+
+    with pytest.raises(overlay.Refused, match=r"torch/csrc/dynamo/guards\.cpp.*--allow-native"):
+        overlay.install(history.clone, history.drift, folder)
+    assert files(folder) == before
+    allowed = overlay.install(history.clone, history.drift, folder, allow_native_drift=True)
+    assert allowed.native == ["torch/csrc/dynamo/guards.cpp"]
+
+
+def test_asv_measures_commits_and_says_why_not(history: History, tmp_path: Path) -> None:
+    """The base's commit, which needs nothing laid, and one that is refused."""
+    checkout = Checkout(tmp_path)
+    config = checkout.folder / "asv.commits.conf.json"
+    text = config.read_text()
+    assert text.count('"../pytorch"') == 1
+    config.write_text(text.replace('"../pytorch"', json.dumps(str(history.clone.path))))
+    hashes = tmp_path / "hashes"
+    hashes.write_text(f"{history.edit}\n{history.drift}\n")
+    asv = ("--config", config.name)
+    said = checkout.asv(*asv, "run", f"HASHFILE:{hashes}", "--bench", CELL, "--quick", status=2)
+    assert re.search(r"not measured: .*guards\.cpp", said), said
+    assert "differs from PyTorch" in said
+    results = tmp_path / "results-commits"
+    found = {each.commit: each.measurement for each in records.read(results).records}
+    good, bad = found[history.edit[:8]], found[history.drift[:8]]
+    assert good.outcome.ok, good.outcome
+    assert good.environment is not None
+    assert good.environment.overlay is not None
+    assert good.environment.overlay.commit == history.edit
+    assert bad.outcome.status is Status.CRASH
+    assert "guards.cpp" in bad.outcome.reason
+    checkout.asv(*asv, "publish")
+    page = (tmp_path / "html-commits" / "index.html").read_text()
+    assert "report/index.html" not in page
+    assert "cdn" not in page.lower()

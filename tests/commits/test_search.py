@@ -1,0 +1,131 @@
+"""Which commit is measured next, what the values mean, where the search ends."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torchcompile_suite.commits import judge
+from torchcompile_suite.commits.bisection import (
+    MOST_OF_STEP,
+    BisectionError,
+    Step,
+    bisect,
+)
+from torchcompile_suite.commits.judge import Side
+from torchcompile_suite.commits.search import next_place
+
+
+class Scripted:
+    """Commits whose values are drawn around what each truly costs."""
+
+    def __init__(
+        self, costs: dict[str, float], noise: float, broken: set[str], seed: int = 0
+    ) -> None:
+        self.costs, self.noise, self.broken = costs, noise, broken
+        self.random = random.Random(seed)
+        self.found: dict[str, list[float]] = {}
+        self.refused: dict[str, str] = {}
+
+    def values(self, commit: str) -> list[float]:
+        return self.found.get(commit, [])
+
+    def measure(self, commit: str, count: int) -> None:
+        if commit in self.broken:
+            self.refused[commit] = "it does not import"
+            return
+        mine = self.found.setdefault(commit, [])
+        while len(mine) < count:
+            mine.append(self.costs[commit] * math.exp(self.random.gauss(0, self.noise)))
+
+
+@given(st.data(), st.integers(2, 40))
+def test_the_next_place_is_inside_and_not_skipped(data: st.DataObject, distance: int) -> None:
+    skipped = data.draw(st.sets(st.integers(1, distance)))
+    place = next_place(0, distance, skipped)
+    free = set(range(1, distance)) - skipped
+    assert place is None if not free else place in free
+    if place is not None:
+        nearest = min(abs(each - distance / 2) for each in free)
+        assert abs(place - distance / 2) == nearest
+
+
+@given(st.data(), st.integers(1, 60), st.sampled_from([1.3, 0.7]))
+def test_it_finds_the_first_bad_commit(data: st.DataObject, count: int, factor: float) -> None:
+    """Whatever cannot be measured: then all that it may be are named, the first bad one last."""
+    commits = [f"commit{number}" for number in range(count + 1)]
+    fault = data.draw(st.integers(1, count))
+    broken = data.draw(st.sets(st.sampled_from(commits[1:-1] or ["none"])))
+    costs = {each: 1.0 if place < fault else factor for place, each in enumerate(commits)}
+    heard: list[Step] = []
+    found = bisect(commits, Scripted(costs, 0.005, broken), heard.append)
+    assert heard == found.steps
+    assert commits[fault] in found.suspects
+    assert set(found.suspects[:-1]) <= broken
+    assert costs[found.suspects[-1]] == factor
+    assert costs[found.before] == 1.0
+    assert found.factor.value == pytest.approx(factor, rel=0.05)
+    assert all(step.reason for step in found.steps if step.side is Side.UNKNOWN)
+    # The middle halves: measured are the two ends, and as many as the distance has binary digits.
+    measured = [step for step in found.steps if step.side is not Side.UNKNOWN]
+    assert len(measured) <= 2 + math.ceil(math.log2(count + 1)) + len(broken)
+
+
+def test_noise_takes_more_launches_and_not_the_wrong_commit() -> None:
+    commits = [f"commit{number}" for number in range(33)]
+    right, launches = 0, 0
+    for seed in range(200):
+        fault = random.Random(seed).randint(1, 32)
+        costs = {each: 1.0 if place < fault else 1.1 for place, each in enumerate(commits)}
+        measures = Scripted(costs, 0.03, set(), seed)
+        right += bisect(commits, measures).suspects == [commits[fault]]
+        launches += sum(map(len, measures.found.values()))
+    assert right / 200 >= 0.95
+    assert launches / 200 < 7 * MOST_OF_STEP
+
+
+def test_two_ends_that_do_not_differ_are_no_search() -> None:
+    costs = {"good": 1.0, "middle": 1.0, "bad": 1.0}
+    with pytest.raises(BisectionError, match=r"bad over good is \d\.\d{3} \[.*too little"):
+        bisect(list(costs), Scripted(costs, 0.02, set()))
+
+
+def test_an_end_that_cannot_be_measured_is_named() -> None:
+    costs = {"good": 1.0, "bad": 2.0}
+    with pytest.raises(BisectionError, match="bad cannot be measured: it does not import"):
+        bisect(list(costs), Scripted(costs, 0.02, {"bad"}))
+
+
+def test_a_metric_without_values_is_named() -> None:
+    class Nothing(Scripted):
+        def measure(self, commit: str, count: int) -> None:
+            pass
+
+    with pytest.raises(BisectionError, match="another --metric"):
+        bisect(["good", "bad"], Nothing({}, 0, set()))
+
+
+def test_what_lies_between_is_told_from_neither_and_skipped() -> None:
+    """Half a fault: neither good nor bad, so the search says that it cannot tell."""
+    costs = {"good": 1.0, "half": math.sqrt(1.2), "bad": 1.2}
+    found = bisect(list(costs), Scripted(costs, 0.01, set()))
+    assert found.suspects in (["half", "bad"], ["half"], ["bad"])
+    half = next(step for step in found.steps if step.commit == "half")
+    assert half.side is not Side.UNKNOWN or "cannot tell" in half.reason
+
+
+@given(st.floats(0.5, 2), st.floats(0.01, 0.2))
+def test_sides_do_not_depend_on_the_unit(unit: float, size: float) -> None:
+    good, bad = [1.0, 1.001, 0.999], [1 + size, 1.001 + size, 0.999 + size]
+    for values, side in ((good, Side.GOOD), (bad, Side.BAD)):
+        samples = [[unit * each for each in sample] for sample in (values, good, bad)]
+        assert judge.side(*samples, samples) is side
+
+
+def test_one_launch_of_each_decides_nothing() -> None:
+    assert judge.side([1.0], [1.0], [2.0], [[1.0], [1.0], [2.0]]) is Side.UNKNOWN
+    assert not judge.differ([1.0], [2.0], [[1.0], [2.0]])
