@@ -36,7 +36,7 @@ from torchcompile_suite.commits.bisection import BisectionError, Found, Step, bi
 from torchcompile_suite.commits.clone import Clone
 from torchcompile_suite.commits.judge import Side
 from torchcompile_suite.commits.measuring import Measuring
-from torchcompile_suite.files import append_line
+from torchcompile_suite.files import append_line, read_lines
 from torchcompile_suite.releases import catalogue, environments
 
 from .pools import ROOT
@@ -260,8 +260,7 @@ def search(fault: str, seed: int, worker: int, size: Size) -> Try:
 
 def read() -> list[Try]:
     """The tries that were made."""
-    lines = FOUND.read_bytes().splitlines() if FOUND.exists() else []
-    return [msgspec.json.decode(line, type=Try) for line in lines]
+    return read_lines(FOUND, Try)
 
 
 def _on_core(worker: int) -> None:

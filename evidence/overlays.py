@@ -19,7 +19,7 @@ from rich.table import Table
 
 from torchcompile_suite.commits import overlay
 from torchcompile_suite.commits.clone import Difference
-from torchcompile_suite.files import append_line
+from torchcompile_suite.files import append_line, read_lines
 from torchcompile_suite.releases import catalogue
 from torchcompile_suite.releases.catalogue import Release
 from torchcompile_suite.series import newest_patches
@@ -80,8 +80,7 @@ def measure(base: Release, over: Release, files: dict[str, Path]) -> Pair:
 
 def read() -> list[Pair]:
     """The pairs that were measured."""
-    lines = FOUND.read_bytes().splitlines() if FOUND.exists() else []
-    return [msgspec.json.decode(line, type=Pair) for line in lines]
+    return read_lines(FOUND, Pair)
 
 
 def main() -> None:

@@ -5,6 +5,11 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+T = TypeVar("T")
 
 
 def write_atomically(path: Path, data: bytes, *, sync: bool = True) -> None:
@@ -53,3 +58,17 @@ def append_line(path: Path, line: bytes) -> None:
         except OSError:
             stream.truncate(size)
             raise
+
+
+def read_lines(path: Path, kind: type[T]) -> list[T]:
+    """What `append_line` added as JSON of that type; nothing where there is no file.
+
+    A line torn by a kill, or of another kind, is left out. Raises OSError.
+    """
+    found = []
+    for line in path.read_bytes().splitlines() if path.exists() else ():
+        try:
+            found.append(msgspec.json.decode(line, type=kind))
+        except msgspec.DecodeError:
+            continue
+    return found

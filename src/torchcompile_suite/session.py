@@ -225,9 +225,7 @@ class Session:
             request = Request(cell, kind, str(cache), self.settings.plan)
             launch = starter.run(request, workspace, self.settings.launch_limit_s)
             kind = "warm"
-            repeats = len(launches) - len(statistics.counted(launches))
-            if repeats < self.settings.repeats and launch.outcome.ok:
-                launch = msgspec.structs.replace(launch, set_aside=statistics.disturbed(launch))
+            launch = set_aside(launch, launches, self.settings.repeats)
             launches.append(launch)
             self._watch(cell, launch)
             progress.launched(str(cell), progress.launch_summary(launch))
@@ -244,6 +242,14 @@ class Session:
             return "precise"
         over = count >= MOST_LAUNCHES or time.monotonic() > deadline
         return "budget" if over and count >= statistics.FIRST_LOOK else ""
+
+
+def set_aside(launch: Launch, before: Sequence[Launch], repeats: int) -> Launch:
+    """The launch, set aside if it was disturbed and fewer than ``repeats`` ``before`` it were."""
+    made_again = len(before) - len(statistics.counted(before))
+    if made_again >= repeats or not launch.outcome.ok:
+        return launch
+    return msgspec.structs.replace(launch, set_aside=statistics.disturbed(launch))
 
 
 def open_session(settings: Callable[[], Settings] = Settings.from_environment) -> Session:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from ..errors import SuiteError
@@ -62,11 +62,9 @@ def bisect(
     them; what cannot be measured, or not be told apart, is skipped. Raises BisectionError where the
     two ends cannot be measured, or do not differ.
     """
-    known: dict[Side, list[str]] = {Side.GOOD: [], Side.BAD: [], Side.UNKNOWN: []}
     steps: list[Step] = []
 
     def done(step: Step) -> None:
-        known[step.side].append(step.commit)
         steps.append(step)
         hear(step)
 
@@ -77,7 +75,7 @@ def bisect(
     good, bad = 0, len(commits) - 1
     skipped: set[int] = set()
     while (place := search.next_place(good, bad, skipped)) is not None:
-        step = _step(commits[place], known, measures)
+        step = _step(commits[place], steps, measures)
         done(step)
         if step.side is Side.GOOD:
             good = place
@@ -86,9 +84,9 @@ def bisect(
         else:
             skipped.add(place)
     factor = judge.factor(
-        _together(known[Side.GOOD], measures),
-        _together(known[Side.BAD], measures),
-        [measures.values(step.commit) for step in steps],
+        _together(steps, Side.GOOD),
+        _together(steps, Side.BAD),
+        [step.values for step in steps],
     )
     return Found(commits[good], list(commits[good + 1 : bad + 1]), factor, steps)
 
@@ -117,11 +115,11 @@ def _ends(first: str, last: str, measures: Measures) -> None:
     )
 
 
-def _step(commit: str, known: Mapping[Side, Sequence[str]], measures: Measures) -> Step:
+def _step(commit: str, steps: Sequence[Step], measures: Measures) -> Step:
     # All that are known to be good are one sample of what is good: held against the two ends
     # alone, the tenth commit would be judged no more surely than the second.
-    good, bad = (_together(known[side], measures) for side in (Side.GOOD, Side.BAD))
-    others = [measures.values(each) for side in known.values() for each in side]
+    good, bad = _together(steps, Side.GOOD), _together(steps, Side.BAD)
+    others = [step.values for step in steps]
     for count in range(FIRST_OF_STEP, MOST_OF_STEP + 1):
         measures.measure(commit, count)
         if commit in measures.refused:
@@ -133,5 +131,5 @@ def _step(commit: str, known: Mapping[Side, Sequence[str]], measures: Measures) 
     return Step(commit, Side.UNKNOWN, values, f"cannot tell after {MOST_OF_STEP} launches")
 
 
-def _together(commits: Sequence[str], measures: Measures) -> list[float]:
-    return [value for each in commits for value in measures.values(each)]
+def _together(steps: Sequence[Step], side: Side) -> list[float]:
+    return [value for step in steps if step.side is side for value in step.values]

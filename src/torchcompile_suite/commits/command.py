@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import time
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +17,7 @@ from .. import machine, matrix, session, workloads
 from ..cell import Cell
 from ..files import write_atomically
 from ..modes import MODES
-from ..terminal import console, one_line_errors, printable
+from ..terminal import Progress, console, one_line_errors, say
 from .bisection import BisectionError, Found, Step, bisect
 from .clone import Clone
 from .judge import Side
@@ -65,7 +64,11 @@ def bisect_command(
         kept = CACHE / f"{hashlib.sha256(question.encode()).hexdigest()[:20]}.jsonl"
         if not resume:
             kept.unlink(missing_ok=True)
-        telling = _Telling(clone, metric)
+        telling = Progress()
+
+        def hear(step: Step) -> None:
+            telling.say(_line(step, clone, metric))
+
         try:
             CACHE.mkdir(parents=True, exist_ok=True)
             # One environment, one after the other: two at once would disturb each other anyway.
@@ -81,7 +84,7 @@ def bisect_command(
                     tell=telling.say,
                 )
                 telling.say(f"{len(commits) - 1} commits, {metric} of {wanted}")
-                found = bisect(commits, measuring, telling.step)
+                found = bisect(commits, measuring, hear)
         except Timeout:
             raise BisectionError(f"another bisection is at work in {CACHE}; wait for it") from None
         except KeyboardInterrupt:
@@ -112,7 +115,6 @@ def cell_named(text: str) -> Cell:
         for question in matrix.QUESTIONS.values()
         for each in (question.cell(*point) for point in question.points)
     }
-    known |= {str(each): each for name in workloads.names() for each in [Cell(name, 1, "default")]}
     known |= {name: Cell(name, 1, "default") for name in workloads.names()}
     if plain not in known:
         near = difflib.get_close_matches(plain, known, 3, 0.5)
@@ -138,23 +140,6 @@ def as_json(found: Found, cell: Cell, metric: str, measuring: Measuring) -> byte
     return msgspec.json.format(msgspec.json.encode(content))
 
 
-class _Telling:
-    """Progress on standard error, one line at a time, after the seconds since the start."""
-
-    def __init__(self, clone: Clone, metric: str) -> None:
-        self._clone = clone
-        self._metric = metric
-        self._console = Console(stderr=True, highlight=False)
-        self._start = time.monotonic()
-
-    def say(self, text: str) -> None:
-        line = f"{time.monotonic() - self._start:5.0f} s  {text}"
-        self._console.print(printable(line), markup=False, soft_wrap=True)
-
-    def step(self, step: Step) -> None:
-        self.say(_line(step, self._clone, self._metric))
-
-
 def _line(step: Step, clone: Clone, metric: str) -> str:
     said = f"{step.commit[:10]} {step.side.value}"
     if step.values:
@@ -171,18 +156,16 @@ def _values(values: list[float], metric: str) -> str:
 
 
 def _show(out: Console, clone: Clone, found: Found, metric: str, check: str) -> None:
-    def say(text: str, style: str = "") -> None:
-        out.print(printable(text), style=style, markup=False, highlight=False, soft_wrap=True)
-
     one_of = " one of" if len(found.suspects) > 1 else ""
-    say(f"the first bad commit is{one_of}", "bold")
+    say(out, f"the first bad commit is{one_of}", "bold")
     for commit in found.suspects:
-        say(f"  {commit} {clone.subject(commit)}")
-    say(f"the last good one is {found.before} {clone.subject(found.before)}")
+        say(out, f"  {commit} {clone.subject(commit)}")
+    say(out, f"the last good one is {found.before} {clone.subject(found.before)}")
     counts = {side: sum(step.side is side for step in found.steps) for side in Side}
     factor = f"{found.factor.value:.3f} [{found.factor.low:.3f}, {found.factor.high:.3f}]"
     say(
+        out,
         f"{metric}, bad over good: {factor}; {counts[Side.GOOD]} commits good, "
-        f"{counts[Side.BAD]} bad, {counts[Side.UNKNOWN]} skipped"
+        f"{counts[Side.BAD]} bad, {counts[Side.UNKNOWN]} skipped",
     )
-    say(f"to check it: {check}")
+    say(out, f"to check it: {check}")

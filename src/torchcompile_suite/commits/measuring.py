@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from .. import elsewhere, session, statistics
+from .. import elsewhere, session
 from ..cell import Cell, Launch, Plan
-from ..files import append_line
+from ..files import append_line, read_lines
 from ..findings import change
 from ..releases import environments
 from . import overlay
@@ -26,8 +26,6 @@ METRICS = {
     "warm-compile": "warm compile",
     "memory": "memory",
 }
-
-
 USUAL = Plan()
 
 
@@ -74,11 +72,8 @@ class Measuring:
         shutil.rmtree(self._caches, ignore_errors=True)
         self.launches: dict[str, list[Launch]] = {}
         self.refused: dict[str, str] = {}
-        for line in kept.read_bytes().splitlines() if kept.exists() else ():
-            try:
-                self._add(msgspec.json.decode(line, type=Known))
-            except msgspec.DecodeError:  # torn by a kill
-                continue
+        for known in read_lines(kept, Known):
+            self._add(known)
 
     def values(self, commit: str) -> list[float]:
         """The metric of each of the commit's launches that counts."""
@@ -132,9 +127,7 @@ class Measuring:
                 self._keep(Known(commit, refused=f"{outcome.status.value}: {outcome.reason}"))
                 return
             made = self.launches.get(commit, [])
-            if len(made) - len(statistics.counted(made)) < self._repeats:
-                launch = msgspec.structs.replace(launch, set_aside=statistics.disturbed(launch))
-            self._keep(Known(commit, launch))
+            self._keep(Known(commit, session.set_aside(launch, made, self._repeats)))
         if not found:
             self._keep(Known(commit, refused=f"nothing was measured: {said.last_line}"))
 

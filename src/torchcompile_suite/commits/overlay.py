@@ -138,7 +138,7 @@ def base_of(
 
 def _origin(clone: Clone, release: Release) -> str | None:
     """The commit that a release was built from, as far as the clone has it."""
-    found = clone.first_of([*filter(None, [release.git_version]), release.tag])
+    found = clone.first_of([release.git_version or "", release.tag])
     if found is None or not release.nightly:
         return found
     named = _NIGHTLY_OF.search(clone.subject(found))
@@ -160,7 +160,6 @@ def install(
     then the environment holds the base and says why it is not to be used. Raises ReleaseError where
     not even the base can be installed.
     """
-    restore(folder)
     try:
         base, origin = base_of(clone, commit)
     except Refused as refused:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +18,7 @@ from ..files import write_atomically
 from ..modes import MODES
 from ..progress import Event
 from ..releases import catalogue, environments, ledger
-from ..terminal import console, one_line_errors, printable
+from ..terminal import Progress, console, one_line_errors, printable, say
 from ..workloads import target as targets
 from . import view
 from .plan import BUDGET_S, Trial, TrialError, headline
@@ -173,17 +172,16 @@ def _trial(text: str, inputs: list[str], asked: Trial, budget_for_all: bool) -> 
     )
 
 
-class _Telling:
-    """Progress on standard error: a line for what was learned, and a moving one on a terminal."""
+class _Telling(Progress):
+    """A line for what was learned, and a moving one on a terminal."""
 
     def __init__(self, quiet: bool, no_color: bool) -> None:
-        self._console = Console(stderr=True, no_color=no_color, quiet=quiet, highlight=False)
-        self._status = self._console.status("importing torch, building the model")
-        self._start = time.monotonic()
+        super().__init__(quiet=quiet, no_color=no_color)
+        self._status = self.console.status("importing torch, building the model")
         self._launch = 1
 
     def __enter__(self) -> _Telling:
-        if self._console.is_terminal:
+        if self.console.is_terminal:
             self._status.start()
         return self
 
@@ -209,29 +207,21 @@ class _Telling:
             text = f"{event.cell}: {event.text}"
         self.say(text)
 
-    def say(self, text: str) -> None:
-        """A line that stays, after the seconds since the start."""
-        line = f"{time.monotonic() - self._start:5.0f} s  {text}"
-        self._console.print(printable(line), markup=False, soft_wrap=True)
-
 
 def _show(out: Console, trial: Trial, answer: Answer) -> None:
-    def say(text: str, style: str = "") -> None:
-        out.print(printable(text), style=style, markup=False, highlight=False, soft_wrap=True)
-
-    say(headline(trial, answer.outline))
+    say(out, headline(trial, answer.outline))
     out.print(report.draw(view.table(answer)))
     for sentence in view.sentences(answer):
-        say(sentence, "bold")
+        say(out, sentence, "bold")
     for failure in view.failures(answer):
-        say(failure)
+        say(out, failure)
     found = view.advices(trial, answer)
     if found:
         out.print()
-        say("Worth mending:")
+        say(out, "Worth mending:")
     for each in found:
-        say(f"- {f'{each.where}: ' if each.where else ''}{each.what}")
-        say(f"  remedy: {each.remedy}")
+        say(out, f"- {f'{each.where}: ' if each.where else ''}{each.what}")
+        say(out, f"  remedy: {each.remedy}")
 
 
 def _write(file: Path, content: bytes, to_stdout: bool) -> None:

@@ -15,12 +15,13 @@ import platformdirs
 
 from .. import elsewhere, progress
 from ..cell import OK, Cell, Launch, Measurement
+from ..files import read_lines
 from ..launch.outline import Outline
 from ..releases import environments
 from ..releases.catalogue import Release
 from ..workloads import target
 from .plan import Known, Refused, Trial, TrialError
-from .worker import Order, known
+from .worker import Order
 
 
 class Answer(NamedTuple):
@@ -80,7 +81,7 @@ def run(
         else:
             if said.status:
                 raise TrialError(_reason(said))
-    return _answer(known(kept), started, interrupted)
+    return _answer(read_lines(kept, Known), started, interrupted)
 
 
 def _kept(trial: Trial, python: Path) -> Path:

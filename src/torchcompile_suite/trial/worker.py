@@ -16,7 +16,7 @@ import msgspec
 from .. import processes, progress, workloads
 from ..cell import Cell, Launch
 from ..errors import SuiteError
-from ..files import append_line
+from ..files import append_line, read_lines
 from ..launch.outline import Outline, outline
 from ..session import LAUNCH_LIMIT_S, Session, Settings
 from .plan import Known, Refused, Trial, TrialError, cells, headline
@@ -27,17 +27,6 @@ class Order(msgspec.Struct, frozen=True):
 
     trial: Trial
     kept: str
-
-
-def known(file: Path) -> list[Known]:
-    """The lines of a trial's file; none where there is no file. A torn line is left out."""
-    found = []
-    for line in file.read_bytes().splitlines() if file.exists() else ():
-        try:
-            found.append(msgspec.json.decode(line, type=Known))
-        except msgspec.DecodeError:
-            continue
-    return found
 
 
 def work(order: Order) -> None:
@@ -52,7 +41,7 @@ def work(order: Order) -> None:
     def keep(**found: object) -> None:
         append_line(file, msgspec.json.encode(Known(**found)))  # type: ignore[arg-type]
 
-    before = known(file)
+    before = read_lines(file, Known)
     found = _outline(trial)
     keep(outline=found)
     progress.known(trial.workload, headline(trial, found))
