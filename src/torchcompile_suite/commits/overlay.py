@@ -178,6 +178,7 @@ def install(
         raise _refused(folder, what, reason)
     written = sorted(each.path for each in found.files if each.there)
     lay(folder, base, clone.contents(commit, written), {each.path for each in found.files})
+    _compile_bytecode(folder)
     if gated and (reason := gate(folder)):
         restore(folder)
         raise _refused(folder, what, f"{commit[:10]} over PyTorch {base.version}: {reason}")
@@ -276,6 +277,19 @@ def _forget_compiled(source: Path) -> None:
     """Bytecode is of a source if size and time agree, which those of two commits may."""
     for file in source.parent.glob(f"__pycache__/{source.stem}.*.pyc"):
         file.unlink(missing_ok=True)
+
+
+def _compile_bytecode(folder: Path) -> None:
+    """Of what was laid or put back; else the first launch after it would do so while it is timed.
+
+    A file that does not compile is for the gate to find.
+    """
+    tops = [top for each in sorted(_PACKAGES) if (top := packages_of(folder) / each).is_dir()]
+    subprocess.run(
+        [str(environments.python_in(folder)), "-I", "-m", "compileall", "-q", *map(str, tops)],
+        stdout=subprocess.DEVNULL,
+        check=False,
+    )
 
 
 def gate(folder: Path) -> str:
