@@ -88,6 +88,19 @@ def test_noise_takes_more_launches_and_not_the_wrong_commit() -> None:
     assert launches / 200 < 7 * MOST_OF_STEP
 
 
+def test_a_commit_that_could_not_be_told_is_looked_at_once_more_in_the_end() -> None:
+    """With half a fault's noise twenty launches are too few here and there; forty are not."""
+    commits = [f"commit{number}" for number in range(17)]
+    right = 0
+    for seed in range(60):
+        fault = random.Random(seed).randint(1, 16)
+        costs = {each: 1.0 if place < fault else 1.28 for place, each in enumerate(commits)}
+        suspects = bisect(commits, Scripted(costs, 0.13, set(), seed)).suspects
+        assert commits[fault] in suspects
+        right += suspects == [commits[fault]]
+    assert right / 60 >= 0.95
+
+
 def test_two_ends_that_do_not_differ_are_no_search() -> None:
     costs = {"good": 1.0, "middle": 1.0, "bad": 1.0}
     with pytest.raises(BisectionError, match=r"bad over good is \d\.\d{3} \[.*too little"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from ..errors import SuiteError
@@ -15,6 +15,8 @@ FIRST_OF_ENDS = 3
 FIRST_OF_STEP = 2
 MOST_OF_ENDS = 16
 MOST_OF_STEP = 20
+# Of a commit that could not be told and, in the end, stands between good and bad.
+MOST_OF_SUSPECT = 40
 
 
 class BisectionError(SuiteError):
@@ -59,13 +61,14 @@ def bisect(
     """Find the first bad one of ``commits``: oldest first, the first is good and the last is bad.
 
     Good and bad are measured until they surely differ, each step until it surely belongs to one of
-    them; what cannot be measured, or not be told apart, is skipped. Raises BisectionError where the
-    two ends cannot be measured, or do not differ.
+    them; what cannot be measured, or not be told apart, is skipped. What stands between good and
+    bad at the end, and could be measured, is measured once more, both of them beside it. Raises
+    BisectionError where the two ends cannot be measured, or do not differ.
     """
-    steps: list[Step] = []
+    steps: dict[str, Step] = {}
 
     def done(step: Step) -> None:
-        steps.append(step)
+        steps[step.commit] = step
         hear(step)
 
     first, last = commits[0], commits[-1]
@@ -74,8 +77,19 @@ def bisect(
     done(Step(last, Side.BAD, measures.values(last)))
     good, bad = 0, len(commits) - 1
     skipped: set[int] = set()
-    while (place := search.next_place(good, bad, skipped)) is not None:
-        step = _step(commits[place], steps, measures)
+    most, beside = MOST_OF_STEP, False
+    while True:
+        place = search.next_place(good, bad, skipped)
+        if place is None:
+            # What could not be told was left for later, in the hope that it would not matter.
+            doubts = {at for at in skipped if commits[at] not in measures.refused}
+            if beside or not doubts.intersection(range(good, bad)):
+                break
+            skipped -= doubts
+            most, beside = MOST_OF_SUSPECT, True
+            continue
+        ends = (commits[good], commits[bad]) if beside else ()
+        step = _step(commits[place], list(steps.values()), measures, most, ends)
         done(step)
         if step.side is Side.GOOD:
             good = place
@@ -83,16 +97,18 @@ def bisect(
             bad = place
         else:
             skipped.add(place)
+    # Some were measured again after their step.
+    final = [step._replace(values=measures.values(step.commit)) for step in steps.values()]
     factor = judge.factor(
-        _together(steps, Side.GOOD),
-        _together(steps, Side.BAD),
-        [step.values for step in steps],
+        _together(final, Side.GOOD, measures),
+        _together(final, Side.BAD, measures),
+        [step.values for step in final],
     )
-    return Found(commits[good], list(commits[good + 1 : bad + 1]), factor, steps)
+    return Found(commits[good], list(commits[good + 1 : bad + 1]), factor, final)
 
 
 def _ends(first: str, last: str, measures: Measures) -> None:
-    for count in range(FIRST_OF_ENDS, MOST_OF_ENDS + 1):
+    for count in _looks(FIRST_OF_ENDS, MOST_OF_ENDS):
         for end in (first, last):
             measures.measure(end, count)
             if end in measures.refused:
@@ -115,21 +131,40 @@ def _ends(first: str, last: str, measures: Measures) -> None:
     )
 
 
-def _step(commit: str, steps: Sequence[Step], measures: Measures) -> Step:
+def _step(
+    commit: str, steps: Sequence[Step], measures: Measures, most: int, beside: Sequence[str]
+) -> Step:
+    """Measure the commit until it is told, and the commits ``beside`` it in turns with it."""
     # All that are known to be good are one sample of what is good: held against the two ends
     # alone, the tenth commit would be judged no more surely than the second.
-    good, bad = _together(steps, Side.GOOD), _together(steps, Side.BAD)
-    others = [step.values for step in steps]
-    for count in range(FIRST_OF_STEP, MOST_OF_STEP + 1):
-        measures.measure(commit, count)
+    for count in _looks(FIRST_OF_STEP, most):
+        for each in (commit, *beside):
+            measures.measure(each, count)
         if commit in measures.refused:
             return Step(commit, Side.UNKNOWN, [], measures.refused[commit])
         values = measures.values(commit)
-        side = judge.side(values, good, bad, [*others, values])
+        others = [measures.values(step.commit) for step in steps if step.commit != commit]
+        side = judge.side(
+            values,
+            _together(steps, Side.GOOD, measures),
+            _together(steps, Side.BAD, measures),
+            [*others, values],
+        )
         if side is not Side.UNKNOWN:
             return Step(commit, side, values)
-    return Step(commit, Side.UNKNOWN, values, f"cannot tell after {MOST_OF_STEP} launches")
+    return Step(commit, Side.UNKNOWN, values, f"cannot tell after {most} launches")
 
 
-def _together(steps: Sequence[Step], side: Side) -> list[float]:
-    return [value for step in steps if step.side is side for value in step.values]
+def _looks(first: int, most: int) -> Iterator[int]:
+    """After how many launches a decision is tried: each look costs laying a commit and starting a
+    process that imports torch, so the later ones lie further apart.
+    """
+    count = first
+    while count < most:
+        yield count
+        count += max(1, count // 3)
+    yield most
+
+
+def _together(steps: Sequence[Step], side: Side, measures: Measures) -> list[float]:
+    return [value for step in steps if step.side is side for value in measures.values(step.commit)]
