@@ -7,14 +7,13 @@ call, and Inductor itself for 25 % of a compilation. Good and bad are drawn arou
 `torchcompile_suite.commits.bisection` looks for it, on real torch, all launches new.
 
 ``python -m evidence.bisection --tries 10`` makes tries until there are so many of each fault, and
-appends each to ``evidence/bisections.jsonl``. Two at a time, one core each: half the wait, and a
-noisy neighbour.
+appends each to ``evidence/bisections.jsonl``. On one core, the others idle: two at a time, as the
+first seven were, disturb each other so much that each takes three times the launches.
 """
 
 from __future__ import annotations
 
 import argparse
-import concurrent.futures
 import math
 import os
 import random
@@ -55,6 +54,12 @@ CELLS = {
 }
 # Half the usual time for pairs: a search makes more launches instead.
 PLAN = Plan(min_timed_s=2.0, max_timed_s=4.0)
+# What every process would pay for anew, and no fault is in: precompiling a header that only many
+# kernels need, and asking another process, which imports torch, which vector instructions run.
+QUICKER = {
+    "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
+    "TORCHINDUCTOR_VEC_ISA_OK": "1",
+}
 WRAPPER = "torch/_inductor/codegen/wrapper.py"
 COMPILE = "torch/_inductor/compile_fx.py"
 CALL_BEGINS = "            self.codegen_inputs()\n"
@@ -113,10 +118,10 @@ def calibrate() -> Size:
         return msgspec.json.decode(known.read_bytes(), type=Size)
     clone, good = _repository(FOLDER / "calibrate", random.Random(0), Size(0, 0.0))[:2]
     cell, kept = CELLS["dearer compile"], FOLDER / "calibrate.jsonl"
-    cold = Measuring(clone, cell, "cold-compile", _place(0), kept, plan=PLAN, repeats=0)
+    cold = Measuring(clone, cell, "cold-compile", FOLDER, kept, plan=PLAN, repeats=0)
     cold.measure(good, 3)
     compile_s = statistics.median(cold.values(good))
-    python = environments.python_in(_place(0) / "environment")
+    python = environments.python_in(FOLDER / "environment")
     done = subprocess.run(
         [python, "-c", ROUNDS, CELLS["slower call"].workload],
         env=elsewhere.environment(python),
@@ -127,10 +132,6 @@ def calibrate() -> Size:
     size = Size(round(SLOWER_CALL * float(done.stdout)), round(DEARER_COMPILE * compile_s, 3))
     known.write_bytes(msgspec.json.encode(size))
     return size
-
-
-def _place(worker: int) -> Path:
-    return FOLDER / f"worker-{worker}"
 
 
 def _python(version: str) -> dict[str, Path]:
@@ -213,11 +214,10 @@ def compile_fx(*args, **kwargs):
 """
 
 
-def search(fault: str, seed: int, worker: int, size: Size) -> Try:
+def search(fault: str, seed: int, size: Size) -> Try:
     """One try."""
     chosen = random.Random(f"{fault} {seed}")
-    folder = FOLDER / f"repository-{worker}"
-    clone, first, commits, faulty = _repository(folder, chosen, size)
+    clone, first, commits, faulty = _repository(FOLDER / "repository", chosen, size)
     everything = [first, *commits]
     at = everything.index(faulty[fault])
     subjects = {each: clone.subject(each) for each in everything}
@@ -228,11 +228,9 @@ def search(fault: str, seed: int, worker: int, size: Size) -> Try:
     ]
     good = chosen.choice([place for place in measurable if place < at])
     bad = chosen.choice([place for place in measurable if place >= at])
-    kept = FOLDER / f"search-{worker}.jsonl"
+    kept = FOLDER / "search.jsonl"
     kept.unlink(missing_ok=True)
-    measuring = Measuring(
-        clone, CELLS[fault], METRICS[fault], _place(worker), kept, plan=PLAN, repeats=0
-    )
+    measuring = Measuring(clone, CELLS[fault], METRICS[fault], FOLDER, kept, plan=PLAN, repeats=0)
     started = time.monotonic()
     asked = everything[good : bad + 1]
     steps: list[Step] = []
@@ -263,20 +261,6 @@ def read() -> list[Try]:
     return read_lines(FOUND, Try)
 
 
-def _on_core(worker: int) -> None:
-    os.sched_setaffinity(0, {worker})
-
-
-def _work(worker: int, jobs: list[tuple[str, int]], size: Size) -> None:
-    """Make these tries on one core."""
-    _on_core(worker)
-    for fault, seed in jobs:
-        made = search(fault, seed, worker, size)
-        append_line(FOUND, msgspec.json.encode(made))
-        word = "right" if made.right else f"WRONG: {made.said}"
-        print(f"{fault} {seed}: {word}, {made.launches} launches, {made.seconds} s", flush=True)
-
-
 def main() -> None:
     """Make the missing tries and print the table."""
     parser = argparse.ArgumentParser()
@@ -290,15 +274,15 @@ def main() -> None:
         for version in (BEFORE, AFTER):
             _python(version)
         shutil.rmtree(FOLDER / "environment", ignore_errors=True)
-        # One core each has one thread; a kernel's compilation without a header that only many
-        # kernels would pay for is the quicker.
-        os.environ["TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS"] = "0"
-        with concurrent.futures.ProcessPoolExecutor(1, initializer=_on_core, initargs=(0,)) as one:
-            size = one.submit(calibrate).result()
+        os.environ.update(QUICKER)
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+        size = calibrate()
         print(size, flush=True)
-        with concurrent.futures.ProcessPoolExecutor(2) as pool:
-            for _ in pool.map(_work, range(2), [jobs[::2], jobs[1::2]], [size, size]):
-                pass
+        for fault, seed in jobs:
+            made = search(fault, seed, size)
+            append_line(FOUND, msgspec.json.encode(made))
+            word = "right" if made.right else f"WRONG: {made.said}"
+            print(f"{fault} {seed}: {word}, {made.launches} launches, {made.seconds} s", flush=True)
         shutil.rmtree(FOLDER)
     table = Table(title=f"Searches over {BEFORE} to {AFTER}, {COMMITS} commits")
     for name in (
