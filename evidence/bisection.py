@@ -8,7 +8,7 @@ call, and Inductor itself for 25 % of a compilation. Good and bad are drawn arou
 
 ``python -m evidence.bisection --tries 10`` makes tries until there are so many of each fault, and
 appends each to ``evidence/bisections.jsonl``. On one core, the others idle: two at a time, as the
-first seven were, disturb each other so much that each takes three times the launches.
+first nine were, disturb each other so much that each takes twice the launches and the time.
 """
 
 from __future__ import annotations
