@@ -14,6 +14,7 @@ def measurement(
     cell: Cell,
     random: np.random.Generator,
     in_a_row: bool = False,
+    precision: float = session.PRECISION,
 ) -> Measurement:
     """Launches drawn until the stopping rule is met. The first one stands for the cold launch.
 
@@ -29,9 +30,9 @@ def measurement(
     for index in order:
         kind = "warm" if drawn else "cold"
         drawn.append(msgspec.structs.replace(launches[index], kind=kind))
-        if statistics.precise(drawn, session.PRECISION):
+        if statistics.precise(drawn, precision):
             break
-    stopped = "precise" if statistics.precise(drawn, session.PRECISION) else "budget"
+    stopped = "precise" if statistics.precise(drawn, precision) else "budget"
     return Measurement(cell, OK, drawn, "2026-01-01T00:00:00+00:00", 0.0, stopped)  # type: ignore[arg-type]
 
 

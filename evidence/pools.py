@@ -14,9 +14,10 @@ import msgspec
 
 from torchcompile_suite import elsewhere
 from torchcompile_suite.cell import Cell, Launch
+from torchcompile_suite.files import read_lines
 from torchcompile_suite.releases import catalogue, environments
 
-from .collect import Job, read
+from .collect import Job, Pool
 
 ROOT = Path(__file__).resolve().parents[1]
 POOLS = Path(__file__).with_name("pools")
@@ -35,7 +36,7 @@ FRESH = 10
 
 def pool(name: str) -> list[Launch]:
     """The launches of one of the cells."""
-    return read(POOLS / f"{name}.jsonl")
+    return read_lines(POOLS / f"{name}.jsonl", Launch)
 
 
 def run_in_release(job: Job) -> None:
@@ -53,12 +54,7 @@ def run_in_release(job: Job) -> None:
 def main() -> None:
     """Fill the pools."""
     run_in_release(
-        Job(
-            list(CELLS.items()),
-            str(POOLS),
-            forked=FORKED,
-            fresh=FRESH,
-        )
+        Job([Pool(name, cell, FORKED, FRESH) for name, cell in CELLS.items()], str(POOLS))
     )
 
 

@@ -1,7 +1,7 @@
 """Is a real change found? 5 % slower compiled code and a 10 % dearer compilation, really injected.
 
-Collects launches of the faulty workloads (`evidence.injected`) in turns with the healthy one, for
-twenty minutes, and compares matrices in which one workload has become faulty. Found means: that
+Collects launches of the faulty workloads (`evidence.injected`) in turns with the healthy one, for a
+quarter of an hour, and compares matrices in which one workload has become faulty. Found means: that
 cell's figure is reported as worse.
 """
 
@@ -13,75 +13,94 @@ from rich.table import Table
 
 from torchcompile_suite import statistics
 from torchcompile_suite.cell import Cell, Launch, Measurement
+from torchcompile_suite.files import read_lines
 from torchcompile_suite.findings import change
 from torchcompile_suite.findings.change import Side, Verdict
 
 from . import draws, false_alarms, injected
-from .collect import Job, read
+from .collect import Job, Pool
 from .pools import CELLS, POOLS, ROOT, pool, run_in_release
 
-TRIES = 400
+TRIES = 200
 LAUNCHES = 30
+# As many of the healthy workload say what 5 % of a call is on this machine.
+CALIBRATION = 5
+# What the stopping rule asks of the ratio's interval; at the last, the budget ends nearly all.
+PRECISIONS = (0.03, 0.02, 0.015, 0.01)
+# Which vector instructions there are, every process asks another one that imports torch.
+VARIABLES = {"TORCHINDUCTOR_VEC_ISA_OK": "1"}
 SLOWER_CALL = 0.05
 SLOWER_COMPILE = 0.10
 FOLDER = POOLS.with_name("pools-power")
 FAULTS = {"slower_call": "time ratio", "slower_compile": "warm compile"}
 
 
-def collect(healthy: list[Launch]) -> None:
-    """Fill the pools of the faulty workloads, calibrated on the healthy one."""
+def collect() -> None:
+    """Fill the pools of the healthy and the faulty workloads."""
+    _fill({injected.HEALTHY: CALIBRATION}, VARIABLES)
+    healthy = read_lines(FOLDER / f"{injected.HEALTHY}.jsonl", Launch)[:CALIBRATION]
     call_s = float(np.median([statistics.launch_latency(one.pairs_s) for one in healthy]))
     compile_s = float(np.median(statistics.compile_costs(healthy, "warm")))
-    run_in_release(
-        Job(
-            [(name, Cell(name, 1, "default")) for name in (injected.HEALTHY, *FAULTS)],
-            str(FOLDER),
-            forked=LAUNCHES,
-            variables={
-                "TORCHCOMPILE_SUITE_WORKLOADS": str(ROOT / "evidence" / "injected.py"),
-                injected.CALL_VARIABLE: str(SLOWER_CALL * call_s),
-                injected.COMPILE_VARIABLE: str(SLOWER_COMPILE * compile_s),
-            },
-        )
-    )
+    sizes = {
+        injected.CALL_VARIABLE: str(SLOWER_CALL * call_s),
+        injected.COMPILE_VARIABLE: str(SLOWER_COMPILE * compile_s),
+        "TORCHCOMPILE_SUITE_WORKLOADS": str(ROOT / "evidence" / "injected.py"),
+    }
+    # The healthy ones once more: these are in turns with the faulty.
+    wanted = {injected.HEALTHY: CALIBRATION + LAUNCHES, **dict.fromkeys(FAULTS, LAUNCHES)}
+    _fill(wanted, {**VARIABLES, **sizes})
+
+
+def _fill(wanted: dict[str, int], variables: dict[str, str]) -> None:
+    """Have so many launches of each workload."""
+    pools = [Pool(name, Cell(name, 1, "default"), forked=count) for name, count in wanted.items()]
+    run_in_release(Job(pools, str(FOLDER), variables=variables))
 
 
 def main() -> None:
     """Collect, and print the table."""
+    collect()
     name = next(name for name, cell in CELLS.items() if cell.workload == injected.HEALTHY)
     pools = {key: [one for one in pool(key) if one.process == "forked"] for key in CELLS}
-    collect(pools[name])
-    healthy = read(FOLDER / f"{injected.HEALTHY}.jsonl")
-    random = np.random.default_rng(2024)
+    healthy = read_lines(FOLDER / f"{injected.HEALTHY}.jsonl", Launch)[CALIBRATION:]
     table = Table("injected", "figure", title=f"{TRIES} tries, one faulty workload of eight")
-    for column in ("true size", "found", "wrong cells flagged", "launches a side"):
+    for column in ("true size", "precision", "found", "wrong cells flagged", "launches a side"):
         table.add_column(column, justify="right")
     for fault, figure in FAULTS.items():
-        faulty = read(FOLDER / f"{fault}.jsonl")
-        found = wrong = used = 0
-        for _ in range(TRIES):
-            before = false_alarms.matrix(pools, random, in_a_row=False)
-            after = false_alarms.matrix(pools, random, in_a_row=False)
-            cell = Cell(f"{name}-0", 1, "default")
-            before, after = (
-                [draws.measurement(its, cell, random) if one.cell == cell else one for one in side]
-                for side, its in ((before, healthy), (after, faulty))
-            )
-            used += _launches(after, cell)
-            for one in change.compare("pools", Side("a", before), Side("b", after)).changes:
-                if one.cell == cell:
-                    found += one.effects[figure].verdict is Verdict.WORSE
-                elif one.cell.workload != cell.workload:
-                    wrong += any(effect.verdict.changed for effect in one.effects.values())
+        faulty = read_lines(FOLDER / f"{fault}.jsonl", Launch)
         sides = [np.log(change.values(figure, one)).mean() for one in (healthy, faulty)]
-        table.add_row(
-            fault,
-            figure,
-            f"{np.exp(sides[1] - sides[0]) - 1:+.1%}",
-            f"{found / TRIES:.1%}",
-            f"{wrong / TRIES:.2f} a report",
-            f"{used / TRIES:.1f}",
-        )
+        for precision in PRECISIONS:
+            random = np.random.default_rng(2024)
+            found = wrong = used = 0
+            for _ in range(TRIES):
+                before, after = (
+                    false_alarms.matrix(pools, random, in_a_row=False) for _ in range(2)
+                )
+                cell = Cell(f"{name}-0", 1, "default")
+                before, after = (
+                    [
+                        draws.measurement(its, cell, random, precision=precision)
+                        if one.cell == cell
+                        else one
+                        for one in side
+                    ]
+                    for side, its in ((before, healthy), (after, faulty))
+                )
+                used += _launches(after, cell)
+                for one in change.compare("pools", Side("a", before), Side("b", after)).changes:
+                    if one.cell == cell:
+                        found += one.effects[figure].verdict is Verdict.WORSE
+                    elif one.cell.workload != cell.workload:
+                        wrong += any(effect.verdict.changed for effect in one.effects.values())
+            table.add_row(
+                fault,
+                figure,
+                f"{np.exp(sides[1] - sides[0]) - 1:+.1%}",
+                f"{precision:.1%}",
+                f"{found / TRIES:.1%}",
+                f"{wrong / TRIES:.2f} a report",
+                f"{used / TRIES:.1f}",
+            )
     Console(width=120).print(table)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from torchcompile_suite import machine, records
+from torchcompile_suite import machine, records, statistics
 from torchcompile_suite.releases import catalogue, ledger
 
 from .conftest import QUICK, ROOT
@@ -144,7 +144,15 @@ def test_two_releases_are_measured(checkout: Checkout, history: str) -> None:
 def test_asv_gets_one_sample_a_launch(checkout: Checkout, history: str) -> None:
     row = checkout.result(NEW)["inference.Inference.track_latency"]
     samples = [one for one in row["samples"] if one]  # type: ignore[attr-defined]
-    assert [len(one) for one in samples] == [3, 3]
+    launches = [
+        statistics.counted(records.decode(line).launches)
+        for line in checkout.record(NEW).read_bytes().splitlines()
+    ]
+    # As many as the stopping rule asked for: on a noisy machine more than three.
+    assert all(len(those) >= 3 for those in launches)
+    expected = [[statistics.launch_latency(one.pairs_s) for one in those] for those in launches]
+    for found, wanted in zip(sorted(samples), sorted(expected), strict=True):
+        assert found == pytest.approx(wanted)
 
 
 def test_all_metrics_of_a_cell_are_one_measurement(checkout: Checkout, history: str) -> None:

@@ -1,0 +1,21 @@
+"""``python -m evidence.peers.ours``: a session of the suite, one cell.
+
+Reads the cell on standard input, prints the measurement.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.session import Session, Settings
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory(prefix="evidence-") as folder:
+        cell = msgspec.json.decode(sys.stdin.buffer.read(), type=Cell)
+        made = Session(Path(folder), Settings()).measure(cell)
+        sys.stdout.buffer.write(msgspec.json.encode(made))

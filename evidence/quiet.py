@@ -1,0 +1,103 @@
+"""What quietens the machine? The spread between launches under each setting, in turns.
+
+All launches are fresh processes, because half of the settings must be there from a process's start.
+Takes about forty minutes; leave the machine alone meanwhile.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from scipy import stats
+
+from torchcompile_suite import allocators
+from torchcompile_suite.cell import Launch
+from torchcompile_suite.errors import SuiteError
+from torchcompile_suite.files import read_lines
+from torchcompile_suite.findings import change
+
+from .collect import Job, Pool, Setting
+from .pools import CELLS, POOLS, run_in_release
+
+LAUNCHES = 12
+FOLDER = POOLS.with_name("pools-quiet")
+NAMES = ("transformer", "pointwise")
+FIGURES = ("time ratio", "compiled")
+AS_IT_IS = "as it is"
+TCMALLOC = allocators.preload("tcmalloc")
+# mallopt(3): nothing is given back to the kernel, so a call meets the pages of the one before.
+WARM_PAGES = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "-1"}
+SETTINGS = {
+    AS_IT_IS: Setting(),
+    "threads bound to cores": Setting({"OMP_PROC_BIND": "close", "OMP_PLACES": "cores"}),
+    "warm pages": Setting(WARM_PAGES),
+    "no huge pages": Setting(huge_pages=False),
+    "malloc in huge pages": Setting({"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}),
+    "tcmalloc": Setting({"LD_PRELOAD": TCMALLOC[0]}),
+    "priority (nice -20)": Setting(nice=-20),
+    "5 s of rest before": Setting(rest_s=5.0),
+}
+
+
+def main() -> None:
+    """Collect, and print the table."""
+    if TCMALLOC[1]:
+        raise SuiteError(TCMALLOC[1])
+    pools = {
+        (name, way): f"{name}-{number}" for name in NAMES for number, way in enumerate(SETTINGS)
+    }
+    run_in_release(
+        Job(
+            [
+                Pool(file, CELLS[name], fresh=LAUNCHES, setting=SETTINGS[way])
+                for (name, way), file in pools.items()
+            ],
+            str(FOLDER),
+        )
+    )
+    table = Table(title=f"{LAUNCHES} launches under each setting, in turns")
+    for column in ("cell", "setting"):
+        table.add_column(column)
+    for column in (
+        "ratio",
+        "sd of ratio",
+        "(MAD)",
+        "same spread, p",
+        "ratio over as it is",
+        "ms",
+        "sd of latency",
+        "time over as it is",
+    ):
+        table.add_column(column, justify="right")
+    for name in NAMES:
+        plain = _logs(pools[name, AS_IT_IS])
+        for way in SETTINGS:
+            ratio, compiled = found = _logs(pools[name, way])
+            over = [
+                f"{np.exp(mine.mean() - its.mean()):.3f}"
+                for mine, its in zip(found, plain, strict=True)
+            ]
+            mad = stats.median_abs_deviation(ratio, scale="normal")
+            table.add_row(
+                name,
+                way,
+                f"{np.exp(ratio.mean()):.3f}",
+                f"{ratio.std(ddof=1):.1%}",
+                f"{mad:.1%}",
+                f"{stats.levene(ratio, plain[0], center='median').pvalue:.2f}",
+                over[0],
+                f"{1e3 * np.exp(compiled.mean()):.3g}",
+                f"{compiled.std(ddof=1):.1%}",
+                over[1],
+            )
+    Console(width=150).print(table)
+
+
+def _logs(file: str) -> list[np.ndarray]:
+    launches = read_lines(FOLDER / f"{file}.jsonl", Launch)
+    return [np.log(change.values(figure, launches)) for figure in FIGURES]
+
+
+if __name__ == "__main__":
+    main()
