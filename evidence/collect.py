@@ -52,7 +52,11 @@ class Pool(msgspec.Struct):
 
 
 class Job(msgspec.Struct):
-    """Pools to fill in a folder. ``variables`` are set in all launches' environment."""
+    """Pools to fill in a folder. ``variables`` are set in all launches' environment.
+
+    All forked launches have one parent, which imports what any of them needs: put cells that need
+    different libraries into different jobs, unless their compile costs and memory do not matter.
+    """
 
     pools: list[Pool]
     folder: str
@@ -70,9 +74,7 @@ def collect(job: Job) -> None:
     os.environ.update(job.variables)
     folder = Path(job.folder)
     folder.mkdir(parents=True, exist_ok=True)
-    processes.preload(
-        sorted({name for pool in job.pools for name in workloads.get(pool.cell.workload).imports})
-    )
+    processes.preload()
     with tempfile.TemporaryDirectory(prefix="evidence-") as scratch:
         caches: dict[Cell, str] = {}
         order = ["forked", "fresh"]
@@ -106,7 +108,9 @@ def collect(job: Job) -> None:
 def _launch(pool: Pool, process: str, kind: str, cache: str, workspace: Path, plan: Plan) -> Launch:
     request = Request(pool.cell, kind, cache, plan, observe=False)  # type: ignore[arg-type]
     starter: processes.Launcher = (
-        processes.Forked(()) if process == "forked" else processes.Fresh(pool.setting.variables)
+        processes.Forked(workloads.get(pool.cell.workload).imports)
+        if process == "forked"
+        else processes.Fresh(pool.setting.variables)
     )
     with _quieted(pool.setting):
         launch = starter.run(request, workspace, LIMIT_S)

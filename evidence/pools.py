@@ -32,6 +32,8 @@ CELLS = {
 }
 FORKED = 60
 FRESH = 10
+# Which vector instructions there are, every process asks another one that imports torch.
+NO_VECTOR_CHECK = {"TORCHINDUCTOR_VEC_ISA_OK": "1"}
 
 
 def pool(name: str) -> list[Launch]:

@@ -19,7 +19,7 @@ from torchcompile_suite.findings.change import Side, Verdict
 
 from . import draws, false_alarms, injected
 from .collect import Job, Pool
-from .pools import CELLS, POOLS, ROOT, pool, run_in_release
+from .pools import CELLS, NO_VECTOR_CHECK, POOLS, ROOT, pool, run_in_release
 
 TRIES = 200
 LAUNCHES = 30
@@ -27,8 +27,6 @@ LAUNCHES = 30
 CALIBRATION = 5
 # What the stopping rule asks of the ratio's interval; at the last, the budget ends nearly all.
 PRECISIONS = (0.03, 0.02, 0.015, 0.01)
-# Which vector instructions there are, every process asks another one that imports torch.
-VARIABLES = {"TORCHINDUCTOR_VEC_ISA_OK": "1"}
 SLOWER_CALL = 0.05
 SLOWER_COMPILE = 0.10
 FOLDER = POOLS.with_name("pools-power")
@@ -37,7 +35,7 @@ FAULTS = {"slower_call": "time ratio", "slower_compile": "warm compile"}
 
 def collect() -> None:
     """Fill the pools of the healthy and the faulty workloads."""
-    _fill({injected.HEALTHY: CALIBRATION}, VARIABLES)
+    _fill({injected.HEALTHY: CALIBRATION}, NO_VECTOR_CHECK)
     healthy = read_lines(FOLDER / f"{injected.HEALTHY}.jsonl", Launch)[:CALIBRATION]
     call_s = float(np.median([statistics.launch_latency(one.pairs_s) for one in healthy]))
     compile_s = float(np.median(statistics.compile_costs(healthy, "warm")))
@@ -48,7 +46,7 @@ def collect() -> None:
     }
     # The healthy ones once more: these are in turns with the faulty.
     wanted = {injected.HEALTHY: CALIBRATION + LAUNCHES, **dict.fromkeys(FAULTS, LAUNCHES)}
-    _fill(wanted, {**VARIABLES, **sizes})
+    _fill(wanted, {**NO_VECTOR_CHECK, **sizes})
 
 
 def _fill(wanted: dict[str, int], variables: dict[str, str]) -> None:

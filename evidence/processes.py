@@ -17,22 +17,21 @@ from torchcompile_suite.files import read_lines
 from torchcompile_suite.findings import change
 
 from .collect import Job, Pool
-from .pools import CELLS, POOLS, run_in_release
+from .pools import CELLS, NO_VECTOR_CHECK, POOLS, run_in_release
 
 ROUNDS = 6
 EACH = 4
 FOLDER = POOLS.with_name("pools-processes")
 NAMES = ("transformer", "tiny")
-# Which vector instructions there are, every process asks another one that imports torch.
-VARIABLES = {"TORCHINDUCTOR_VEC_ISA_OK": "1"}
 FIGURES = ("time ratio", "eager", "compiled", "warm compile", "memory")
 
 
 def collect() -> None:
-    """Fill the pools, a parent a round."""
+    """Fill the pools, a parent a round and cell."""
     for number in range(1, ROUNDS + 1):
-        pools = [Pool(name, CELLS[name], EACH * number, EACH * number) for name in NAMES]
-        run_in_release(Job(pools, str(FOLDER), variables=VARIABLES))
+        for name in NAMES:
+            pool = Pool(name, CELLS[name], EACH * number, EACH * number)
+            run_in_release(Job([pool], str(FOLDER), variables=NO_VECTOR_CHECK))
 
 
 def logs(figure: str, launches: list[Launch], process: str) -> np.ndarray:

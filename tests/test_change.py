@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -92,6 +93,32 @@ def test_dearer_compilation_is_found() -> None:
     comparison = compare(matrix(random), matrix(random, model3={"compile_s": 40.0}))
     assert effects(comparison, "model3").effects["warm compile"].verdict is Verdict.WORSE
     assert effects(comparison, "model4").effects["warm compile"].verdict is not Verdict.WORSE
+
+
+def begun(measured: Measurement, **start: object) -> Measurement:
+    launches = [msgspec.structs.replace(one, **start) for one in measured.launches]
+    return msgspec.structs.replace(measured, launches=launches)
+
+
+def test_costs_are_compared_only_where_the_processes_began_alike() -> None:
+    """A fork has part of the compiler imported, and less memory; its times are the same."""
+    random = np.random.default_rng(5)
+    # As records from before schema 5 say it, and as those after it do.
+    before = [begun(one, process="forked") for one in matrix(random)]
+    alike = [begun(one, process="forked", preloaded=["timm"]) for one in matrix(random)]
+    assert not compare(before, alike).unlike
+    after = [
+        begun(one, process="forked", preloaded=[]) if one.cell.workload == "model3" else one
+        for one in alike
+    ]
+    comparison = compare(before, after)
+    assert {cell.workload for cell in comparison.unlike} == {"model3"}
+    assert set(effects(comparison, "model3").effects) == {"time ratio", "eager", "compiled"}
+    assert "memory" in effects(comparison, "model4").effects
+    assert "Compile costs and memory of 2 cells are left out" in report.judgement(comparison)
+    fresh = compare(before, [begun(one, process="fresh") for one in alike])
+    assert all("memory" not in one.effects for one in fresh.changes)
+    assert len(json.loads(report.comparison_json(fresh))["unlike"]) == 20
 
 
 def test_nothing_is_found_where_nothing_changed() -> None:

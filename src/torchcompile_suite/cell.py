@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-SCHEMA: Literal[4] = 4
+SCHEMA: Literal[5] = 5
 """Version of the JSON that crosses processes and machines, the ``schema`` field of each struct.
 A reader refuses a newer one and reads the older ones: each added fields with defaults."""
 
@@ -22,7 +22,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A
 Text = Annotated[str, Meta(max_length=4000)]
 Seconds = Annotated[float, Meta(ge=0, le=1e7)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
-Schema = Literal[1, 2, 3, 4]
+Schema = Literal[1, 2, 3, 4, 5]
 Stopped = Literal["", "fixed", "precise", "budget"]
 
 
@@ -309,7 +309,8 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     process's own time went. ``interference`` covers the pairs. ``set_aside`` is empty, or says why
     the pairs do not count: the launch was disturbed and repeated. ``compiled`` is there for cold
     launches that compiled, and so are ``eager_paging`` and ``paging``, of a call in eager and in
-    the mode, on a CPU.
+    the mode, on a CPU. ``preloaded`` are the workloads' libraries that the process had imported
+    when it was forked; None in records from before schema 5.
     """
 
     kind: Literal["cold", "warm"]
@@ -329,7 +330,18 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     compiled: Compiled | None = None
     eager_paging: Paging | None = None
     paging: Paging | None = None
+    preloaded: list[Text] | None = None
     schema: Schema = SCHEMA
+
+    @property
+    def start(self) -> tuple[str, ...]:
+        """What the process had behind it when it began. It decides what importing the compiler
+        still costs (timm imports half of it) and which pages of libraries count as its memory.
+        """
+        if self.process == "fresh":
+            return ("fresh",)
+        # Before schema 5 every fork came from one server, which imported what any workload needs.
+        return ("forked", *(["timm"] if self.preloaded is None else self.preloaded))
 
 
 class Measurement(Struct, frozen=True, forbid_unknown_fields=True):

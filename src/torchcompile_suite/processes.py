@@ -5,7 +5,8 @@ server that has imported torch and the workload's library but has not computed a
 state a fresh process reaches after ten seconds of imports. Forking after a device or an OpenMP
 region was touched is unsafe, so accelerators always get fresh ones. The compiler is left for each
 launch to import: that is part of what compiling costs, and a time taken once for all launches would
-be one sample passed off as many.
+be one sample passed off as many. So is a library that the workload does not need: timm imports half
+of the compiler, which a user without timm pays for.
 
 Every launch leads a process group of its own, so that the compilers it starts end with it, and
 watches its parent, so that it ends when whoever started it is killed.
@@ -91,14 +92,16 @@ class Fresh:
         return _read(request, answer, Ended(process.returncode, timed_out, _tail(log)), limit_s)
 
 
-def preload(imports: Sequence[str]) -> None:
-    """Make this process one that launches can be forked from: torch imported, nothing computed.
-
-    Imports that fail are left to the launches, whose outcome then says what is wrong.
-    """
+def preload(imports: Sequence[str] = ()) -> None:
+    """Make this process one that launches can be forked from: torch imported, nothing computed."""
     die_with_parent()
     caches.drop()
-    for name in ("torch", *imports):
+    _import(["torch", *imports])
+
+
+def _import(names: Sequence[str]) -> None:
+    """Imports that fail are left to the launches, whose outcome then says what is wrong."""
+    for name in names:
         with contextlib.suppress(Exception):
             importlib.import_module(name)
 
@@ -111,9 +114,12 @@ class Forked:
     """
 
     def __init__(self, imports: Sequence[str]) -> None:
-        """Name the modules that a fork server imports once; it starts with the first launch."""
+        """Name the modules to import once, beside torch: here and now, or where a fork server is
+        needed, in it when it starts with the first launch.
+        """
         self._context: ForkContext | ForkServerContext
         if "torch" in sys.modules:
+            _import(imports)
             self._context = multiprocessing.get_context("fork")
         else:
             self._context = multiprocessing.get_context("forkserver")

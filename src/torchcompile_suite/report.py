@@ -234,12 +234,18 @@ def judgement(comparison: Comparison) -> str:
         if noise is None
         else f"Its noise floor: one launch's ratio of eager to eager differs from 1 by {noise:.1%}."
     )
+    unlike = (
+        f" Compile costs and memory of {len(comparison.unlike)} cells are left out: before and "
+        "after, their processes began with different libraries imported."
+        if comparison.unlike
+        else ""
+    )
     return (
         f"{comparison.before} to {comparison.after} on {comparison.machine}: "
         f"{comparison.compared} of {len(comparison.changes)} cells were measured on both sides; "
         f"of {sum(counts.values())} figures {counts[Verdict.WORSE]} are worse, "
         f"{counts[Verdict.BETTER]} better, {counts[Verdict.SAME]} not changed, and of "
-        f"{counts[Verdict.UNKNOWN]} one cannot tell. {floor}"
+        f"{counts[Verdict.UNKNOWN]} one cannot tell. {floor}{unlike}"
     )
 
 
@@ -253,6 +259,7 @@ def comparison_json(comparison: Comparison) -> bytes:
         "compared": comparison.compared,
         "noise": comparison.noise,
         "means": comparison.means,
+        "unlike": comparison.unlike,
         "changes": [
             {
                 "cell": change.cell,

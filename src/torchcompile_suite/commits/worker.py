@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from .. import processes, session, workloads
+from .. import processes, session
 from ..cell import Cell, Plan, Request
 
 
@@ -31,7 +31,7 @@ class Order(msgspec.Struct, frozen=True):
 def work(order: Order) -> None:
     """Make the launches."""
     if order.cell.device == "cpu" and order.cell.allocator == "system":
-        processes.preload(workloads.get(order.cell.workload).imports)
+        processes.preload()
     starter = session.launcher(order.cell)
     with tempfile.TemporaryDirectory(prefix="bisect-") as scratch:
         workspace = Path(scratch)

@@ -87,6 +87,7 @@ class Comparison(NamedTuple):
     ``means`` are geometric means over that cohort, nothing clipped, with the interval of the
     measurement (the cohort itself is fixed). ``noise`` is the standard deviation of one launch's
     log time ratio of eager against eager, the machine's noise floor; None when it was not measured.
+    Of the cells in ``unlike`` compile costs and memory are not compared (`Launch.start`).
     """
 
     machine: str
@@ -95,6 +96,7 @@ class Comparison(NamedTuple):
     changes: list[Change]
     means: dict[str, Interval]
     noise: float | None
+    unlike: list[Cell]
 
     @property
     def compared(self) -> int:
@@ -129,13 +131,15 @@ def _memory(launches: Sequence[Launch]) -> list[float]:
 class Quantity(NamedTuple):
     """Something compared: its values, one a launch; whether eager has it; whether moods move it.
 
-    ``spreads_as`` names another quantity that spreads no less, for one that most measurements have
-    a single value of, which tells nothing of its spread.
+    With ``of_start`` it depends on what the process had imported when it was forked, and is
+    compared only where that was the same. ``spreads_as`` names another quantity that spreads no
+    less, for one that most measurements have a single value of, which tells nothing of its spread.
     """
 
     values: Callable[[Sequence[Launch]], list[float]]
     of_eager: bool
     moody: bool
+    of_start: bool = False
     spreads_as: str = ""
 
     def concerns(self, cell: Cell) -> bool:
@@ -148,9 +152,9 @@ QUANTITIES = {
     "eager": Quantity(_of_pairs(statistics.launch_eager_latency), True, True),
     "compiled": Quantity(_of_pairs(statistics.launch_latency), False, True),
     # Measured again, cold starts of one cell differ by 7 %, and warm ones by 10 % (results/).
-    "cold compile": Quantity(_costs("cold"), False, True, spreads_as="warm compile"),
-    "warm compile": Quantity(_costs("warm"), False, True),
-    "memory": Quantity(_memory, True, False),
+    "cold compile": Quantity(_costs("cold"), False, True, True, spreads_as="warm compile"),
+    "warm compile": Quantity(_costs("warm"), False, True, True),
+    "memory": Quantity(_memory, True, False, True),
 }
 
 
@@ -209,10 +213,11 @@ def compare(machine: str, before: Side, after: Side) -> Comparison:
         name: _Known(_prior(name, sides), mood if quantity.moody else _NO_MOOD)
         for name, quantity in QUANTITIES.items()
     }
+    unlike = [cell for cell in both if len(_starts(cell, sides)) > 1]
     found: dict[tuple[Cell, str], tuple[float, float, float]] = {}
     for cell in both:
         for name, quantity in QUANTITIES.items():
-            if not quantity.concerns(cell):
+            if not quantity.concerns(cell) or (quantity.of_start and cell in unlike):
                 continue
             if effect := _difference([side.values(cell, name) for side in sides], known[name]):
                 found[cell, name] = effect
@@ -227,7 +232,7 @@ def compare(machine: str, before: Side, after: Side) -> Comparison:
     ]
     means = _means(found, known)
     noise = noise_floor(everything)
-    return Comparison(machine, before.release, after.release, changes, means, noise)
+    return Comparison(machine, before.release, after.release, changes, means, noise, unlike)
 
 
 def noise_floor(measurements: Iterable[Measurement]) -> float | None:
@@ -255,6 +260,10 @@ def _gap(cell: Cell, sides: Sequence[Side]) -> str:
         if not outcome.ok:
             return f"{when}: {outcome.status.value}: {outcome.reason}"
     return ""
+
+
+def _starts(cell: Cell, sides: Sequence[Side]) -> set[tuple[str, ...]]:
+    return {launch.start for side in sides for launch in side.cells[cell].launches}
 
 
 def _place(cell: Cell) -> tuple[object, ...]:

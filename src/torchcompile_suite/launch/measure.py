@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import math
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,6 +62,7 @@ def measure(request: Request, process: str = "fresh") -> Launch:
     stages = Stages(str(request.cell))
     found: dict[str, Any] = {}
     try:
+        found["preloaded"] = [name for name in workloads.imports() if name in sys.modules]
         _measure(request, stages, found)
         outcome = OK
     except Exception as error:
