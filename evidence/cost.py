@@ -11,6 +11,7 @@ pyperf is not asked for memory.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -25,6 +26,7 @@ from statistics import median
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -33,7 +35,7 @@ from torchcompile_suite.cell import Cell, Measurement
 from torchcompile_suite.files import append_line, read_lines
 from torchcompile_suite.releases import catalogue, environments
 
-from .peers import WORKLOAD_VARIABLE
+from .peers import ROUNDS, WORKLOAD_VARIABLE
 from .pools import CELLS, ENVIRONMENT, ROOT
 
 # As long as our own cells are allowed to take.
@@ -53,7 +55,7 @@ class Spent(msgspec.Struct):
     seconds: float
     processes: int
     ratio: statistics.Interval
-    floor_s: float = math.nan
+    floor_s: float | None = None
     stages_s: dict[str, float] = {}
 
     @property
@@ -90,6 +92,7 @@ def plain_asv(place: Place) -> Iterator[list[float]]:
     (place.folder / "benchmarks" / "__init__.py").touch()
     shutil.copy(PEERS / "plain.py", place.folder / "benchmarks")
     config = {"version": 1, "project": "plain", "repo": ".", "branches": ["main"]}
+    config["environment_type"] = "existing"
     (place.folder / "asv.conf.json").write_text(json.dumps(config))
     place.run("git", "init", "--quiet", "--initial-branch=main")
     place.run("git", "add", "benchmarks", "asv.conf.json")
@@ -98,27 +101,23 @@ def plain_asv(place: Place) -> Iterator[list[float]]:
     place.run(*asv, "machine", "--yes")
     # What does not go by the ratio is measured once.
     once: tuple[str, ...] = ()
-    while True:
+    for processes in itertools.count(ROUNDS, ROUNDS):
         place.run(
             *asv, "run", f"--environment=existing:{place.python}", f"--set-commit-hash={commit}",
             "--append-samples", *once,
         )  # fmt: skip
         once = ("--bench=time_call",)
-        (file,) = place.folder.glob(f".asv/results/*/{commit[:8]}*.json")
+        (file,) = place.folder.glob(f"results/*/{commit[:8]}*.json")
         found = json.loads(file.read_text())
         at = found["result_columns"].index("samples")
         eager, compiled = found["results"]["plain.Inference.time_call"][at]
-        # Each process gives as many samples as the others.
-        rounds = len(eager) // SAMPLES
+        # In the order of the processes, from each as many as from the others.
         yield [
-            median(compiled[SAMPLES * k : SAMPLES * (k + 1)])
-            / median(eager[SAMPLES * k : SAMPLES * (k + 1)])
-            for k in range(rounds)
+            float(np.median(compiled_s) / np.median(eager_s))
+            for eager_s, compiled_s in zip(
+                np.array_split(eager, processes), np.array_split(compiled, processes), strict=True
+            )
         ]
-
-
-# asv_runner's `repeat` of (1, 10, 20.0): at most ten a process, fewer only after twenty seconds.
-SAMPLES = 10
 
 
 def autorange(place: Place) -> Iterator[list[float]]:

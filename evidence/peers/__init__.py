@@ -7,6 +7,8 @@ from typing import Any
 
 # Whose value is the workload's name; pyperf and ASV start processes that get no other arguments.
 WORKLOAD_VARIABLE = "EVIDENCE_WORKLOAD"
+# Processes that ASV makes at once; fewer give no interval.
+ROUNDS = 3
 
 
 def made(name: str) -> tuple[Any, tuple[Any, ...], Callable[..., Any]]:

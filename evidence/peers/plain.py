@@ -7,7 +7,7 @@ import time
 
 import torch
 
-from evidence.peers import WORKLOAD_VARIABLE, made
+from evidence.peers import ROUNDS, WORKLOAD_VARIABLE, made
 
 WORKLOAD = os.environ[WORKLOAD_VARIABLE]
 
@@ -18,8 +18,7 @@ class Inference:
     params = ("eager", "compiled")
     param_names = ("mode",)
     timeout = 900
-    # Of processes; three are the fewest that an interval can be had from.
-    rounds = 3
+    rounds = ROUNDS
 
     def setup(self, mode: str) -> None:
         """Build, and call once."""
