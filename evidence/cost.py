@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 import os
 import shutil
 import subprocess
@@ -274,7 +273,7 @@ def print_tables(found: list[Spent]) -> None:
     for name in stages:
         floor.add_column(name, justify="right")
     for one in found:
-        if one.way == OURS:
+        if one.floor_s:
             floor.add_row(
                 one.cell,
                 str(one.processes),
