@@ -3,7 +3,7 @@
 Ours against plain ASV classes, `torch.utils.benchmark` and pyperf (`evidence.peers`), each repeated
 over processes until its interval is as narrow, or `LIMIT_S` are over; and against the floor:
 imports, model building, one cold compile and the timed calls. All by the same rule and the same
-Student's t, a process giving one value. Takes forty minutes; leave the machine alone meanwhile.
+Student's t, a process giving one value. Takes forty minutes; leave the machine alone.
 
 What favours the others: none checks its results, counts graphs, or looks at other processes, and
 pyperf is not asked for memory.
@@ -90,8 +90,13 @@ def plain_asv(place: Place) -> Iterator[list[float]]:
     (place.folder / "benchmarks").mkdir()
     (place.folder / "benchmarks" / "__init__.py").touch()
     shutil.copy(PEERS / "plain.py", place.folder / "benchmarks")
-    config = {"version": 1, "project": "plain", "repo": ".", "branches": ["main"]}
-    config["environment_type"] = "existing"
+    config = {
+        "version": 1,
+        "project": "plain",
+        "repo": ".",
+        "branches": ["main"],
+        "environment_type": "existing",
+    }
     (place.folder / "asv.conf.json").write_text(json.dumps(config))
     place.run("git", "init", "--quiet", "--initial-branch=main")
     place.run("git", "add", "benchmarks", "asv.conf.json")
