@@ -1,4 +1,4 @@
-"""Real launches to resample from: sixty of each of four different cells, and some fresh ones.
+"""Real launches to resample from: sixty of each of four different cells.
 
 Writes ``evidence/pools/<cell>.jsonl``. Takes about forty minutes on two cores; goes on where it was
 interrupted. Leave the machine alone meanwhile.
@@ -30,8 +30,7 @@ CELLS = {
     "pointwise": Cell("pointwise_chain", 1, "default"),
     "tiny": Cell("softmax_matmul", 1, "default"),
 }
-FORKED = 60
-FRESH = 10
+LAUNCHES = 60
 # Which vector instructions there are, every process asks another one that imports torch.
 NO_VECTOR_CHECK = {"TORCHINDUCTOR_VEC_ISA_OK": "1"}
 
@@ -55,9 +54,8 @@ def run_in_release(job: Job) -> None:
 
 def main() -> None:
     """Fill the pools."""
-    run_in_release(
-        Job([Pool(name, cell, FORKED, FRESH) for name, cell in CELLS.items()], str(POOLS))
-    )
+    pools = [Pool(name, cell, forked=LAUNCHES) for name, cell in CELLS.items()]
+    run_in_release(Job(pools, str(POOLS), variables=NO_VECTOR_CHECK))
 
 
 if __name__ == "__main__":

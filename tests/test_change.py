@@ -121,6 +121,18 @@ def test_costs_are_compared_only_where_the_processes_began_alike() -> None:
     assert len(json.loads(report.comparison_json(fresh))["unlike"]) == 20
 
 
+def test_times_of_two_methods_are_never_compared() -> None:
+    random = np.random.default_rng(6)
+    before = matrix(random)
+    after = [
+        begun(one, method=2) if one.cell.workload == "model3" else one for one in matrix(random)
+    ]
+    comparison = compare(before, after)
+    assert not effects(comparison, "model3").effects
+    assert "timed by different methods" in effects(comparison, "model3").gap
+    assert effects(comparison, "model4").effects
+
+
 def test_nothing_is_found_where_nothing_changed() -> None:
     """A hundred comparisons of a machine with itself: under 1 % of the cells may be flagged."""
     random = np.random.default_rng(4)

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from torchcompile_suite import statistics
-from torchcompile_suite.cell import Launch, Measurement, Status
+from torchcompile_suite.cell import METHOD, Launch, Measurement, Status
 from torchcompile_suite.launch import entry
 
 from .conftest import ReleaseEnvironment
@@ -82,7 +82,7 @@ def one_launch(
         "cell": {"workload": workload, "batch_size": 1, "mode": mode},
         "kind": "cold",
         "cache_dir": str(folder / "cache"),
-        "plan": {"min_pairs": 5, "max_pairs": 10, "min_timed_s": 0.5, "max_timed_s": 2.0},
+        "plan": {"min_pairs": 5, "min_timed_s": 0.5, "max_timed_s": 2.0},
         "schema": 1,
     }
     return environment.run(
@@ -114,6 +114,7 @@ def test_json_in_json_out(newest: ReleaseEnvironment, tmp_path: Path) -> None:
     assert launch.outcome.ok, launch.outcome
     assert launch.process == "fresh"
     assert len(launch.pairs_s) >= 5
+    assert launch.method == METHOD
     assert launch.environment is not None
     assert launch.environment.torch.split("+")[0] == newest.version
     assert launch.accuracy is not None
@@ -123,6 +124,43 @@ def test_json_in_json_out(newest: ReleaseEnvironment, tmp_path: Path) -> None:
     assert any((tmp_path / "cache").rglob("*.so")), "Inductor compiled into the cache it was given"
     headers = tmp_path / "cache" / entry.TEMPORARY
     assert any(headers.rglob("*.gch")), "and what it precompiles for all models as well"
+
+
+TURNS = """
+import time
+from torchcompile_suite.cell import Plan
+from torchcompile_suite.launch import device, measure
+
+log = []
+
+def caller(name, usual_s):
+    def call():
+        after_the_other = name not in log[-3:] or len(set(log[-3:])) > 1
+        log.append(name)
+        time.sleep(usual_s * (5 if after_the_other else 1))
+    return call
+
+for usual_s in (0.002, 0.25):
+    log.clear()
+    plan = Plan(settle_s=0.04, turn_s=0.04, min_pairs=3, min_timed_s=0.0)
+    turn = measure.Turn(device.get("cpu"), plan, usual_s, usual_s)
+    calls = [caller(name, usual_s) for name in ("eager", "mode")]
+    pairs = measure._pairs(*calls, turn, plan)
+    print(len(pairs), len(log), log[:1] + log[-1:], min(map(min, pairs)), max(map(max, pairs)))
+"""
+
+
+def test_calls_that_pay_for_the_other_mode_do_not_count(newest: ReleaseEnvironment) -> None:
+    """Unless they are so long that it is nothing to them."""
+    done = newest.run("-c", TURNS)
+    assert done.returncode == 0, done.stderr
+    short, long = (line.split(maxsplit=2) for line in done.stdout.splitlines())
+    assert short[0] == "3"
+    least, most = (float(each) for each in short[2].split("] ")[1].split())
+    assert 0.002 <= least <= most < 0.008, "none of 10 ms"
+    # The order alternates, and one call is a turn.
+    assert long[:2] == ["3", "6"]
+    assert long[2].startswith("['eager', 'mode']")
 
 
 def test_a_request_that_is_none_ends_with_status_2(newest: ReleaseEnvironment) -> None:

@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 
 from torchcompile_suite import session, statistics
-from torchcompile_suite.cell import OK, Cell, Interference, Launch, Outcome, Request, Status
+from torchcompile_suite.cell import (
+    METHOD,
+    OK,
+    Cell,
+    Interference,
+    Launch,
+    Outcome,
+    Request,
+    Status,
+)
 from torchcompile_suite.session import Session, SessionError, Settings
 
 CELL = Cell("resnet18", 1, "default")
@@ -18,9 +27,10 @@ CELL = Cell("resnet18", 1, "default")
 class Script:
     """A launcher whose launches have the given ratios and disturbances."""
 
-    def __init__(self, ratios: Iterator[float], steal: Iterator[float]) -> None:
+    def __init__(self, ratios: Iterator[float], steal: Iterator[float], method: int) -> None:
         self._ratios = ratios
         self._steal = steal
+        self._method = method
         self.kinds: list[str] = []
 
     def run(self, request: Request, workspace: Path, limit_s: float) -> Launch:
@@ -34,6 +44,7 @@ class Script:
             pairs_s=[(0.1, 0.1 * ratio)] * 3,
             warm_up_s=[1.0] + [0.1] * 10,
             interference=Interference(next(self._steal), 0.0),
+            method=self._method,
         )
 
 
@@ -42,13 +53,15 @@ def measure(
     folder: Path,
     ratios: list[float],
     steal: list[float] | None = None,
+    cell: Cell = CELL,
+    method: int = METHOD,
     **settings: object,
 ) -> tuple[session.Measurement, Script]:
-    script = Script(iter(ratios), iter(steal or [0.0] * len(ratios)))
+    script = Script(iter(ratios), iter(steal or [0.0] * len(ratios)), method)
     monkeypatch.setattr(session, "launcher", lambda cell: script)
     folder.mkdir(exist_ok=True)
     made = Session(folder, Settings(**settings))  # type: ignore[arg-type]
-    return made.measure(CELL), script
+    return made.measure(cell), script
 
 
 def test_it_stops_at_the_first_precise_look(
@@ -103,6 +116,17 @@ def test_a_machine_that_is_always_disturbed_comes_to_an_end(
     found, script = measure(monkeypatch, tmp_path, [0.9] * 30, steal=[0.5] * 30)
     assert len(script.kinds) == session.MOST_REPEATS + statistics.FIRST_LOOK
     assert found.outcome.ok
+
+
+def test_a_record_of_another_method_is_not_reused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    eager = Cell("resnet18", 1, "eager")
+    reuse = {"record": tmp_path / "records.jsonl", "reuse": True}
+    for number, (method, measured) in enumerate([(1, 3), (METHOD, 3), (METHOD, 0)]):
+        folder = tmp_path / str(number)
+        _, script = measure(monkeypatch, folder, [1.0] * 3, cell=eager, method=method, **reuse)
+        assert len(script.kinds) == measured
 
 
 def test_an_odd_result_alone_is_never_set_aside(

@@ -14,15 +14,20 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-SCHEMA: Literal[5] = 5
+SCHEMA: Literal[6] = 6
 """Version of the JSON that crosses processes and machines, the ``schema`` field of each struct.
 A reader refuses a newer one and reads the older ones: each added fields with defaults."""
+
+METHOD = 2
+"""Version of how pairs are timed, the ``method`` field of a launch. Times of two methods are not
+compared. 1: eager and mode alternate sample by sample, a sample being one call or 10 ms. 2: they
+take turns, whose first calls do not count (docs/method.md, Turns)."""
 
 Name = Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.\-]*$")]
 Text = Annotated[str, Meta(max_length=4000)]
 Seconds = Annotated[float, Meta(ge=0, le=1e7)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
-Schema = Literal[1, 2, 3, 4, 5]
+Schema = Literal[1, 2, 3, 4, 5, 6]
 Stopped = Literal["", "fixed", "precise", "budget"]
 
 
@@ -119,13 +124,15 @@ OK = Outcome(Status.OK)
 class Plan(Struct, frozen=True, forbid_unknown_fields=True):
     """How long one launch works. The reasons for the figures are in docs/method.md.
 
-    Warm-up ends when it is steady (`statistics.is_steady`) or at ``warm_up_limit_s``; pairs are
-    taken until both minima are met, or one of the maxima.
+    Warm-up ends when it is steady (`statistics.is_steady`) or at ``warm_up_limit_s``. Eager and the
+    mode take turns: calls for ``settle_s`` that do not count, then calls for ``turn_s`` that do.
+    Two turns are a pair, and pairs are taken until both minima are met, or the maximum.
     """
 
     warm_up_limit_s: Seconds = 6.0
+    settle_s: Seconds = 0.02
+    turn_s: Seconds = 0.04
     min_pairs: Count = 15
-    max_pairs: Count = 200
     min_timed_s: Seconds = 4.0
     max_timed_s: Seconds = 8.0
 
@@ -303,7 +310,8 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     ``compiler_import_s`` is what importing the compiler took; 0 where that is part of the first
     call, or nothing was compiled. ``warm_up_s`` are the calls in the mode from the very first one
     on, in seconds; ``steady`` says whether they settled before the limit. ``pairs_s`` holds one
-    ``[eager, mode]`` couple an interleaved sample, in seconds a call, in the order they were taken.
+    ``[eager, mode]`` couple a pair of turns, in seconds a call, in the order they were taken, timed
+    by ``method`` (`METHOD`), the clock being read every ``calls_a_sample`` calls.
     ``peak_memory_bytes`` is the most memory held while running in the mode in steady state:
     resident set on a CPU, allocated by torch on an accelerator. ``stages_s`` says where the
     process's own time went. ``interference`` covers the pairs. ``set_aside`` is empty, or says why
@@ -331,6 +339,7 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     eager_paging: Paging | None = None
     paging: Paging | None = None
     preloaded: list[Text] | None = None
+    method: Annotated[int, Meta(ge=1, le=METHOD)] = 1
     schema: Schema = SCHEMA
 
     @property

@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from . import allocators, laid, progress, records, statistics, workloads
-from .cell import OK, Cell, Launch, Measurement, Outcome, Plan, Request, Status, Stopped
+from .cell import METHOD, OK, Cell, Launch, Measurement, Outcome, Plan, Request, Status, Stopped
 from .errors import SuiteError
 from .files import write_atomically
 from .launch.entry import die_with_parent
@@ -182,9 +182,11 @@ class Session:
         found = records.newest(self.settings.record, cell)
         if found is None or not found.outcome.settled:
             return None
-        # A record of before the compiler was watched has no answer to half of the questions.
+        # A record of before the compiler was watched has no answer to half of the questions, and
+        # one of another method none that can be compared with what is measured now.
         told = found.compiled is not None or cell.mode == EAGER or not found.outcome.ok
-        return found if told else None
+        current = all(launch.method == METHOD for launch in found.launches)
+        return found if told and current else None
 
     def _measure(self, cell: Cell, earlier: Sequence[Launch]) -> Measurement:
         started = datetime.now(timezone.utc).isoformat(timespec="seconds")

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import math
 import random
+from pathlib import Path
 
+import msgspec
 import pytest
+from evidence.wheels import Repository
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchcompile_suite.commits import judge
+from torchcompile_suite.cell import METHOD, OK, Cell, Launch
+from torchcompile_suite.commits import judge, measuring
 from torchcompile_suite.commits.bisection import (
     MOST_OF_STEP,
     BisectionError,
     Step,
     bisect,
 )
+from torchcompile_suite.commits.clone import Clone
 from torchcompile_suite.commits.judge import Side
 from torchcompile_suite.commits.search import next_place
+from torchcompile_suite.files import append_line
 
 
 class Scripted:
@@ -41,6 +47,16 @@ class Scripted:
         mine = self.found.setdefault(commit, [])
         while len(mine) < count:
             mine.append(self.costs[commit] * math.exp(self.random.gauss(0, self.noise)))
+
+
+def test_launches_that_an_older_suite_kept_do_not_count(tmp_path: Path) -> None:
+    kept = tmp_path / "kept.jsonl"
+    for method, mode_s in ((1, 0.9), (METHOD, 0.8)):
+        launch = Launch("warm", OK, pairs_s=[(1.0, mode_s)], method=method)
+        append_line(kept, msgspec.json.encode(measuring.Known("c0ffee", launch)))
+    clone = Clone(Repository(tmp_path / "clone").folder)
+    search = measuring.Measuring(clone, Cell("resnet18", 1, "default"), "ratio", tmp_path, kept)
+    assert search.values("c0ffee") == [pytest.approx(0.8)]
 
 
 @given(st.data(), st.integers(2, 40))

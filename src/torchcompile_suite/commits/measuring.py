@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from .. import elsewhere, session
-from ..cell import Cell, Launch, Plan
+from ..cell import METHOD, Cell, Launch, Plan
 from ..files import append_line, read_lines
 from ..findings import change
 from ..releases import environments
@@ -136,6 +136,8 @@ class Measuring:
         self._add(known)
 
     def _add(self, known: Known) -> None:
+        if known.launch is not None and known.launch.method != METHOD:
+            return  # kept by an older version of the suite: measured again
         if known.launch is not None:
             self.launches.setdefault(known.commit, []).append(known.launch)
         else:

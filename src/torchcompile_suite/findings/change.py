@@ -259,6 +259,9 @@ def _gap(cell: Cell, sides: Sequence[Side]) -> str:
         outcome = side.cells[cell].outcome
         if not outcome.ok:
             return f"{when}: {outcome.status.value}: {outcome.reason}"
+    methods = {launch.method for side in sides for launch in side.cells[cell].launches}
+    if len(methods) > 1:
+        return "timed by different methods (docs/method.md, Turns): measure the older one again"
     return ""
 
 

@@ -1,7 +1,7 @@
 """The measuring protocol: one cell, one process, start to end.
 
 Seed, build, eager warm-up, first compiled call timed alone, correctness, warm-up until steady,
-peak memory, then eager and compiled calls interleaved; a cold launch then asks what the compiler
+peak memory, then eager and compiled calls in turns; a cold launch then asks what the compiler
 saw. docs/method.md gives the reasons. What a call is, `subject` knows.
 """
 
@@ -14,12 +14,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
 
 from .. import allocators, progress, statistics, workloads
-from ..cell import OK, Cell, Environment, Launch, Plan, Request
+from ..cell import METHOD, OK, Cell, Environment, Launch, Plan, Request
 from ..modes import MODES, Mode
 from . import accuracy, device, environment, failures, interference
 from . import subject as subjects
@@ -30,6 +31,11 @@ from .subject import Call
 # seconds the warm-up has seen to that, and one is enough.
 MEMORY_CALLS = 3
 MEMORY_LIMIT_S = 3.0
+# Between two looks at the clock: a single short call would be mostly the clock and the interpreter.
+SAMPLE_S = 0.01
+# Of a call that takes so many times the settling time, what the other mode left behind is less
+# than a hundredth, and a call that does not count would double the time.
+LONG_CALL = 10
 
 
 class Stages:
@@ -152,10 +158,12 @@ def _measure(request: Request, stages: Stages, found: dict[str, Any]) -> None:
             found["peak_memory_bytes"] = _peak_memory(call, on)
 
         with stages("pairs"):
-            count = _calls_a_sample(statistics.steady_call(calls_s), plan)
-            found["calls_a_sample"] = count
+            steady_s = [statistics.steady_call(each) for each in (eager_s, calls_s)]
+            turn = Turn(clock, plan, min(steady_s), max(steady_s))
+            found["method"] = METHOD
+            found["calls_a_sample"] = turn.count
             watch = interference.Watch()
-            found["pairs_s"] = _pairs(subject.baseline, call, clock, plan, count)
+            found["pairs_s"] = _pairs(subject.baseline, call, turn, plan)
             found["interference"] = watch.seen()
 
         if observer:
@@ -231,20 +239,36 @@ def _peak_memory(call: Call, on: device.Device) -> int | None:
     return on.peak_memory_bytes()
 
 
-def _calls_a_sample(call_s: float, plan: Plan) -> int:
-    """Short calls are timed in batches, so long that the most pairs allowed fill the time wanted.
+class Turn:
+    """Calls of one of the two, between turns of the other.
 
-    A single short call is mostly the clock and the interpreter, and 200 of them would be over
-    before the machine's mood has changed once.
+    The first calls pay for what the other left behind in caches and predictors, which who runs
+    only one of them never does: a convolution net's compiled calls were 10 % slower call by call.
+    So they do not count.
     """
-    sample_s = plan.min_timed_s / (2 * max(1, plan.max_pairs))
-    return max(1, math.ceil(sample_s / call_s))
+
+    def __init__(self, on: device.Device, plan: Plan, shorter_s: float, longer_s: float) -> None:
+        """On a device; the two take so many seconds a call."""
+        self._on = on
+        self._turn_s = plan.turn_s
+        self._settle_s = plan.settle_s if longer_s < LONG_CALL * plan.settle_s else 0.0
+        self.count = max(1, math.ceil(SAMPLE_S / shorter_s))
+
+    def __call__(self, call: Call) -> float:
+        """Seconds a call: the mean of those that count."""
+        self._samples(call, self._settle_s)
+        return _round(fmean(self._samples(call, self._turn_s)))
+
+    def _samples(self, call: Call, seconds: float) -> list[float]:
+        """Seconds a call in each sample, until they have lasted so long."""
+        samples: list[float] = []
+        while self.count * math.fsum(samples) < seconds:
+            samples.append(_timed(call, self._on, self.count))
+        return samples
 
 
-def _pairs(
-    eager: Call, mode: Call, on: device.Device, plan: Plan, count: int
-) -> list[tuple[float, float]]:
-    """Interleaved samples of both, the order alternating, until the plan is met."""
+def _pairs(eager: Call, mode: Call, turn: Turn, plan: Plan) -> list[tuple[float, float]]:
+    """Turns of both, the order alternating, until the plan is met."""
     pairs: list[tuple[float, float]] = []
     # As timeit does: a collection that starts in one of the two would be charged to it.
     gc.collect()
@@ -253,15 +277,14 @@ def _pairs(
         start = time.perf_counter()
         while True:
             if len(pairs) % 2:
-                mode_s = _timed(mode, on, count)
-                eager_s = _timed(eager, on, count)
+                mode_s = turn(mode)
+                pairs.append((turn(eager), mode_s))
             else:
-                eager_s = _timed(eager, on, count)
-                mode_s = _timed(mode, on, count)
-            pairs.append((_round(eager_s), _round(mode_s)))
+                eager_s = turn(eager)
+                pairs.append((eager_s, turn(mode)))
             spent = time.perf_counter() - start
             enough = len(pairs) >= plan.min_pairs and spent >= plan.min_timed_s
-            if enough or len(pairs) >= plan.max_pairs or spent >= plan.max_timed_s:
+            if enough or spent >= plan.max_timed_s:
                 return pairs
     finally:
         gc.enable()

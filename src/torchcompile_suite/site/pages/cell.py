@@ -178,7 +178,7 @@ def _table(measurement: Measurement) -> Table:
         )
     columns = ["process", "start", "eager ms", "mode ms", "ratio", "pairs", "first call s", "load"]
     return Table(
-        "Each process: medians over its interleaved pairs; load is what other processes took of "
+        "Each process: medians over its pairs of turns; load is what other processes took of "
         "the machine meanwhile. The data below has every pair.",
         [*columns, "note"],
         frozenset(columns[2:]),
@@ -229,6 +229,7 @@ def _flat(entry: Entry, number: int, launch: Launch) -> dict[str, Any]:
         "start": launch.kind,
         "outcome": launch.outcome.status.value,
         "set_aside": launch.set_aside,
+        "method": launch.method,
         "calls_a_sample": launch.calls_a_sample,
         "pairs_s": launch.pairs_s,
         "warm_up_s": launch.warm_up_s,
