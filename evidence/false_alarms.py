@@ -99,7 +99,8 @@ def main() -> None:
     Console(width=120).print(table)
     print(
         f"First look at {statistics.FIRST_LOOK} launches; false discoveries held at "
-        f"{change.FALSE_DISCOVERY_RATE:.0%}; changes under {change.SMALLEST:.0%} are none."
+        f"{change.FALSE_DISCOVERY_RATE:.0%}; changes under {change.SMALLEST:.0%} are none "
+        f"(memory: {change.QUANTITIES['memory'].smallest:.0%})."
     )
 
 

@@ -25,8 +25,8 @@ TRIES = 200
 LAUNCHES = 30
 # As many of the healthy workload say what 5 % of a call is on this machine.
 CALIBRATION = 5
-# What the stopping rule asks of the ratio's interval; at the last, the budget ends nearly all.
-PRECISIONS = (0.03, 0.02, 0.015, 0.01)
+# What the stopping rule asks of the ratio's interval; at the last, the budget ends them all.
+PRECISIONS = (0.03, 0.02, 0.01, 0.001)
 SLOWER_CALL = 0.05
 SLOWER_COMPILE = 0.10
 FOLDER = POOLS.with_name("pools-power")

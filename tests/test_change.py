@@ -25,8 +25,11 @@ def measurement(
     compile_s: float = 30.0,
     spread: float = 0.01,
     launches: int = 3,
+    import_s: float = 0.0,
 ) -> Measurement:
-    """A measurement whose launches differ as real ones do: by a factor each, log-normal."""
+    """A measurement whose launches differ as real ones do: by a factor each, log-normal. Importing
+    the compiler takes ``import_s`` more, 0 where it was not timed.
+    """
     made = []
     for number in range(launches):
         noise = np.exp(random.normal(0, spread, 3))
@@ -37,6 +40,7 @@ def measurement(
                 kind="warm" if number else "cold",
                 outcome=OK,
                 pairs_s=[pair] * 15,
+                compiler_import_s=import_s * noise[2],
                 warm_up_s=[first_s + pair[1], *[pair[1]] * 10],
                 steady=True,
                 peak_memory_bytes=500_000_000,
@@ -168,6 +172,31 @@ def test_a_mood_of_the_whole_machine_is_not_a_change() -> None:
     assert (("eager", Verdict.BETTER) in verdicts) is False
     ratios = [verdict for name, verdict in verdicts if name == "time ratio"]
     assert ratios.count(Verdict.WORSE) >= 0.9 * len(ratios)
+
+
+@pytest.mark.parametrize("moody", ["eager", "compiling"])
+def test_moods_of_compiling_are_told_by_the_import_of_the_compiler(moody: str) -> None:
+    """A dearer compile is found whatever eager's moods are, and not claimed in moods of its own."""
+    random = np.random.default_rng(12)
+
+    def release(compile_s: float) -> list[Measurement]:
+        found = []
+        for number in range(10):
+            for mode in ("eager", "default"):
+                mood = math.exp(random.normal(0, 0.15))
+                calls, costs = (mood, 1.0) if moody == "eager" else (1.0, mood)
+                cell = Cell(f"model{number}", 1, mode)
+                times = 0.04 * calls, 0.03 * calls, compile_s * costs
+                found.append(measurement(random, cell, *times, import_s=1.2 * costs))
+        return found
+
+    comparison = compare(release(30.0), release(33.0))
+    verdicts = [
+        found.effects["warm compile"].verdict
+        for found in comparison.changes
+        if "warm compile" in found.effects
+    ]
+    assert verdicts == [Verdict.WORSE if moody == "eager" else Verdict.UNKNOWN] * 10
 
 
 def test_the_cohort_is_what_both_sides_measured_and_gaps_say_why() -> None:
