@@ -62,7 +62,7 @@ def asv_alarms(before: list[Measurement], after: list[Measurement], use_stats: b
 def main() -> None:
     """Print the table."""
     random = np.random.default_rng(2024)
-    pools = {name: [one for one in pool(name) if one.process == "forked"] for name in CELLS}
+    pools = {name: pool(name) for name in CELLS}
     table = Table("launches drawn", "judged by", title=f"{REPORTS} comparisons of A with A")
     for name in ("cells", "flagged", "share of cells", "reports with an alarm"):
         table.add_column(name, justify="right")

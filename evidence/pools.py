@@ -21,6 +21,8 @@ from .collect import Job, Pool
 
 ROOT = Path(__file__).resolve().parents[1]
 POOLS = Path(__file__).with_name("pools")
+# Of an AMD EPYC and the method before turns (`cell.METHOD` 1), which the intervals were chosen on.
+OTHER_POOLS = Path(__file__).with_name("pools-epyc")
 ENVIRONMENT = ROOT / ".asv" / "evidence-env"
 
 # A convolution net, a transformer, one fused kernel, and a function that is mostly overhead.
@@ -35,9 +37,10 @@ LAUNCHES = 60
 NO_VECTOR_CHECK = {"TORCHINDUCTOR_VEC_ISA_OK": "1"}
 
 
-def pool(name: str) -> list[Launch]:
-    """The launches of one of the cells."""
-    return read_lines(POOLS / f"{name}.jsonl", Launch)
+def pool(name: str, folder: Path = POOLS) -> list[Launch]:
+    """The forked launches of one of the cells."""
+    launches = read_lines(folder / f"{name}.jsonl", Launch)
+    return [launch for launch in launches if launch.process == "forked"]
 
 
 def run_in_release(job: Job) -> None:

@@ -64,7 +64,7 @@ def main() -> None:
     ):
         spread.add_column(name, justify="right")
     for name in CELLS:
-        forked = [one for one in pool(name) if one.process == "forked"]
+        forked = pool(name)
         x = log_ratios(forked)
         cost = np.log([statistics.compile_costs([one], "warm")[0] for one in forked])
         latency = np.log([statistics.launch_latency(one.pairs_s) for one in forked])
