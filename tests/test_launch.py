@@ -137,12 +137,12 @@ def caller(name, usual_s):
     def call():
         after_the_other = name not in log[-3:] or len(set(log[-3:])) > 1
         log.append(name)
-        time.sleep(usual_s * (5 if after_the_other else 1))
+        time.sleep(usual_s + 0.008 * after_the_other)
     return call
 
 for usual_s in (0.002, 0.25):
     log.clear()
-    plan = Plan(settle_s=0.04, turn_s=0.04, min_pairs=3, min_timed_s=0.0)
+    plan = Plan(settle_s=0.02, turn_s=0.04, min_pairs=3, min_timed_s=0.0)
     turn = measure.Turn(device.get("cpu"), plan, usual_s, usual_s)
     calls = [caller(name, usual_s) for name in ("eager", "mode")]
     pairs = measure._pairs(*calls, turn, plan)
