@@ -75,11 +75,7 @@ def main() -> None:
             comparison = change.compare("pools", change.Side("a", before), change.Side("b", after))
             cells += comparison.compared
             flagged = {
-                "ours": {
-                    found.cell
-                    for found in comparison.changes
-                    if any(effect.verdict.changed for effect in found.effects.values())
-                },
+                "ours": {found.cell for found in comparison.changes if found.changed},
                 "asv compare": asv_alarms(before, after, True),
                 "asv compare, without its statistics": asv_alarms(before, after, False),
             }

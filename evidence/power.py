@@ -90,7 +90,7 @@ def main() -> None:
                     if one.cell == cell:
                         found += one.effects[figure].verdict is Verdict.WORSE
                     elif one.cell.workload != cell.workload:
-                        wrong += any(effect.verdict.changed for effect in one.effects.values())
+                        wrong += one.changed
             table.add_row(
                 fault,
                 figure,

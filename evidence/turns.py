@@ -22,13 +22,13 @@ from torchcompile_suite import elsewhere
 from torchcompile_suite.files import append_line, read_lines
 from torchcompile_suite.releases import catalogue, environments
 
+from .peers import SETTLES
 from .pools import CELLS, ENVIRONMENT, NO_VECTOR_CHECK, ROOT
 
 PROCESSES = 8
 # Seconds; 0 is one call.
 TURNS = (0.0, 0.06, 0.1, 0.3, 2.0)
-# The settling times of `peers.turns`, which needs torch to be imported, and those shown.
-SETTLES = (0.0, 0.01, 0.02, 0.03, 0.05, 0.1)
+# Of `SETTLES`.
 SHOWN = (0.0, 0.02, 0.1)
 # Turn and settling time after which what the other mode left behind is gone. Turns of 2 s meet too
 # different moods of the machine to be a reference.

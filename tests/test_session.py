@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from torchcompile_suite import session, statistics
+from torchcompile_suite import records, session, statistics
 from torchcompile_suite.cell import (
     METHOD,
     OK,
@@ -127,6 +127,19 @@ def test_a_record_of_another_method_is_not_reused(
         folder = tmp_path / str(number)
         _, script = measure(monkeypatch, folder, [1.0] * 3, cell=eager, method=method, **reuse)
         assert len(script.kinds) == measured
+
+
+def test_a_record_that_a_cell_is_unsupported_is_reused_though_nothing_was_timed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    outcome = Outcome(Status.UNSUPPORTED, "no such mode")
+    started = "2026-11-22T00:00:00+00:00"
+    known = session.Measurement(CELL, outcome, [Launch("cold", outcome)], started, 1.0)
+    record = tmp_path / "records.jsonl"
+    records.append(record, known)
+    found, script = measure(monkeypatch, tmp_path / "a", [], record=record, reuse=True)
+    assert found == known
+    assert not script.kinds
 
 
 def test_an_odd_result_alone_is_never_set_aside(

@@ -7,6 +7,8 @@ from typing import Any
 
 # Whose value is the workload's name; pyperf and ASV start processes that get no other arguments.
 WORKLOAD_VARIABLE = "EVIDENCE_WORKLOAD"
+# Seconds at the start of a turn whose calls do not count.
+SETTLES = (0.0, 0.01, 0.02, 0.03, 0.05, 0.1)
 # Processes that ASV makes at once; fewer give no interval.
 ROUNDS = 3
 

@@ -18,14 +18,12 @@ from typing import Any
 
 import torch
 
-from evidence.peers import made
+from evidence.peers import SETTLES, made
 from torchcompile_suite import statistics
 
 # Of each length, both modes together, as long as a launch of ours; but always two of each.
 TIMED_S = 4.0
 TURNS = 2
-# Seconds at the start of a turn whose calls do not count.
-SETTLES = (0.0, 0.01, 0.02, 0.03, 0.05, 0.1)
 
 Turn = list[tuple[float, float]]
 

@@ -182,9 +182,11 @@ class Session:
         found = records.newest(self.settings.record, cell)
         if found is None or not found.outcome.settled:
             return None
+        if not found.outcome.ok:
+            return found
         # A record of before the compiler was watched has no answer to half of the questions, and
         # one of another method none that can be compared with what is measured now.
-        told = found.compiled is not None or cell.mode == EAGER or not found.outcome.ok
+        told = found.compiled is not None or cell.mode == EAGER
         current = all(launch.method == METHOD for launch in found.launches)
         return found if told and current else None
 

@@ -76,6 +76,11 @@ class Change(NamedTuple):
     gap: str = ""
 
     @property
+    def changed(self) -> bool:
+        """Whether any of its figures changed beyond noise."""
+        return any(effect.verdict.changed for effect in self.effects.values())
+
+    @property
     def moved(self) -> str:
         """Who made the time ratio change: eager, compiled, both, or nobody surely."""
         moved = [name for name in ("eager", "compiled") if self._changed(name)]
@@ -257,7 +262,8 @@ def compare(machine: str, before: Side, after: Side) -> Comparison:
             f"try: asv run v{before.release}^! and asv run v{after.release}^!"
         )
     everything = [measurement for side in sides for measurement in side.cells.values()]
-    moods = {gauge: mood_between(sides, gauge) for gauge in _OF_COMPILING}
+    gauges = {gauge for quantity in QUANTITIES.values() for gauge in quantity.gauges}
+    moods = {gauge: mood_between(sides, gauge) for gauge in gauges}
     known = {
         name: _Known(
             _prior(name, sides),
