@@ -35,7 +35,7 @@ from torchcompile_suite.files import append_line, read_lines
 from torchcompile_suite.releases import catalogue, environments
 
 from .peers import ROUNDS, WORKLOAD_VARIABLE
-from .pools import CELLS, ENVIRONMENT, ROOT
+from .pools import CELLS, ENVIRONMENT, PYTHONPATH
 
 # As long as our own cells are allowed to take.
 LIMIT_S = session.BUDGET_S
@@ -167,14 +167,13 @@ OURS = "ours"
 
 def spent_by(way: str, cell: Cell, python: Path) -> Spent:
     """Measure a cell the way of a peer, until precise or out of time."""
-    source = f"{elsewhere.SOURCE}{os.pathsep}{ROOT}"
     with tempfile.TemporaryDirectory(prefix="evidence-") as folder:
         variables = elsewhere.environment(
             python,
             {
-                "PYTHONPATH": source,
+                "PYTHONPATH": PYTHONPATH,
                 # ASV takes the other one away.
-                "ASV_PYTHONPATH": source,
+                "ASV_PYTHONPATH": PYTHONPATH,
                 "HOME": folder,
                 "TMPDIR": folder,
                 "TORCHINDUCTOR_CACHE_DIR": f"{folder}/cache",

@@ -24,6 +24,8 @@ POOLS = Path(__file__).with_name("pools")
 # Of an AMD EPYC and the method before turns (`cell.METHOD` 1), which the intervals were chosen on.
 OTHER_POOLS = Path(__file__).with_name("pools-epyc")
 ENVIRONMENT = ROOT / ".asv" / "evidence-env"
+# Where a process in that environment finds the suite and this package.
+PYTHONPATH = f"{elsewhere.SOURCE}{os.pathsep}{ROOT}"
 
 # A convolution net, a transformer, one fused kernel, and a function that is mostly overhead.
 CELLS = {
@@ -50,7 +52,7 @@ def run_in_release(job: Job) -> None:
     subprocess.run(
         [str(python), "-m", "evidence.collect"],
         input=msgspec.json.encode(job),
-        env=elsewhere.environment(python, {"PYTHONPATH": f"{elsewhere.SOURCE}{os.pathsep}{ROOT}"}),
+        env=elsewhere.environment(python, {"PYTHONPATH": PYTHONPATH}),
         check=True,
     )
 

@@ -8,7 +8,6 @@ length, in an order that changes. Takes twenty minutes; leave the machine alone.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import tempfile
 from pathlib import Path
@@ -23,7 +22,7 @@ from torchcompile_suite.files import append_line, read_lines
 from torchcompile_suite.releases import catalogue, environments
 
 from .peers import SETTLES
-from .pools import CELLS, ENVIRONMENT, NO_VECTOR_CHECK, ROOT
+from .pools import CELLS, ENVIRONMENT, NO_VECTOR_CHECK, PYTHONPATH, ROOT
 
 PROCESSES = 8
 # Seconds; 0 is one call.
@@ -74,7 +73,7 @@ def _measure(python: Path, name: str, number: int, folder: str) -> list[list[flo
             python,
             {
                 **NO_VECTOR_CHECK,
-                "PYTHONPATH": f"{elsewhere.SOURCE}{os.pathsep}{ROOT}",
+                "PYTHONPATH": PYTHONPATH,
                 "TORCHINDUCTOR_CACHE_DIR": f"{folder}/cache",
             },
         ),
