@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from evidence import coverage, false_alarms, pools, spread
+from evidence import coverage, false_alarms, pools, quiet, spread
 
 from torchcompile_suite.cell import METHOD
 from torchcompile_suite.findings import change
@@ -45,3 +45,12 @@ def test_launches_compared_with_themselves_raise_hardly_an_alarm() -> None:
         flagged += sum(one.changed for one in comparison.changes)
     assert cells == 800
     assert flagged <= 8
+
+
+@pytest.mark.parametrize("name", quiet.NAMES)
+def test_no_setting_of_the_machine_is_known_to_change_the_spread(name: str) -> None:
+    plain, _ = quiet.logs(name, quiet.AS_IT_IS)
+    for way in quiet.SETTINGS:
+        ratios, _ = quiet.logs(name, way)
+        assert len(ratios) == quiet.LAUNCHES
+        assert quiet.same_spread(ratios, plain) > 0.05

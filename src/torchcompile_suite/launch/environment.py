@@ -20,7 +20,7 @@ from .device import Device
 
 # Settings of the environment that change what torch compiles or how fast it runs.
 _VARIABLES = re.compile(
-    r"^(OMP_|KMP_|MKL_|GOMP_|ATEN_|TORCH|INDUCTOR|TRITON_|CUDA_VISIBLE|PYTORCH_|MALLOC_"
+    r"^(OMP_|KMP_|MKL_|GOMP_|ATEN_|TORCH|INDUCTOR|TRITON_|CUDA_VISIBLE|PYTORCH_|MALLOC_|GLIBC_"
     r"|LD_PRELOAD$|CXX$|CC$)"
 )
 
