@@ -137,6 +137,23 @@ def test_times_of_two_methods_are_never_compared() -> None:
     assert effects(comparison, "model4").effects
 
 
+def test_what_a_neighbour_slowed_is_not_compared() -> None:
+    """On a shared core the ratio itself is another one."""
+    random = np.random.default_rng(7)
+    before = [begun(one, yardstick_s=1.0e-4) for one in matrix(random)]
+    after = [
+        begun(one, yardstick_s=1.4e-4 if one.cell.workload == "model3" else 1.1e-4)
+        for one in matrix(random)
+    ]
+    comparison = compare(before, after)
+    assert effects(comparison, "model3").gap.startswith("after: a neighbour made the processors")
+    assert not effects(comparison, "model3").effects
+    assert effects(comparison, "model4").effects
+    assert effects(compare(after, before), "model3").gap.startswith("before: ")
+    # Where one side does not know, nothing speaks against it.
+    assert not any(one.gap for one in compare(matrix(random), after).changes)
+
+
 def test_nothing_is_found_where_nothing_changed() -> None:
     """A hundred comparisons of a machine with itself: under 1 % of the cells may be flagged."""
     random = np.random.default_rng(4)

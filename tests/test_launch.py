@@ -115,6 +115,8 @@ def test_json_in_json_out(newest: ReleaseEnvironment, tmp_path: Path) -> None:
     assert launch.process == "fresh"
     assert len(launch.pairs_s) >= 5
     assert launch.method == METHOD
+    assert launch.yardstick_s is not None
+    assert 1e-5 < launch.yardstick_s < 1e-2
     assert launch.environment is not None
     assert launch.environment.torch.split("+")[0] == newest.version
     assert launch.accuracy is not None

@@ -34,6 +34,18 @@ def test_another_machine_is_refused_with_the_remedy(now: float) -> None:
     assert "\n" not in str(error.value)
 
 
+def test_a_noisy_hour_is_no_other_machine() -> None:
+    quiet, noisy = (
+        msgspec.structs.replace(
+            each,
+            launches=[msgspec.structs.replace(one, yardstick_s=taken_s) for one in each.launches],
+        )
+        for each, taken_s in ((anchor(0.040), 1.0e-4), (anchor(0.055), 1.4e-4))
+    )
+    with pytest.raises(series.SeriesError, match=r"1\.40 times as slow; run the same"):
+        series.check([quiet, noisy])
+
+
 def test_an_anchor_that_failed_stops_the_series() -> None:
     with pytest.raises(series.SeriesError, match="could not be measured"):
         series.check([])

@@ -3,9 +3,11 @@ real one does is tests/test_launch.py's matter."""
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from torchcompile_suite import records, session, statistics
@@ -21,15 +23,26 @@ from torchcompile_suite.cell import (
 )
 from torchcompile_suite.session import Session, SessionError, Settings
 
+from . import examples
+
 CELL = Cell("resnet18", 1, "default")
+EAGER_CELL = Cell("resnet18", 1, "eager")
+QUIET_S = 1e-4
 
 
 class Script:
     """A launcher whose launches have the given ratios and disturbances."""
 
-    def __init__(self, ratios: Iterator[float], steal: Iterator[float], method: int) -> None:
+    def __init__(
+        self,
+        ratios: Iterator[float],
+        steal: Iterator[float],
+        yardsticks: Iterator[float],
+        method: int,
+    ) -> None:
         self._ratios = ratios
         self._steal = steal
+        self._yardsticks = yardsticks
         self._method = method
         self.kinds: list[str] = []
 
@@ -44,6 +57,10 @@ class Script:
             pairs_s=[(0.1, 0.1 * ratio)] * 3,
             warm_up_s=[1.0] + [0.1] * 10,
             interference=Interference(next(self._steal), 0.0),
+            yardstick_s=next(self._yardsticks),
+            environment=msgspec.structs.replace(
+                examples.environment(), python=platform.python_version()
+            ),
             method=self._method,
         )
 
@@ -53,11 +70,17 @@ def measure(
     folder: Path,
     ratios: list[float],
     steal: list[float] | None = None,
+    yardsticks: list[float] | None = None,
     cell: Cell = CELL,
     method: int = METHOD,
     **settings: object,
 ) -> tuple[session.Measurement, Script]:
-    script = Script(iter(ratios), iter(steal or [0.0] * len(ratios)), method)
+    script = Script(
+        iter(ratios),
+        iter(steal or [0.0] * len(ratios)),
+        iter(yardsticks or [QUIET_S] * len(ratios)),
+        method,
+    )
     monkeypatch.setattr(session, "launcher", lambda cell: script)
     folder.mkdir(exist_ok=True)
     made = Session(folder, Settings(**settings))  # type: ignore[arg-type]
@@ -121,12 +144,39 @@ def test_a_machine_that_is_always_disturbed_comes_to_an_end(
 def test_a_record_of_another_method_is_not_reused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    eager = Cell("resnet18", 1, "eager")
-    reuse = {"record": tmp_path / "records.jsonl", "reuse": True}
+    reuse = {"cell": EAGER_CELL, "record": tmp_path / "records.jsonl", "reuse": True}
     for number, (method, measured) in enumerate([(1, 3), (METHOD, 3), (METHOD, 0)]):
         folder = tmp_path / str(number)
-        _, script = measure(monkeypatch, folder, [1.0] * 3, cell=eager, method=method, **reuse)
+        _, script = measure(monkeypatch, folder, [1.0] * 3, method=method, **reuse)
         assert len(script.kinds) == measured
+
+
+def test_a_launch_that_a_neighbour_slowed_is_repeated_and_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ratios = [0.9, 1.4, 0.9, 0.9]
+    yardsticks = [QUIET_S, 1.4 * QUIET_S, 1.1 * QUIET_S, QUIET_S]
+    found, _ = measure(monkeypatch, tmp_path, ratios, yardsticks=yardsticks)
+    assert [bool(launch.set_aside) for launch in found.launches] == [False, True, False, False]
+    assert "1.40 times as slow" in found.launches[1].set_aside
+
+
+def test_what_quiet_is_the_machines_records_say(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of any release; and what was measured in a noisy hour is not reused in a quieter one."""
+    first, second = (tmp_path / f"{name}{records.SUFFIX}" for name in ("first", "second"))
+    noisy = [1.4 * QUIET_S] * 6
+    found, _ = measure(monkeypatch, tmp_path / "a", [1.0] * 6, yardsticks=noisy, record=second)
+    assert len(found.launches) == 3, "nothing quieter is known"
+    measure(monkeypatch, tmp_path / "b", [1.0] * 3, cell=EAGER_CELL, record=first)
+    again = {"record": second, "reuse": True, "yardsticks": noisy, "cell": EAGER_CELL}
+    found, _ = measure(monkeypatch, tmp_path / "c", [1.0] * 6, **again)
+    assert len(found.launches) == session.MOST_REPEATS + statistics.FIRST_LOOK
+    found, script = measure(monkeypatch, tmp_path / "d", [1.0] * 6, **again)
+    assert script.kinds, "still slowed: measured again"
+    _, script = measure(monkeypatch, tmp_path / "e", [1.0] * 6, repeats=0, **again)
+    assert not script.kinds, "unless asked not to"
 
 
 def test_a_record_that_a_cell_is_unsupported_is_reused_though_nothing_was_timed(

@@ -19,7 +19,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchcompile_suite import matrix, records
-from torchcompile_suite.cell import Cell, Compiled, GraphBreak, Measurement, Outcome, Status
+from torchcompile_suite.cell import (
+    METHOD,
+    Cell,
+    Compiled,
+    GraphBreak,
+    Measurement,
+    Outcome,
+    Status,
+)
 from torchcompile_suite.findings import history, summary
 from torchcompile_suite.findings.verdict import Pays, best, verdict
 from torchcompile_suite.modes import MODES
@@ -209,6 +217,31 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_shown(results: Path, tmp_p
     said = (tmp_path / "site" / paths.trust(MACHINES[1])).read_text()
     assert "schema 99" in said
     assert file.name in said
+
+
+def test_times_of_an_older_method_are_no_history_of_newer_ones(
+    results: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(results, tmp_path / "results")
+    folder = tmp_path / "results" / MACHINES[0]
+    newest = next(
+        sha for sha, release in ledger.compute()[0].items() if release.version == RELEASES[-1]
+    )
+    one = made(RELEASES[-1], "resnet18", "default")
+    again = [msgspec.structs.replace(each, method=METHOD) for each in one.launches]
+    file = records.path(folder, newest, "virtualenv-py3.11")
+    records.append(file, msgspec.structs.replace(one, launches=again))
+    content = build.build(tmp_path / "results", tmp_path / "site")
+    mine, others = content.machines
+    timed = [each.measurement for each in mine.entries if each.row.outcome.ok]
+    assert [(each.environment.torch, each.cell) for each in timed if each.environment] == [
+        (f"{RELEASES[-1]}+cpu", one.cell)
+    ]
+    assert any("older method" in problem.reason for problem in content.problems)
+    # A machine that has only older ones shows them, and says so.
+    assert len(others.releases) == len(RELEASES)
+    said = [(tmp_path / "site" / paths.trust(name)).read_text() for name in MACHINES]
+    assert ["by method 1" in each for each in said] == [False, True]
 
 
 def test_nothing_measured_is_a_site_too(tmp_path: Path) -> None:

@@ -135,6 +135,20 @@ def test_what_is_set_aside_does_not_count() -> None:
     assert statistics.measured_ratio(launches).value == pytest.approx(0.5)
 
 
+def test_a_slowdown_is_of_the_launches_that_count() -> None:
+    launches = [
+        Launch("cold", OK, yardstick_s=1.0e-4),
+        Launch("warm", OK, yardstick_s=1.5e-4, set_aside="disturbed"),
+        Launch("warm", OK, yardstick_s=1.2e-4),
+        Launch("warm", OK),
+    ]
+    assert statistics.slowdown(launches, 1.0e-4) == pytest.approx(1.1)
+    assert statistics.slowdown(launches, None) == 1
+    assert statistics.slowdown(launches[3:], 1.0e-4) == 1
+    assert statistics.quietest(launches, 2.0e-4, None) == 1.0e-4
+    assert statistics.quietest(launches[3:], None) is None
+
+
 def test_importing_the_compiler_is_part_of_its_cost() -> None:
     calls = [4.1, *[0.1] * 10]
     launches = [

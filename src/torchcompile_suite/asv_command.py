@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,15 @@ def run(*arguments: str, accept: tuple[int, ...] = (0,)) -> None:
     if not Path("asv.conf.json").is_file():
         raise AsvError("no asv.conf.json here; run this in a clone of torchcompile-suite")
     command = [sys.executable, "-m", "asv", *arguments]
-    status = subprocess.run(command).returncode
+    # Who is told to end while ASV works would leave it working.
+    before = signal.signal(signal.SIGTERM, _end)
+    try:
+        status = subprocess.run(command).returncode
+    finally:
+        signal.signal(signal.SIGTERM, before)
     if status not in accept:
         raise AsvError(f"asv {arguments[0]} ended with status {status}; its own words are above")
+
+
+def _end(number: int, _frame: object) -> None:
+    raise SystemExit(128 + number)

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-SCHEMA: Literal[6] = 6
+SCHEMA: Literal[7] = 7
 """Version of the JSON that crosses processes and machines, the ``schema`` field of each struct.
 A reader refuses a newer one and reads the older ones: each added fields with defaults."""
 
@@ -27,7 +27,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A
 Text = Annotated[str, Meta(max_length=4000)]
 Seconds = Annotated[float, Meta(ge=0, le=1e7)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
-Schema = Literal[1, 2, 3, 4, 5, 6]
+Schema = Literal[1, 2, 3, 4, 5, 6, 7]
 Stopped = Literal["", "fixed", "precise", "budget"]
 
 
@@ -314,11 +314,13 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     by ``method`` (`METHOD`), the clock being read every ``calls_a_sample`` calls.
     ``peak_memory_bytes`` is the most memory held while running in the mode in steady state:
     resident set on a CPU, allocated by torch on an accelerator. ``stages_s`` says where the
-    process's own time went. ``interference`` covers the pairs. ``set_aside`` is empty, or says why
-    the pairs do not count: the launch was disturbed and repeated. ``compiled`` is there for cold
-    launches that compiled, and so are ``eager_paging`` and ``paging``, of a call in eager and in
-    the mode, on a CPU. ``preloaded`` are the workloads' libraries that the process had imported
-    when it was forked; None in records from before schema 5.
+    process's own time went. ``interference`` covers the pairs, and so does ``yardstick_s``: what a
+    fixed piece of work took on all processors at once (`launch.yardstick`), None in records from
+    before schema 7. ``set_aside`` is empty, or says why the pairs do not count: the launch was
+    disturbed and repeated. ``compiled`` is there for cold launches that compiled, and so are
+    ``eager_paging`` and ``paging``, of a call in eager and in the mode, on a CPU. ``preloaded`` are
+    the workloads' libraries that the process had imported when it was forked; None in records from
+    before schema 5.
     """
 
     kind: Literal["cold", "warm"]
@@ -334,6 +336,7 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     stages_s: dict[str, Seconds] = field(default_factory=dict)
     process: Literal["fresh", "forked"] = "fresh"
     interference: Interference | None = None
+    yardstick_s: Seconds | None = None
     set_aside: Text = ""
     compiled: Compiled | None = None
     eager_paging: Paging | None = None

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from .cell import SCHEMA, Cell, Measurement
+from .cell import SCHEMA, Cell, Launch, Measurement
 from .files import append_line
 
 SUFFIX = ".records.jsonl"
@@ -71,6 +71,16 @@ def newest(file: Path, cell: Cell) -> Measurement | None:
 def history(file: Path, cell: Cell) -> list[Measurement]:
     """Every readable measurement of the cell in one file, oldest first."""
     return [measurement for _, measurement in _lines(file, []) if measurement.cell == cell]
+
+
+def launches(machine_folder: Path) -> Iterator[Launch]:
+    """Every launch of a machine that can be read."""
+    return (
+        launch
+        for file in machine_folder.glob(f"*{SUFFIX}")
+        for _, measurement in _lines(file, [])
+        for launch in measurement.launches
+    )
 
 
 def read(results: Path) -> Records:

@@ -72,10 +72,17 @@ def anchor_measurements(folder: Path, release: Release) -> list[Measurement]:
 def check(anchors: Sequence[Measurement]) -> None:
     """Hold the newest measurement of the anchor against the first.
 
-    Raises SeriesError where they differ beyond noise, or the newest gave no number.
+    Raises SeriesError where they differ beyond noise, a neighbour slows the machine, or the newest
+    gave no number.
     """
     if not anchors:
         raise SeriesError("the anchor cell could not be measured; mend it and run again")
+    quiet_s = statistics.quietest(launch for each in anchors for launch in each.launches)
+    slower = statistics.slowdown(anchors[-1].launches, quiet_s)
+    if slower > statistics.MOST_SLOWDOWN:
+        raise SeriesError(
+            f"just now {statistics.neighbour(slower)}; run the same command again when it is gone"
+        )
     first, last = (statistics.measured_eager(anchors[at].launches) for at in (0, -1))
     factor = statistics.quotient(last, first, more=math.log1p(MOOD))
     if factor.low > 1 or factor.high < 1:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import shutil
 import tempfile
 import time
@@ -139,6 +140,7 @@ class Session:
         self.folder = folder
         self.settings = settings
         self._watch = watch
+        self._quiet_s: float | None = None
 
     def measure(self, cell: Cell, earlier: Sequence[Launch] = ()) -> Measurement:
         """The cell's measurement on the session's device: remembered, reused from the record, or
@@ -188,7 +190,26 @@ class Session:
         # one of another method none that can be compared with what is measured now.
         told = found.compiled is not None or cell.mode == EAGER
         current = all(launch.method == METHOD for launch in found.launches)
-        return found if told and current else None
+        return found if told and current and not self._slowed(found) else None
+
+    def _slowed(self, found: Measurement) -> bool:
+        """Whether a neighbour slowed it; never where disturbed launches are not made again."""
+        slower = statistics.slowdown(found.launches, self._quietest())
+        return self.settings.repeats > 0 and slower > statistics.MOST_SLOWDOWN
+
+    def _quietest(self, *launches: Launch) -> float | None:
+        """What the yardstick takes on this machine when it is quiet, as far as is known: of these
+        launches, those before, and those in the machine's records.
+        """
+        if self._quiet_s is None and self.settings.record is not None:
+            # Of this Python, because the yardstick is its zlib's work.
+            self._quiet_s = statistics.quietest(
+                launch
+                for launch in records.launches(self.settings.record.parent)
+                if launch.environment and launch.environment.python == platform.python_version()
+            )
+        self._quiet_s = statistics.quietest(launches, self._quiet_s)
+        return self._quiet_s
 
     def _measure(self, cell: Cell, earlier: Sequence[Launch]) -> Measurement:
         started = datetime.now(timezone.utc).isoformat(timespec="seconds")
@@ -229,7 +250,8 @@ class Session:
             request = Request(cell, kind, str(cache), self.settings.plan)
             launch = starter.run(request, workspace, self.settings.launch_limit_s)
             kind = "warm"
-            launch = set_aside(launch, launches, self.settings.repeats)
+            quiet_s = self._quietest(launch)
+            launch = set_aside(launch, launches, self.settings.repeats, quiet_s)
             launches.append(launch)
             self._watch(cell, launch)
             progress.launched(str(cell), progress.launch_summary(launch))
@@ -248,12 +270,17 @@ class Session:
         return "budget" if over and count >= statistics.FIRST_LOOK else ""
 
 
-def set_aside(launch: Launch, before: Sequence[Launch], repeats: int) -> Launch:
-    """The launch, set aside if it was disturbed and fewer than ``repeats`` ``before`` it were."""
+def set_aside(
+    launch: Launch, before: Sequence[Launch], repeats: int, quiet_s: float | None
+) -> Launch:
+    """The launch, set aside if it was disturbed and fewer than ``repeats`` ``before`` it were.
+
+    ``quiet_s`` is the yardstick of a quiet hour (`statistics.disturbed`).
+    """
     made_again = len(before) - len(statistics.counted(before))
     if made_again >= repeats or not launch.outcome.ok:
         return launch
-    return msgspec.structs.replace(launch, set_aside=statistics.disturbed(launch))
+    return msgspec.structs.replace(launch, set_aside=statistics.disturbed(launch, quiet_s))
 
 
 def open_session(settings: Callable[[], Settings] = Settings.from_environment) -> Session:

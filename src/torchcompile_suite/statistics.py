@@ -116,22 +116,49 @@ def counted(launches: Iterable[Launch]) -> list[Launch]:
 # Shares of the processors' time, while pairs were timed, beyond which a launch is made again.
 MOST_STEAL = 0.05
 MOST_OTHERS = 0.10
+# Of the quietest yardstick. In quiet hours it moves by some per cent, on a shared core by 40.
+MOST_SLOWDOWN = 1.2
 
 
-def disturbed(launch: Launch) -> str:
+def disturbed(launch: Launch, quiet_s: float | None = None) -> str:
     """Why the launch should be made again, or the empty string.
 
-    Only what the kernel saw others take counts, never the launch's own times: setting a launch
-    aside because its result looks odd would make intervals too narrow.
+    ``quiet_s`` is what the yardstick takes on the machine when it is quiet, None if nobody knows.
+    Only what others took counts, never the launch's own times: setting a launch aside because its
+    result looks odd would make intervals too narrow.
     """
     seen = launch.interference
-    if seen is None:
-        return ""
-    if seen.steal_share > MOST_STEAL:
+    if seen is not None and seen.steal_share > MOST_STEAL:
         return f"disturbed: other guests of the host took {seen.steal_share:.0%} of the processors"
-    if seen.others_share > MOST_OTHERS:
+    if seen is not None and seen.others_share > MOST_OTHERS:
         return f"disturbed: other processes took {seen.others_share:.0%} of the processors"
+    slower = slowdown([launch], quiet_s)
+    if slower > MOST_SLOWDOWN:
+        return f"disturbed: {neighbour(slower)}"
     return ""
+
+
+def neighbour(slower: float) -> str:
+    """In words, that the processors were so many times as slow as in quiet hours."""
+    return f"a neighbour made the processors {slower:.2f} times as slow"
+
+
+def yardstick(launches: Iterable[Launch]) -> float | None:
+    """Seconds that the yardstick took in the launches that count, their median; None if unknown."""
+    known = [each.yardstick_s for each in counted(launches) if each.yardstick_s]
+    return median(known) if known else None
+
+
+def slowdown(launches: Iterable[Launch], quiet_s: float | None) -> float:
+    """How many times as slow as in quiet hours the processors were; 1 if unknown."""
+    taken_s = yardstick(launches)
+    return taken_s / quiet_s if taken_s and quiet_s else 1.0
+
+
+def quietest(launches: Iterable[Launch], *known: float | None) -> float | None:
+    """The least seconds that the yardstick took, in any launch or as far as ``known``."""
+    found = [*(each.yardstick_s for each in launches), *known]
+    return min((each for each in found if each), default=None)
 
 
 def compile_costs(launches: Iterable[Launch], kind: str) -> list[float]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 
 import msgspec
 
-from .. import elsewhere, session
+from .. import elsewhere, session, statistics
 from ..cell import METHOD, Cell, Launch, Plan
 from ..files import append_line, read_lines
 from ..findings import change
@@ -127,7 +128,8 @@ class Measuring:
                 self._keep(Known(commit, refused=f"{outcome.status.value}: {outcome.reason}"))
                 return
             made = self.launches.get(commit, [])
-            self._keep(Known(commit, session.set_aside(launch, made, self._repeats)))
+            quiet_s = statistics.quietest(chain([launch], *self.launches.values()))
+            self._keep(Known(commit, session.set_aside(launch, made, self._repeats, quiet_s)))
         if not found:
             self._keep(Known(commit, refused=f"nothing was measured: {said.last_line}"))
 

@@ -320,6 +320,11 @@ def _gap(cell: Cell, sides: Sequence[Side]) -> str:
     methods = {launch.method for side in sides for launch in side.cells[cell].launches}
     if len(methods) > 1:
         return "timed by different methods (docs/method.md, Turns): measure the older one again"
+    for side, other, when in zip(sides, reversed(sides), ("before", "after"), strict=True):
+        quiet_s = statistics.yardstick(other.cells[cell].launches)
+        slower = statistics.slowdown(side.cells[cell].launches, quiet_s)
+        if slower > statistics.MOST_SLOWDOWN:
+            return f"{when}: {statistics.neighbour(slower)}; measure it again"
     return ""
 
 

@@ -1,8 +1,8 @@
 """What other processes and other guests of the host take from a measurement, as far as Linux tells.
 
 Read from /proc/stat (proc(5)): ``steal`` is time that the hypervisor gave to another guest while
-this one had work. A neighbour that shares a core's caches or its power budget steals nothing and
-is not seen here.
+this one had work. A neighbour on the same core's other hyperthread steals nothing and is not seen
+here: `yardstick` does.
 """
 
 from __future__ import annotations

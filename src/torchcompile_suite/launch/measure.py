@@ -26,6 +26,7 @@ from . import accuracy, device, environment, failures, interference
 from . import subject as subjects
 from .paging import paging
 from .subject import Call
+from .yardstick import Yardstick
 
 # Calls over which the peak memory is taken: the second one meets a warm allocator. Where one takes
 # seconds the warm-up has seen to that, and one is enough.
@@ -163,8 +164,10 @@ def _measure(request: Request, stages: Stages, found: dict[str, Any]) -> None:
             found["method"] = METHOD
             found["calls_a_sample"] = turn.count
             watch = interference.Watch()
-            found["pairs_s"] = _pairs(subject.baseline, call, turn, plan)
+            with Yardstick(torch.get_num_threads()) as yardstick:
+                found["pairs_s"] = _pairs(subject.baseline, call, turn, plan, yardstick)
             found["interference"] = watch.seen()
+            found["yardstick_s"] = yardstick.seconds and _round(yardstick.seconds)
 
         if observer:
             from . import capture
@@ -267,8 +270,10 @@ class Turn:
         return samples
 
 
-def _pairs(eager: Call, mode: Call, turn: Turn, plan: Plan) -> list[tuple[float, float]]:
-    """Turns of both, the order alternating, until the plan is met."""
+def _pairs(
+    eager: Call, mode: Call, turn: Turn, plan: Plan, yardstick: Yardstick
+) -> list[tuple[float, float]]:
+    """Turns of both, the order alternating, until the plan is met; the yardstick before each."""
     pairs: list[tuple[float, float]] = []
     # As timeit does: a collection that starts in one of the two would be charged to it.
     gc.collect()
@@ -276,6 +281,7 @@ def _pairs(eager: Call, mode: Call, turn: Turn, plan: Plan) -> list[tuple[float,
     try:
         start = time.perf_counter()
         while True:
+            yardstick()
             if len(pairs) % 2:
                 mode_s = turn(mode)
                 pairs.append((turn(eager), mode_s))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from ..cell import Measurement
+from .. import statistics
+from ..cell import METHOD, Cell, Measurement
 from ..findings import history, summary
 from ..findings.change import Side
 from ..findings.summary import Row
@@ -17,6 +18,8 @@ from ..modes import MODES
 from ..records import Problem, Record, read
 from ..releases import catalogue, ledger
 from ..releases.catalogue import Release
+
+Key = tuple[str, Cell]
 
 
 class Entry(NamedTuple):
@@ -78,6 +81,21 @@ class Machine:
         """How far its times may be off because of when they were measured (`history.mood`)."""
         return history.mood([self.side(name) for name in self.releases])
 
+    @cached_property
+    def method(self) -> int:
+        """By which method its times were taken (`cell.METHOD`)."""
+        return max(_method(entry.measurement) for entry in self.entries) or METHOD
+
+    @cached_property
+    def _quiet_s(self) -> float | None:
+        return statistics.quietest(
+            launch for entry in self.entries for launch in entry.measurement.launches
+        )
+
+    def slowdown(self, entry: Entry) -> float:
+        """How many times as slow as at their best the processors were meanwhile."""
+        return statistics.slowdown(entry.measurement.launches, self._quiet_s)
+
     @property
     def device(self) -> str:
         """The kind of device that was measured."""
@@ -109,17 +127,42 @@ def load(results: Path, left_out: Iterable[Problem] = ()) -> Content:
     )
     for name in sorted({record.machine for record in kept}):
         # Of two environments of one release, the later measurement counts.
-        mine = {
+        latest = {
             (record.release, record.measurement.cell): record
             for record in kept
             if record.machine == name
         }
+        mine = _of_one_method(latest, problems)
         rows = summary.rows(mine.values(), MODES)
         facts = _facts(results / name / "machine.json", problems)
         machines.append(
             Machine(name, facts, (Entry(mine[row.release, row.cell], row) for row in rows))
         )
     return Content(machines, list(catalogue.everything()), problems)
+
+
+def _of_one_method(latest: dict[Key, Record], problems: list[Problem]) -> dict[Key, Record]:
+    """Without what was timed by an older method than the machine's newest: that is no history."""
+    newest = max(_method(record.measurement) for record in latest.values())
+    mine = {
+        key: record
+        for key, record in latest.items()
+        if _method(record.measurement, otherwise=newest) == newest
+    }
+    old = Counter((record.machine, key[0]) for key, record in latest.items() if key not in mine)
+    problems += [
+        Problem(
+            f"{machine}, {label(release)}",
+            f"timed by an older method than the machine's newest, {count} in number: measure again",
+        )
+        for (machine, release), count in old.items()
+    ]
+    return mine
+
+
+def _method(measurement: Measurement, otherwise: int = 0) -> int:
+    """By which method it was timed; ``otherwise`` where nothing was."""
+    return max((each.method for each in measurement.launches if each.pairs_s), default=otherwise)
 
 
 def _dated(record: Record, commits: dict[str, str]) -> Record:

@@ -51,7 +51,7 @@ def _page(machine: Machine, cell: Cell, entries: list[Entry], drawn: bool) -> Pa
     sections = []
     if len(entries) > 1:
         sections.append(_history(machine, cell, entries, drawn))
-    sections += [_release(entry) for entry in reversed(entries)]
+    sections += [_release(machine, entry) for entry in reversed(entries)]
     return Page(
         paths.cell(machine.name, cell),
         "cell",
@@ -103,7 +103,7 @@ def _history(machine: Machine, cell: Cell, entries: list[Entry], drawn: bool) ->
     return Section("History", "history", figure=figure, tables=[table])
 
 
-def _release(entry: Entry) -> Section:
+def _release(machine: Machine, entry: Entry) -> Section:
     measurement = entry.measurement
     outcome = measurement.outcome
     stopped = {
@@ -118,6 +118,9 @@ def _release(entry: Entry) -> Section:
     ]
     if not outcome.ok:
         text.append(f"{outcome.status.value}: {outcome.reason}")
+    slower = machine.slowdown(entry)
+    if slower > statistics.MOST_SLOWDOWN:
+        text.append(f"Meanwhile {statistics.neighbour(slower)}: to be measured again.")
     tables = [_table(measurement)]
     if measurement.compiled is not None:
         tables.append(_compiled(measurement))
@@ -173,13 +176,16 @@ def _table(measurement: Measurement) -> Table:
                 str(len(pairs)),
                 first,
                 f"{launch.interference.others_share:.1%}" if launch.interference else "-",
+                f"{launch.yardstick_s * 1e6:.0f}" if launch.yardstick_s else "-",
                 said or "counted",
             ]
         )
-    columns = ["process", "start", "eager ms", "mode ms", "ratio", "pairs", "first call s", "load"]
+    columns = ["process", "start", "eager ms", "mode ms", "ratio", "pairs", "first call s"]
+    columns += ["load", "yardstick us"]
     return Table(
         "Each process: medians over its pairs of turns; load is what other processes took of "
-        "the machine meanwhile. The data below has every pair.",
+        "the machine meanwhile; the yardstick is a fixed piece of work, which takes longer while "
+        "another guest of the host uses the same cores. The data below has every pair.",
         [*columns, "note"],
         frozenset(columns[2:]),
         lines,
@@ -230,6 +236,7 @@ def _flat(entry: Entry, number: int, launch: Launch) -> dict[str, Any]:
         "outcome": launch.outcome.status.value,
         "set_aside": launch.set_aside,
         "method": launch.method,
+        "yardstick_s": launch.yardstick_s,
         "calls_a_sample": launch.calls_a_sample,
         "pairs_s": launch.pairs_s,
         "warm_up_s": launch.warm_up_s,

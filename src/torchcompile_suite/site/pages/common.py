@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from ...cell import METHOD
 from ...findings.summary import Row
 from ...findings.verdict import Pays, verdict
 from ...report import ratio
@@ -61,6 +62,16 @@ def releases(machine: Machine, here: str, to: Callable[[str], str]) -> Choice:
     return Choice(
         "Release", [Option(label(each), to(each), each == here) for each in machine.releases]
     )
+
+
+def older_method(machine: Machine) -> list[str]:
+    """A warning, where the machine's times were taken by another method than today's."""
+    if machine.method == METHOD:
+        return []
+    return [
+        f"Its times were taken by method {machine.method}, which method {METHOD} has replaced "
+        "(docs/method.md, Turns): they may favour eager, and no newer time is comparable with them."
+    ]
 
 
 def percent(log: float) -> str:

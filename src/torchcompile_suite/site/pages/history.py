@@ -89,7 +89,10 @@ def _page(content: Content, machine: Machine) -> Page:
         paths.history(machine.name),
         "history",
         f"History on {machine.name}",
-        said or ["Two releases with common cells make a history; here there is none yet."],
+        [
+            *(said or ["Two releases with common cells make a history; here there is none yet."]),
+            *common.older_method(machine),
+        ],
         common.machines(content, machine, lambda each: paths.history(each.name)),
         sections,
         data,

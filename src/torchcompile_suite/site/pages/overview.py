@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import paths
 from ..content import Content, label
 from ..page import Link, Page, Section, Table, Value
-from . import changes, claims, compiler, compiling, verdict
+from . import changes, claims, common, compiler, compiling, verdict
 
 QUESTION = "Does torch.compile pay, on this hardware, for this model, in this mode, since when?"
 
@@ -20,7 +20,7 @@ def pages(content: Content) -> list[Page]:
     for machine in content.machines:
         release = machine.releases[-1]
         rows = verdict.asked(machine, release)
-        said = verdict.answer(rows, release, machine.name)
+        said = verdict.answer(rows, release, machine.name) + common.older_method(machine)
         links: list[list[Value]] = [
             ["Does it pay?", Link("model x mode", verdict.path(machine, release))],
             ["Since when?", Link("history by release", paths.history(machine.name))],

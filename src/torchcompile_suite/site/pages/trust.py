@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ... import matrix, report
+from ... import matrix, report, statistics
 from ...findings import change
 from ...findings.coverage import Coverage, coverage
 from .. import paths
@@ -30,6 +30,7 @@ def _page(content: Content, machine: Machine) -> Page:
             f"Noise floor: in one process the ratio of eager to eager, whose truth is 1, is off by "
             f"{noise:.1%} (root mean square). Intervals are over processes, which average it."
         )
+    slowed = sum(machine.slowdown(each) > statistics.MOST_SLOWDOWN for each in machine.entries)
     wanted = matrix.core_cells()
     covered = {
         release: coverage(machine.measurements(release), wanted, machine.device)
@@ -47,6 +48,9 @@ def _page(content: Content, machine: Machine) -> Page:
             floor,
             "Mood: the same eager time, measured at another moment, may be off by "
             f"{common.percent(machine.mood)}; it moves times and cancels in ratios.",
+            f"A neighbour slowed the processors throughout {common.plural(slowed, 'measurement')}; "
+            "the pages of these cells say so, and --skip-existing makes them again.",
+            *common.older_method(machine),
         ],
         common.machines(content, machine, lambda each: paths.trust(each.name)),
         [

@@ -125,7 +125,7 @@ def _page(
         here,
         "verdict",
         f"Does it pay? PyTorch {label(release)}, batch {size}",
-        answer(rows, release, machine.name),
+        answer(rows, release, machine.name) + common.older_method(machine),
         [
             *common.machines(
                 content, machine, lambda each: path(each, _nearest(each.releases, release))
