@@ -132,6 +132,7 @@ TURNS = """
 import time
 from torchcompile_suite.cell import Plan
 from torchcompile_suite.launch import device, measure
+from torchcompile_suite.launch.yardstick import Yardstick
 
 log = []
 
@@ -147,7 +148,8 @@ for usual_s in (0.002, 0.25):
     plan = Plan(settle_s=0.02, turn_s=0.04, min_pairs=3, min_timed_s=0.0)
     turn = measure.Turn(device.get("cpu"), plan, usual_s, usual_s)
     calls = [caller(name, usual_s) for name in ("eager", "mode")]
-    pairs = measure._pairs(*calls, turn, plan)
+    with Yardstick(1) as yardstick:
+        pairs = measure._pairs(*calls, turn, plan, yardstick)
     print(len(pairs), len(log), log[:1] + log[-1:], min(map(min, pairs)), max(map(max, pairs)))
 """
 
