@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from evidence import coverage, false_alarms, pools, quiet, spread
+from evidence import coverage, false_alarms, neighbours, pools, quiet, spread
+from scipy import stats
 
 from torchcompile_suite.cell import METHOD
 from torchcompile_suite.findings import change
@@ -54,3 +55,13 @@ def test_no_setting_of_the_machine_is_known_to_change_the_spread(name: str) -> N
         ratios, _ = quiet.logs(name, way)
         assert len(ratios) == quiet.LAUNCHES
         assert quiet.same_spread(ratios, plain) > 0.05
+
+
+def test_a_neighbour_slows_both_and_moves_the_ratio() -> None:
+    """The transformer's, which has no second state of its own."""
+    kinds = neighbours.by_kind("transformer")
+    quiet_, slowed = (kinds[kind] for kind in ("quiet", "slowed"))
+    for figure, apart in (("time ratio", -0.02), ("eager", 0.1)):
+        before, after = (np.log(change.values(figure, each)) for each in (quiet_, slowed))
+        assert stats.mannwhitneyu(before, after).pvalue < 0.01
+        assert (np.median(after) - np.median(before)) / apart > 1
