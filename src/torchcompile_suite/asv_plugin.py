@@ -80,7 +80,7 @@ def setup() -> None:
 
 class Report(OutputPublisher):  # type: ignore[misc]
     """ASV calls each publisher at ``asv publish``: this one makes its pages work offline and adds
-    the report.
+    the report. It is the last, after which ASV writes its index of all benchmarks.
     """
 
     name = "report"
@@ -89,8 +89,11 @@ class Report(OutputPublisher):  # type: ignore[misc]
     order = 100
 
     @classmethod
-    def publish(cls, conf: Any, *_: Any) -> None:
+    def publish(cls, conf: Any, _repo: Any, benchmarks: Benchmarks, graphs: Any, _: Any) -> None:
         """Write the report beside ASV's pages and tell of every file that was left out."""
+        # ASV's pages would ask for the graphs of those without a result in vain.
+        for name in [each for each in benchmarks if not graphs.get_graph_group(each)]:
+            del benchmarks[name]
         # Drawing takes a second to import, which no other command of ASV's should pay.
         from .site import asv_pages, build
 
