@@ -223,7 +223,7 @@ def test_times_of_an_older_method_are_no_history_of_newer_ones(
     results: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(results, tmp_path / "results")
-    folder = tmp_path / "results" / MACHINES[0]
+    folder = tmp_path / "results" / MACHINES[1]
     newest = next(
         sha for sha, release in ledger.compute()[0].items() if release.version == RELEASES[-1]
     )
@@ -232,7 +232,9 @@ def test_times_of_an_older_method_are_no_history_of_newer_ones(
     file = records.path(folder, newest, "virtualenv-py3.11")
     records.append(file, msgspec.structs.replace(one, launches=again))
     content = build.build(tmp_path / "results", tmp_path / "site")
+    # The site opens with the newer ones.
     mine, others = content.machines
+    assert [mine.name, others.name] == list(MACHINES[::-1])
     timed = [each.measurement for each in mine.entries if each.row.outcome.ok]
     assert [(each.environment.torch, each.cell) for each in timed if each.environment] == [
         (f"{RELEASES[-1]}+cpu", one.cell)
@@ -241,7 +243,7 @@ def test_times_of_an_older_method_are_no_history_of_newer_ones(
     # A machine that has only older ones shows them, and says so.
     assert len(others.releases) == len(RELEASES)
     said = [(tmp_path / "site" / paths.trust(name)).read_text() for name in MACHINES]
-    assert ["by method 1" in each for each in said] == [False, True]
+    assert ["by method 1" in each for each in said] == [True, False]
 
 
 def test_nothing_measured_is_a_site_too(tmp_path: Path) -> None:
