@@ -19,6 +19,8 @@ PAGES = {"verdict": "Does it pay?", "history": "History"}
 
 def main() -> None:
     """One picture a page, light."""
+    if not OVERVIEW.exists():
+        raise SystemExit("html/ has no report; make it with: asv publish")
     with sync_playwright() as playwright:
         program = shutil.which("chromium") or shutil.which("google-chrome")
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
