@@ -2,10 +2,10 @@
 
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
-from torchcompile_suite import statistics
+from torchcompile_suite.analysis import statistics
 from torchcompile_suite.cell import Status
+from torchcompile_suite.measuring.session import open_session
 from torchcompile_suite.modes import EAGER
-from torchcompile_suite.session import open_session
 
 
 class _Cells:

@@ -1,6 +1,7 @@
 """How much of the gain is the compiler's, and how much is malloc's?"""
 
-from torchcompile_suite import matrix, statistics
+from torchcompile_suite import matrix
+from torchcompile_suite.analysis import statistics
 
 from ._base import _Cells
 

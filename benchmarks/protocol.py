@@ -1,6 +1,7 @@
 """What would a naive timing have reported?"""
 
-from torchcompile_suite import matrix, statistics
+from torchcompile_suite import matrix
+from torchcompile_suite.analysis import statistics
 
 from ._base import _Cells, _samples
 

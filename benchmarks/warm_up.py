@@ -1,6 +1,7 @@
 """How many calls until a compiled model is as fast as it will be?"""
 
-from torchcompile_suite import matrix, statistics
+from torchcompile_suite import matrix
+from torchcompile_suite.analysis import statistics
 
 from ._base import _Cells, _samples
 

@@ -28,14 +28,14 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from torchcompile_suite import elsewhere
 from torchcompile_suite.cell import Cell, Plan
 from torchcompile_suite.commits import overlay
 from torchcompile_suite.commits.bisection import BisectionError, Found, Step, bisect
 from torchcompile_suite.commits.clone import Clone
 from torchcompile_suite.commits.judge import Side
 from torchcompile_suite.commits.measuring import Measuring
-from torchcompile_suite.files import append_line, read_lines
+from torchcompile_suite.host.files import append_line, read_lines
+from torchcompile_suite.measuring import interpreter
 from torchcompile_suite.releases import catalogue, environments
 
 from .pools import ROOT
@@ -124,7 +124,7 @@ def calibrate() -> Size:
     python = environments.python_in(FOLDER / "environment")
     done = subprocess.run(
         [python, "-c", ROUNDS, CELLS["slower call"].workload],
-        env=elsewhere.environment(python),
+        env=interpreter.environment(python),
         capture_output=True,
         text=True,
         check=True,

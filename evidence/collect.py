@@ -17,9 +17,10 @@ from pathlib import Path
 
 import msgspec
 
-from torchcompile_suite import processes, workloads
+from torchcompile_suite import workloads
 from torchcompile_suite.cell import Cell, Launch, Plan, Request
-from torchcompile_suite.files import append_line, read_lines
+from torchcompile_suite.host.files import append_line, read_lines
+from torchcompile_suite.measuring import processes
 
 LIMIT_S = 600.0
 # prctl(2)

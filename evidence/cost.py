@@ -29,16 +29,18 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from torchcompile_suite import elsewhere, session, statistics, workloads
+from torchcompile_suite import workloads
+from torchcompile_suite.analysis import statistics
 from torchcompile_suite.cell import Cell, Measurement
-from torchcompile_suite.files import append_line, read_lines
+from torchcompile_suite.host.files import append_line, read_lines
+from torchcompile_suite.measuring import interpreter, settings
 from torchcompile_suite.releases import catalogue, environments
 
 from .peers import ROUNDS, WORKLOAD_VARIABLE
 from .pools import CELLS, ENVIRONMENT, PYTHONPATH
 
 # As long as our own cells are allowed to take.
-LIMIT_S = session.BUDGET_S
+LIMIT_S = settings.BUDGET_S
 KEPT = Path(__file__).with_name("cost.jsonl")
 PEERS = Path(__file__).with_name("peers")
 
@@ -67,7 +69,7 @@ class Spent(msgspec.Struct):
         """Seconds until the interval would have been narrow enough: it narrows as the root of the
         processes. Those spent, where it was.
         """
-        return self.seconds * max(1.0, (self.half_width / session.PRECISION) ** 2)
+        return self.seconds * max(1.0, (self.half_width / settings.PRECISION) ** 2)
 
 
 class Place(NamedTuple):
@@ -168,7 +170,7 @@ OURS = "ours"
 def spent_by(way: str, cell: Cell, python: Path) -> Spent:
     """Measure a cell the way of a peer, until precise or out of time."""
     with tempfile.TemporaryDirectory(prefix="evidence-") as folder:
-        variables = elsewhere.environment(
+        variables = interpreter.environment(
             python,
             {
                 "PYTHONPATH": PYTHONPATH,
@@ -190,7 +192,7 @@ def spent_by(way: str, cell: Cell, python: Path) -> Spent:
             seconds = time.monotonic() - start
             enough = (
                 len(ratios) >= statistics.FIRST_LOOK
-                and statistics.half_width(interval) <= session.PRECISION
+                and statistics.half_width(interval) <= settings.PRECISION
             )
             if enough or (seconds > LIMIT_S and len(ratios) >= statistics.FIRST_LOOK):
                 break
@@ -204,7 +206,7 @@ def spent_by_us(cell: Cell, python: Path) -> Spent:
     subprocess.run([python, "-c", f"import {', '.join(libraries)}"], check=True)
     import_s = time.monotonic() - start
     start = time.monotonic()
-    said = elsewhere.ask(python, "evidence.peers.ours", msgspec.json.encode(cell))
+    said = interpreter.ask(python, "evidence.peers.ours", msgspec.json.encode(cell))
     seconds = time.monotonic() - start
     made = msgspec.json.decode(said.out, type=Measurement)
     stages: dict[str, float] = {"imports": import_s}
@@ -249,7 +251,7 @@ def main() -> None:
 def print_tables(found: list[Spent]) -> None:
     """Cost a cell and way, and where ours went."""
     console = Console(width=140)
-    table = Table(title=f"Seconds to a ratio within {session.PRECISION:.0%}, and every metric")
+    table = Table(title=f"Seconds to a ratio within {settings.PRECISION:.0%}, and every metric")
     for name in ("cell", "way", "processes", "ratio", "±", "seconds", "to 3 %", "ours is"):
         table.add_column(name, justify="left" if name in ("cell", "way") else "right")
     by_cell = {
@@ -258,7 +260,7 @@ def print_tables(found: list[Spent]) -> None:
     for cell, ways in by_cell.items():
         ours = next(one for one in ways if one.way == OURS)
         for one in ways:
-            reached = one.half_width <= session.PRECISION
+            reached = one.half_width <= settings.PRECISION
             table.add_row(
                 cell,
                 one.way,

@@ -19,8 +19,9 @@ from rich.console import Console
 from rich.table import Table
 from scipy.stats import t
 
-from torchcompile_suite import session, statistics
+from torchcompile_suite.analysis import statistics
 from torchcompile_suite.cell import Launch
+from torchcompile_suite.measuring import settings
 
 from .pools import CELLS, OTHER_POOLS, pool
 
@@ -116,7 +117,7 @@ class Pool:
         """The part of the drawn launches after which the stopping rule ends."""
         for n in range(statistics.FIRST_LOOK, len(drawn) + 1):
             low, high = self.interval(method, drawn[:n], random)
-            if math.exp((high - low) / 2) - 1 <= session.PRECISION:
+            if math.exp((high - low) / 2) - 1 <= settings.PRECISION:
                 break
         return drawn[:n]
 
@@ -161,7 +162,7 @@ def main() -> None:
             )
             used, held = [], 0
             for _ in range(DRAWS):
-                drawn = random.integers(0, count, session.MOST_LAUNCHES)
+                drawn = random.integers(0, count, settings.MOST_LAUNCHES)
                 drawn = drawn_from.stopped(method, drawn, random)
                 used.append(len(drawn))
                 held += drawn_from.holds(method, drawn, random)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from torchcompile_suite import session, statistics
+from torchcompile_suite.analysis import statistics
 from torchcompile_suite.cell import OK, Cell, Launch, Measurement
+from torchcompile_suite.measuring import settings
 
 
 def measurement(
@@ -14,18 +15,18 @@ def measurement(
     cell: Cell,
     random: np.random.Generator,
     in_a_row: bool = False,
-    precision: float = session.PRECISION,
+    precision: float = settings.PRECISION,
 ) -> Measurement:
     """Launches drawn until the stopping rule is met. The first one stands for the cold launch.
 
     ``in_a_row`` takes launches that followed each other in the pool, from a random one on.
     """
     if in_a_row:
-        order = (random.integers(0, len(launches)) + np.arange(session.MOST_LAUNCHES)) % len(
+        order = (random.integers(0, len(launches)) + np.arange(settings.MOST_LAUNCHES)) % len(
             launches
         )
     else:
-        order = random.integers(0, len(launches), session.MOST_LAUNCHES)
+        order = random.integers(0, len(launches), settings.MOST_LAUNCHES)
     drawn: list[Launch] = []
     for index in order:
         kind = "warm" if drawn else "cold"

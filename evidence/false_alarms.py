@@ -13,9 +13,8 @@ from asv_runner.statistics import compute_stats
 from rich.console import Console
 from rich.table import Table
 
-from torchcompile_suite import statistics
+from torchcompile_suite.analysis import change, statistics
 from torchcompile_suite.cell import Cell, Launch, Measurement
-from torchcompile_suite.findings import change
 
 from . import draws
 from .pools import CELLS, pool

@@ -14,9 +14,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from torchcompile_suite import statistics
+from torchcompile_suite.analysis import change, statistics
 from torchcompile_suite.cell import Launch
-from torchcompile_suite.findings import change
 
 from .collect import Job, Pool
 from .pools import CELLS, NO_VECTOR_CHECK, pool, run_in_release

@@ -17,12 +17,12 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from torchcompile_suite.cli.history import newest_patches
 from torchcompile_suite.commits import overlay
 from torchcompile_suite.commits.clone import Difference
-from torchcompile_suite.files import append_line, read_lines
+from torchcompile_suite.host.files import append_line, read_lines
 from torchcompile_suite.releases import catalogue
 from torchcompile_suite.releases.catalogue import Release
-from torchcompile_suite.series import newest_patches
 
 from .pools import ROOT
 from .wheels import sources

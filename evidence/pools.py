@@ -12,9 +12,9 @@ from pathlib import Path
 
 import msgspec
 
-from torchcompile_suite import elsewhere
 from torchcompile_suite.cell import Cell, Launch
-from torchcompile_suite.files import read_lines
+from torchcompile_suite.host.files import read_lines
+from torchcompile_suite.measuring import interpreter
 from torchcompile_suite.releases import catalogue, environments
 
 from .collect import Job, Pool
@@ -25,7 +25,7 @@ POOLS = Path(__file__).with_name("pools")
 OTHER_POOLS = Path(__file__).with_name("pools-epyc")
 ENVIRONMENT = ROOT / ".asv" / "evidence-env"
 # Where a process in that environment finds the suite and this package.
-PYTHONPATH = f"{elsewhere.SOURCE}{os.pathsep}{ROOT}"
+PYTHONPATH = f"{interpreter.SOURCE}{os.pathsep}{ROOT}"
 
 # A convolution net, a transformer, one fused kernel, and a function that is mostly overhead.
 CELLS = {
@@ -52,7 +52,7 @@ def run_in_release(job: Job) -> None:
     subprocess.run(
         [str(python), "-m", "evidence.collect"],
         input=msgspec.json.encode(job),
-        env=elsewhere.environment(python, {"PYTHONPATH": PYTHONPATH}),
+        env=interpreter.environment(python, {"PYTHONPATH": PYTHONPATH}),
         check=True,
     )
 

@@ -11,11 +11,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from torchcompile_suite import statistics
+from torchcompile_suite.analysis import change, statistics
+from torchcompile_suite.analysis.change import Side, Verdict
 from torchcompile_suite.cell import Cell, Launch, Measurement
-from torchcompile_suite.files import read_lines
-from torchcompile_suite.findings import change
-from torchcompile_suite.findings.change import Side, Verdict
+from torchcompile_suite.host.files import read_lines
 
 from . import draws, false_alarms, injected
 from .collect import Job, Pool

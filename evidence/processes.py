@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.table import Table
 from scipy import stats
 
+from torchcompile_suite.analysis import change
 from torchcompile_suite.cell import Launch
-from torchcompile_suite.files import read_lines
-from torchcompile_suite.findings import change
+from torchcompile_suite.host.files import read_lines
 
 from .collect import Job, Pool
 from .pools import CELLS, NO_VECTOR_CHECK, POOLS, run_in_release

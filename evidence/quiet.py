@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.table import Table
 from scipy import stats
 
-from torchcompile_suite import allocators
+from torchcompile_suite.analysis import change
 from torchcompile_suite.cell import Launch
 from torchcompile_suite.errors import SuiteError
-from torchcompile_suite.files import read_lines
-from torchcompile_suite.findings import change
+from torchcompile_suite.host import allocators
+from torchcompile_suite.host.files import read_lines
 
 from .collect import Job, Pool, Setting
 from .pools import CELLS, NO_VECTOR_CHECK, POOLS, run_in_release

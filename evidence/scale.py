@@ -24,11 +24,11 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from torchcompile_suite import records
 from torchcompile_suite.cell import Launch, Measurement
+from torchcompile_suite.cli.history import newest_patches
 from torchcompile_suite.modes import MODES
 from torchcompile_suite.releases import catalogue, ledger
-from torchcompile_suite.series import newest_patches
+from torchcompile_suite.results import records
 from torchcompile_suite.site import build, paths
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from torchcompile_suite import statistics
+from torchcompile_suite.analysis import statistics
 from torchcompile_suite.cell import Launch
 
 from .pools import CELLS, pool

@@ -17,8 +17,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from torchcompile_suite import elsewhere
-from torchcompile_suite.files import append_line, read_lines
+from torchcompile_suite.host.files import append_line, read_lines
+from torchcompile_suite.measuring import interpreter
 from torchcompile_suite.releases import catalogue, environments
 
 from .peers import SETTLES
@@ -69,7 +69,7 @@ def _measure(python: Path, name: str, number: int, folder: str) -> list[list[flo
             str(python), "-m", "evidence.peers.turns", CELLS[name].workload,
             *(str(TURNS[index]) for index in order),
         ],
-        env=elsewhere.environment(
+        env=interpreter.environment(
             python,
             {
                 **NO_VECTOR_CHECK,

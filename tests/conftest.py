@@ -12,8 +12,8 @@ import pytest
 from hypothesis import settings
 from playwright.sync_api import Browser, sync_playwright
 
+from torchcompile_suite.measuring.settings import REPEATS_VARIABLE
 from torchcompile_suite.releases import catalogue, environments
-from torchcompile_suite.session import REPEATS_VARIABLE
 
 # A shared CI machine may pause any example for longer than any deadline.
 settings.register_profile("patient", deadline=None)

@@ -17,8 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from torchcompile_suite import machine, records, statistics
+from torchcompile_suite.analysis import statistics
+from torchcompile_suite.host import machine
 from torchcompile_suite.releases import catalogue, ledger
+from torchcompile_suite.results import records
 
 from .conftest import QUICK, ROOT
 from .test_launch import processes_named

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchcompile_suite import asv_results
 from torchcompile_suite.releases import ledger
+from torchcompile_suite.results import asv_files
 
 from .conftest import ROOT
 
@@ -45,7 +45,7 @@ def results(tmp_path: Path) -> Path:
 
 
 def test_sound_files_are_all_there_is(results: Path) -> None:
-    good, problems = asv_results.sound(results, COMMITS)
+    good, problems = asv_files.sound(results, COMMITS)
     assert {file.name for file in good} == {"machine.json", "good.json"}
     assert problems == []
 
@@ -71,7 +71,7 @@ BROKEN: dict[str, bytes] = {
 @pytest.mark.parametrize("what", BROKEN)
 def test_a_broken_file_is_named_in_one_line_and_the_rest_stays(results: Path, what: str) -> None:
     (results / MACHINE / "broken.json").write_bytes(BROKEN[what])
-    good, problems = asv_results.sound(results, COMMITS)
+    good, problems = asv_files.sound(results, COMMITS)
     assert {file.name for file in good} == {"machine.json", "good.json"}
     assert [problem.where for problem in problems] == [f"{MACHINE}/broken.json"]
     assert "\n" not in problems[0].reason
@@ -83,7 +83,7 @@ def test_a_broken_file_is_named_in_one_line_and_the_rest_stays(results: Path, wh
 def test_a_broken_machine_takes_its_results_along(results: Path, content: bytes) -> None:
     shutil.copytree(results / MACHINE, results / "other")
     (results / "other" / "machine.json").write_bytes(content)
-    good, problems = asv_results.sound(results, COMMITS)
+    good, problems = asv_files.sound(results, COMMITS)
     assert {file.parent.name for file in good} == {MACHINE}
     assert [problem.where for problem in problems] == ["other/machine.json"]
 
@@ -103,11 +103,11 @@ def test_nothing_in_a_file_raises(tmp_path_factory: Any, field: str, value: Any)
     folder.mkdir()
     (folder / "machine.json").write_text(json.dumps({"machine": MACHINE, "version": 1}))
     (folder / "odd.json").write_text(json.dumps(result(**{field: value})))
-    good, problems = asv_results.sound(folder.parent, COMMITS)
+    good, problems = asv_files.sound(folder.parent, COMMITS)
     assert len(good) + len(problems) == 2
 
 
 def test_the_committed_results_are_sound() -> None:
-    good, problems = asv_results.sound(ROOT / "results", COMMITS)
+    good, problems = asv_files.sound(ROOT / "results", COMMITS)
     assert problems == []
     assert len(good) > 1

@@ -16,8 +16,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
 
-from torchcompile_suite import records, statistics
+from torchcompile_suite.analysis import statistics
 from torchcompile_suite.cell import Cell, Launch
+from torchcompile_suite.results import records
 
 from .conftest import ROOT
 from .site import DESKTOP, Visit, served, visited

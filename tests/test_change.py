@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchcompile_suite import report, statistics
+from torchcompile_suite.analysis import change, statistics
+from torchcompile_suite.analysis.change import Side, Verdict
 from torchcompile_suite.cell import OK, Cell, Launch, Measurement, Outcome, Status
-from torchcompile_suite.findings import change
-from torchcompile_suite.findings.change import Side, Verdict
+from torchcompile_suite.presentation import documents, markdown, sheets, wording
 
 
 def measurement(
@@ -119,10 +119,10 @@ def test_costs_are_compared_only_where_the_processes_began_alike() -> None:
     assert {cell.workload for cell in comparison.unlike} == {"model3"}
     assert set(effects(comparison, "model3").effects) == {"time ratio", "eager", "compiled"}
     assert "memory" in effects(comparison, "model4").effects
-    assert "Compile costs and memory of 2 cells are left out" in report.judgement(comparison)
+    assert "Compile costs and memory of 2 cells are left out" in wording.judgement(comparison)
     fresh = compare(before, [begun(one, process="fresh") for one in alike])
     assert all("memory" not in one.effects for one in fresh.changes)
-    assert len(json.loads(report.comparison_json(fresh))["unlike"]) == 20
+    assert len(json.loads(documents.comparison_json(fresh))["unlike"]) == 20
 
 
 def test_times_of_two_methods_are_never_compared() -> None:
@@ -273,7 +273,7 @@ def test_a_single_launch_is_judged_by_the_whole_machine() -> None:
 def test_json_says_everything_and_markdown_holds_no_markup() -> None:
     random = np.random.default_rng(10)
     comparison = compare(matrix(random), matrix(random, model3={"mode_s": 0.06}))
-    found = json.loads(report.comparison_json(comparison))
+    found = json.loads(documents.comparison_json(comparison))
     assert found["compared"] == 20
     worst = max(
         (cell for cell in found["changes"] if "time ratio" in cell["effects"]),
@@ -281,7 +281,7 @@ def test_json_says_everything_and_markdown_holds_no_markup() -> None:
     )
     assert worst["cell"]["workload"] == "model3"
     assert worst["effects"]["time ratio"]["verdict"] == "worse"
-    text = report.markdown(report.Sheet(["a"], frozenset(), [["<b>|x|</b>\n[y](z)"]]))
+    text = markdown.markdown(sheets.Sheet(["a"], frozenset(), [["<b>|x|</b>\n[y](z)"]]))
     assert text.splitlines()[-1].count("|") - text.splitlines()[-1].count("\\|") == 2
     assert "<b>" not in text.replace("\\<", "")
 

@@ -11,7 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from torchcompile_suite import cli, machine, matrix, records
+from torchcompile_suite import matrix
+from torchcompile_suite.analysis.claims import rules as judge
+from torchcompile_suite.analysis.claims.rules import Verdict
+from torchcompile_suite.analysis.statistics import Interval
 from torchcompile_suite.cell import (
     Cell,
     Compiled,
@@ -21,9 +24,9 @@ from torchcompile_suite.cell import (
     Profile,
     Status,
 )
-from torchcompile_suite.findings import claims
-from torchcompile_suite.findings.claims import Verdict
-from torchcompile_suite.statistics import Interval
+from torchcompile_suite.cli import app
+from torchcompile_suite.host import machine
+from torchcompile_suite.results import records
 
 from . import examples
 
@@ -39,24 +42,24 @@ def measured(cell: Cell, times: float, compiled: Compiled | None = None) -> Meas
     return msgspec.structs.replace(examples.measurement(), cell=cell, launches=launches)
 
 
-def verdicts(*measurements: Measurement, device: str = "cpu") -> dict[str, claims.Judged]:
-    return {each.claim.id: each for each in claims.judge(measurements, device)}
+def verdicts(*measurements: Measurement, device: str = "cpu") -> dict[str, judge.Judged]:
+    return {each.claim.id: each for each in judge.judge(measurements, device)}
 
 
 def test_every_claim_has_a_rule_and_every_rule_a_claim() -> None:
-    assert {claim.id for claim in claims.read()} == set(claims.RULES)
-    assert len(claims.RULES) == 30
+    assert {claim.id for claim in judge.read()} == set(judge.RULES)
+    assert len(judge.RULES) == 30
 
 
 def test_nothing_measured_says_what_is_missing() -> None:
-    for judged in claims.judge([]):
+    for judged in judge.judge([]):
         assert judged.verdict is Verdict.NOT_MEASURABLE
         assert judged.reason
         assert judged.ours is None
 
 
 def test_what_needs_a_gpu_says_so_on_a_cpu() -> None:
-    for judged in claims.judge([measured(Cell("resnet18", 1, "default"), 0.5)]):
+    for judged in judge.judge([measured(Cell("resnet18", 1, "default"), 0.5)]):
         if judged.claim.needs == "cuda":
             assert judged.verdict is Verdict.NOT_MEASURABLE
             assert "CUDA" in judged.reason
@@ -151,7 +154,7 @@ intervals = st.builds(
 @given(intervals, positive, positive)
 def test_within_never_says_yes_and_no(interval: Interval, one: float, other: float) -> None:
     low, high = sorted((one, other))
-    found = claims.within(interval, low, high)
+    found = judge.within(interval, low, high)
     if found is False:
         assert interval.high < low or interval.low > high
     if found is True:
@@ -165,14 +168,14 @@ def test_the_command_prints_objects_with_what_was_promised(
     file = records.path(tmp_path / "results" / machine.detect().machine, "a" * 40, "env")
     file.parent.mkdir(parents=True)
     records.append(file, measured(Cell("softmax_matmul", 1, "default"), 1.6))
-    done = CliRunner().invoke(cli.app, ["claims", "--json"])
+    done = CliRunner().invoke(app.app, ["claims", "--json"])
     assert done.exit_code == 0, done.output
     found = json.loads(done.output)
     assert len(found) == 30
     for each in found:
         assert {"id", "verdict", "ours", "interval", "reason"} <= set(each)
-    assert CliRunner().invoke(cli.app, ["claims"]).exit_code == 0
-    missing = CliRunner().invoke(cli.app, ["claims", "--release", "v2.4"])
+    assert CliRunner().invoke(app.app, ["claims"]).exit_code == 0
+    missing = CliRunner().invoke(app.app, ["claims", "--release", "v2.4"])
     assert missing.exit_code == 1
     assert "asv run v2.4.1^!" in missing.output
     assert matrix.core_cells()

@@ -32,9 +32,9 @@ SEVERAL = """
 import json, sys, tempfile
 from pathlib import Path
 import msgspec
-from torchcompile_suite import processes, session
+from torchcompile_suite.measuring import launches, processes
 from torchcompile_suite.cell import Request
-from torchcompile_suite.launch.entry import TEMPORARY
+from torchcompile_suite.launch.caches import TEMPORARY
 
 if __name__ == "__main__":
     processes.preload([])
@@ -44,7 +44,7 @@ if __name__ == "__main__":
             (Path(folder) / "cache").mkdir()
             (Path(folder) / "cache" / TEMPORARY).symlink_to(shared.name)
             request = msgspec.structs.replace(request, cache_dir=folder + "/cache")
-            launch = session.launcher(request.cell).run(request, Path(folder), 300)
+            launch = launches.launcher(request.cell).run(request, Path(folder), 300)
         sys.stdout.buffer.write(msgspec.json.encode(launch) + b"\\n")
 """
 
@@ -241,7 +241,7 @@ def test_open_says_which_kernel_came_from_which_line(
     newest: ReleaseEnvironment, tmp_path: Path
 ) -> None:
     order = {"cell": msgspec.to_builtins(CELLS["softmax"]), "folder": str(tmp_path / "opened")}
-    done = newest.run("-m", "torchcompile_suite.launch.artefacts", input=json.dumps(order))
+    done = newest.run("-m", "torchcompile_suite.launch.inspect.artefacts", input=json.dumps(order))
     assert done.returncode == 0, done.stderr
     index = (tmp_path / "opened" / "index.md").read_text()
     assert "fusion.py:" in index
@@ -256,7 +256,7 @@ def test_open_of_what_cannot_be_built_is_one_line(
 ) -> None:
     order = {"cell": {"workload": "nobody", "batch_size": 1, "mode": "default"}, "folder": "x"}
     done = newest.run(
-        "-m", "torchcompile_suite.launch.artefacts", input=json.dumps(order), cwd=tmp_path
+        "-m", "torchcompile_suite.launch.inspect.artefacts", input=json.dumps(order), cwd=tmp_path
     )
     assert done.returncode == 1
     assert "no workload 'nobody'" in done.stderr.strip().splitlines()[-1]

@@ -8,9 +8,12 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from torchcompile_suite import cli, machine, matrix, records
+from torchcompile_suite import matrix
+from torchcompile_suite.analysis import coverage
 from torchcompile_suite.cell import Cell, Compiled, Measurement, Outcome, Status
-from torchcompile_suite.findings import coverage
+from torchcompile_suite.cli import app
+from torchcompile_suite.host import machine
+from torchcompile_suite.results import records
 
 from . import examples
 
@@ -57,10 +60,10 @@ def test_the_command_counts_and_fails_at_gaps(
     file.parent.mkdir(parents=True)
     for cell in matrix.core_cells():
         records.append(file, measurement(cell, TOLD))
-    done = CliRunner().invoke(cli.app, ["coverage"])
+    done = CliRunner().invoke(app.app, ["coverage"])
     assert done.exit_code == 0, done.output
     assert "unexplained gaps: 0" in done.output
     records.append(file, measurement(matrix.core_cells()[0], None))
-    done = CliRunner().invoke(cli.app, ["coverage", "v2.9"])
+    done = CliRunner().invoke(app.app, ["coverage", "v2.9"])
     assert done.exit_code == 1
     assert "unexplained gaps: 1" in done.output

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from torchcompile_suite.cli import app
+from torchcompile_suite.cli.app import app
 from torchcompile_suite.doctor import hardware, software
 from torchcompile_suite.doctor.check import Level
 from torchcompile_suite.releases import environments

@@ -7,8 +7,8 @@ import pytest
 from evidence import coverage, false_alarms, neighbours, pools, quiet, spread
 from scipy import stats
 
+from torchcompile_suite.analysis import change
 from torchcompile_suite.cell import METHOD
-from torchcompile_suite.findings import change
 
 
 @pytest.mark.parametrize("name", pools.CELLS)

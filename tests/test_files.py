@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchcompile_suite.files import append_line, write_atomically
+from torchcompile_suite.host.files import append_line, write_atomically
 
 line = st.binary(max_size=50).filter(lambda data: b"\n" not in data)
 
@@ -52,7 +52,7 @@ def test_a_full_disk_adds_nothing(tmp_path: Path) -> None:
     code = """
 import resource, signal, sys
 from pathlib import Path
-from torchcompile_suite.files import append_line
+from torchcompile_suite.host.files import append_line
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20))
 try:

@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from torchcompile_suite import statistics
+from torchcompile_suite.analysis import statistics
 from torchcompile_suite.cell import METHOD, Launch, Measurement, Status
-from torchcompile_suite.launch import entry
+from torchcompile_suite.launch import caches
 
 from .conftest import ReleaseEnvironment
 
@@ -29,9 +29,10 @@ MEASURE = """
 import json, sys
 from pathlib import Path
 import msgspec
-from torchcompile_suite import processes
+from torchcompile_suite.measuring import processes
 from torchcompile_suite.cell import Cell, Plan
-from torchcompile_suite.session import Session, Settings
+from torchcompile_suite.measuring.session import Session
+from torchcompile_suite.measuring.settings import Settings
 
 if __name__ == "__main__":
     request = json.loads(sys.argv[1])
@@ -124,7 +125,7 @@ def test_json_in_json_out(newest: ReleaseEnvironment, tmp_path: Path) -> None:
     assert launch.warm_up_s[0] > 10 * launch.warm_up_s[-1], "the first call compiles"
     assert "on descriptor 1" in done.stderr
     assert any((tmp_path / "cache").rglob("*.so")), "Inductor compiled into the cache it was given"
-    headers = tmp_path / "cache" / entry.TEMPORARY
+    headers = tmp_path / "cache" / caches.TEMPORARY
     assert any(headers.rglob("*.gch")), "and what it precompiles for all models as well"
 
 
@@ -132,7 +133,7 @@ TURNS = """
 import time
 from torchcompile_suite.cell import Plan
 from torchcompile_suite.launch import device, measure
-from torchcompile_suite.launch.yardstick import Yardstick
+from torchcompile_suite.launch.calibration import Yardstick
 
 log = []
 

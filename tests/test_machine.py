@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from torchcompile_suite import machine
+from torchcompile_suite.host import machine
 
 
 @pytest.fixture(autouse=True)

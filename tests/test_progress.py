@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from torchcompile_suite import progress
 from torchcompile_suite.cell import Outcome, Status
+from torchcompile_suite.launch import progress
 
 from . import examples
 

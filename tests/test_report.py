@@ -8,11 +8,11 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from torchcompile_suite import report
+from torchcompile_suite.analysis import summary
 from torchcompile_suite.cell import Measurement, Outcome, Status
-from torchcompile_suite.findings import summary
 from torchcompile_suite.modes import MODES
-from torchcompile_suite.records import Record
+from torchcompile_suite.presentation import sheets, terminal
+from torchcompile_suite.results.records import Record
 
 from . import examples
 
@@ -25,7 +25,7 @@ def rows(*measurements: Measurement) -> list[summary.Row]:
 
 def printed(*measurements: Measurement) -> str:
     out = StringIO()
-    Console(file=out, width=200).print(report.draw(report.measured(rows(*measurements))))
+    Console(file=out, width=200).print(terminal.draw(sheets.measured(rows(*measurements))))
     return out.getvalue()
 
 

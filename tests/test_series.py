@@ -7,9 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from torchcompile_suite import matrix, records, series
+from torchcompile_suite import matrix
 from torchcompile_suite.cell import Measurement
+from torchcompile_suite.cli import history
 from torchcompile_suite.releases import catalogue, ledger
+from torchcompile_suite.results import records
 
 from . import examples
 
@@ -18,19 +20,19 @@ def anchor(eager_s: float) -> Measurement:
     launches = [
         examples.launch("warm", eager=eager_s * by, mode=eager_s * by) for by in (0.99, 1.0, 1.01)
     ]
-    measurement = examples.measurement(series.ANCHOR.workload, mode=series.ANCHOR.mode)
+    measurement = examples.measurement(history.ANCHOR.workload, mode=history.ANCHOR.mode)
     return msgspec.structs.replace(measurement, launches=launches)
 
 
 def test_the_same_machine_may_go_on() -> None:
-    series.check([anchor(0.040)])
-    series.check([anchor(0.040), anchor(0.060), anchor(0.041)])
+    history.check([anchor(0.040)])
+    history.check([anchor(0.040), anchor(0.060), anchor(0.041)])
 
 
 @pytest.mark.parametrize("now", [0.030, 0.055])
 def test_another_machine_is_refused_with_the_remedy(now: float) -> None:
-    with pytest.raises(series.SeriesError, match="TORCHCOMPILE_SUITE_MACHINE=NAME") as error:
-        series.check([anchor(0.040), anchor(now)])
+    with pytest.raises(history.SeriesError, match="TORCHCOMPILE_SUITE_MACHINE=NAME") as error:
+        history.check([anchor(0.040), anchor(now)])
     assert "\n" not in str(error.value)
 
 
@@ -42,28 +44,28 @@ def test_a_noisy_hour_is_no_other_machine() -> None:
         )
         for each, taken_s in ((anchor(0.040), 1.0e-4), (anchor(0.055), 1.4e-4))
     )
-    with pytest.raises(series.SeriesError, match=r"1\.40 times as slow; run the same"):
-        series.check([quiet, noisy])
+    with pytest.raises(history.SeriesError, match=r"1\.40 times as slow; run the same"):
+        history.check([quiet, noisy])
 
 
 def test_an_anchor_that_failed_stops_the_series() -> None:
-    with pytest.raises(series.SeriesError, match="could not be measured"):
-        series.check([])
+    with pytest.raises(history.SeriesError, match="could not be measured"):
+        history.check([])
 
 
 def test_the_anchor_has_a_history_of_its_own(tmp_path: Path) -> None:
-    release = catalogue.find(series.ANCHOR_RELEASE)
+    release = catalogue.find(history.ANCHOR_RELEASE)
     commit = next(sha for sha, each in ledger.compute()[0].items() if each == release)
     file = records.path(tmp_path, commit, "virtualenv-py3.11")
     for eager_s in (0.040, 0.042):
         records.append(file, anchor(eager_s))
         records.append(file, examples.measurement())
-    found = series.anchor_measurements(tmp_path, release)
+    found = history.anchor_measurements(tmp_path, release)
     assert [each.launches[1].pairs_s[0][0] for each in found] == [0.040, 0.042]
 
 
 def test_a_series_has_the_newest_patch_of_every_minor() -> None:
-    found = series.newest_patches(catalogue.read())
+    found = history.newest_patches(catalogue.read())
     assert [each.minor for each in found] == [f"2.{minor}" for minor in range(4, 16)]
     assert all(catalogue.newest_patch(each.minor) == each for each in found)
 

@@ -10,18 +10,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from torchcompile_suite import records, session, statistics
-from torchcompile_suite.cell import (
-    METHOD,
-    OK,
-    Cell,
-    Interference,
-    Launch,
-    Outcome,
-    Request,
-    Status,
-)
-from torchcompile_suite.session import Session, SessionError, Settings
+from torchcompile_suite.analysis import statistics
+from torchcompile_suite.cell import METHOD, OK, Cell, Interference, Launch, Outcome, Request, Status
+from torchcompile_suite.measuring import session, settings
+from torchcompile_suite.measuring.session import Session
+from torchcompile_suite.measuring.settings import Settings, SettingsError
+from torchcompile_suite.results import records
 
 from . import examples
 
@@ -48,6 +42,8 @@ class Script:
 
     def run(self, request: Request, workspace: Path, limit_s: float) -> Launch:
         self.kinds.append(request.kind)
+        # As a launch does: what it compiles makes the next launch a warm one.
+        Path(request.cache_dir, "compiled").touch()
         ratio = next(self._ratios)
         if ratio < 0:
             return Launch(request.kind, Outcome(Status.CRASH, "killed"))
@@ -99,9 +95,9 @@ def test_it_stops_at_the_first_precise_look(
 def test_it_goes_on_until_precise(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found, script = measure(monkeypatch, tmp_path, [0.90, 0.96, *[0.93] * 20])
     assert found.stopped == "precise"
-    assert 3 < len(script.kinds) < session.MOST_LAUNCHES
+    assert 3 < len(script.kinds) < settings.MOST_LAUNCHES
     ratio = statistics.measured_ratio(found.launches)
-    assert statistics.half_width(ratio) <= session.PRECISION
+    assert statistics.half_width(ratio) <= settings.PRECISION
 
 
 def test_it_ends_with_the_budget_and_says_so(
@@ -110,7 +106,7 @@ def test_it_ends_with_the_budget_and_says_so(
     noisy = [0.8, 1.2] * 20
     found, script = measure(monkeypatch, tmp_path / "a", noisy, budget_s=1e6)
     assert found.stopped == "budget"
-    assert len(script.kinds) == session.MOST_LAUNCHES
+    assert len(script.kinds) == settings.MOST_LAUNCHES
     found, script = measure(monkeypatch, tmp_path / "b", noisy, budget_s=0)
     assert found.stopped == "budget"
     assert len(script.kinds) == statistics.FIRST_LOOK
@@ -137,7 +133,7 @@ def test_a_machine_that_is_always_disturbed_comes_to_an_end(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     found, script = measure(monkeypatch, tmp_path, [0.9] * 30, steal=[0.5] * 30)
-    assert len(script.kinds) == session.MOST_REPEATS + statistics.FIRST_LOOK
+    assert len(script.kinds) == settings.MOST_REPEATS + statistics.FIRST_LOOK
     assert found.outcome.ok
 
 
@@ -172,7 +168,7 @@ def test_what_quiet_is_the_machines_records_say(
     measure(monkeypatch, tmp_path / "b", [1.0] * 3, cell=EAGER_CELL, record=first)
     again = {"record": second, "reuse": True, "yardsticks": noisy, "cell": EAGER_CELL}
     found, _ = measure(monkeypatch, tmp_path / "c", [1.0] * 6, **again)
-    assert len(found.launches) == session.MOST_REPEATS + statistics.FIRST_LOOK
+    assert len(found.launches) == settings.MOST_REPEATS + statistics.FIRST_LOOK
     found, script = measure(monkeypatch, tmp_path / "d", [1.0] * 6, **again)
     assert script.kinds, "still slowed: measured again"
     _, script = measure(monkeypatch, tmp_path / "e", [1.0] * 6, repeats=0, **again)
@@ -207,9 +203,9 @@ def test_a_failure_ends_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "variable", [session.PRECISION_VARIABLE, session.BUDGET_VARIABLE, session.LAUNCHES_VARIABLE]
+    "variable", [settings.PRECISION_VARIABLE, settings.BUDGET_VARIABLE, settings.LAUNCHES_VARIABLE]
 )
 def test_a_senseless_setting_is_named(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
     monkeypatch.setenv(variable, "often")
-    with pytest.raises(SessionError, match=variable):
+    with pytest.raises(SettingsError, match=variable):
         Settings.from_environment()

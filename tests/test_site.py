@@ -18,24 +18,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchcompile_suite import matrix, records
-from torchcompile_suite.cell import (
-    METHOD,
-    Cell,
-    Compiled,
-    GraphBreak,
-    Measurement,
-    Outcome,
-    Status,
-)
-from torchcompile_suite.findings import history, summary
-from torchcompile_suite.findings.verdict import Pays, best, verdict
+from torchcompile_suite import matrix
+from torchcompile_suite.analysis import history, summary
+from torchcompile_suite.analysis.statistics import Interval
+from torchcompile_suite.analysis.verdict import Pays, best, verdict
+from torchcompile_suite.asv import pages
+from torchcompile_suite.cell import METHOD, Cell, Compiled, GraphBreak, Measurement, Outcome, Status
 from torchcompile_suite.modes import MODES
 from torchcompile_suite.releases import ledger
-from torchcompile_suite.site import asv_pages, build, paths, render
+from torchcompile_suite.results import records
+from torchcompile_suite.site import build, paths, render
 from torchcompile_suite.site.page import Page
 from torchcompile_suite.site.pages.cell import reproduce
-from torchcompile_suite.statistics import Interval
 
 from . import examples
 
@@ -346,7 +340,7 @@ def test_names_that_look_alike_stay_apart() -> None:
 @pytest.fixture
 def asv_page(tmp_path: Path) -> Path:
     shutil.copytree(Path(asv.__file__).parent / "www", tmp_path / "html")
-    asv_pages.localise(tmp_path / "html", "torch.compile")
+    pages.localise(tmp_path / "html", "torch.compile")
     return tmp_path / "html"
 
 
@@ -362,7 +356,7 @@ def test_asvs_page_asks_no_other_host(asv_page: Path) -> None:
 
 
 def test_shipped_files_are_what_their_hashes_say(asv_page: Path) -> None:
-    for file in asv_pages.vendored():
+    for file in pages.vendored():
         method, _, wanted = file.integrity.partition("-")
         digest = hashlib.new(method, (asv_page / "vendor" / file.name).read_bytes()).digest()
         assert base64.b64encode(digest).decode() == wanted
@@ -372,6 +366,6 @@ def test_another_asv_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text(
         '<script src="https://cdn.example/new-library.js"></script>'
     )
-    with pytest.raises(asv_pages.SiteError, match=r"new-library\.js") as error:
-        asv_pages.localise(tmp_path, "torch.compile")
+    with pytest.raises(pages.SiteError, match=r"new-library\.js") as error:
+        pages.localise(tmp_path, "torch.compile")
     assert "\n" not in str(error.value)

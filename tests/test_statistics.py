@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchcompile_suite import statistics
+from torchcompile_suite.analysis import statistics
+from torchcompile_suite.analysis.statistics import Interval
 from torchcompile_suite.cell import OK, Launch
-from torchcompile_suite.statistics import Interval
 
 seconds = st.floats(1e-6, 1e3)
 

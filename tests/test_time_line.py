@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchcompile_suite.launch import time_line
+from torchcompile_suite.launch.inspect import profiler
 
 spans = st.lists(
     st.tuples(st.integers(0, 1000), st.integers(1, 100)).map(lambda s: (s[0], s[0] + s[1])),
@@ -15,14 +15,14 @@ spans = st.lists(
 
 
 def test_gaps_between_kernels() -> None:
-    found = time_line.summary([(0.0, 1.0), (3.0, 4.0), (4.0, 6.0), (5.0, 5.5)], 7, 2)
+    found = profiler.summary([(0.0, 1.0), (3.0, 4.0), (4.0, 6.0), (5.0, 5.5)], 7, 2)
     assert (found.busy_s, found.idle_s, found.largest_gap_s) == (4.0, 2.0, 2.0)
     assert (found.launches, found.kernels, found.calls) == (7, 4, 2)
 
 
 @given(spans)
 def test_busy_and_idle_make_the_whole(given: list[tuple[int, int]]) -> None:
-    found = time_line.summary(given, 0, 1)
+    found = profiler.summary(given, 0, 1)
     covered = {tick for start, end in given for tick in range(start, end)}
     assert found.busy_s == len(covered)
     if given:
@@ -35,4 +35,4 @@ def test_busy_and_idle_make_the_whole(given: list[tuple[int, int]]) -> None:
 def test_their_order_does_not_matter(given: list[tuple[int, int]], random: object) -> None:
     mixed = list(given)
     random.shuffle(mixed)  # type: ignore[attr-defined]
-    assert time_line.summary(mixed, 0, 1) == time_line.summary(given, 0, 1)
+    assert profiler.summary(mixed, 0, 1) == profiler.summary(given, 0, 1)

@@ -18,25 +18,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from torchcompile_suite.cell import (
-    Accuracy,
-    Cell,
-    Compiled,
-    GraphBreak,
-    Outcome,
-    Paging,
-    Status,
-)
-from torchcompile_suite.cli import app
-from torchcompile_suite.findings import advice, summary
-from torchcompile_suite.launch.outline import Outline
+from torchcompile_suite.analysis import advice, summary
+from torchcompile_suite.analysis.statistics import Interval
+from torchcompile_suite.cell import Accuracy, Cell, Compiled, GraphBreak, Outcome, Paging, Status
+from torchcompile_suite.cli.app import app
 from torchcompile_suite.releases import environments
-from torchcompile_suite.statistics import Interval
-from torchcompile_suite.trial import plan, view
+from torchcompile_suite.trial import plan, target, view
+from torchcompile_suite.trial.outline import Outline
 from torchcompile_suite.trial.plan import Trial, TrialError
 from torchcompile_suite.trial.run import Answer, run
-from torchcompile_suite.workloads import target
-from torchcompile_suite.workloads.target import Target, TargetError
+from torchcompile_suite.trial.target import Target, TargetError
 
 from . import examples
 from .conftest import QUICK, ROOT, ReleaseEnvironment

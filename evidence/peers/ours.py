@@ -12,7 +12,8 @@ from pathlib import Path
 import msgspec
 
 from torchcompile_suite.cell import Cell
-from torchcompile_suite.session import Session, Settings
+from torchcompile_suite.measuring.session import Session
+from torchcompile_suite.measuring.settings import Settings
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="evidence-") as folder:

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from evidence.peers import SETTLES, made
-from torchcompile_suite import statistics
+from torchcompile_suite.analysis import statistics
 
 # Of each length, both modes together, as long as a launch of ours; but always two of each.
 TIMED_S = 4.0

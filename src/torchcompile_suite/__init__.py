@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ._version import __version__
+
 if TYPE_CHECKING:
     from .trial.api import assert_no_graph_breaks, compare, figures
 
-__version__ = "0.1.0"
 __all__ = ["__version__", "assert_no_graph_breaks", "compare", "figures"]
 
 

@@ -10,7 +10,7 @@ from .errors import SuiteError
 def main() -> None:
     """Run the command; a workload file that cannot be used is said in one line, too."""
     try:
-        from .cli import app
+        from .cli.app import app
     except SuiteError as error:
         sys.exit(f"torchcompile-suite: {error}")
     app()

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from torchcompile_suite import machine, matrix
+from torchcompile_suite import matrix
 from torchcompile_suite.cell import Cell
-from torchcompile_suite.cli import app
-from torchcompile_suite.commits.command import cell_named
+from torchcompile_suite.cli.app import app
+from torchcompile_suite.cli.bisect import cell_named
+from torchcompile_suite.host import machine
 
 
 @given(st.sampled_from(matrix.core_cells()))

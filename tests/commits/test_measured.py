@@ -12,11 +12,11 @@ import msgspec
 import pytest
 from evidence.wheels import Repository, sources
 
-from torchcompile_suite import laid, records
 from torchcompile_suite.cell import Overlay, Status
 from torchcompile_suite.commits import overlay
 from torchcompile_suite.commits.clone import Clone
 from torchcompile_suite.releases import catalogue
+from torchcompile_suite.results import overlay_marker, records
 
 from ..conftest import ReleaseEnvironment
 from ..test_asv import Checkout
@@ -83,7 +83,7 @@ def test_a_commit_is_laid_recorded_and_taken_away(
     with pytest.raises(overlay.Refused, match="cannot import name 'a_name_it_has_not'"):
         overlay.install(history.clone, history.broken, folder)
     assert files(folder) == before
-    refused = laid.read(folder)
+    refused = overlay_marker.read(folder)
     assert refused is not None
     assert "a_name_it_has_not" in refused.refused
 

@@ -12,11 +12,11 @@ from evidence.wheels import Repository
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from torchcompile_suite import laid
 from torchcompile_suite.commits import overlay
 from torchcompile_suite.commits.clone import Clone, CloneError, Difference
 from torchcompile_suite.commits.overlay import Refused
 from torchcompile_suite.releases import catalogue
+from torchcompile_suite.results import overlay_marker
 
 BASE = catalogue.find("2.9.0")
 
@@ -185,10 +185,10 @@ def test_the_base_comes_back_exactly(
         now = {path: content for path, (_, content) in state(packages).items()}
         wanted = {**FILES, **contents}
         assert now == {path: content for path, content in wanted.items() if content is not None}
-        assert laid.read(folder) is not None
+        assert overlay_marker.read(folder) is not None
         overlay.restore(folder)
         assert state(packages) == before
-        assert laid.read(folder) is None
+        assert overlay_marker.read(folder) is None
 
 
 @pytest.mark.parametrize("after", range(1, 40, 3))
@@ -216,7 +216,7 @@ def test_killed_at_any_moment(tmp_path: Path, after: int) -> None:
     killed = subprocess.run(command, check=False).returncode
     assert killed in (0, 9)
     if state(packages) != before:
-        there = laid.read(tmp_path)
+        there = overlay_marker.read(tmp_path)
         assert there is not None
         assert "interrupted" in there.refused
     overlay.restore(tmp_path)
@@ -235,8 +235,8 @@ def test_bytecode_of_another_commit_is_not_run(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_read_counts_as_refused(tmp_path: Path) -> None:
-    assert laid.read(tmp_path) is None
-    (tmp_path / laid.FILE).write_text("{")
-    found = laid.read(tmp_path)
+    assert overlay_marker.read(tmp_path) is None
+    (tmp_path / overlay_marker.FILE).write_text("{")
+    found = overlay_marker.read(tmp_path)
     assert found is not None
     assert "cannot be read" in found.refused

@@ -14,16 +14,11 @@ from hypothesis import strategies as st
 
 from torchcompile_suite.cell import METHOD, OK, Cell, Launch
 from torchcompile_suite.commits import judge, measuring
-from torchcompile_suite.commits.bisection import (
-    MOST_OF_STEP,
-    BisectionError,
-    Step,
-    bisect,
-)
+from torchcompile_suite.commits.bisection import MOST_OF_STEP, BisectionError, Step, bisect
 from torchcompile_suite.commits.clone import Clone
 from torchcompile_suite.commits.judge import Side
 from torchcompile_suite.commits.search import next_place
-from torchcompile_suite.files import append_line
+from torchcompile_suite.host.files import append_line
 
 
 class Scripted:

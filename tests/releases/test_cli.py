@@ -1,8 +1,8 @@
 import pytest
 from typer.testing import CliRunner
 
+from torchcompile_suite.cli.releases import app
 from torchcompile_suite.releases import catalogue
-from torchcompile_suite.releases.cli import app
 
 
 def test_list_shows_every_release():

@@ -13,9 +13,9 @@ import zipfile
 import pytest
 from typer.testing import CliRunner
 
+from torchcompile_suite.cli.releases import app
 from torchcompile_suite.releases import catalogue, index, locking
 from torchcompile_suite.releases.catalogue import ReleaseError
-from torchcompile_suite.releases.cli import app
 
 KNOWN = catalogue.read()[-2:]
 UPLOADED = "2026-12-02T10:00:00.123456Z"

@@ -7,10 +7,10 @@ import subprocess
 import pytest
 from typer.testing import CliRunner
 
-from torchcompile_suite.findings import summary
+from torchcompile_suite.analysis import summary
+from torchcompile_suite.cli.releases import app
 from torchcompile_suite.releases import catalogue, install, ledger, locking, nightly
 from torchcompile_suite.releases.catalogue import Release, ReleaseError
-from torchcompile_suite.releases.cli import app
 from torchcompile_suite.releases.verify import Proof
 
 from .test_index import filled, package_index  # noqa: F401 (fixtures)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
+from ..analysis.statistics import Interval
 from ..errors import SuiteError
-from ..statistics import Interval
 from . import judge, search
 from .judge import Side
 

@@ -10,8 +10,8 @@ import math
 from collections.abc import Collection, Sequence
 from enum import Enum
 
-from .. import statistics
-from ..statistics import Interval
+from ..analysis import statistics
+from ..analysis.statistics import Interval
 
 # The risk of a wrong answer at one step, one-sided, as Student's t sees it: with a dozen steps, and
 # several looks at each, a search is right in more than 9 of 10. evidence/bisection.py counts.

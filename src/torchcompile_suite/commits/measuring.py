@@ -9,10 +9,10 @@ from pathlib import Path
 
 import msgspec
 
-from .. import elsewhere, session, statistics
+from ..analysis import change, statistics
 from ..cell import METHOD, Cell, Launch, Plan
-from ..files import append_line, read_lines
-from ..findings import change
+from ..host.files import append_line, read_lines
+from ..measuring import interpreter, session, settings
 from ..releases import environments
 from . import overlay
 from .clone import Clone
@@ -51,7 +51,7 @@ class Measuring:
         *,
         allow_native_drift: bool = False,
         plan: Plan = USUAL,
-        repeats: int = session.MOST_REPEATS,
+        repeats: int = settings.MOST_REPEATS,
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Environment and compilers' caches go to ``folder``, what is found to the file ``kept``,
@@ -116,7 +116,7 @@ class Measuring:
         order = Order(self._cell, count + fills, str(cache), cold=cold, plan=self._plan)
         python = environments.python_in(self._folder / "environment")
         self._tell(f"{commit[:10]}: measuring")
-        said = elsewhere.ask(
+        said = interpreter.ask(
             python, "torchcompile_suite.commits.worker", msgspec.json.encode(order)
         )
         # A worker that was killed may have torn its last line.

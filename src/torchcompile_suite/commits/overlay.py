@@ -19,13 +19,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from .. import laid
 from ..cell import Overlay
 from ..errors import SuiteError
-from ..files import write_atomically
+from ..host.files import write_atomically
 from ..releases import catalogue, environments, verify
 from ..releases.catalogue import Release
 from ..releases.install import MARKER
+from ..results import overlay_marker
 from .clone import Clone, Difference
 
 JOURNAL = "torchcompile-suite-overlay.journal"
@@ -259,7 +259,7 @@ def restore(folder: Path) -> None:
         _forget_compiled(target)
     _write_journal(folder, _Journal(journal.base))
     shutil.rmtree(aside, ignore_errors=True)
-    (folder / laid.FILE).unlink(missing_ok=True)
+    (folder / overlay_marker.FILE).unlink(missing_ok=True)
 
 
 def _remove_empty(folder: Path, top: Path) -> None:
@@ -343,4 +343,4 @@ def _write_journal(folder: Path, journal: _Journal) -> None:
 
 
 def _write(folder: Path, what: Overlay) -> None:
-    write_atomically(folder / laid.FILE, msgspec.json.encode(what))
+    write_atomically(folder / overlay_marker.FILE, msgspec.json.encode(what))

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import msgspec
 
-from .. import processes, session
-from ..cell import Cell, Plan, Request
+from ..cell import Cell, Plan
+from ..measuring import processes
+from ..measuring.launches import launcher, make_launch
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -32,18 +33,17 @@ def work(order: Order) -> None:
     """Make the launches."""
     if order.cell.device == "cpu" and order.cell.allocator == "system":
         processes.preload()
-    starter = session.launcher(order.cell)
+    starter = launcher(order.cell)
     with tempfile.TemporaryDirectory(prefix="bisect-") as scratch:
         workspace = Path(scratch)
         for number in range(order.launches):
             cache = workspace / str(number) if order.cold else Path(order.cache)
-            cache.mkdir(parents=True, exist_ok=True)
-            kind = "warm" if any(cache.iterdir()) else "cold"
-            request = Request(order.cell, kind, str(cache), order.plan, observe=False)  # type: ignore[arg-type]
-            launch = starter.run(request, workspace, session.LAUNCH_LIMIT_S)
-            sys.stdout.buffer.write(msgspec.json.encode(launch) + b"\n")
+            made = make_launch(
+                starter, order.cell, cache, workspace, plan=order.plan, observe=False
+            )
+            sys.stdout.buffer.write(msgspec.json.encode(made) + b"\n")
             sys.stdout.buffer.flush()
-            if not launch.outcome.ok:
+            if not made.outcome.ok:
                 return
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import psutil
 
-from ..allocators import LIBRARIES, preload
-from ..session import NEEDED_FOR_CACHE_BYTES
+from ..host.allocators import LIBRARIES, preload
+from ..measuring.session import NEEDED_FOR_CACHE_BYTES
 from .check import Check, error, ok, warning
 
 # How long other processes and other guests are watched.

@@ -17,8 +17,8 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import InvalidVersion, Version
 
+from ..host.machine import gpu_names
 from ..launch.caches import INDUCTOR, TRITON, VARIABLES
-from ..machine import gpu_names
 from .check import Check, error, ok, warning
 
 PROBE = Path(__file__).with_name("probe.py")

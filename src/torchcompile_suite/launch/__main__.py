@@ -16,7 +16,8 @@ import sys
 
 import msgspec
 
-from .entry import die_with_parent, prepare, run
+from ..host.orphans import die_with_parent
+from .entry import prepare, run
 
 
 def main() -> int:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+# The folder for temporary files inside a launch's cache folder. It is not part of the cache.
+TEMPORARY = "tmp"
 INDUCTOR, TRITON = VARIABLES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import torch
 
-from .. import __version__, laid
+from .._version import __version__
 from ..cell import Environment
-from ..machine import cpu_model
+from ..host.machine import cpu_model
+from ..results import overlay_marker
 from . import caches
 from .device import Device
 
@@ -45,7 +46,7 @@ def describe(device: Device) -> Environment:
         variables=_settings(),
         load_1min=round(os.getloadavg()[0], 2),
         suite=__version__,
-        overlay=laid.read(),
+        overlay=overlay_marker.read(),
     )
 
 

@@ -19,14 +19,16 @@ from typing import Any
 
 import torch
 
-from .. import allocators, progress, statistics, workloads
+from .. import workloads
+from ..analysis import statistics
 from ..cell import METHOD, OK, Cell, Environment, Launch, Plan, Request
+from ..host import allocators
 from ..modes import MODES, Mode
-from . import accuracy, device, environment, failures, interference
+from . import accuracy, device, environment, failures, interference, progress
 from . import subject as subjects
+from .calibration import Yardstick
 from .paging import paging
 from .subject import Call
-from .yardstick import Yardstick
 
 # Calls over which the peak memory is taken: the second one meets a warm allocator. Where one takes
 # seconds the warm-up has seen to that, and one is enough.
@@ -117,7 +119,7 @@ def _measure(request: Request, stages: Stages, found: dict[str, Any]) -> None:
 
                 found["compiler_import_s"] = compiler.IMPORT_S
             if request.kind == "cold" and request.observe:
-                from .observe import Observer
+                from .inspect.observe import Observer
 
                 observer = Observer(cell, Path(request.cache_dir))
 
@@ -170,7 +172,7 @@ def _measure(request: Request, stages: Stages, found: dict[str, Any]) -> None:
             found["yardstick_s"] = yardstick.seconds and _round(yardstick.seconds)
 
         if observer:
-            from . import capture
+            from .inspect import capture
 
             workload = workloads.get(cell.workload)
             with stages("observe"):

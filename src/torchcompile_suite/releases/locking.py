@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from torchcompile_suite.files import write_atomically
+from torchcompile_suite.host.files import write_atomically
 
 from . import catalogue
 from .catalogue import LOCKS, NIGHTLY, Release, ReleaseError

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..records import Problem
+from ..results.records import Problem
 from . import paths, render
 from .content import Content, load
 from .pages import (

@@ -18,8 +18,8 @@ import altair as alt
 import vl_convert
 from markupsafe import Markup
 
-from ..findings.history import Point
-from ..statistics import Interval
+from ..analysis.history import Point
+from ..analysis.statistics import Interval
 from . import paths
 
 Spec = dict[str, Any]

@@ -9,15 +9,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from .. import statistics
+from ..analysis import history, statistics, summary
+from ..analysis.change import Side
+from ..analysis.summary import Row
 from ..cell import METHOD, Cell, Measurement
-from ..findings import history, summary
-from ..findings.change import Side
-from ..findings.summary import Row
 from ..modes import MODES
-from ..records import Problem, Record, read
 from ..releases import catalogue, ledger
 from ..releases.catalogue import Release
+from ..results.records import Problem, Record, read
 
 Key = tuple[str, Cell]
 

@@ -9,14 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import elsewhere, machine
+from ..analysis import advice
+from ..analysis.summary import Row, row
 from ..cell import Measurement
-from ..findings import advice
-from ..findings.summary import Row, row
-from ..records import Record
-from ..workloads.target import Target
+from ..host import machine
+from ..measuring import interpreter
+from ..results.records import Record
 from .plan import BUDGET_S, Trial, TrialError
 from .run import run
+from .target import Target
 
 if TYPE_CHECKING:
     import torch
@@ -77,7 +78,7 @@ def compare(
             lambda _: None,
             # Whatever the module was defined in must be found there, too.
             variables={
-                "PYTHONPATH": os.pathsep.join([str(elsewhere.SOURCE), *filter(None, sys.path)])
+                "PYTHONPATH": os.pathsep.join([str(interpreter.SOURCE), *filter(None, sys.path)])
             },
         )
     (measurement,) = answer.measurements
@@ -102,7 +103,7 @@ def assert_no_graph_breaks(
     """
     import torch._dynamo
 
-    from ..launch import versions
+    from ..launch.inspect import versions
 
     torch._dynamo.reset()
     explain = torch._dynamo.explain(function)

@@ -10,9 +10,9 @@ import msgspec
 
 from ..cell import Cell, Launch, Measurement, Text
 from ..errors import SuiteError
-from ..launch.outline import Outline
 from ..modes import EAGER
-from ..workloads.target import Target
+from .outline import Outline
+from .target import Target
 
 # A cell that is not known to the precision asked for after this long is answered as far as it is:
 # with imports and the last launch it comes to two minutes.

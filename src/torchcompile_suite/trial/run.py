@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
@@ -13,15 +14,20 @@ from typing import NamedTuple
 import msgspec
 import platformdirs
 
-from .. import elsewhere, progress
+from .. import workloads
 from ..cell import OK, Cell, Launch, Measurement
-from ..files import read_lines
-from ..launch.outline import Outline
+from ..host.files import read_lines
+from ..launch import progress
+from ..measuring import interpreter
 from ..releases import environments
 from ..releases.catalogue import Release
-from ..workloads import target
+from . import target
+from .outline import Outline
 from .plan import Known, Refused, Trial, TrialError
 from .worker import Order
+
+# The workload file that registers the target.
+GIVEN = Path(__file__).with_name("given.py")
 
 
 class Answer(NamedTuple):
@@ -70,7 +76,7 @@ def run(
     interrupted = False
     with progress.listening(hear):
         try:
-            said = elsewhere.ask(
+            said = interpreter.ask(
                 python,
                 "torchcompile_suite.trial.worker",
                 order,
@@ -90,13 +96,17 @@ def _kept(trial: Trial, python: Path) -> Path:
 
 
 def _told(trial: Trial) -> dict[str, str]:
-    """What makes the target a workload in the worker and in every launch it starts."""
+    """The variables that make the target a workload in the worker and in its launches."""
     if trial.target is None:
         return {}
-    return {target.VARIABLE: msgspec.json.encode(trial.target).decode()}
+    files = (str(GIVEN), os.environ.get(workloads.VARIABLE, ""))
+    return {
+        target.VARIABLE: msgspec.json.encode(trial.target).decode(),
+        workloads.VARIABLE: os.pathsep.join(filter(None, files)),
+    }
 
 
-def _reason(said: elsewhere.Said) -> str:
+def _reason(said: interpreter.Said) -> str:
     """Why the worker ended, in one line."""
     with contextlib.suppress(msgspec.DecodeError):
         return msgspec.json.decode(said.out, type=Refused).error

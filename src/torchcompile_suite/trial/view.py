@@ -7,13 +7,14 @@ from collections.abc import Sequence
 
 import msgspec
 
+from ..analysis import advice, summary
+from ..analysis.advice import Advice
+from ..analysis.summary import Row
 from ..cell import Measurement
-from ..findings import advice, summary
-from ..findings.advice import Advice
-from ..findings.summary import Row
 from ..modes import EAGER, MODES
-from ..records import Record
-from ..report import CELL, Sheet, cell_columns, ratio, seconds
+from ..presentation.sheets import CELL, Sheet, cell_columns
+from ..presentation.wording import ratio, seconds
+from ..results.records import Record
 from .plan import Trial
 from .run import Answer
 

@@ -13,12 +13,15 @@ from pathlib import Path
 
 import msgspec
 
-from .. import processes, progress, workloads
+from .. import workloads
 from ..cell import Cell, Launch
 from ..errors import SuiteError
-from ..files import append_line, read_lines
-from ..launch.outline import Outline, outline
-from ..session import LAUNCH_LIMIT_S, Session, Settings
+from ..host.files import append_line, read_lines
+from ..launch import progress
+from ..measuring import processes
+from ..measuring.session import Session
+from ..measuring.settings import LAUNCH_LIMIT_S, Settings
+from .outline import Outline, outline
 from .plan import Known, Refused, Trial, TrialError, cells, headline
 
 

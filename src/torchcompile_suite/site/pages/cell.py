@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ... import matrix, report, statistics
+from ... import matrix
+from ...analysis import history, statistics
 from ...cell import Cell, Launch, Measurement
-from ...findings import history
 from ...modes import EAGER
+from ...presentation import wording
 from ...releases import catalogue
 from ...releases.catalogue import ReleaseError
 from .. import charts, paths
@@ -44,9 +45,9 @@ def _page(machine: Machine, cell: Cell, entries: list[Entry], drawn: bool) -> Pa
         answer += f"{latest.outcome.status.value}: {latest.outcome.reason}."
     else:
         answer += (
-            f"{report.milliseconds(latest.latency_s)} ms a call against "
-            f"{report.milliseconds(latest.eager_s)} ms of {cell.baseline}, a ratio of "
-            f"{report.ratio(latest.ratio)}."
+            f"{wording.milliseconds(latest.latency_s)} ms a call against "
+            f"{wording.milliseconds(latest.eager_s)} ms of {cell.baseline}, a ratio of "
+            f"{wording.ratio(latest.ratio)}."
         )
     sections = []
     if len(entries) > 1:
@@ -89,12 +90,12 @@ def _history(machine: Machine, cell: Cell, entries: list[Entry], drawn: bool) ->
     lines: list[list[Value]] = [
         [
             common.linked(machine, row, label(row.release)),
-            report.milliseconds(row.eager_s),
-            report.milliseconds(row.latency_s),
+            wording.milliseconds(row.eager_s),
+            wording.milliseconds(row.latency_s),
             common.paying(machine, row),
-            report.seconds(row.cold_compile_s),
-            report.seconds(row.warm_compile_s),
-            report.pays_after(row),
+            wording.seconds(row.cold_compile_s),
+            wording.seconds(row.warm_compile_s),
+            wording.pays_after(row),
         ]
         for row in rows
     ]

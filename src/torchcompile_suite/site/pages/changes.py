@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
-from ... import report
+from ...analysis import change
+from ...analysis.change import Change, ChangeError, Comparison, Verdict
 from ...cell import Cell, Compiled
-from ...findings import change
-from ...findings.change import Change, ChangeError, Comparison, Verdict
+from ...presentation import sheets, wording
 from .. import charts, paths
 from ..content import Content, Machine, label
 from ..page import Choice, Figure, Link, Marked, Option, Page, Section, Table, Value
@@ -64,7 +64,7 @@ def _page(content: Content, machine: Machine, before: str, after: str) -> Page:
         return made
     counted = _counted(machine, before, after)
     made.answer = [
-        report.judgement(comparison),
+        wording.judgement(comparison),
         f"False discoveries are held at {change.FALSE_DISCOVERY_RATE:.0%} over all figures; "
         f"not changed means surely within {change.MARGIN:.0%}. Above 1 is slower, or more memory.",
     ]
@@ -128,7 +128,7 @@ def _line(machine: Machine, after: str, each: Change, name: str) -> list[Value]:
     return [
         Link(str(each.cell), paths.in_cell(machine.name, each.cell, after)),
         name,
-        report.ratio(effect.factor),
+        wording.ratio(effect.factor),
         Marked(effect.verdict.value, KINDS[effect.verdict]),
         moved if effect.verdict.changed else "",
     ]
@@ -179,14 +179,14 @@ def _moved(path: str, machine: Machine, after: str, comparison: Comparison) -> S
 
 
 def _means(comparison: Comparison) -> Section:
-    sheet = report.means(comparison)
+    sheet = sheets.means(comparison)
     caption = f"Over the {common.plural(comparison.compared, 'cell')} measured with both releases."
     return Section(
         "On average", "means", tables=[Table(caption, sheet.columns, sheet.numbers, _lines(sheet))]
     )
 
 
-def _lines(sheet: report.Sheet) -> list[list[Value]]:
+def _lines(sheet: sheets.Sheet) -> list[list[Value]]:
     return [list(line) for line in sheet.lines]
 
 

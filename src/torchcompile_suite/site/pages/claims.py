@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...findings import claims
-from ...findings.claims import Judged, Verdict
+from ...analysis.claims import Judged, Verdict, judge
 from .. import paths
 from ..content import Content, Machine, label
 from ..page import Marked, Page, Section, Table, Value
@@ -33,7 +32,7 @@ def path(machine: Machine) -> str:
 
 
 def _page(content: Content, machine: Machine, release: str) -> Page:
-    judged = claims.judge(machine.measurements(release), machine.device)
+    judged = judge(machine.measurements(release), machine.device)
     count = {verdict: sum(1 for each in judged if each.verdict is verdict) for verdict in Verdict}
     return Page(
         paths.claims(machine.name, release),

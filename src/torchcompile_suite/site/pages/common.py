@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from ...analysis.statistics import Interval
+from ...analysis.summary import Row
+from ...analysis.verdict import Pays, verdict
 from ...cell import METHOD
-from ...findings.summary import Row
-from ...findings.verdict import Pays, verdict
-from ...report import ratio
-from ...statistics import Interval
+from ...presentation.wording import ratio
 from .. import paths
 from ..content import Content, Machine, label
 from ..page import Choice, Link, Marked, Option, Value

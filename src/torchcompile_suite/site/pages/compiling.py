@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from ... import report
+from ...analysis.summary import Row
 from ...cell import Cell
-from ...findings.summary import Row
 from ...modes import EAGER
+from ...presentation import wording
 from .. import charts, paths
 from ..content import Content, Entry, Machine, label
 from ..page import Figure, Page, Section, Table, Value
@@ -46,7 +46,7 @@ def _page(content: Content, machine: Machine, release: str) -> Page:
     costs = sorted(entry.row.cold_compile_s or 0.0 for entry in entries)
     answer = ["Nothing was compiled with this release here."]
     if costs:
-        pays = [report.pays_after(entry.row) for entry in entries]
+        pays = [wording.pays_after(entry.row) for entry in entries]
         sure = sum(1 for words in pays if words.endswith("calls"))
         answer = [
             f"A cold compile took from {costs[0]:.1f} to {costs[-1]:.1f} s, "
@@ -116,10 +116,10 @@ def _phases(machine: Machine, entries: list[Entry]) -> Section:
     lines: list[list[Value]] = [
         [
             common.linked(machine, entry.row, str(entry.row.cell)),
-            report.seconds(entry.row.cold_compile_s),
-            report.seconds(entry.row.warm_compile_s),
+            wording.seconds(entry.row.cold_compile_s),
+            wording.seconds(entry.row.warm_compile_s),
             *_phase_values(entry),
-            report.pays_after(entry.row),
+            wording.pays_after(entry.row),
             _seconds_after(entry.row),
         ]
         for entry in entries
@@ -138,14 +138,14 @@ def _phases(machine: Machine, entries: list[Entry]) -> Section:
 def _phase_values(entry: Entry) -> list[str]:
     compiled = entry.measurement.compiled
     return [
-        report.seconds(compiled.phases_s.get(name) if compiled is not None else None)
+        wording.seconds(compiled.phases_s.get(name) if compiled is not None else None)
         for name in PHASES
     ]
 
 
 def _seconds_after(row: Row) -> str:
     after = seconds_to_break_even(row)
-    if after is None or not report.pays_after(row).endswith("calls") or math.isinf(after):
+    if after is None or not wording.pays_after(row).endswith("calls") or math.isinf(after):
         return ""
     return f"{after:,.0f}"
 
@@ -179,4 +179,4 @@ def _over_time(machine: Machine) -> list[Section]:
 def _both(row: Row | None) -> str:
     if row is None:
         return ""
-    return f"{report.seconds(row.cold_compile_s)} / {report.seconds(row.warm_compile_s)}"
+    return f"{wording.seconds(row.cold_compile_s)} / {wording.seconds(row.warm_compile_s)}"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ...analysis import history
+from ...analysis.verdict import asks_whether_it_pays
 from ...cell import Cell
-from ...findings import history
-from ...findings.verdict import asks_whether_it_pays
-from ...report import ratio
+from ...presentation.wording import ratio
 from .. import charts, paths
 from ..content import Content, Machine, label
 from ..page import Figure, Link, Page, Section, Table, Value

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ... import matrix, report, statistics
-from ...findings import change
-from ...findings.coverage import Coverage, coverage
+from ... import matrix
+from ...analysis import change, statistics
+from ...analysis.coverage import Coverage, coverage
+from ...presentation import sheets
 from .. import paths
 from ..content import Content, Entry, Machine, label
 from ..page import Page, Section, Table, Value
@@ -84,7 +85,7 @@ def _facts(machine: Machine) -> Section:
 
 
 def _coverage(covered: dict[str, Coverage]) -> Section:
-    sheet = report.coverage({label(release): each for release, each in covered.items()})
+    sheet = sheets.coverage({label(release): each for release, each in covered.items()})
     caption = "The core of the matrix, which a bare asv run measures."
     lines: list[list[Value]] = [list(line) for line in sheet.lines]
     return Section(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from ... import statistics
+from ...analysis import statistics
+from ...analysis.summary import Row
+from ...analysis.verdict import Pays, asks_whether_it_pays, best, counts
 from ...cell import Cell
-from ...findings.summary import Row
-from ...findings.verdict import Pays, asks_whether_it_pays, best, counts
 from ...modes import EAGER, MODES
-from ...report import milliseconds, ratio
+from ...presentation.wording import milliseconds, ratio
 from .. import charts, paths
 from ..content import Content, Machine, label
 from ..page import Choice, Figure, Option, Page, Section, Table, Value

@@ -1,0 +1,1 @@
+"""The one room that meets ASV: plugin, repository, environments, publishing."""

@@ -1,0 +1,44 @@
+"""``torchcompile-suite``: the commands, one file each."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .._version import __version__
+from .bench import bench_command
+from .bisect import bisect_command
+from .claims import claims_command
+from .coverage import coverage_command
+from .doctor import doctor_command
+from .history import history_command
+from .open import open_command
+from .releases import app as releases_app
+from .report import report_command
+from .try_model import try_command
+
+app = typer.Typer(
+    help="Does torch.compile pay, on this hardware, for this model, in this mode, since when?",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(releases_app, name="releases")
+app.command("try")(try_command)
+app.command("doctor")(doctor_command)
+app.command("bisect")(bisect_command)
+app.command("bench")(bench_command)
+app.command("history")(history_command)
+app.command("report")(report_command)
+app.command("claims")(claims_command)
+app.command("coverage")(coverage_command)
+app.command("open")(open_command)
+
+
+@app.callback(invoke_without_command=True)
+def _main(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        typer.echo(__version__)
+        raise typer.Exit

@@ -1,0 +1,112 @@
+"""``torchcompile-suite releases``: list, verify, lock, update and add what can be compared."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from ..presentation.terminal import console, one_line_errors
+from ..releases import catalogue, ledger
+
+app = typer.Typer(help="The PyTorch releases that can be compared.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_() -> None:
+    """Show all releases, with the commits that ASV's commands take.
+
+    Example: torchcompile-suite releases list
+    """
+    with one_line_errors():
+        commits, tags = ledger.compute()
+    table = Table()
+    for heading in ("tags", "version", "date", "pythons", "upstream", "ledger"):
+        table.add_column(heading, no_wrap=True)
+    for sha, release in commits.items():
+        at = sorted((tag for tag, commit in tags.items() if commit == sha), key=len)
+        pythons = release.usable_pythons
+        table.add_row(
+            " ".join(at),
+            release.version,
+            f"{release.date:%Y-%m-%d}",
+            f"{pythons[0]} - {pythons[-1]}",
+            (release.git_version or "unknown")[:8],
+            sha[:8],
+        )
+    console().print(table)
+
+
+@app.command()
+def verify(
+    versions: Annotated[
+        list[str] | None, typer.Argument(help="Such as v2.4 2.9.0; all when none is named.")
+    ] = None,
+) -> None:
+    """Install each release's lock in a temporary environment and import it.
+
+    Example: torchcompile-suite releases verify v2.4 v2.15
+    """
+    from ..releases import verify as verification
+
+    failed = False
+    with one_line_errors():
+        releases = [catalogue.find(name) for name in versions or []] or catalogue.read()
+        for proof in verification.verify(releases):
+            failed |= not proof.ok
+            word = "ok" if proof.ok else "FAILED"
+            typer.echo(f"{proof.release.tag}  {word}  {proof.seconds:.0f} s  {proof.line}")
+    if failed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def lock(version: Annotated[str, typer.Argument(help="Such as 2.9.0.")]) -> None:
+    """Write the lock of a release, or confirm the one there is; a published one never changes.
+
+    Example: torchcompile-suite releases lock 2.15.0
+    """
+    from ..releases import locking
+
+    with one_line_errors():
+        release = catalogue.find(version)
+        new = locking.lock(release.version)
+    typer.echo(f"{release.lock.name}: {'written' if new else 'confirmed, unchanged'}")
+
+
+@app.command()
+def add(
+    versions: Annotated[list[str], typer.Argument(help="Nightlies, such as 2.16.0.dev20261120.")],
+    index_url: Annotated[
+        str | None,
+        typer.Option("--index-url", help="The simple index that has them; else the configured."),
+    ] = None,
+) -> None:
+    """Put nightlies on the ledger's `nightly` branch, each with its lock and upstream commit.
+
+    Each is installed once, to prove it. Then asv run v2.16.0.dev20261120^! measures it.
+    Example: torchcompile-suite releases add 2.16.0.dev20261118 2.16.0.dev20261120
+    """
+    from ..releases import nightly
+
+    with one_line_errors():
+        for release in nightly.add(versions, index_url):
+            typer.echo(f"added {release.tag} of upstream {release.git_version}")
+
+
+@app.command()
+def update() -> None:
+    """Look for new final releases in the package index; append them, each with its lock.
+
+    Example: torchcompile-suite releases update
+    """
+    # Imported here: the index's client takes a second, and `list` must not wait for it.
+    from ..releases import index
+
+    with one_line_errors():
+        new = index.update()
+    for release in new:
+        typer.echo(f"added {release.tag} of {release.date:%Y-%m-%d}")
+    if not new:
+        typer.echo(f"nothing newer than {catalogue.read()[-1].version}")

@@ -1,0 +1,131 @@
+"""``torchcompile-suite report``: what was measured, and what changed between two releases."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from ..analysis import change, summary
+from ..modes import MODES
+from ..presentation import documents, markdown, sheets, terminal, wording
+from ..presentation.terminal import console, one_line_errors
+from ..presentation.wording import printable
+from ..releases import catalogue
+from ..results.records import Record
+from .recorded import ReportError, machine_of, measurements_of, read_records
+
+
+class Format(str, Enum):
+    """How a report is written."""
+
+    TABLE = "table"
+    MARKDOWN = "markdown"
+    JSON = "json"
+
+
+def report_command(
+    releases: Annotated[
+        list[str] | None,
+        typer.Argument(help="Two, such as v2.4 v2.9, are compared; all are shown without any."),
+    ] = None,
+    machine_name: Annotated[
+        str | None,
+        typer.Option("--machine", help="Only this folder of results/; this machine to compare."),
+    ] = None,
+    form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TABLE,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Of a comparison, the unchanged cells too.")
+    ] = False,
+    fail_on_regression: Annotated[
+        bool, typer.Option("--fail-on-regression", help="Exit with 1 if anything got worse.")
+    ] = False,
+) -> None:
+    """Print what was measured, or what changed from one release to another beyond noise.
+
+    Examples: torchcompile-suite report v2.9; torchcompile-suite report v2.4 v2.9 --format markdown
+    """
+    with one_line_errors():
+        wanted = [catalogue.find(name).version for name in releases or []]
+        if len(wanted) == 2:
+            comparison = compare_releases(read_records(), wanted[0], wanted[1], machine_name)
+            print_comparison(comparison, form, everything)
+            if fail_on_regression and comparison.regressions:
+                raise typer.Exit(1)
+        elif fail_on_regression:
+            raise ReportError("--fail-on-regression needs two releases, such as v2.4 v2.9")
+        else:
+            print_report(read_records(), wanted, machine_name, form)
+
+
+def compare_releases(
+    found: list[Record], before: str, after: str, machine_name: str | None
+) -> change.Comparison:
+    """Two releases by version, on the named machine, or this one, or the only one there is."""
+    here = machine_of(found, machine_name)
+    sides = (
+        change.Side(version, measurements_of(found, here, version)) for version in (before, after)
+    )
+    return change.compare(here, *sides)
+
+
+def print_comparison(comparison: change.Comparison, form: Format, everything: bool) -> None:
+    """Print a comparison; ``everything`` includes the unchanged cells."""
+    if form is Format.JSON:
+        typer.echo(documents.comparison_json(comparison))
+        return
+    drawn = [
+        sheet
+        for sheet in (
+            sheets.changed(comparison, everything),
+            sheets.gaps(comparison),
+            sheets.means(comparison),
+        )
+        if sheet.lines
+    ]
+    explained = (
+        "Below 1 is better. worse, better: beyond noise, false discoveries held at "
+        f"{change.FALSE_DISCOVERY_RATE:.0%} over all figures; not changed: surely within "
+        f"{change.MARGIN:.0%}; time ratio: compiled over eager."
+    )
+    if form is Format.MARKDOWN:
+        typer.echo(printable(wording.judgement(comparison)) + "\n")
+        for sheet in drawn:
+            typer.echo(markdown.markdown(sheet) + "\n")
+        typer.echo(explained)
+        return
+    out = console()
+    out.print(printable(wording.judgement(comparison)), highlight=False, markup=False)
+    for sheet in drawn:
+        out.print(terminal.draw(sheet))
+    out.print(explained, style="dim", highlight=False, markup=False)
+
+
+def print_report(
+    found: list[Record], versions: list[str], machine_name: str | None, form: Format
+) -> None:
+    """Print the measured cells of those versions, or of all."""
+    rows = [
+        row
+        for row in summary.rows(found, MODES)
+        if (not versions or row.release in versions)
+        and (machine_name is None or row.machine == machine_name)
+    ]
+    if not rows:
+        raise ReportError("nothing was measured yet; start with: nox -s bench")
+    if form is Format.JSON:
+        typer.echo(documents.rows_json(rows))
+        return
+    sheet = sheets.measured(rows)
+    explained = (
+        "ratio: time in the mode over time in eager, below 1 is a gain; [95 % interval over "
+        "launches].\ncompile s: lost to calls that compiled, nothing cached; warm s: with "
+        "Inductor's disk cache."
+    )
+    if form is Format.MARKDOWN:
+        typer.echo(markdown.markdown(sheet) + "\n\n" + explained)
+        return
+    out = console()
+    out.print(terminal.draw(sheet))
+    out.print(explained, style="dim", highlight=False, markup=False)

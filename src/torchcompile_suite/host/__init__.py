@@ -1,0 +1,1 @@
+"""The computer: which machine it is, its allocators, its files, its processes' lifetime."""

@@ -1,0 +1,1 @@
+"""What the compiler did: asked after a launch has measured."""

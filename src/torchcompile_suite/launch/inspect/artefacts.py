@@ -1,0 +1,138 @@
+"""``python -m torchcompile_suite.launch.inspect.artefacts``: all that a compile leaves to look at.
+
+Reads ``{"cell": ..., "folder": ...}`` on stdin, compiles the cell afresh, and fills the folder:
+the FX graphs (readable, runnable, transformed), the IR before and after fusion and the generated
+code, as Inductor's own debug trace writes them, the guards, the graph breaks, and ``index.md``,
+which says which kernel came from which source line.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ...cell import ARTEFACTS, Cell
+
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<name>\S+)')
+
+
+class Order(msgspec.Struct, frozen=True):
+    """What to open and where to put it."""
+
+    cell: Cell
+    folder: str
+
+
+class Source(msgspec.Struct, frozen=True):
+    """Where a kernel came from: its ATen operators, and ``file.py:line: code`` of each."""
+
+    kernel: str
+    operators: list[str]
+    lines: list[str]
+
+
+def write(cell: Cell, folder: Path) -> list[str]:
+    """Fill ``folder`` and return the kinds of artefacts that are there.
+
+    Raises whatever building or compiling the cell raises.
+    """
+    from .. import subject as subjects
+    from . import versions
+
+    folder.mkdir(parents=True, exist_ok=True)
+    subject = subjects.build(cell)
+    versions.reset()
+    sources: dict[str, Source] = {}
+    with (
+        tempfile.TemporaryDirectory(prefix="artefacts-") as scratch,
+        versions.tracing_to(Path(scratch)),
+        versions.watch_sources(lambda kernel, nodes: _add(sources, kernel, nodes)),
+    ):
+        with subject.context():
+            subject.compile()[0]()
+            checks = versions.guard_texts(subject.module)
+        graphs = sorted(Path(scratch).glob("torchinductor/*"))
+        for number, graph in enumerate(graphs):
+            shutil.copytree(graph, folder / f"graph-{number}", dirs_exist_ok=True)
+    (folder / "guards.txt").write_text("\n\n".join(checks) + "\n")
+    breaks = versions.graph_breaks()
+    (folder / "graph_breaks.txt").write_text(
+        "".join(f"{each.where}: {each.reason}\n" for each in breaks) or "none\n"
+    )
+    kinds = [kind for kind in ARTEFACTS if any(folder.glob(f"graph-*/{kind}.*"))]
+    (folder / "index.md").write_text(_index(cell, folder, list(sources.values()), len(breaks)))
+    return kinds
+
+
+def _add(sources: dict[str, Source], kernel: str, nodes: Any) -> None:
+    """Note where the scheduler's nodes that went into a kernel came from."""
+    operators: dict[str, None] = {}
+    lines: dict[str, None] = {}
+    for node in nodes:
+        for part in getattr(node, "snodes", None) or [node]:
+            inner = getattr(part, "node", None)
+            for origin in getattr(inner, "origins", None) or ():
+                if origin.op != "call_function":
+                    continue
+                operators[str(origin.target)] = None
+                if line := _line(origin.meta.get("stack_trace") or ""):
+                    lines[line] = None
+    sources[kernel] = Source(kernel, sorted(operators), sorted(lines))
+
+
+def _line(stack: str) -> str:
+    """The innermost frame of a stack trace, as ``file.py:line: code``."""
+    found = list(_FRAME.finditer(stack))
+    if not found:
+        return ""
+    last = found[-1]
+    code = stack[last.end() :].strip().splitlines()
+    text = code[0].strip().removeprefix("code: ") if code else ""
+    return f"{Path(last['file']).name}:{last['line']}: {text}"
+
+
+def _index(cell: Cell, folder: Path, sources: list[Source], breaks: int) -> str:
+    import torch
+
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    parts = [
+        f"# {cell}, torch {torch.__version__}\n",
+        "## Which kernel came from which line\n",
+    ]
+    if not sources:
+        parts.append("No kernel was generated: every operation is a call of a library.\n")
+    for source in sources:
+        parts.append(f"- `{source.kernel}`: {', '.join(source.operators)}")
+        parts += [f"    - `{line}`" for line in source.lines]
+    parts.append(f"\n## Graph breaks: {breaks}\n\nSee [graph_breaks.txt](graph_breaks.txt).\n")
+    parts.append("## Files\n")
+    parts += [
+        f"- [{path.relative_to(folder)}]({path.relative_to(folder)})"
+        for path in files
+        if path.name != "index.md"
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def main() -> int:
+    """Open what stdin orders; 1, with one line that says why, where that fails."""
+    from .. import failures
+
+    order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
+    try:
+        kinds = write(order.cell, Path(order.folder))
+    except Exception as error:
+        print(failures.one_line(f"{type(error).__name__}: {error}"), file=sys.stderr)
+        return 1
+    print(", ".join(kinds) or "no graph was compiled")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

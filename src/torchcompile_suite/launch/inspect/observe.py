@@ -1,0 +1,138 @@
+"""What the compiler saw and made in a cold launch, as a `Compiled`.
+
+Nothing here may change a timing or fail a measurement: what is watched costs microseconds a graph,
+what has to be asked is asked after the pairs, and what a release cannot tell is None with a reason.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import timeit
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ...cell import Cell, Compiled
+from ...workloads import Workload
+from .. import failures
+from ..caches import TEMPORARY
+from ..device import Device
+from ..subject import Call, Subject, autocast
+from . import artefacts, capture, profiler, versions
+from .traffic import Traffic
+
+GUARD_CHECKS = 1000
+
+
+class Observer:
+    """Watches the compiler from its making on."""
+
+    def __init__(self, cell: Cell, cache: Path) -> None:
+        """Start watching; ``cache`` is where Inductor keeps what it compiles."""
+        self._cell = cell
+        self._cache = cache
+        self._skips = versions.watch_cudagraph_skips()
+        self._recompiles = versions.watch_recompiles()
+        self._generated = versions.watch_generation()
+        self._found: dict[str, Any] = {}
+        self._unknown: dict[str, str] = {}
+
+    def _ask(self, field: str, ask: Callable[[], Any], otherwise: str = "") -> None:
+        """Keep what ``ask`` returns; for None the reason ``otherwise``, for an error its own."""
+        try:
+            value = ask()
+        except Exception as error:
+            value, otherwise = None, failures.one_line(f"{type(error).__name__}: {error}")
+        if value is None:
+            self._unknown[field] = otherwise
+        else:
+            self._found[field] = value
+
+    def compiled_once(self, peak_memory_bytes: int | None) -> None:
+        """The first call has returned, with that much memory held at most on the way."""
+        self._found["peak_memory_bytes"] = peak_memory_bytes
+        self._ask("cache_bytes", lambda: _size(self._cache))
+
+    def ran(self, subject: Subject, call: Call, on: Device) -> None:
+        """Everything was compiled and timed: ask what can be asked inside the subject's context."""
+        self._ask("graphs", versions.captures)
+        self._ask("operators", versions.operators)
+        self._ask("graph_breaks", versions.graph_breaks)
+        self._ask("guards", versions.guards)
+        self._ask("recompiles", versions.recompiles)
+        self._found["recompile_reasons"] = list(self._recompiles)
+        if self._cell.phase == "inference":
+            self._ask("phases_s", versions.phases)
+        else:
+            self._unknown["phases_s"] = "the backward pass is compiled apart, under the same timers"
+        self._found["cudagraph_skips"] = sorted(set(self._skips))
+        self._ask(
+            "guard_check_s",
+            lambda: _guard_check_s(self._cell, subject),
+            "the module's forward was not captured as a frame of its own",
+        )
+        generated = vars(self._generated)
+        if self._cell.backend != "inductor":
+            reason = f"backend {self._cell.backend} generates no code"
+            self._unknown |= dict.fromkeys(generated, reason)
+        elif served := versions.served_from_cache():
+            reason = (
+                f"{served} graphs equal another one, whose code they share without generating it"
+            )
+            self._unknown |= dict.fromkeys(generated, reason)
+        else:
+            self._found |= generated
+        self._ask("traffic", lambda: _traffic(subject.eager))
+        for name, value in self._found.pop("traffic", {}).items():
+            self._found[name] = value
+        if on.kind == "cpu":
+            self._unknown["profile"] = "a CPU has no queue to profile"
+        else:
+            self._ask(
+                "profile",
+                lambda: profiler.profile(call, on.synchronize),
+                "the profiler saw nothing on the device; its counters may need permission",
+            )
+
+    def last(self, workload: Workload) -> Compiled:
+        """What starts from nothing captured, asked last and outside any context; then the whole."""
+        batch_size = self._cell.batch_size
+        if workload.answers("guards"):
+            self._ask("captured", lambda: capture.recaptures(workload, batch_size))
+            counts, reasons = self._found.pop("captured", ({}, {}))
+            self._found["recaptures"] = counts
+            self._unknown |= reasons
+            self._ask("artefacts", lambda: _artefacts(self._cell))
+        if workload.answers("tracing"):
+            self._ask("tracing", lambda: capture.tracing(workload, batch_size))
+        return Compiled(**self._found, unknown=self._unknown)
+
+
+def _artefacts(cell: Cell) -> list[str]:
+    with tempfile.TemporaryDirectory(prefix="artefacts-") as folder:
+        return artefacts.write(cell, Path(folder))
+
+
+def _size(cache: Path) -> int:
+    """Bytes of what was compiled for this model: the headers are the same for every one."""
+    return sum(
+        file.stat().st_size
+        for file in cache.rglob("*")
+        if file.is_file() and cache / TEMPORARY not in file.parents
+    )
+
+
+def _guard_check_s(cell: Cell, subject: Subject) -> float | None:
+    """Seconds to check the guards of one call: the best of a few rounds, as timeit advises."""
+    check = versions.guard_check(subject.module, subject.inputs)
+    with autocast(cell):
+        if check is None or not check():
+            return None
+        rounds = timeit.repeat(check, number=GUARD_CHECKS, repeat=5)
+    return float(f"{min(rounds) / GUARD_CHECKS:.4g}")
+
+
+def _traffic(eager: Call) -> dict[str, int]:
+    with Traffic() as traffic:
+        eager()
+    return {"eager_operators": traffic.operators, "eager_bytes": traffic.bytes}

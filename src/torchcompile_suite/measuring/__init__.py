@@ -1,0 +1,1 @@
+"""Measurements of a cell: settings, sessions, and the processes that launches run in."""

@@ -1,0 +1,86 @@
+"""Runs one of the suite's modules in another Python, such as that of a release's environment."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+# Import path for environments in which the suite is not installed.
+SOURCE = Path(__file__).resolve().parents[2]
+# Grace period before SIGKILL: the process ends its launches first.
+STOP_S = 10.0
+
+
+class Said(NamedTuple):
+    """How the module ended: exit status, standard output, and what it wrote to standard error."""
+
+    status: int
+    out: bytes
+    log: str
+
+    @property
+    def last_line(self) -> str:
+        """The last line of the log, where Python says what went wrong."""
+        lines = self.log.strip().splitlines()
+        return lines[-1] if lines else "it did not say why"
+
+
+def import_path(*folders: str | Path) -> str:
+    """PYTHONPATH for a process that must find the suite: its sources, ``folders``, and the value
+    that PYTHONPATH has here.
+    """
+    path = (SOURCE, *folders, os.environ.get("PYTHONPATH"))
+    return os.pathsep.join(str(folder) for folder in path if folder)
+
+
+def environment(python: Path, more: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+    """The variables it gets: our sources on its path, its own programs first."""
+    return {
+        **os.environ,
+        "PYTHONPATH": import_path(Path.cwd()),
+        "PATH": f"{python.parent}{os.pathsep}{os.environ.get('PATH', '')}",
+        **more,
+    }
+
+
+def ask(
+    python: Path, module: str, order: bytes, more: Mapping[str, str] = MappingProxyType({})
+) -> Said:
+    """Run ``python -m module`` with the order on its standard input, to its end.
+
+    ``more`` are further environment variables. When this is interrupted, the module and all it
+    started end before KeyboardInterrupt goes on.
+    """
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(
+            [str(python), "-m", module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env=environment(python, more),
+            # Ctrl-C is for us alone: what the module is to do then, we decide.
+            start_new_session=True,
+        )
+        try:
+            out, _ = process.communicate(order)
+        finally:
+            _stop(process)
+        log.seek(0)
+        return Said(process.returncode, out, log.read().decode("utf-8", "replace"))
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(STOP_S)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

@@ -1,0 +1,102 @@
+"""What a measurement is told from outside: settings, and the environment variables that carry them.
+
+ASV offers no way to pass options from its own process to the process of a benchmark, so the ASV
+plugin and the user set environment variables (``TORCHCOMPILE_SUITE_...``).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+from ..cell import Plan
+from ..errors import SuiteError
+from ..host.machine import device_kind
+from ..results import records
+
+PREFIX = "TORCHCOMPILE_SUITE_"
+RESULTS_VARIABLE = PREFIX + "RESULTS"
+REUSE_VARIABLE = PREFIX + "REUSE"
+LAUNCHES_VARIABLE = PREFIX + "LAUNCHES"
+LIMIT_VARIABLE = PREFIX + "LAUNCH_LIMIT_S"
+PRECISION_VARIABLE = PREFIX + "PRECISION"
+BUDGET_VARIABLE = PREFIX + "BUDGET_S"
+REPEATS_VARIABLE = PREFIX + "REPEATS"
+
+# The target half-width of the ratio's interval, relative to the ratio. Launches stop when it is
+# reached.
+PRECISION = 0.03
+# Seconds that a cell may take, and the largest number of launches. Half the interval needs four
+# times the launches. A machine that needs more than a dozen has a fault that should be found first.
+BUDGET_S = 180.0
+MOST_LAUNCHES = 12
+# The largest number of disturbed launches that are repeated. A machine that is always disturbed
+# must come to an end, too.
+MOST_REPEATS = 3
+# A launch that takes longer hangs, or compiles something that nobody would wait for.
+LAUNCH_LIMIT_S = 900.0
+# Refuses infinity and what is not a number.
+_LARGEST = 10**9
+
+
+class SettingsError(SuiteError):
+    """A variable has a value that makes no sense. The message names the variable."""
+
+
+class Settings(NamedTuple):
+    """The settings of a session.
+
+    - ``record``: the file that gets the raw measurements. None: no file.
+    - ``reuse``: a settled measurement in that file is not made again.
+    - ``launches``: their number. None: ``precision`` (relative half-width of the ratio's interval)
+      and ``budget_s`` (seconds a cell) decide.
+    - ``repeats``: the largest number of disturbed launches of a cell that are repeated.
+    """
+
+    device: str = "cpu"
+    record: Path | None = None
+    reuse: bool = False
+    launches: int | None = None
+    precision: float = PRECISION
+    budget_s: float = BUDGET_S
+    launch_limit_s: float = LAUNCH_LIMIT_S
+    repeats: int = MOST_REPEATS
+    plan: Plan = Plan()
+
+    @classmethod
+    def from_environment(cls) -> Settings:
+        """Read the variables that the ASV plugin and the user set.
+
+        Raises SettingsError, which names the variable whose value makes no sense.
+        """
+        results = os.environ.get(RESULTS_VARIABLE)
+        commit, env_name = os.environ.get("ASV_COMMIT"), os.environ.get("ASV_ENV_NAME")
+        record = None
+        if results and commit and env_name:
+            record = records.path(Path(results), commit, env_name)
+        return cls(
+            device=device_kind(),
+            record=record,
+            reuse=os.environ.get(REUSE_VARIABLE) == "1",
+            launches=_read(LAUNCHES_VARIABLE, int, 1, None),
+            precision=_read(PRECISION_VARIABLE, float, 0.001, PRECISION),
+            budget_s=_read(BUDGET_VARIABLE, float, 0, BUDGET_S),
+            launch_limit_s=_read(LIMIT_VARIABLE, float, 1, LAUNCH_LIMIT_S),
+            repeats=_read(REPEATS_VARIABLE, int, 0, MOST_REPEATS),
+        )
+
+
+def _read(variable: str, kind: type, least: float, default: Any) -> Any:
+    """The variable's value as a number of at least ``least``; the default where it is not set."""
+    text = os.environ.get(variable)
+    if not text:
+        return default
+    try:
+        return msgspec.convert(text, Annotated[kind, Meta(ge=least, le=_LARGEST)], strict=False)
+    except msgspec.ValidationError:
+        what = "whole number" if kind is int else "number"
+        raise SettingsError(f"{variable}={text!r} must be a {what} of at least {least:g}") from None

@@ -1,0 +1,1 @@
+"""How findings are written: words, tables, JSON, the terminal."""

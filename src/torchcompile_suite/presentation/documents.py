@@ -1,0 +1,66 @@
+"""Findings as JSON, for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from ..analysis.change import Comparison
+from ..analysis.claims import Judged
+from ..analysis.summary import Row
+
+
+def claims_json(judged: Sequence[Judged]) -> bytes:
+    """The claims for programs: a list of objects; ``ours`` and ``interval`` may be null."""
+    content = [
+        {
+            "id": each.claim.id,
+            "seed": each.claim.seed,
+            "says": each.claim.says,
+            "verdict": each.verdict,
+            "ours": each.ours,
+            "interval": None if each.interval is None else [each.interval.low, each.interval.high],
+            "reason": each.reason,
+        }
+        for each in judged
+    ]
+    return msgspec.json.format(msgspec.json.encode(content))
+
+
+def comparison_json(comparison: Comparison) -> bytes:
+    """The comparison for programs: one object, intervals as [value, low, high]."""
+    content: dict[str, Any] = {
+        "machine": comparison.machine,
+        "before": comparison.before,
+        "after": comparison.after,
+        "cells": len(comparison.changes),
+        "compared": comparison.compared,
+        "noise": comparison.noise,
+        "means": comparison.means,
+        "unlike": comparison.unlike,
+        "changes": [
+            {
+                "cell": change.cell,
+                "gap": change.gap,
+                "moved": change.moved,
+                "effects": {
+                    name: {
+                        "factor": effect.factor,
+                        "p": effect.p,
+                        "q": effect.q,
+                        "verdict": effect.verdict,
+                    }
+                    for name, effect in change.effects.items()
+                },
+            }
+            for change in comparison.changes
+        ],
+    }
+    return msgspec.json.format(msgspec.json.encode(content))
+
+
+def rows_json(rows: Sequence[Row]) -> bytes:
+    """The measured cells for programs: a list of objects, intervals as [value, low, high]."""
+    return msgspec.json.format(msgspec.json.encode([row._asdict() for row in rows]))

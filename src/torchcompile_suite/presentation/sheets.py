@@ -1,0 +1,140 @@
+"""Findings as tables, before they are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ..analysis.change import Comparison
+from ..analysis.claims import Judged
+from ..analysis.coverage import Coverage
+from ..analysis.summary import Row
+from ..cell import Cell
+from .wording import milliseconds, pays_after, ratio, seconds
+
+
+class Sheet(NamedTuple):
+    """A table before it is drawn. Columns named in ``numbers`` are aligned to the right.
+
+    Cells may come from result files, which are not trusted: who draws it must take them as text.
+    """
+
+    columns: list[str]
+    numbers: frozenset[str]
+    lines: list[list[str]]
+
+
+CELL = ["model", "batch", "mode"]
+
+
+def cell_columns(cell: Cell) -> list[str]:
+    """The cell under the columns of `CELL`: its variant goes with the mode."""
+    mode = f"{cell.mode}: {cell.variant}" if cell.variant else cell.mode
+    return [cell.workload, str(cell.batch_size), mode]
+
+
+def measured(rows: Sequence[Row]) -> Sheet:
+    """One line a cell. The machine and release are columns only where they differ."""
+    places = {
+        name: value
+        for name, value in (("machine", _machine), ("release", _release))
+        if len({value(row) for row in rows}) > 1
+    }
+    figures = ["eager ms", "compiled ms", "ratio [95 %]", "compile s", "warm s", "pays after"]
+    lines = []
+    for row in rows:
+        line = [value(row) for value in places.values()]
+        line += cell_columns(row.cell)
+        if row.outcome.ok:
+            line += _figures(row)
+        else:
+            line += [f"{row.outcome.status.value}: {row.outcome.reason}"]
+            line += [""] * (len(figures) - 1)
+        lines.append(line)
+    columns = [*places, *CELL, *figures]
+    return Sheet(columns, frozenset(("batch", *figures)), lines)
+
+
+def _machine(row: Row) -> str:
+    return row.machine
+
+
+def _release(row: Row) -> str:
+    return row.release
+
+
+def _figures(row: Row) -> list[str]:
+    return [
+        milliseconds(row.eager_s),
+        milliseconds(row.latency_s),
+        ratio(row.ratio),
+        seconds(row.cold_compile_s),
+        seconds(row.warm_compile_s),
+        pays_after(row),
+    ]
+
+
+def changed(comparison: Comparison, everything: bool = False) -> Sheet:
+    """One line a figure that changed beyond noise, or all figures."""
+    lines = [
+        [
+            *cell_columns(change.cell),
+            name,
+            ratio(effect.factor),
+            effect.verdict.value,
+            (change.moved or "cannot tell") if name == "time ratio" else "",
+        ]
+        for change in comparison.changes
+        for name, effect in change.effects.items()
+        if everything or effect.verdict.changed
+    ]
+    columns = [*CELL, "figure", "after/before [95 %]", "verdict", "who moved"]
+    return Sheet(columns, frozenset(("batch", "after/before [95 %]")), lines)
+
+
+def gaps(comparison: Comparison) -> Sheet:
+    """The cells that cannot be compared, with the reason."""
+    lines = [
+        [*cell_columns(change.cell), change.gap] for change in comparison.changes if change.gap
+    ]
+    return Sheet([*CELL, "not compared because"], frozenset(("batch",)), lines)
+
+
+def means(comparison: Comparison) -> Sheet:
+    """The geometric mean over the cohort, one line a figure."""
+    lines = [
+        [
+            name,
+            ratio(mean),
+            str(sum(1 for change in comparison.changes if name in change.effects)),
+        ]
+        for name, mean in comparison.means.items()
+    ]
+    columns = ["figure", "geometric mean of after/before [95 %]", "cells"]
+    return Sheet(columns, frozenset(columns[1:]), lines)
+
+
+def claims(judged: Sequence[Judged]) -> Sheet:
+    """One line a claim."""
+    lines = [
+        [each.claim.id, each.claim.seed, each.claim.says, each.verdict.value, each.reason]
+        for each in judged
+    ]
+    return Sheet(["claim", "document", "it says", "verdict", "here"], frozenset(), lines)
+
+
+def coverage(covered: Mapping[str, Coverage]) -> Sheet:
+    """One line a release."""
+    columns = ["release", "cells", "ok", "ended otherwise", "not measured", "unexplained"]
+    lines = [
+        [
+            version,
+            str(each.ok + len(each.ended) + len(each.missing)),
+            str(each.ok),
+            str(len(each.ended)),
+            str(len(each.missing)),
+            str(len(each.unexplained)),
+        ]
+        for version, each in covered.items()
+    ]
+    return Sheet(columns, frozenset(columns[1:]), lines)
