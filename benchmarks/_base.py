@@ -74,7 +74,7 @@ class _Cells:
         compiled = self._measured(session, *point).compiled
         if compiled is None:
             raise SkipNotImplemented("no cold launch was made that tells")
-        value = getattr(compiled, field)
+        value = compiled.value(field)
         if value is None:
             raise SkipNotImplemented(compiled.unknown.get(field, "not told by this release"))
         return value

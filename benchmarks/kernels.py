@@ -55,7 +55,7 @@ class Kernels(_Cells, question=matrix.KERNELS):
     def track_device_launches(self, session, *point):
         """What the host starts in one call: kernels, or whole CUDA graphs."""
         profile = self._compiled("profile", session, *point)
-        return profile.launches / profile.calls
+        return profile.kernel_launches / profile.calls
 
     track_device_launches.unit = "launches"
 

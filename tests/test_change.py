@@ -140,9 +140,9 @@ def test_times_of_two_methods_are_never_compared() -> None:
 def test_what_a_neighbour_slowed_is_not_compared() -> None:
     """On a shared core the ratio itself is another one."""
     random = np.random.default_rng(7)
-    before = [begun(one, yardstick_s=1.0e-4) for one in matrix(random)]
+    before = [begun(one, calibration_s=1.0e-4) for one in matrix(random)]
     after = [
-        begun(one, yardstick_s=1.4e-4 if one.cell.workload == "model3" else 1.1e-4)
+        begun(one, calibration_s=1.4e-4 if one.cell.workload == "model3" else 1.1e-4)
         for one in matrix(random)
     ]
     comparison = compare(before, after)

@@ -116,8 +116,8 @@ def test_json_in_json_out(newest: ReleaseEnvironment, tmp_path: Path) -> None:
     assert launch.process == "fresh"
     assert len(launch.pairs_s) >= 5
     assert launch.method == METHOD
-    assert launch.yardstick_s is not None
-    assert 1e-5 < launch.yardstick_s < 1e-2
+    assert launch.calibration_s is not None
+    assert 1e-5 < launch.calibration_s < 1e-2
     assert launch.environment is not None
     assert launch.environment.torch.split("+")[0] == newest.version
     assert launch.accuracy is not None
@@ -228,8 +228,8 @@ def test_a_busy_machine_is_seen_and_the_launch_repeated(
             burner.wait()
     assert found.outcome.ok, found.outcome
     assert len(found.launches) == 4, "three repeats and the one that counts"
-    assert all("other processes took" in one.set_aside for one in found.launches[:3])
-    assert found.launches[3].set_aside == ""
+    assert all("other processes took" in one.disturbed for one in found.launches[:3])
+    assert found.launches[3].disturbed == ""
 
 
 def test_a_session_reuses_what_is_recorded_and_repeats_what_failed(

@@ -108,7 +108,7 @@ def test_a_failure_is_tried_again_and_a_number_is_not(tmp_path: Path) -> None:
     [
         {"launches": []},
         {"launches": [Launch("cold", OK)]},
-        {"launches": [msgspec.structs.replace(examples.launch(), set_aside="disturbed")]},
+        {"launches": [msgspec.structs.replace(examples.launch(), disturbed="disturbed")]},
         {"launches": [examples.launch(eager=0.0)]},
     ],
 )

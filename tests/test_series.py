@@ -40,7 +40,7 @@ def test_a_noisy_hour_is_no_other_machine() -> None:
     quiet, noisy = (
         msgspec.structs.replace(
             each,
-            launches=[msgspec.structs.replace(one, yardstick_s=taken_s) for one in each.launches],
+            launches=[msgspec.structs.replace(one, calibration_s=taken_s) for one in each.launches],
         )
         for each, taken_s in ((anchor(0.040), 1.0e-4), (anchor(0.055), 1.4e-4))
     )

@@ -53,7 +53,7 @@ class Script:
             pairs_s=[(0.1, 0.1 * ratio)] * 3,
             warm_up_s=[1.0] + [0.1] * 10,
             interference=Interference(next(self._steal), 0.0),
-            yardstick_s=next(self._yardsticks),
+            calibration_s=next(self._yardsticks),
             environment=msgspec.structs.replace(
                 examples.environment(), python=platform.python_version()
             ),
@@ -124,8 +124,8 @@ def test_a_disturbed_launch_is_repeated_and_kept(
 ) -> None:
     ratios = [0.9, 1.4, 0.9, 0.9]
     found, _ = measure(monkeypatch, tmp_path, ratios, steal=[0, 0.3, 0, 0])
-    assert [bool(launch.set_aside) for launch in found.launches] == [False, True, False, False]
-    assert "30%" in found.launches[1].set_aside
+    assert [bool(launch.disturbed) for launch in found.launches] == [False, True, False, False]
+    assert "30%" in found.launches[1].disturbed
     assert found.stopped == "precise"
 
 
@@ -153,8 +153,8 @@ def test_a_launch_that_a_neighbour_slowed_is_repeated_and_kept(
     ratios = [0.9, 1.4, 0.9, 0.9]
     yardsticks = [QUIET_S, 1.4 * QUIET_S, 1.1 * QUIET_S, QUIET_S]
     found, _ = measure(monkeypatch, tmp_path, ratios, yardsticks=yardsticks)
-    assert [bool(launch.set_aside) for launch in found.launches] == [False, True, False, False]
-    assert "1.40 times as slow" in found.launches[1].set_aside
+    assert [bool(launch.disturbed) for launch in found.launches] == [False, True, False, False]
+    assert "1.40 times as slow" in found.launches[1].disturbed
 
 
 def test_what_quiet_is_the_machines_records_say(
@@ -192,7 +192,7 @@ def test_an_odd_result_alone_is_never_set_aside(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     found, _ = measure(monkeypatch, tmp_path, [0.9, 3.0, *[0.9] * 20])
-    assert not any(launch.set_aside for launch in found.launches)
+    assert not any(launch.disturbed for launch in found.launches)
 
 
 def test_a_failure_ends_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def test_half_width_is_relative() -> None:
 def test_what_is_set_aside_does_not_count() -> None:
     launches = [
         Launch("cold", OK, pairs_s=[(1.0, 0.5)]),
-        Launch("warm", OK, pairs_s=[(1.0, 9.0)], set_aside="disturbed"),
+        Launch("warm", OK, pairs_s=[(1.0, 9.0)], disturbed="disturbed"),
     ]
     assert statistics.counted(launches) == launches[:1]
     assert statistics.measured_ratio(launches).value == pytest.approx(0.5)
@@ -137,9 +137,9 @@ def test_what_is_set_aside_does_not_count() -> None:
 
 def test_a_slowdown_is_of_the_launches_that_count() -> None:
     launches = [
-        Launch("cold", OK, yardstick_s=1.0e-4),
-        Launch("warm", OK, yardstick_s=1.5e-4, set_aside="disturbed"),
-        Launch("warm", OK, yardstick_s=1.2e-4),
+        Launch("cold", OK, calibration_s=1.0e-4),
+        Launch("warm", OK, calibration_s=1.5e-4, disturbed="disturbed"),
+        Launch("warm", OK, calibration_s=1.2e-4),
         Launch("warm", OK),
     ]
     assert statistics.slowdown(launches, 1.0e-4) == pytest.approx(1.1)

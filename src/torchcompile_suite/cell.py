@@ -1,48 +1,56 @@
-"""The vocabulary every other module speaks: what is measured, by whom, and how it ended.
+"""The vocabulary of all other modules: what is measured, in which environment, and how it ended.
 
-Nothing here imports torch or asv, so that a result can be read on any machine. All types are
-``msgspec`` structs: decoding checks types and bounds, so a foreign or damaged file is refused
-with a reason instead of travelling on as a half-valid object.
+Nothing here imports torch or asv, so results can be read on any machine. All types are ``msgspec``
+structs. Decoding checks types and bounds: a foreign or damaged file is refused with a reason, and
+no half-valid object is made from it.
 
-Units are part of the field names: ``_s`` seconds, ``_bytes`` bytes.
+Units are part of the field names: ``_s`` seconds, ``_bytes`` bytes. Where an attribute has another
+name than its JSON field, the JSON field keeps the name under which results are published.
 """
 
 from __future__ import annotations
 
 from enum import Enum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
+import msgspec
 from msgspec import Meta, Struct, field
 
-SCHEMA: Literal[7] = 7
+SCHEMA: Literal[8] = 8
 """Version of the JSON that crosses processes and machines, the ``schema`` field of each struct.
-A reader refuses a newer one and reads the older ones: each added fields with defaults."""
+A reader refuses a newer version and reads all older ones: each version added fields with defaults.
+Version 8 added `Accuracy.notes` and `Accuracy.compared`."""
 
 METHOD = 2
 """Version of how pairs are timed, the ``method`` field of a launch. Times of two methods are not
-compared. 1: eager and mode alternate sample by sample, a sample being one call or 10 ms. 2: they
-take turns, whose first calls do not count (docs/method.md, Turns)."""
+compared. 1: eager and the mode alternate sample by sample; a sample is one call or 10 ms. 2: eager
+and the mode take turns; the first calls of a turn do not count (docs/method.md, Turns)."""
 
 Name = Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.\-]*$")]
 Text = Annotated[str, Meta(max_length=4000)]
 Seconds = Annotated[float, Meta(ge=0, le=1e7)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
-Schema = Literal[1, 2, 3, 4, 5, 6, 7]
+Schema = Literal[1, 2, 3, 4, 5, 6, 7, 8]
 Stopped = Literal["", "fixed", "precise", "budget"]
+Shapes = Literal["static", "recompile", "automatic", "dynamic", "marked", "buckets"]
+Backend = Literal["inductor", "eager", "aot_eager", "cudagraphs"]
+Protocol = Literal["right", "data-inside", "no-sync", "grad-on", "train-mode"]
 
 
 class Cell(Struct, frozen=True, forbid_unknown_fields=True):
-    """One point of the matrix: what is compiled, how, on what, and what it is compared with.
+    """One point of the matrix: a workload, how it is compiled, and what it is compared with.
 
     - ``device``: the accelerator's kind as torch spells it (``cpu``, ``cuda``).
-    - ``dtype``: float32, or that of the autocast region the call runs in (``bfloat16``).
-    - ``shapes``: ``static`` never changes the input's shape. The others call the workload's stream
-      of shapes, and are ways of meeting it (`torchcompile_suite.launch.subject`).
-    - ``backend``: that of torch.compile.
+    - ``dtype``: float32, or the dtype of the autocast region around the call (``bfloat16``).
+    - ``shapes``: ``static`` means that the input's shape never changes. The other values call the
+      workload's stream of shapes (`torchcompile_suite.launch.subject.ShapeStream`).
+    - ``backend``: the backend of torch.compile.
     - ``allocator``: the malloc of the process, ``system`` or the name of a preloaded one.
-    - ``protocol``: ``right``, or the mistake that the call is timed with.
-    - ``baseline``: what the calls are paired with, eager in the same dtype or in float32.
+    - ``protocol``: ``right``, or the timing mistake that the measurement makes on purpose.
+    - ``baseline``: the other call of each pair, eager in the same dtype or in float32.
     - ``accumulation``: micro-batches of a training step.
+
+    The fields with defaults are axes. Their defaults are the plain inference cell.
     """
 
     workload: Name
@@ -51,42 +59,50 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True):
     phase: Literal["inference", "training"] = "inference"
     dtype: Name = "float32"
     device: Name = "cpu"
-    shapes: Name = "static"
-    backend: Name = "inductor"
+    shapes: Shapes = "static"
+    backend: Backend = "inductor"
     allocator: Name = "system"
-    protocol: Name = "right"
+    protocol: Protocol = "right"
     baseline: Name = "eager"
     accumulation: Annotated[int, Meta(ge=1, le=1000)] = 1
 
+    def differs(self) -> frozenset[str]:
+        """The axes on which the cell is not the plain inference cell of its mode.
+
+        The device is no such axis: it belongs to the machine.
+        """
+        return frozenset(name for name, plain in _PLAIN.items() if getattr(self, name) != plain)
+
     @property
     def variant(self) -> str:
-        """In words, how it differs from the plain inference cell; empty for that one."""
-        parts = [
-            value
-            for value, plain in (
-                (self.phase, "inference"),
-                (self.dtype, "float32"),
-                (self.shapes, "static"),
-                (self.backend, "inductor"),
-                (self.allocator, "system"),
-                (self.protocol, "right"),
-                (self.baseline, "eager"),
-            )
-            if value != plain
-        ]
-        if self.accumulation > 1:
-            parts.append(f"{self.accumulation} micro-batches")
-        return ", ".join(parts)
+        """How the cell differs from the plain inference cell, in words; empty for the plain one."""
+        differs = self.differs()
+        return ", ".join(
+            f"{self.accumulation} micro-batches"
+            if name == "accumulation"
+            else str(getattr(self, name))
+            for name in _PLAIN
+            if name in differs
+        )
 
     def __str__(self) -> str:
-        """A short name for people: only what differs from the plain inference cell."""
+        """A short name for people: workload, batch size, mode, and the differences."""
         return ", ".join(
             filter(None, (self.workload, f"batch {self.batch_size}", self.mode, self.variant))
         )
 
 
+# Axis -> its value in the plain inference cell, in the order of the fields. A new axis is in here
+# by itself.
+_PLAIN = {
+    axis.name: axis.default
+    for axis in msgspec.structs.fields(Cell)
+    if not axis.required and axis.name != "device"
+}
+
+
 class Status(str, Enum):
-    """How a measurement can end. There is no silent gap: one of these is always recorded."""
+    """How a measurement can end. One of these is always recorded."""
 
     OK = "ok"
     UNSUPPORTED = "unsupported"
@@ -98,7 +114,7 @@ class Status(str, Enum):
 
 
 class Outcome(Struct, frozen=True, forbid_unknown_fields=True):
-    """How it ended and, unless it is ok, one line that says why."""
+    """How a measurement or a launch ended. ``reason`` is one line; it is empty for ok."""
 
     status: Status
     reason: Text = ""
@@ -110,10 +126,10 @@ class Outcome(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def settled(self) -> bool:
-        """Whether measuring again on the same machine can only repeat it.
+        """Whether a new measurement on the same machine would end in the same way.
 
-        A failure is not settled: a missing compiler is installed, a disk is emptied, so the next
-        run with ``--skip-existing`` tries it again.
+        A failure is not settled. The user may install a missing compiler or empty a full disk, so
+        the next run with ``--skip-existing`` measures again.
         """
         return self.status in (Status.OK, Status.UNSUPPORTED)
 
@@ -122,11 +138,12 @@ OK = Outcome(Status.OK)
 
 
 class Plan(Struct, frozen=True, forbid_unknown_fields=True):
-    """How long one launch works. The reasons for the figures are in docs/method.md.
+    """How long one launch works. docs/method.md gives the reasons for the numbers.
 
-    Warm-up ends when it is steady (`statistics.is_steady`) or at ``warm_up_limit_s``. Eager and the
-    mode take turns: calls for ``settle_s`` that do not count, then calls for ``turn_s`` that do.
-    Two turns are a pair, and pairs are taken until both minima are met, or the maximum.
+    Warm-up ends when the calls are steady (`statistics.is_steady`) or after ``warm_up_limit_s``.
+    Eager and the mode take turns. A turn is calls for ``settle_s``, which do not count, then calls
+    for ``turn_s``, which count. Two turns are a pair. Timing ends when both minima are met, or
+    after ``max_timed_s``.
     """
 
     warm_up_limit_s: Seconds = 6.0
@@ -138,11 +155,11 @@ class Plan(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Request(Struct, frozen=True, forbid_unknown_fields=True):
-    """What one measuring process is asked to do (its standard input).
+    """The task of one measuring process (its standard input).
 
-    ``cache_dir`` is where Inductor and Triton keep what they compile; the caller makes it empty
-    for a cold launch and hands the same one to the warm launches. Without ``observe`` a cold launch
-    is not asked what the compiler saw, which takes longer than the timing does.
+    ``cache_dir`` is the folder of Inductor's and Triton's caches. The caller empties the folder for
+    a cold launch and gives the same folder to the warm launches. ``observe``: whether a cold launch
+    also records what the compiler did, which takes longer than the timing.
     """
 
     cell: Cell
@@ -154,34 +171,41 @@ class Request(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Accuracy(Struct, frozen=True, forbid_unknown_fields=True):
-    """How far the outputs lie from the reference: root mean square error over its norm.
+    """How far the outputs are from the reference: root mean square error over the norm.
 
-    ``reference`` is the dtype in which eager computed the reference.
+    - ``reference``: the dtype in which eager computed the reference.
+    - ``eager_error``, ``mode_error``: None if the outputs have different structures, shapes or
+      non-finite places, or if ``compared`` is False.
+    - ``notes``: what a reader has to know about the comparison, one short sentence each.
+    - ``compared``: False if no part of the outputs could be compared.
     """
 
     reference: Name
     eager_error: float | None
     mode_error: float | None
     tolerance: float
+    notes: list[Text] = field(default_factory=list)
+    compared: bool = True
 
 
 class Overlay(Struct, frozen=True, forbid_unknown_fields=True):
     """An upstream commit's Python files over a release's binary.
 
-    ``base`` is the release's version, ``commit`` the full SHA, ``laid`` the files that differ and
-    were laid over (or taken away). ``native`` are files that differ and were not, because they are
-    compiled. ``refused`` is empty, or says in one line why nothing was laid.
+    - ``base``: the release's version. ``commit``: the full SHA.
+    - ``overlaid``: the files of the release that were replaced, added or removed.
+    - ``native``: files that differ but are compiled, so they were not replaced.
+    - ``refused``: why nothing was overlaid, in one line; empty if the overlay was made.
     """
 
     base: Text
     commit: Text
-    laid: list[Text] = field(default_factory=list)
+    overlaid: list[Text] = field(default_factory=list, name="laid")
     native: list[Text] = field(default_factory=list)
     refused: Text = ""
 
 
 class Environment(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a launch ran in: everything that can change a number and is not in the `Cell`."""
+    """Everything that can change a number and is not in the `Cell`."""
 
     torch: Text
     torch_git: Text
@@ -202,17 +226,18 @@ class Environment(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Interference(Struct, frozen=True, forbid_unknown_fields=True):
-    """What others took from the machine while a launch timed its pairs.
+    """Processor time that others used while a launch timed its pairs.
 
-    Shares of the processors' time (0 to 1): ``steal_share`` went to other guests of the same host
-    as far as the hypervisor tells, ``others_share`` to other processes of this machine.
+    Both are shares of the processors' time, 0 to 1. ``steal_share``: used by other guests of the
+    same host, as the hypervisor reports it. ``others_share``: used by other processes of this
+    machine.
     """
 
     steal_share: float
     others_share: float
 
 
-# What a compile can be opened to: Inductor's names for the files of each graph, without endings.
+# What a compile writes for each graph: Inductor's file names, without endings.
 ARTEFACTS = (
     "fx_graph_readable",
     "fx_graph_runnable",
@@ -224,18 +249,17 @@ ARTEFACTS = (
 
 
 class GraphBreak(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where Dynamo had to leave the graph, or to capture it again: the first line of its reason,
-    and ``file.py:line``.
-    """
+    """A graph break or a recompile: the first line of Dynamo's reason, and ``file.py:line``."""
 
     reason: Text
     where: Text
 
 
 class Paging(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a steady call costs in the kernel, where the C library's malloc gets its memory.
+    """The kernel's work for a steady call, where the C library's malloc gets its memory.
 
-    ``faults``: pages the kernel hands out, a call; ``kernel_share``: of the call's processor time.
+    ``faults``: page faults a call. ``kernel_share``: the kernel's share of the call's processor
+    time.
     """
 
     faults: Annotated[float, Meta(ge=0)]
@@ -245,13 +269,16 @@ class Paging(Struct, frozen=True, forbid_unknown_fields=True):
 class Profile(Struct, frozen=True, forbid_unknown_fields=True):
     """An accelerator's time line over ``calls`` steady calls (torch.profiler).
 
-    ``busy_s`` is the time at least one kernel or copy ran, ``idle_s`` the rest between the first
-    start and the last end, ``largest_gap_s`` the longest of its pieces; ``launches`` counts what
-    the host started: a CUDA graph is one, however many kernels it holds.
+    - ``kernel_launches``: what the host started. A CUDA graph counts once, with any number of
+      kernels in it.
+    - ``kernels``: kernels and copies that ran on the device.
+    - ``busy_s``: time in which at least one kernel or copy ran.
+    - ``idle_s``: the rest of the time between the first start and the last end.
+    - ``largest_gap_s``: the longest idle time in one piece.
     """
 
     calls: Count
-    launches: Count
+    kernel_launches: Count = field(name="launches")
     kernels: Count
     busy_s: Seconds
     idle_s: Seconds
@@ -259,23 +286,28 @@ class Profile(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Compiled(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the compiler saw and made, at a cold start.
+    """What the compiler captured and generated at a cold start.
 
-    None means that this release or device does not tell, and ``unknown`` says why, by field.
+    None means that this release or device does not report the value. ``unknown`` then gives the
+    reason; its keys are JSON field names.
 
-    - ``graphs``: captured up to the steady state; ``operators``: calls in them; ``guards``: checked
-      before they are reused, which takes ``guard_check_s`` a call; ``recompiles``: captures of code
-      that had been captured before.
-    - ``kernels``: generated by Inductor; ``launches``: kernels started by one call of each graph,
-      library calls included. ``nodes_before`` and ``nodes_after`` fusion, and the bytes they read
-      and write as the scheduler counts them. ``eager_operators`` and ``eager_bytes``: the same call
-      in eager, as the dispatcher sees it, views left out.
-    - ``phases_s``: where compiling took its time, each part without the others.
-    - ``cache_bytes``: on disk afterwards; ``peak_memory_bytes``: of the process while it compiled.
+    - ``graphs``: captured until the steady state. ``operators``: calls in these graphs.
+    - ``guards``: conditions that Dynamo checks before it reuses the graphs. ``guard_check_s``:
+      seconds for these checks in each call.
+    - ``recompiles``: captures of code that was captured before. ``recompile_reasons``: the failed
+      guard and the function, one for each recompile.
+    - ``kernels``: generated by Inductor. ``kernel_launches``: kernels that one call of each graph
+      starts, library calls included.
+    - ``nodes_before``, ``nodes_after``: the scheduler's nodes before and after fusion.
+      ``bytes_before``, ``bytes_after``: what these nodes read and write, as the scheduler counts.
+    - ``eager_operators``, ``eager_bytes``: the same call in eager, as the dispatcher counts,
+      without views.
+    - ``phases_s``: compile time by phase. No phase contains another one.
+    - ``cache_bytes``: size of the cache on disk afterwards. ``peak_memory_bytes``: the process's
+      peak memory while it compiled.
     - ``recaptures``: captures after one change of the inputs, by change.
-    - ``tracing``: what other ways of capture make of a second input, by way.
-    - ``artefacts``: those of `ARTEFACTS` that a compile could be opened to.
-    - ``recompile_reasons``: the guard that failed and the function, one a recompile.
+    - ``tracing``: the result of other capture methods for a second input, by method.
+    - ``artefacts``: those of `ARTEFACTS` that the compile wrote.
     """
 
     graphs: Count | None = None
@@ -286,7 +318,7 @@ class Compiled(Struct, frozen=True, forbid_unknown_fields=True):
     recompiles: Count | None = None
     cudagraph_skips: list[Text] = field(default_factory=list)
     kernels: Count | None = None
-    launches: Count | None = None
+    kernel_launches: Count | None = field(default=None, name="launches")
     nodes_before: Count | None = None
     nodes_after: Count | None = None
     bytes_before: Count | None = None
@@ -303,24 +335,40 @@ class Compiled(Struct, frozen=True, forbid_unknown_fields=True):
     recompile_reasons: list[GraphBreak] = field(default_factory=list)
     unknown: dict[str, Text] = field(default_factory=dict)
 
+    def value(self, name: str) -> Any:
+        """The value of the JSON field ``name``; None if unknown, and ``unknown[name]`` says why.
+
+        Raises KeyError for a name that is no field.
+        """
+        return getattr(self, _ATTRIBUTES[name])
+
+
+# JSON name of a field of `Compiled` -> its attribute.
+_ATTRIBUTES = {each.encode_name: each.name for each in msgspec.structs.fields(Compiled)}
+
 
 class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     """What one process measured of one cell (its standard output).
 
-    ``compiler_import_s`` is what importing the compiler took; 0 where that is part of the first
-    call, or nothing was compiled. ``warm_up_s`` are the calls in the mode from the very first one
-    on, in seconds; ``steady`` says whether they settled before the limit. ``pairs_s`` holds one
-    ``[eager, mode]`` couple a pair of turns, in seconds a call, in the order they were taken, timed
-    by ``method`` (`METHOD`), the clock being read every ``calls_a_sample`` calls.
-    ``peak_memory_bytes`` is the most memory held while running in the mode in steady state:
-    resident set on a CPU, allocated by torch on an accelerator. ``stages_s`` says where the
-    process's own time went. ``interference`` covers the pairs, and so does ``yardstick_s``: what a
-    fixed piece of work took on all processors at once (`launch.yardstick`), None in records from
-    before schema 7. ``set_aside`` is empty, or says why the pairs do not count: the launch was
-    disturbed and repeated. ``compiled`` is there for cold launches that compiled, and so are
-    ``eager_paging`` and ``paging``, of a call in eager and in the mode, on a CPU. ``preloaded`` are
-    the workloads' libraries that the process had imported when it was forked; None in records from
-    before schema 5.
+    - ``pairs_s``: one ``[eager, mode]`` couple for each pair of turns, in seconds a call, in the
+      order of measuring. ``method``: how they were timed (`METHOD`). ``calls_a_sample``: calls
+      between two readings of the clock.
+    - ``compiler_import_s``: time to import the compiler; 0 if the first call did that, or if
+      nothing was compiled.
+    - ``warm_up_s``: the calls in the mode from the first one on, in seconds. ``steady``: whether
+      they became steady before the limit.
+    - ``peak_memory_bytes``: the peak memory of a few steady calls in the mode. On a CPU: the
+      process's resident set. On an accelerator: the memory that torch's allocator reserved.
+    - ``stages_s``: seconds of each stage of the process.
+    - ``interference``: of the time of the pairs.
+    - ``calibration_s``: what the calibration loop (`launch.calibration`) took on all processors at
+      the same time, during the pairs; None in records from before schema 7.
+    - ``disturbed``: why the pairs do not count, because a neighbour slowed the launch and it was
+      repeated; empty for a launch that counts.
+    - ``compiled``: for cold launches that compiled. ``eager_paging``, ``paging``: for the same
+      launches, on a CPU, of a call in eager and in the mode.
+    - ``preloaded``: the workloads' libraries that the process had imported when it was forked; None
+      in records from before schema 5.
     """
 
     kind: Literal["cold", "warm"]
@@ -336,8 +384,8 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     stages_s: dict[str, Seconds] = field(default_factory=dict)
     process: Literal["fresh", "forked"] = "fresh"
     interference: Interference | None = None
-    yardstick_s: Seconds | None = None
-    set_aside: Text = ""
+    calibration_s: Seconds | None = field(default=None, name="yardstick_s")
+    disturbed: Text = field(default="", name="set_aside")
     compiled: Compiled | None = None
     eager_paging: Paging | None = None
     paging: Paging | None = None
@@ -347,22 +395,23 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def start(self) -> tuple[str, ...]:
-        """What the process had behind it when it began. It decides what importing the compiler
-        still costs (timm imports half of it) and which pages of libraries count as its memory.
+        """How the process began: fresh, or forked after the import of some libraries.
+
+        This decides how long importing the compiler takes, because timm imports half of it, and
+        which pages of libraries count as the process's memory.
         """
         if self.process == "fresh":
             return ("fresh",)
-        # Before schema 5 every fork came from one server, which imported what any workload needs.
+        # Before schema 5 one server forked all launches. It had imported all workloads' libraries.
         return ("forked", *(["timm"] if self.preloaded is None else self.preloaded))
 
 
 class Measurement(Struct, frozen=True, forbid_unknown_fields=True):
     """All launches of a cell, and the outcome of the whole.
 
-    ``started_at`` is UTC, ISO 8601. The environment is that of the first launch that reported
-    one: launches of a measurement share it. ``stopped`` says why there are no more launches: their
-    number was ``fixed``, the ratio's interval was ``precise`` enough, or the ``budget`` was spent;
-    it is empty where the measurement failed.
+    ``started_at`` is UTC, ISO 8601. ``stopped`` says why there are no more launches: their number
+    was ``fixed``, the ratio's interval was ``precise`` enough, or the ``budget`` was spent. It is
+    empty if the measurement failed.
     """
 
     cell: Cell
@@ -375,15 +424,27 @@ class Measurement(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def sequential(self) -> bool:
-        """Whether the data decided when to stop, which its interval has to allow for."""
+        """Whether the data decided when to stop. The interval has to allow for that."""
         return self.stopped in ("precise", "budget")
 
     @property
     def environment(self) -> Environment | None:
-        """The environment the launches ran in, or None when none got that far."""
+        """The environment of the first launch that recorded one: all launches share it."""
         return next((launch.environment for launch in self.launches if launch.environment), None)
 
     @property
     def compiled(self) -> Compiled | None:
-        """What the compiler saw and made at the cold start, or None where nothing was compiled."""
+        """What the compiler did at the cold start, or None if nothing was compiled."""
         return next((launch.compiled for launch in self.launches if launch.compiled), None)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader has to know about the accuracy check: the launches' notes, each once."""
+        return list(
+            dict.fromkeys(
+                note
+                for launch in self.launches
+                if launch.accuracy is not None
+                for note in launch.accuracy.notes
+            )
+        )

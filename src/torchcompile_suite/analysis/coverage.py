@@ -11,7 +11,9 @@ from ..cell import Cell, Compiled, Measurement
 from ..modes import EAGER
 
 # Fields of a `Compiled` that are a number or, in ``unknown``, a reason.
-NUMBERS = tuple(each.name for each in msgspec.structs.fields(Compiled) if each.default is None)
+NUMBERS = tuple(
+    field.encode_name for field in msgspec.structs.fields(Compiled) if field.default is None
+)
 
 
 class Coverage(NamedTuple):
@@ -55,5 +57,5 @@ def _silent(measurement: Measurement) -> list[str]:
     return [
         name
         for name in NUMBERS
-        if getattr(compiled, name) is None and not compiled.unknown.get(name)
+        if compiled.value(name) is None and not compiled.unknown.get(name)
     ]

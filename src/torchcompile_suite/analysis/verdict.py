@@ -43,14 +43,7 @@ def asks_whether_it_pays(cell: Cell) -> bool:
     Those that dissect a gain (another backend, a mistaken protocol), and those that compare
     something else (dtypes, allocators, streams of shapes), are none.
     """
-    plain = ("static", "inductor", "system", "right", "eager")
-    return cell.mode != EAGER and plain == (
-        cell.shapes,
-        cell.backend,
-        cell.allocator,
-        cell.protocol,
-        cell.baseline,
-    )
+    return cell.mode != EAGER and cell.differs() <= {"phase", "dtype", "accumulation"}
 
 
 def best(rows: Iterable[Row]) -> list[Cell]:

@@ -188,7 +188,7 @@ def install(
 
 def _refused(folder: Path, what: Overlay, reason: str) -> Refused:
     """The error, once the environment says so too."""
-    _write(folder, msgspec.structs.replace(what, laid=[], refused=reason))
+    _write(folder, msgspec.structs.replace(what, overlaid=[], refused=reason))
     return Refused(reason)
 
 

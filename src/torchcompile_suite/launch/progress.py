@@ -109,7 +109,7 @@ def launch_summary(launch: Launch) -> str:
         f"{statistics.launch_latency(launch.pairs_s) * 1e3:.3g} ms a call, "
         f"{statistics.launch_ratio(launch.pairs_s):.2f} of eager's time"
     )
-    return said + (f" (made again: {launch.set_aside})" if launch.set_aside else "")
+    return said + (f" (made again: {launch.disturbed})" if launch.disturbed else "")
 
 
 def left(seconds: float) -> str:

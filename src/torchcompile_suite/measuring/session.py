@@ -203,7 +203,7 @@ def set_aside(
     made_again = len(before) - len(statistics.counted(before))
     if made_again >= repeats or not launch.outcome.ok:
         return launch
-    return msgspec.structs.replace(launch, set_aside=statistics.disturbed(launch, quiet_s))
+    return msgspec.structs.replace(launch, disturbed=statistics.disturbed(launch, quiet_s))
 
 
 def open_session(settings: Callable[[], Settings] = Settings.from_environment) -> Session:

@@ -167,7 +167,7 @@ def decode(line: bytes) -> Measurement:
 def _whole(measurement: Measurement) -> bool:
     """Whether there is what every figure is made from: launches that count, with times above 0."""
     launches = measurement.launches
-    return any(not launch.set_aside for launch in launches) and all(
+    return any(not launch.disturbed for launch in launches) and all(
         launch.pairs_s and launch.warm_up_s and min(map(min, launch.pairs_s)) > 0
         for launch in launches
     )

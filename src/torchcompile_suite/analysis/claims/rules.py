@@ -145,7 +145,7 @@ class Evidence:
     def field(self, cell: Cell, name: str) -> int:
         """A count out of it."""
         compiled = self.compiled(cell)
-        value = getattr(compiled, name)
+        value = compiled.value(name)
         if value is None:
             raise Missing(f"{cell}: {name}: {compiled.unknown.get(name, 'unknown')}")
         return int(value)
@@ -426,7 +426,7 @@ def _reduce_overhead(workload: str, fraction: float) -> Rule:
             profile = evidence.compiled(cell).profile
             if profile is None:
                 raise Missing(f"no time line of {cell}")
-            launches.append(profile.launches / profile.calls)
+            launches.append(profile.kernel_launches / profile.calls)
         return _Found(
             both(about(part, fraction), launches[1] >= 10 * launches[0]),
             f"{_text(part)} of default's time; launches a call {launches[1]:.0f} to "
@@ -606,7 +606,7 @@ def _cuda_graphs(evidence: Evidence) -> _Found:
         if profile is None:
             raise Missing(f"no time line of gpt_decode in mode {mode}")
         waits.append(profile.idle_s / profile.calls)
-        launches.append(profile.launches / profile.calls)
+        launches.append(profile.kernel_launches / profile.calls)
     return _Found(
         waits[0] >= 100 * (1 - ABOUT) * waits[1],
         f"gpt_decode: {launches[0]:.0f} launches a call become {launches[1]:.0f}, the device waits "

@@ -11,7 +11,7 @@ from ...cell import Cell, Launch, Measurement
 from ...modes import EAGER
 from ...presentation import wording
 from ...releases import catalogue
-from ...releases.catalogue import ReleaseError
+from ...releases.catalogue import UnknownRelease
 from .. import charts, paths
 from ..content import Content, Entry, Machine, label
 from ..page import Figure, Page, Section, Table, Value
@@ -149,7 +149,7 @@ def reproduce(cell: Cell, release: str) -> str:
     pattern = matrix.pattern(cell)
     try:
         tag = catalogue.find(release).tag
-    except ReleaseError:
+    except UnknownRelease:
         return ""
     if pattern is None:
         return ""
@@ -168,7 +168,7 @@ def _table(measurement: Measurement) -> Table:
                 f"{statistics.launch_ratio(pairs):.4f}",
             ]
         first = f"{launch.warm_up_s[0]:.3g}" if launch.warm_up_s else "-"
-        said = launch.set_aside or ("" if launch.outcome.ok else launch.outcome.reason)
+        said = launch.disturbed or ("" if launch.outcome.ok else launch.outcome.reason)
         lines.append(
             [
                 str(number),
@@ -177,7 +177,7 @@ def _table(measurement: Measurement) -> Table:
                 str(len(pairs)),
                 first,
                 f"{launch.interference.others_share:.1%}" if launch.interference else "-",
-                f"{launch.yardstick_s * 1e6:.0f}" if launch.yardstick_s else "-",
+                f"{launch.calibration_s * 1e6:.0f}" if launch.calibration_s else "-",
                 said or "counted",
             ]
         )
@@ -198,7 +198,7 @@ def _compiled(measurement: Measurement) -> Table:
     assert compiled is not None
     lines: list[list[Value]] = []
     for field, title in compiler.COLUMNS.items():
-        value = getattr(compiled, field)
+        value = compiled.value(field)
         lines.append([title, compiler.shown(value, field), compiled.unknown.get(field, "")])
     lines += [[f"break at {each.where}", "", each.reason] for each in compiled.graph_breaks]
     columns = ["what", "value", "note"]
@@ -235,9 +235,9 @@ def _flat(entry: Entry, number: int, launch: Launch) -> dict[str, Any]:
         "process": number,
         "start": launch.kind,
         "outcome": launch.outcome.status.value,
-        "set_aside": launch.set_aside,
+        "set_aside": launch.disturbed,
         "method": launch.method,
-        "yardstick_s": launch.yardstick_s,
+        "yardstick_s": launch.calibration_s,
         "calls_a_sample": launch.calls_a_sample,
         "pairs_s": launch.pairs_s,
         "warm_up_s": launch.warm_up_s,

@@ -233,7 +233,7 @@ def _counted(machine: Machine, before: str, after: str) -> list[tuple[Cell, str,
 
 
 def _count(compiled: Compiled, field: str) -> Any:
-    value = getattr(compiled, field)
+    value = compiled.value(field)
     return len(value) if isinstance(value, list) else value
 
 

@@ -127,11 +127,11 @@ def shown(value: Any, field: str) -> str:
 
 
 def _shown(compiled: Compiled, field: str) -> str:
-    return shown(getattr(compiled, field), field)
+    return shown(compiled.value(field), field)
 
 
 def _flat(entry: Entry, compiled: Compiled) -> dict[str, Any]:
-    values = {field: getattr(compiled, field) for field in COLUMNS}
+    values = {field: compiled.value(field) for field in COLUMNS}
     return {
         "cell": str(entry.row.cell),
         **{name: len(each) if isinstance(each, list) else each for name, each in values.items()},

@@ -23,7 +23,7 @@ def _page(content: Content, machine: Machine) -> Page:
     everything = [entry.measurement for entry in machine.entries]
     noise = change.noise_floor(everything)
     failed = [entry for entry in machine.entries if not entry.row.outcome.ok]
-    aside = sum(bool(launch.set_aside) for each in everything for launch in each.launches)
+    aside = sum(bool(launch.disturbed) for each in everything for launch in each.launches)
     launches = sum(len(each.launches) for each in everything)
     floor = "Its noise floor was not measured: that takes eager cells."
     if noise is not None:
