@@ -156,7 +156,7 @@ def test_a_new_workload_in_one_file_takes_part(
     [
         ("raise ValueError('no')", "fails: ValueError: no"),
         ("from torchcompile_suite.workloads import workload\n"
-         "workload('x', family='f', core=('speed',))(lambda n: n)", "no question speed"),
+         "workload('x', family='f', core=('speed',))(lambda n: n)", "no tag speed"),
         ("from torchcompile_suite.workloads import workload\n"
          "workload('x', family='f', also=('tracing',))(lambda n: n)", "needs cases="),
         ("from torchcompile_suite.workloads import workload\n"

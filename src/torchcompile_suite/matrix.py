@@ -1,14 +1,14 @@
-"""The questions as axes: which cells there are, and which of them a bare ``asv run`` measures.
+"""The questions as axes: which cells exist, and which of them a bare ``asv run`` measures.
 
-Axes are fixed: they never depend on what is installed, and values are only ever added, because ASV
-keeps a result under its values. Different questions may share a cell, which is measured once.
+Axes never depend on what is installed, and values are only added, because ASV keeps a result under
+its values. Two questions may share a cell; it is measured once.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -16,28 +16,51 @@ from typing import Any
 import msgspec
 
 from . import workloads
-from .cell import Cell
+from .cell import Backend, Cell, Shapes
 from .modes import EAGER, MODES
 
 COMPILED = [name for name, mode in MODES.items() if mode.compiles]
 DTYPES = ["float32", "bfloat16"]
-# A training step is measured at this batch: large enough for BatchNorm, small enough for two cores.
+# The batch size of training steps: large enough for BatchNorm, small enough for two cores.
 TRAINING_BATCH = 4
-POLICIES = ["recompile", "automatic", "dynamic", "marked", "buckets"]
-BACKENDS = ["eager", "aot_eager", "cudagraphs", "inductor"]
+POLICIES: list[Shapes] = ["recompile", "automatic", "dynamic", "marked", "buckets"]
+BACKENDS: list[Backend] = ["eager", "aot_eager", "cudagraphs", "inductor"]
 ALLOCATORS = ["libc", "tcmalloc", "jemalloc"]
-# "warm-up-mixed" is worked out from the right cell's own first calls.
+# Computed from the first calls of the cell with the right protocol, so it has no cell of its own.
 WARM_UP_MIXED = "warm-up-mixed"
 PROTOCOLS = ["right", WARM_UP_MIXED, "data-inside", "no-sync", "grad-on", "train-mode"]
 CHANGES = ["repeat", "dtype", "device", "requires_grad", "size", "stride"]
 
+# A point of a question, without the workload -> the tag (`workloads.TAGS`) that a workload needs so
+# that the point is in its core. A point that is not listed is in no core.
+INFERENCE_TAGS = {
+    (1, EAGER): "eager",
+    (1, "default"): "inference",
+    (1, "reduce-overhead"): "reduce-overhead",
+    (1, "max-autotune"): "max-autotune",
+    (5, "max-autotune"): "batch5",
+    (8, "default"): "batch8",
+}
+COMPILED_TAGS = {
+    (mode,): tag for (batch_size, mode), tag in INFERENCE_TAGS.items() if batch_size == 1
+}
+TRAINING_TAGS = {
+    ("default", "float32", 1): "training",
+    ("default", "bfloat16", 1): "training_variants",
+    ("default", "float32", 4): "training_variants",
+}
+PRECISION_TAGS = {
+    (1, EAGER): "precision",
+    (1, "default"): "precision_compiled",
+}
+
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A benchmark class's axes, the cell at each point, and whether that belongs to the core.
+    """The axes of a benchmark class, the cell at each point, and which points are in the core.
 
     ``name`` is the class as ASV spells it, ``module.Class``. ``cell`` and ``in_core`` take the
-    point's values in the order of the axes.
+    values of a point in the order of the axes.
     """
 
     name: str
@@ -47,42 +70,21 @@ class Question:
 
     @cached_property
     def points(self) -> list[tuple[Any, ...]]:
-        """Every point, in ASV's order."""
+        """All points, in ASV's order."""
         return list(itertools.product(*self.axes.values()))
 
 
-def _inference_core(workload: str, batch_size: int, mode: str) -> bool:
-    core = workloads.get(workload).core
-    if batch_size == 1:
-        return ("inference" if mode == "default" else mode) in core
-    return mode in {5: ("max-autotune",), 8: ("default",)}.get(batch_size, ()) and (
-        f"batch{batch_size}" in core
-    )
+def _by_tag(tags: Mapping[tuple[Any, ...], str]) -> Callable[..., bool]:
+    """In the core: the points whose tag is in the workload's core."""
+    return lambda workload, *point: tags.get(tuple(point)) in workloads.get(workload).core
 
 
-def _compiled_core(workload: str, mode: str) -> bool:
-    return _inference_core(workload, 1, mode)
-
-
-def _training_core(workload: str, mode: str, dtype: str, accumulation: int) -> bool:
-    core = workloads.get(workload).core
-    if mode != "default" or (dtype, accumulation) == ("bfloat16", 4):
-        return False
-    plain = dtype == "float32" and accumulation == 1
-    return ("training" if plain else "training_variants") in core
-
-
-def _precision_core(workload: str, batch_size: int, mode: str) -> bool:
-    wanted = {EAGER: "precision", "default": "precision_compiled"}.get(mode)
-    return batch_size == 1 and wanted in workloads.get(workload).core
-
-
-def _in_core(question: str, *among: str) -> Callable[..., bool]:
-    """In the core of the workloads that name it; where ``among`` is given, these values alone of
-    the last axis.
+def _with_tag(tag: str, *values: str) -> Callable[..., bool]:
+    """In the core: the points of workloads with the tag in their core, and of these only the
+    ``values`` of the last axis, if any are given.
     """
     return lambda workload, *point: (
-        question in workloads.get(workload).core and (not among or point[-1] in among)
+        tag in workloads.get(workload).core and (not values or point[-1] in values)
     )
 
 
@@ -92,16 +94,16 @@ def _default(workload: str, *_: Any) -> Cell:
 
 def _protocol(workload: str, protocol: str) -> Cell:
     right = protocol == WARM_UP_MIXED
-    return Cell(workload, 1, "default", protocol="right" if right else protocol)
+    return Cell(workload, 1, "default", protocol="right" if right else protocol)  # type: ignore[arg-type]
 
 
 def _compiled(name: str) -> Question:
-    """A question about the very cells that inference measures at batch 1."""
+    """A question about the cells that `INFERENCE` measures at batch 1."""
     return Question(
         name,
         {"workload": workloads.names(), "mode": COMPILED},
         lambda workload, mode: Cell(workload, 1, mode),
-        _compiled_core,
+        _by_tag(COMPILED_TAGS),
     )
 
 
@@ -109,7 +111,7 @@ INFERENCE = Question(
     "inference.Inference",
     {"workload": workloads.names(), "batch_size": [1, 8, 5], "mode": list(MODES)},
     lambda workload, batch_size, mode: Cell(workload, batch_size, mode),
-    _inference_core,
+    _by_tag(INFERENCE_TAGS),
 )
 COMPILATION = _compiled("compilation.Compilation")
 GRAPHS = _compiled("graphs.Graphs")
@@ -117,14 +119,14 @@ KERNELS = _compiled("kernels.Kernels")
 WARM_UP = _compiled("warm_up.WarmUp")
 GUARDS = Question(
     "graphs.Guards",
-    {"workload": workloads.answering("guards"), "change": CHANGES},
+    {"workload": workloads.tagged("guards"), "change": CHANGES},
     _default,
-    _in_core("guards"),
+    _with_tag("guards"),
 )
 TRAINING = Question(
     "training.Training",
     {
-        "workload": workloads.answering("training"),
+        "workload": workloads.tagged("training"),
         "mode": list(MODES),
         "dtype": DTYPES,
         "accumulation": [1, 4],
@@ -137,42 +139,41 @@ TRAINING = Question(
         dtype=dtype,
         accumulation=accumulation,
     ),
-    _training_core,
+    _by_tag(TRAINING_TAGS),
 )
 PRECISION = Question(
     "precision.Precision",
-    {"workload": workloads.answering("precision"), "batch_size": [1, 5], "mode": list(MODES)},
+    {"workload": workloads.tagged("precision"), "batch_size": [1, 5], "mode": list(MODES)},
     lambda workload, batch_size, mode: Cell(
         workload, batch_size, mode, dtype="bfloat16", baseline="eager-float32"
     ),
-    _precision_core,
+    _by_tag(PRECISION_TAGS),
 )
 DYNAMIC_SHAPES = Question(
     "dynamic_shapes.DynamicShapes",
-    {"workload": workloads.answering("dynamic_shapes"), "policy": POLICIES},
+    {"workload": workloads.tagged("dynamic_shapes"), "policy": POLICIES},
     lambda workload, policy: Cell(workload, 1, "default", shapes=policy),
-    # Torch's default beside those that are chosen, and marking instead of asking for all, are for
-    # those who ask.
-    _in_core("dynamic_shapes", "recompile", "dynamic", "buckets"),
+    # `automatic` (torch's default) and `marked` are not in the core: measured only with --bench.
+    _with_tag("dynamic_shapes", "recompile", "dynamic", "buckets"),
 )
 BACKEND = Question(
     "backends.Backends",
-    {"workload": workloads.answering("backends"), "backend": BACKENDS},
+    {"workload": workloads.tagged("backends"), "backend": BACKENDS},
     lambda workload, backend: Cell(workload, 1, "default", backend=backend),
-    _in_core("backends"),
+    _with_tag("backends"),
 )
 PROTOCOL = Question(
     "protocol.Protocol",
-    {"workload": workloads.answering("protocol"), "protocol": PROTOCOLS},
+    {"workload": workloads.tagged("protocol"), "protocol": PROTOCOLS},
     _protocol,
-    _in_core("protocol"),
+    _with_tag("protocol"),
 )
 ALLOCATOR = Question(
     "allocator.Allocator",
-    {"workload": workloads.answering("allocator"), "allocator": ALLOCATORS},
+    {"workload": workloads.tagged("allocator"), "allocator": ALLOCATORS},
     lambda workload, allocator: Cell(workload, 1, "default", allocator=allocator),
-    # One of the two others is enough to tell the allocator's share of a gain.
-    _in_core("allocator", "libc", "tcmalloc"),
+    # One other allocator is enough to show the allocator's share of a gain.
+    _with_tag("allocator", "libc", "tcmalloc"),
 )
 
 QUESTIONS = {
@@ -194,7 +195,8 @@ QUESTIONS = {
 }
 
 
-# What every release of the published history has: all families, and a minute a cell makes ten.
+# The cells that every release of the published history has: all families, ten cells, about a minute
+# for each cell.
 HISTORY = (
     Cell("resnet18", 1, "default"),
     Cell("vit16x6x384", 1, "default"),
@@ -210,12 +212,12 @@ HISTORY = (
 
 
 def find(benchmark: str) -> Question | None:
-    """The question that an ASV benchmark (``module.Class.method``) belongs to."""
+    """The question of an ASV benchmark (``module.Class.method``); None if there is no such."""
     return QUESTIONS.get(benchmark.rpartition(".")[0])
 
 
 def cell_at(benchmark: str, index: int | None) -> Cell | None:
-    """The cell at that place of an ASV benchmark's points; None where it is not one of ours."""
+    """The cell at that index of an ASV benchmark's points; None for a foreign benchmark."""
     question = find(benchmark)
     if question is None or index is None:
         return None
@@ -223,7 +225,7 @@ def cell_at(benchmark: str, index: int | None) -> Cell | None:
 
 
 def core_patterns() -> list[str]:
-    """For ``asv run --bench``: regular expressions that match the core's benchmarks and no other.
+    """For ``asv run --bench``: regular expressions that match exactly the core's benchmarks.
 
     ASV matches against ``module.Class.method(repr, repr, ...)``.
     """
@@ -235,8 +237,10 @@ def core_patterns() -> list[str]:
 
 
 def narrowed(benchmark: str) -> str:
-    """The same for one benchmark that is named without a point, such as
-    ``inference.Inference.track_latency``; any other expression as it is.
+    """For ``asv run --bench``: the core's points of one benchmark.
+
+    Any expression that is not the plain name of a benchmark (such as
+    ``inference.Inference.track_latency``) is returned unchanged.
     """
     question = find(benchmark)
     if question is None or not benchmark.rpartition(".")[2].isidentifier():
@@ -254,10 +258,10 @@ def _core_points(question: Question) -> str:
 
 
 def pattern(cell: Cell) -> str | None:
-    """For ``asv run --bench``: the expression that measures just this cell, on any device.
+    """For ``asv run --bench``: the expression that measures only this cell, on any device.
 
-    One benchmark of the first class that asks about it: all metrics come from one measurement.
-    None for a cell that no question has, such as one of somebody else's workload.
+    It selects the benchmarks of the first question that has the cell; all metrics come from one
+    measurement. None for a cell that no question has, such as a cell of an unknown workload.
     """
     plain = msgspec.structs.replace(cell, device=Cell("any", 1, EAGER).device)
     return _patterns().get(plain)
@@ -265,19 +269,19 @@ def pattern(cell: Cell) -> str | None:
 
 @cache
 def _patterns() -> dict[Cell, str]:
-    """All cells at once: the site asks for each of its measurements, some thousands of points."""
-    found: dict[Cell, str] = {}
+    """The expressions of all cells. Cached: the site asks for thousands of cells."""
+    patterns: dict[Cell, str] = {}
     for question in QUESTIONS.values():
         for point in question.points:
             values = ", ".join(re.escape(repr(value)) for value in point)
-            found.setdefault(
+            patterns.setdefault(
                 question.cell(*point), rf"^{re.escape(question.name)}\.\w+\({values}\)"
             )
-    return found
+    return patterns
 
 
 def core_cells() -> list[Cell]:
-    """The cells that a bare ``asv run`` measures, each once."""
+    """The cells that a bare ``asv run`` measures, without duplicates."""
     return list(
         dict.fromkeys(
             question.cell(*point)

@@ -1,11 +1,11 @@
-"""What gets compiled: a registry of workloads, one file a family.
+"""What gets compiled: a registry of workloads, one file for each family.
 
-A file in this folder registers its workloads with `workload` and needs no other mention
-anywhere: benchmarks, tests and pages ask `names` and `get`. Such a file imports torch inside its
-functions only, because ASV discovers benchmarks by importing this package.
+A file in this folder registers its workloads with `workload`. Benchmarks, tests and pages ask
+`names` and `get`, so a new file needs no other change. Such a file imports torch inside functions
+only, because ASV discovers benchmarks by importing this package.
 
-Files outside the package take part when ``TORCHCOMPILE_SUITE_WORKLOADS`` names them (paths, joined
-as in PATH), and modules of installed packages through an entry point of the group
+The variable ``TORCHCOMPILE_SUITE_WORKLOADS`` adds files from outside the package (paths, joined as
+in PATH). An installed package adds a module with an entry point of the group
 ``torchcompile_suite.workloads``.
 """
 
@@ -34,41 +34,42 @@ if TYPE_CHECKING:
     F = TypeVar("F", bound=Build)
 
 
-QUESTIONS = frozenset(
-    (
-        "inference",  # every workload takes part in this one
-        "eager",  # against itself: the noise floor
-        "reduce-overhead",
-        "max-autotune",
-        "batch5",
-        "batch8",
-        "training",
-        "training_variants",  # in bfloat16, and with gradient accumulation
-        "precision",
-        "precision_compiled",  # bfloat16 compiled, and not only eager
-        "dynamic_shapes",
-        "backends",
-        "protocol",
-        "allocator",
-        "guards",
-        "tracing",
-    )
-)
-"""What a workload can be measured for; `torchcompile_suite.matrix` makes cells of them."""
+TAGS = {
+    "inference": "the default mode at batch 1; every workload has this tag",
+    "eager": "eager against eager at batch 1: the noise floor",
+    "reduce-overhead": "that mode at batch 1",
+    "max-autotune": "that mode at batch 1",
+    "batch5": "max-autotune at batch 5",
+    "batch8": "the default mode at batch 8",
+    "training": "a training step in float32",
+    "training_variants": "a training step in bfloat16, and one with gradient accumulation",
+    "precision": "bfloat16 in eager",
+    "precision_compiled": "bfloat16 compiled",
+    "dynamic_shapes": "a stream of shapes; needs `stream`",
+    "backends": "the backends of torch.compile",
+    "protocol": "the classic timing mistakes",
+    "allocator": "other allocators",
+    "guards": "changes of the inputs that cause a recapture",
+    "tracing": "other capture methods; needs `cases`",
+}
+"""What a workload can take part in; `torchcompile_suite.matrix` makes cells of the tags."""
+
+# Tag -> the argument of `workload` without which the tag makes no sense.
+_NEEDED = {"dynamic_shapes": "stream", "tracing": "cases"}
 
 
 class Workload(NamedTuple):
     """A named factory of a module and its example inputs.
 
-    - ``build(batch_size)`` returns ``(module, inputs)`` on the CPU in float32, the module called
-      as ``module(*inputs)``, or ``module(**inputs)`` where they are a dict. The caller seeds torch
-      before and moves both after.
-    - ``imports``: the libraries that building needs, so that a fork server can import them once.
-    - ``core`` and ``also``: the `QUESTIONS` it takes part in; those of ``core`` in every bare
-      ``asv run``.
-    - ``random``: its output differs from call to call, so it cannot be compared value by value.
-    - ``cases(batch_size)``: further inputs for which the compiled module must be right, too.
-    - ``stream(batch_size)``: inputs of differing shape, one request after another.
+    - ``build(batch_size)`` returns ``(module, inputs)`` on the CPU in float32. The module is called
+      as ``module(*inputs)``, or as ``module(**inputs)`` if the inputs are a dict. The caller seeds
+      torch before the call and moves module and inputs to the device afterwards.
+    - ``imports``: the libraries that ``build`` needs. A fork server imports them once.
+    - ``core``, ``also``: the `TAGS` of the workload. A bare ``asv run`` measures the tags of
+      ``core``.
+    - ``random``: the output differs from call to call, so outputs are not compared value by value.
+    - ``cases(batch_size)``: more inputs, for which the compiled module must be right, too.
+    - ``stream(batch_size)``: inputs of different shapes, one request after another.
     """
 
     name: str
@@ -81,9 +82,9 @@ class Workload(NamedTuple):
     cases: Several | None = None
     stream: Several | None = None
 
-    def answers(self, question: str) -> bool:
-        """Whether it takes part in that question."""
-        return question == "inference" or question in self.core or question in self.also
+    def has_tag(self, tag: str) -> bool:
+        """Whether the workload takes part in what the tag names."""
+        return tag == "inference" or tag in self.core or tag in self.also
 
 
 VARIABLE = "TORCHCOMPILE_SUITE_WORKLOADS"
@@ -91,7 +92,7 @@ ENTRY_POINTS = "torchcompile_suite.workloads"
 
 
 class WorkloadError(SuiteError):
-    """A workload file cannot be used, or a workload does not exist; the message says which."""
+    """A workload file cannot be used, or a workload does not exist. The message says which."""
 
 
 _registry: dict[str, Workload] = {}
@@ -108,25 +109,25 @@ def workload(
     cases: Several | None = None,
     stream: Several | None = None,
 ) -> Callable[[F], F]:
-    """Register the decorated ``build(batch_size)`` under a name that is forever.
+    """Register the decorated ``build(batch_size)`` under a name that never changes.
 
-    The arguments are the fields of `Workload`. Raises ValueError when the name is taken (two
-    workloads would share one series), or when a question is none or lacks what it needs.
+    The arguments are the fields of `Workload`. Raises ValueError if the name is taken, because two
+    workloads would share one series, and if a tag does not exist or lacks what it needs.
     """
 
     def register(build: F) -> F:
         if name in _registry:
             raise ValueError(f"workload {name!r} is registered twice; choose another name")
-        if unknown := {*core, *also} - QUESTIONS:
+        if unknown := {*core, *also} - TAGS.keys():
             raise ValueError(
-                f"workload {name!r}: no question {', '.join(sorted(unknown))}; "
-                f"there are: {', '.join(sorted(QUESTIONS))}"
+                f"workload {name!r}: no tag {', '.join(sorted(unknown))}; "
+                f"there are: {', '.join(sorted(TAGS))}"
             )
-        found = Workload(name, family, build, imports, core, also, random, cases, stream)
-        for question, needs in (("dynamic_shapes", "stream"), ("tracing", "cases")):
-            if found.answers(question) and getattr(found, needs) is None:
-                raise ValueError(f"workload {name!r}: the question {question} needs {needs}=")
-        _registry[name] = found
+        registered = Workload(name, family, build, imports, core, also, random, cases, stream)
+        for tag, needed in _NEEDED.items():
+            if registered.has_tag(tag) and getattr(registered, needed) is None:
+                raise ValueError(f"workload {name!r}: the tag {tag} needs {needed}=")
+        _registry[name] = registered
         return build
 
     return register
@@ -134,25 +135,26 @@ def workload(
 
 @cache
 def _load() -> None:
-    for module in sorted(pkgutil.iter_modules(__path__), key=lambda found: found.name):
+    for module in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name):
         importlib.import_module(f"{__name__}.{module.name}")
     for path in files():
         _load_file(path)
 
 
 def files() -> list[Path]:
-    """The workload files outside the package: those the variable names, then entry points'.
+    """The workload files outside the package: first the variable's, then those of entry points.
 
-    A benchmark's process runs in a release's environment, where the user's package is not
-    installed, so an entry point is taken as the file it lies in.
+    An entry point counts as the file of its module: a benchmark's process runs in a release's
+    environment, and the user's package is not installed there. Raises WorkloadError for an entry
+    point without a module.
     """
-    found = [Path(text) for text in os.environ.get(VARIABLE, "").split(os.pathsep) if text]
+    paths = [Path(text) for text in os.environ.get(VARIABLE, "").split(os.pathsep) if text]
     for point in metadata.entry_points(group=ENTRY_POINTS):
         spec = importlib.util.find_spec(point.module)
         if spec is None or spec.origin is None:
             raise WorkloadError(f"entry point {point.name}: there is no module {point.module}")
-        found.append(Path(spec.origin))
-    return list(dict.fromkeys(found))
+        paths.append(Path(spec.origin))
+    return list(dict.fromkeys(paths))
 
 
 def _load_file(path: Path) -> None:
@@ -171,19 +173,19 @@ def _load_file(path: Path) -> None:
 
 
 def names() -> list[str]:
-    """Every registered workload, in the order of their families' files."""
+    """The names of all registered workloads, in the order of the families' files."""
     _load()
     return list(_registry)
 
 
-def answering(question: str) -> list[str]:
-    """The names of those that take part in a question, one of `QUESTIONS`."""
+def tagged(tag: str) -> list[str]:
+    """The names of the workloads that have the tag, one of `TAGS`."""
     _load()
-    return [found.name for found in _registry.values() if found.answers(question)]
+    return [workload.name for workload in _registry.values() if workload.has_tag(tag)]
 
 
 def get(name: str) -> Workload:
-    """The workload of that name; raises WorkloadError naming those there are."""
+    """The workload of that name. Raises WorkloadError, which lists the known names."""
     _load()
     try:
         return _registry[name]
@@ -194,4 +196,4 @@ def get(name: str) -> Workload:
 def imports() -> list[str]:
     """The libraries that the registered workloads need, each once."""
     _load()
-    return sorted({name for found in _registry.values() for name in found.imports})
+    return sorted({name for workload in _registry.values() for name in workload.imports})

@@ -1,4 +1,4 @@
-"""control_flow: Python that a graph cannot hold, or only at a price."""
+"""control_flow: Python statements that a graph cannot hold, or that make it large."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _other_branch(batch_size: int) -> list[tuple[Any, ...]]:
     "branch_on_value", family="control_flow", core=("inference", "tracing"), cases=_other_branch
 )
 def branch_on_value(batch_size: int) -> Built:
-    """Takes one of two ways by the sign of its input's sum, which only running it can tell."""
+    """Takes one of two branches by the sign of its input's sum, which is known only at run time."""
     import torch
     from torch import nn
 
@@ -44,7 +44,7 @@ def branch_on_value(batch_size: int) -> Built:
 
 
 class _Sink:
-    """Where text goes to be forgotten."""
+    """A stream that discards its text."""
 
     def write(self, text: str) -> int:
         return len(text)
@@ -52,7 +52,7 @@ class _Sink:
 
 @workload("side_effect", family="control_flow")
 def side_effect(batch_size: int) -> Built:
-    """Prints between two layers, as a debugging aid that somebody forgot."""
+    """Prints between two layers, like a forgotten debugging aid."""
     import torch
     from torch import nn
 
@@ -74,7 +74,7 @@ def side_effect(batch_size: int) -> Built:
 
 @workload("shape_loop", family="control_flow")
 def shape_loop(batch_size: int) -> Built:
-    """A recurrence over as many steps as the input is long, which capture must unroll.
+    """A recurrence with one step for each position of the input. Capture must unroll the loop.
 
     Maps (batch_size, 32, 256) to (batch_size, 256).
     """

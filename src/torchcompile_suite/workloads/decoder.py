@@ -1,6 +1,7 @@
-"""decoder: a small GPT in plain torch, as a server runs it: prefill, then one token at a time.
+"""decoder: a small GPT in plain torch, used as a server does: prefill, then one token at a time.
 
-Four blocks of width 256, 4 heads, a vocabulary of 4096; prompts of 128 tokens, a cache for 256.
+It has four blocks of width 256, 4 heads and a vocabulary of 4096. A prompt has 128 tokens, and the
+cache holds 256.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ PROMPT, LONGEST = 128, 256
 
 
 def gpt(batch_size: int, cached: bool) -> torch.nn.Module:
-    """The model. Maps tokens (batch, length) to logits (batch, length, 4096).
+    """A decoder that maps tokens (batch, length) to logits (batch, length, 4096).
 
-    ``cached``: called as ``(tokens, positions)`` with tokens (batch, 1) and positions (1,), it
-    reads and writes a static cache of keys and values.
+    With ``cached`` it reads and writes a static cache of keys and values. Its call is then
+    ``(tokens, positions)`` with tokens (batch, 1) and positions (1,).
     """
     import torch
     from torch import nn
@@ -84,7 +85,7 @@ def _tokens(batch_size: int, length: int) -> torch.Tensor:
 
 
 def _stream(batch_size: int) -> list[tuple[Any, ...]]:
-    """Six requests of different size, as they may come in one after another."""
+    """Six requests of different sizes, in an order as a server may receive them."""
     sizes = ((1, 40), (2, 100), (1, 52), (2, 116), (1, 64), (2, 128))
     return [(_tokens(batch_size * many, length),) for many, length in sizes]
 
@@ -103,7 +104,7 @@ def gpt_prefill(batch_size: int) -> Built:
 
 @workload("gpt_decode", family="decoder", core=("inference", "reduce-overhead"))
 def gpt_decode(batch_size: int) -> Built:
-    """Write one token after 128: the smallest call of them all, and the most frequent."""
+    """Write one token after 128: the smallest and most frequent call of a decoder."""
     import torch
 
     return gpt(batch_size, cached=True), (_tokens(batch_size, 1), torch.tensor([PROMPT]))

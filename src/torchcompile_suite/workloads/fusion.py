@@ -1,7 +1,7 @@
-"""fusion: a few operators each, of which a fusing compiler should make one kernel.
+"""fusion: workloads of a few operators that a fusing compiler should turn into one kernel.
 
-The smallest is all overhead, the largest do not fit in any cache: between the two lies what fusion
-is for.
+In the smallest, launch overhead dominates. The largest do not fit in any cache, so memory traffic
+dominates. Fusion reduces both.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @workload("softmax_matmul", family="fusion", core=("inference", "guards"), also=("protocol",))
 def softmax_matmul(batch_size: int) -> Built:
-    """softmax(x @ y), each (batch_size, 100, 100): so small that calling it costs most."""
+    """softmax(x @ y), both (batch_size, 100, 100): so small that the call's overhead dominates."""
     import torch
 
     class SoftmaxMatmul(torch.nn.Module):  # type: ignore[misc]
@@ -56,8 +56,8 @@ def entropy_in_memory(batch_size: int) -> Built:
 
 @workload("pointwise_chain", family="fusion", core=("inference", "allocator"), also=("backends",))
 def pointwise_chain(batch_size: int) -> Built:
-    """Nine pointwise operators in a row on (batch_size, 1024, 1024) floats, 4 MiB each: eager
-    writes and reads eight intermediate results of that size, a fused kernel none.
+    """Nine pointwise operators in a row on (batch_size, 1024, 1024) floats of 4 MiB. Eager writes
+    and reads eight intermediate results of that size; a fused kernel writes none.
     """
     import torch
 
@@ -71,7 +71,7 @@ def pointwise_chain(batch_size: int) -> Built:
 
 @workload("layernorm_gelu", family="fusion")
 def layernorm_gelu(batch_size: int) -> Built:
-    """A normalisation and an activation over (batch_size, 1024, 768) tokens."""
+    """LayerNorm, then GELU, over (batch_size, 1024, 768) tokens."""
     import torch
     from torch import nn
 

@@ -1,8 +1,12 @@
-"""relevance: the three relevance scorers of the seed document 004_828aba09b53dc708.txt.
+"""relevance: three modules that score the positions of a vision-token grid.
 
-They score every position of a vision-token grid: by how much it tells (entropy over channels), by
-how much it stands out (distance from its surroundings, and edges), by how well it matches a query.
-A grid is (batch, 64 channels, 32, 32); each scorer starts with a learned 1 x 1 projection.
+They follow a summary of notes on torch.compile from November 2025. The summary names the scorers
+InformationScorer, SalienceScorer and QueryContentScorer of a vision-language project and gives
+speedups, without hardware, PyTorch version or code; the modules here are our own reading of the
+names. Information is the entropy over channels. Salience is the distance from the surroundings,
+and edges. Query content is the match with a query. A grid is (batch, 64 channels, 32, 32), and each
+scorer starts with a learned 1 x 1 projection. The claims cite the summary as
+004_828aba09b53dc708.txt.
 """
 
 from __future__ import annotations
@@ -59,7 +63,7 @@ def relevance_information(batch_size: int) -> Built:
 
 @workload("relevance_salience", family="relevance", core=("inference",))
 def relevance_salience(batch_size: int) -> Built:
-    """Centre against surround, and gradient magnitude; maps the grid to (batch, 32, 32)."""
+    """Centre minus surround, and gradient magnitude; maps the grid to (batch, 32, 32)."""
     import torch
     from torch import nn
 
@@ -82,7 +86,9 @@ def relevance_salience(batch_size: int) -> Built:
 
 @workload("relevance_query", family="relevance", core=("inference",))
 def relevance_query(batch_size: int) -> Built:
-    """Cosine match of every position with a query, (batch, 64), as attention over positions."""
+    """Cosine similarity of each position and a query (batch, 64), weighted by attention over
+    positions; maps both to (batch, 32, 32).
+    """
     import torch
     from torch import nn
 

@@ -1,7 +1,7 @@
-"""timm: image models as published, with random weights (nothing is downloaded).
+"""timm: published image models with random weights (nothing is downloaded).
 
-Speed does not depend on the weights' values, only on shapes and operators, so random ones serve;
-they are seeded by the launch, so every launch runs the very same numbers.
+Random weights are enough, because speed depends on shapes and operators and not on the weights'
+values. Each launch sets the same seed, so all launches compute with the same numbers.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from . import workload
 if TYPE_CHECKING:
     from . import Built
 
-# Those that every bare `asv run` measures, and for what.
+# The models that a bare `asv run` measures, and their tags.
 CORE = {
     "resnet18": ("inference", "eager", "protocol"),
     "mobilenetv3_small_100": ("inference",),
     "vit_tiny_patch16_224": ("inference",),
 }
-# A small convnext, the timm models of PyTorch's own dashboard (benchmarks/dynamo/
-# timm_models_list.txt), resnet50, and convmixer_1536_20, known to be slower compiled.
+# A small convnext, the timm models of PyTorch's dashboard (benchmarks/dynamo/timm_models_list.txt),
+# resnet50, and convmixer_1536_20, which is known to be slower compiled.
 FULL = (
     "convnext_atto",
     "adv_inception_v3",
@@ -44,7 +44,7 @@ FULL = (
     "convmixer_1536_20",
 )
 ALSO = ("training", "allocator")
-# Where timm's own name is longer than the dashboard's.
+# Dashboard's name -> timm's name, where timm's is longer.
 NAMES_IN_TIMM = {
     "deit_base_distilled": "deit_base_distilled_patch16_224",
     "vit_base_patch16_siglip": "vit_base_patch16_siglip_224",
@@ -52,7 +52,7 @@ NAMES_IN_TIMM = {
 
 
 def build(name: str, batch_size: int) -> Built:
-    """The timm model of that name, and one batch of random images at its own resolution.
+    """The timm model of that name, and one batch of random images at the model's resolution.
 
     The input is float32 of shape (batch_size, channels, height, width).
     """

@@ -1,7 +1,10 @@
-"""vit: the plain vision transformers of the seed document 002_27a9813f24ae8bd9.txt.
+"""vit: plain vision transformers, in the three sizes of a research note from July 2025.
 
-Written with torch's own layers, as one would by hand: patch embedding, pre-norm encoder, mean
-over patches, linear head. Named patch x depth x width.
+The note reports 42 experiments with ViT inference on a GPU that it does not name. It
+compares the modes ``default``, ``reduce-overhead`` and ``max-autotune`` for a small, a medium and
+a large ViT. It gives only their sizes, so the models here are written with torch's own layers:
+patch embedding, pre-norm encoder, mean over patches, linear head. A name is vit + patch x depth x
+width. The claims cite the note as 002_27a9813f24ae8bd9.txt.
 """
 
 from __future__ import annotations
@@ -75,17 +78,17 @@ def _build(batch_size: int, patch: int, depth: int, width: int) -> Built:
     also=("backends",),
 )
 def vit16x6x384(batch_size: int) -> Built:
-    """Patch 16, depth 6, width 384: the document's small one."""
+    """Patch 16, depth 6, width 384: the note's small model."""
     return _build(batch_size, 16, 6, 384)
 
 
 @workload("vit32x12x768", family="vit", also=("training",))
 def vit32x12x768(batch_size: int) -> Built:
-    """Patch 32, depth 12, width 768: its medium one."""
+    """Patch 32, depth 12, width 768: the note's medium model."""
     return _build(batch_size, 32, 12, 768)
 
 
 @workload("vit32x18x1024", family="vit", also=("training",))
 def vit32x18x1024(batch_size: int) -> Built:
-    """Patch 32, depth 18, width 1024: its large one."""
+    """Patch 32, depth 18, width 1024: the note's large model."""
     return _build(batch_size, 32, 18, 1024)

@@ -301,7 +301,7 @@ def _naive_timing(evidence: Evidence) -> _Found:
     """One model that gains, and that one of the mistakes shows as slower."""
     gaining = [
         name
-        for name in workloads.answering("protocol")
+        for name in workloads.tagged("protocol")
         if evidence.has(_plain(name)) and above(evidence.speedup(_plain(name)), 1.0)
     ]
     if not gaining:
@@ -652,7 +652,7 @@ def _scorers(evidence: Evidence) -> _Found:
 @_rule("small-batches-gain-most")
 def _small_batches(evidence: Evidence) -> _Found:
     found = {}
-    for name in workloads.answering("batch8"):
+    for name in workloads.tagged("batch8"):
         cells = _plain(name), _plain(name, batch_size=8)
         if all(map(evidence.has, cells)):
             found[name] = statistics.quotient(*map(evidence.speedup, cells))
@@ -694,7 +694,7 @@ def _shapes(evidence: Evidence) -> _Found:
 def _backends(evidence: Evidence) -> _Found:
     """Some workload's gain appears with one backend and not with the one before it."""
     said, located = [], []
-    for name in workloads.answering("backends"):
+    for name in workloads.tagged("backends"):
         ratios = {
             backend: evidence.ratio(cell)
             for backend in matrix.BACKENDS

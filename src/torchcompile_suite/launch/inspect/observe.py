@@ -97,13 +97,13 @@ class Observer:
     def last(self, workload: Workload) -> Compiled:
         """What starts from nothing captured, asked last and outside any context; then the whole."""
         batch_size = self._cell.batch_size
-        if workload.answers("guards"):
+        if workload.has_tag("guards"):
             self._ask("captured", lambda: capture.recaptures(workload, batch_size))
             counts, reasons = self._found.pop("captured", ({}, {}))
             self._found["recaptures"] = counts
             self._unknown |= reasons
             self._ask("artefacts", lambda: _artefacts(self._cell))
-        if workload.answers("tracing"):
+        if workload.has_tag("tracing"):
             self._ask("tracing", lambda: capture.tracing(workload, batch_size))
         return Compiled(**self._found, unknown=self._unknown)
 
