@@ -14,8 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 from torchcompile_suite.cli.releases import app
+from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.releases import catalogue, index, locking
-from torchcompile_suite.releases.catalogue import ReleaseError
 
 KNOWN = catalogue.read()[-2:]
 UPLOADED = "2026-12-02T10:00:00.123456Z"
@@ -162,7 +162,7 @@ def test_update_without_its_torchvision_changes_nothing(filled, suite):
     filled.files.pop("torchvision")
     filled.add("torchvision", "0.11.0", requires=["torch"])
     before = file.read_text()
-    with pytest.raises(ReleaseError, match=r"torchvision 0\.11\.0, older"):
+    with pytest.raises(SuiteError, match=r"torchvision 0\.11\.0, older"):
         index.update(file, locks)
     assert file.read_text() == before
     assert not (locks / "2.16.0.txt").exists()
@@ -170,19 +170,19 @@ def test_update_without_its_torchvision_changes_nothing(filled, suite):
 
 def test_an_index_without_upload_times_is_one_clear_line(package_index):
     package_index.add("torch", "2.16.0", "cp311-cp311-manylinux_2_28_x86_64", uploaded=None)
-    with pytest.raises(ReleaseError, match=r"does not say when PyTorch 2\.16\.0") as caught:
+    with pytest.raises(SuiteError, match=r"does not say when PyTorch 2\.16\.0") as caught:
         index.find_new(set(), index.index_url())
     assert "\n" not in str(caught.value)
 
 
 def test_a_release_without_linux_wheels_is_one_clear_line(package_index):
     package_index.add("torch", "2.16.0", "cp311-cp311-win_amd64")
-    with pytest.raises(ReleaseError, match="no Linux x86-64 wheel"):
+    with pytest.raises(SuiteError, match="no Linux x86-64 wheel"):
         index.find_new(set(), index.index_url())
 
 
 def test_an_index_without_torch(package_index):
-    with pytest.raises(ReleaseError, match="cannot read the releases of torch") as caught:
+    with pytest.raises(SuiteError, match="cannot read the releases of torch") as caught:
         index.find_new(set(), index.index_url())
     assert "\n" not in str(caught.value)
 

@@ -1,4 +1,4 @@
-"""install.py, run as ASV runs it, with a tiny real lock; only the import check is exchanged."""
+"""install.py, run as ASV runs it, with a small real lock. Only the import check is replaced."""
 
 import json
 import os
@@ -95,7 +95,7 @@ def test_an_unfinished_installation_is_mended(environment, checkout, check, stat
     assert done.returncode == status
     assert "Traceback" not in done.stderr
     assert (environment / install.MARKER).exists()
-    # As a kill inside uv leaves it: files gone, others left over, and the metadata in place.
+    # The state after a kill inside uv: some files missing, others left over, metadata complete.
     (site(environment) / "idna" / "core.py").unlink()
     (site(environment) / "idna" / "of_another_version.py").write_text("")
     (site(environment) / "half-1.0.dist-info").mkdir()
@@ -111,15 +111,15 @@ def test_failures_of_uv_are_one_line_and_its_last_lines(environment, tmp_path):
     done = run(environment / "bin/python", checkout)
     assert done.returncode == 1
     first, *rest = done.stderr.splitlines()
-    assert (
-        first
-        == "install.py: uv could not install the lock of PyTorch 2.4.1; its last lines say why"
+    assert first == (
+        "install.py: uv could not install the lock of PyTorch 2.4.1; "
+        "the reason is in its last lines"
     )
     assert any("idna" in line for line in rest)
     assert (environment / install.MARKER).exists()
 
 
-def test_no_network_is_said_so(environment, tmp_path):
+def test_a_missing_network_is_named(environment, tmp_path):
     checkout = make_checkout(tmp_path / "new", ["idna==3.9", f"uv=={UV}"])
     offline = {"UV_DEFAULT_INDEX": "http://127.0.0.1:9/simple", "UV_HTTP_RETRIES": "0"}
     offline["UV_CACHE_DIR"] = str(tmp_path / "cache")
@@ -140,12 +140,12 @@ def test_an_unsupported_python_touches_nothing(environment, tmp_path):
 
 
 def test_a_system_python_is_refused(environment, checkout):
-    # Made to look like a system's Python: were the refusal to fail on a real one, or on the
-    # environment that runs the tests, everything in it would go.
+    # This environment pretends to be a system's Python. If the check failed on a real one, or on
+    # the environment that runs the tests, the installation would remove every package there.
     pretend = "sys.base_prefix = sys.prefix"
     done = run(environment / "bin/python", checkout, before=pretend)
     assert done.returncode == 1
-    assert "is not of a virtual environment" in done.stderr
+    assert "is not in a virtual environment" in done.stderr
     assert "six==1.17.0" in packages(environment)
 
 

@@ -9,8 +9,9 @@ from typer.testing import CliRunner
 
 from torchcompile_suite.analysis import summary
 from torchcompile_suite.cli.releases import app
-from torchcompile_suite.releases import catalogue, install, ledger, locking, nightly
-from torchcompile_suite.releases.catalogue import Release, ReleaseError
+from torchcompile_suite.errors import SuiteError
+from torchcompile_suite.releases import catalogue, install, ledger, ledger_objects, locking, nightly
+from torchcompile_suite.releases.catalogue import Release
 from torchcompile_suite.releases.verify import Proof
 
 from .test_index import filled, package_index  # noqa: F401 (fixtures)
@@ -61,9 +62,9 @@ def test_nightlies_are_added_oldest_first(nightlies, locks, tmp_path):
     assert "torchvision==0.30.0.dev20261120+cpu\n" in text
     # What PyTorch has no say in is what the releases are measured with.
     assert "9999" not in text
-    with pytest.raises(ReleaseError, match="added before"):
+    with pytest.raises(SuiteError, match="added before"):
         nightly.add([SECOND], url, file, locks, proven)
-    with pytest.raises(ReleaseError, match="oldest first"):
+    with pytest.raises(SuiteError, match="oldest first"):
         nightly.add(["2.16.0.dev20261119"], url, file, locks, proven)
 
 
@@ -73,7 +74,7 @@ def test_one_that_does_not_install_leaves_nothing(nightlies, locks, tmp_path):
     def broken(release):
         return Proof(release, False, "no such symbol", 0.0)
 
-    with pytest.raises(ReleaseError, match="does not install: no such symbol"):
+    with pytest.raises(SuiteError, match="does not install: no such symbol"):
         nightly.add([FIRST], f"{nightlies.url}/simple", file, locks, broken)
     assert not file.exists()
     assert not (locks / f"{FIRST}.txt").exists()
@@ -82,21 +83,21 @@ def test_one_that_does_not_install_leaves_nothing(nightlies, locks, tmp_path):
 @pytest.mark.parametrize(
     ("version", "words"),
     [
-        ("2.16.0", "is no nightly"),
-        ("main", "is no nightly"),
+        ("2.16.0", "is not a nightly"),
+        ("main", "is not a nightly"),
         ("2.16.0.dev20261320", "names no day"),
         ("2.16.0.dev20261119", "no Linux x86-64 wheel"),
         ("2.4.0.dev20240101", "older than"),
     ],
 )
 def test_what_cannot_be_added_is_one_clear_line(nightlies, locks, tmp_path, version, words):
-    with pytest.raises(ReleaseError, match=words) as caught:
+    with pytest.raises(SuiteError, match=words) as caught:
         nightly.add([version], None, tmp_path / "nightlies.toml", locks, proven)
     assert "\n" not in str(caught.value)
 
 
 def test_no_password_gets_into_the_ledger(tmp_path, locks):
-    with pytest.raises(ReleaseError, match="name or password"):
+    with pytest.raises(SuiteError, match="name or password"):
         nightly.add([FIRST], "https://me:secret@example.invalid", tmp_path / "n", locks, proven)
 
 
@@ -144,14 +145,14 @@ def test_the_ledger_grows_a_branch_and_no_release_moves(with_nightlies, tmp_path
 
 
 def test_a_nightly_without_what_it_follows_is_one_clear_line(with_nightlies, tmp_path):
-    with pytest.raises(ReleaseError, match=r"nightlies\.toml"):
+    with pytest.raises(SuiteError, match=r"nightlies\.toml"):
         ledger.build(tmp_path / "ledger", (*catalogue.read(), with_nightlies[-1]))
 
 
 def test_find_and_order(with_nightlies):
     assert catalogue.find(f"v{FIRST}", with_nightlies).version == FIRST
     assert catalogue.find("2.15", with_nightlies).version == "2.15.0"
-    with pytest.raises(ReleaseError, match=r"releases add 2\.16\.0\.dev20261101"):
+    with pytest.raises(SuiteError, match=r"releases add 2\.16\.0\.dev20261101"):
         catalogue.find("2.16.0.dev20261101", with_nightlies)
     versions = ["2.16.0", SECOND, "2.15.0", FIRST, "2.9.1"]
     ordered = ["2.9.1", "2.15.0", FIRST, SECOND, "2.16.0"]
@@ -166,17 +167,17 @@ def test_a_nightly_among_the_releases_is_refused(tmp_path):
     file = tmp_path / "releases.toml"
     entry = f"version = '{FIRST}'\ndate = 2026-11-20T00:00:00Z\npythons = ['3.11']\n"
     file.write_text(f"[[release]]\n{entry}")
-    with pytest.raises(ReleaseError, match="nothing else"):
+    with pytest.raises(SuiteError, match="nothing else"):
         catalogue.read(file)
     file.write_text(f"[[nightly]]\n{entry}")
-    with pytest.raises(ReleaseError, match="after"):
+    with pytest.raises(SuiteError, match="after"):
         catalogue.nightlies(file)
 
 
 def test_a_nightlys_index_reaches_the_installation(with_nightlies, tmp_path):
     release = with_nightlies[-1]
-    (tmp_path / ledger.RELEASE_FILE).write_bytes(ledger.release_file(release))
-    (tmp_path / ledger.LOCK_FILE).write_bytes(catalogue.read()[-1].lock.read_bytes())
+    (tmp_path / ledger_objects.RELEASE_FILE).write_bytes(ledger_objects.release_file(release))
+    (tmp_path / ledger_objects.LOCK_FILE).write_bytes(catalogue.read()[-1].lock.read_bytes())
     checkout = install.read_checkout(tmp_path)
     assert checkout.index_url == "https://example.invalid/simple"
     assert dataclasses.asdict(checkout)["version"] == SECOND

@@ -1,4 +1,4 @@
-"""``torchcompile-suite releases``: list, verify, lock, update and add what can be compared."""
+"""``torchcompile-suite releases``: list, verify, lock, update and add releases and nightlies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ app = typer.Typer(help="The PyTorch releases that can be compared.", no_args_is_
 
 @app.command("list")
 def list_() -> None:
-    """Show all releases, with the commits that ASV's commands take.
+    """Show all releases, with their tags and commits for ASV's commands.
 
     Example: torchcompile-suite releases list
     """
@@ -25,10 +25,10 @@ def list_() -> None:
     for heading in ("tags", "version", "date", "pythons", "upstream", "ledger"):
         table.add_column(heading, no_wrap=True)
     for sha, release in commits.items():
-        at = sorted((tag for tag, commit in tags.items() if commit == sha), key=len)
+        own_tags = sorted((tag for tag, commit in tags.items() if commit == sha), key=len)
         pythons = release.usable_pythons
         table.add_row(
-            " ".join(at),
+            " ".join(own_tags),
             release.version,
             f"{release.date:%Y-%m-%d}",
             f"{pythons[0]} - {pythons[-1]}",
@@ -41,7 +41,7 @@ def list_() -> None:
 @app.command()
 def verify(
     versions: Annotated[
-        list[str] | None, typer.Argument(help="Such as v2.4 2.9.0; all when none is named.")
+        list[str] | None, typer.Argument(help="Releases, such as v2.4 2.9.0. Default: all.")
     ] = None,
 ) -> None:
     """Install each release's lock in a temporary environment and import it.
@@ -55,15 +55,15 @@ def verify(
         releases = [catalogue.find(name) for name in versions or []] or catalogue.read()
         for proof in verification.verify(releases):
             failed |= not proof.ok
-            word = "ok" if proof.ok else "FAILED"
-            typer.echo(f"{proof.release.tag}  {word}  {proof.seconds:.0f} s  {proof.line}")
+            status = "ok" if proof.ok else "FAILED"
+            typer.echo(f"{proof.release.tag}  {status}  {proof.seconds:.0f} s  {proof.line}")
     if failed:
         raise typer.Exit(1)
 
 
 @app.command()
-def lock(version: Annotated[str, typer.Argument(help="Such as 2.9.0.")]) -> None:
-    """Write the lock of a release, or confirm the one there is; a published one never changes.
+def lock(version: Annotated[str, typer.Argument(help="A release, such as 2.9.0.")]) -> None:
+    """Write the lock of a release, or confirm the existing one. A published lock never changes.
 
     Example: torchcompile-suite releases lock 2.15.0
     """
@@ -80,33 +80,35 @@ def add(
     versions: Annotated[list[str], typer.Argument(help="Nightlies, such as 2.16.0.dev20261120.")],
     index_url: Annotated[
         str | None,
-        typer.Option("--index-url", help="The simple index that has them; else the configured."),
+        typer.Option(
+            "--index-url", help="Simple index of the nightlies. Default: the configured one."
+        ),
     ] = None,
 ) -> None:
-    """Put nightlies on the ledger's `nightly` branch, each with its lock and upstream commit.
+    """Add nightlies to the ledger's `nightly` branch, each with its lock and upstream commit.
 
-    Each is installed once, to prove it. Then asv run v2.16.0.dev20261120^! measures it.
+    Each nightly is installed once, as a proof. To measure it: asv run v2.16.0.dev20261120^!
     Example: torchcompile-suite releases add 2.16.0.dev20261118 2.16.0.dev20261120
     """
     from ..releases import nightly
 
     with one_line_errors():
         for release in nightly.add(versions, index_url):
-            typer.echo(f"added {release.tag} of upstream {release.git_version}")
+            typer.echo(f"added {release.tag}, upstream commit {release.git_version}")
 
 
 @app.command()
 def update() -> None:
-    """Look for new final releases in the package index; append them, each with its lock.
+    """Look for new final releases in the package index, and append them, each with its lock.
 
     Example: torchcompile-suite releases update
     """
-    # Imported here: the index's client takes a second, and `list` must not wait for it.
+    # Imported here: the client of the index takes a second, and `list` must not wait for it.
     from ..releases import index
 
     with one_line_errors():
         new = index.update()
     for release in new:
-        typer.echo(f"added {release.tag} of {release.date:%Y-%m-%d}")
+        typer.echo(f"added {release.tag}, released {release.date:%Y-%m-%d}")
     if not new:
-        typer.echo(f"nothing newer than {catalogue.read()[-1].version}")
+        typer.echo(f"no release newer than {catalogue.read()[-1].version}")

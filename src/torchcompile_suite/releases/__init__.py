@@ -1,1 +1,1 @@
-"""What is compared: the catalogue of PyTorch releases, their locks and the git ledger of them."""
+"""PyTorch releases: their catalogue, their locks, their environments and the git ledger."""

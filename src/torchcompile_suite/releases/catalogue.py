@@ -1,7 +1,8 @@
 """The PyTorch releases and nightlies that can be compared: ``releases.toml``, ``nightlies.toml``.
 
-The files are append-only: their order is the order of the commits in the release ledger, and a
-commit never changes once results refer to it. Who has added no nightly has no ``nightlies.toml``.
+Both files are append-only. Their order is the order of the commits in the release ledger, and a
+commit never changes once results refer to it. ``nightlies.toml`` exists only where a user has added
+a nightly.
 """
 
 from __future__ import annotations
@@ -28,26 +29,24 @@ CATALOGUE = Path(__file__).with_name("releases.toml")
 NIGHTLIES = Path(__file__).with_name("nightlies.toml")
 LOCKS = Path(__file__).with_name("locks")
 
-# The suite itself needs this Python, so a release's older wheels cannot be measured.
-OLDEST_PYTHON = (3, 10)
+# The suite itself needs this Python, so older wheels of a release cannot be measured.
+OLDEST_PYTHON = Version("3.10")
 
-_VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+)(\.dev\d{8})?)?", re.ASCII)
 NIGHTLY = re.compile(r"\d+\.\d+\.\d+\.dev(\d{8})", re.ASCII)
-# Where a release stands among the nightlies that led to it.
-_FINAL = 10**8
 
 
-class ReleaseError(SuiteError):
-    """What is wrong with a release, its lock or the ledger: one line, fault and remedy."""
+class UnknownRelease(SuiteError):
+    """The catalogue has no such release. The message names the way to add it."""
 
 
 class Release(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One PyTorch release, or a nightly.
 
-    ``date`` is the upload time of its first wheel (UTC; of a nightly the day in its name),
-    ``pythons`` the CPython versions that have a Linux x86-64 wheel, ``git_version`` the upstream
-    commit, where it was read from a wheel. Nightlies alone have the other two: ``after`` is the
-    version whose commit comes before theirs in the ledger, ``index_url`` the index they are in.
+    - ``date``: upload time (UTC) of the first wheel. For a nightly: the day in its name.
+    - ``pythons``: the CPython versions that have a Linux x86-64 wheel.
+    - ``git_version``: the upstream commit, if it was read from a wheel.
+    - ``after`` (nightlies only): the version whose commit is the parent in the ledger.
+    - ``index_url`` (nightlies only): the package index that has the nightly.
     """
 
     version: Annotated[str, msgspec.Meta(pattern=r"^\d+\.\d+\.\d+(\.dev\d{8})?$")]
@@ -60,20 +59,19 @@ class Release(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     index_url: str | None = None
 
     @property
-    def key(self) -> tuple[int, int, int, int]:
-        """Sorts by version number, nightlies before the release that they led to."""
-        major, minor, patch, *day = self.version.replace("dev", "").split(".")
-        return int(major), int(minor), int(patch), int(day[0]) if day else _FINAL
+    def key(self) -> Version:
+        """Sorts by version number. Nightlies come before the release that they led to."""
+        return Version(self.version)
 
     @property
     def nightly(self) -> bool:
-        """Whether it is a nightly and no release."""
-        return NIGHTLY.fullmatch(self.version) is not None
+        """Whether this is a nightly, not a release."""
+        return self.key.is_devrelease
 
     @property
     def minor(self) -> str:
         """The version without its patch number, such as ``2.4``."""
-        return ".".join(self.version.split(".")[:2])
+        return f"{self.key.major}.{self.key.minor}"
 
     @property
     def tag(self) -> str:
@@ -82,13 +80,14 @@ class Release(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def usable_pythons(self) -> tuple[str, ...]:
-        """Those of ``pythons`` on which the suite runs, oldest first."""
-        usable = (p for p in self.pythons if _python(p) >= OLDEST_PYTHON)
-        return tuple(sorted(usable, key=_python))
+        """The versions in ``pythons`` on which the suite runs, oldest first."""
+        return tuple(
+            str(python) for python in sorted(map(Version, self.pythons)) if python >= OLDEST_PYTHON
+        )
 
     @property
     def lock(self) -> Path:
-        """Where the release's lock is; the file may be missing."""
+        """Path of the release's lock. The file may be missing."""
         return LOCKS / f"{self.version}.txt"
 
     def supports(self, python: str) -> bool:
@@ -101,19 +100,15 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     nightly: tuple[Release, ...] = ()
 
 
-def _python(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))
-
-
 @functools.cache
 def read(path: Path = CATALOGUE) -> tuple[Release, ...]:
-    """All releases in ledger order, no nightlies.
+    """All releases in ledger order, without nightlies.
 
-    Raises ``ReleaseError`` where the file is missing, is no TOML, or breaks a rule.
+    Raises ``SuiteError`` if the file is missing, is not TOML, or breaks a rule.
     """
     releases = _read(path).release
-    if not releases or any(each.nightly for each in releases):
-        raise ReleaseError(
+    if not releases or any(release.nightly for release in releases):
+        raise SuiteError(
             f"{path} must list releases and nothing else; restore it from version control"
         )
     return releases
@@ -121,13 +116,16 @@ def read(path: Path = CATALOGUE) -> tuple[Release, ...]:
 
 @functools.cache
 def nightlies(path: Path = NIGHTLIES) -> tuple[Release, ...]:
-    """All nightlies in ledger order; none where there is no such file. Raises ``ReleaseError``."""
+    """All nightlies in ledger order. Empty if the file does not exist. Raises ``SuiteError``."""
     if not path.exists():
         return ()
-    found = _read(path).nightly
-    if bad := [each.version for each in found if not (each.nightly and each.after)]:
-        raise ReleaseError(f"{path}: {bad[0]} is no nightly, or has no `after`; delete its entry")
-    return found
+    listed = _read(path).nightly
+    for release in listed:
+        if not release.nightly:
+            raise SuiteError(f"{path}: {release.version} is not a nightly; delete its entry")
+        if not release.after:
+            raise SuiteError(f"{path}: {release.version} has no `after`; delete its entry")
+    return listed
 
 
 def everything() -> tuple[Release, ...]:
@@ -136,7 +134,7 @@ def everything() -> tuple[Release, ...]:
 
 
 def forget() -> None:
-    """Read the files anew: somebody has appended to them."""
+    """Drop the cached contents: the next call reads the files again."""
     read.cache_clear()
     nightlies.cache_clear()
 
@@ -144,61 +142,68 @@ def forget() -> None:
 def _read(path: Path) -> _File:
     try:
         with path.open("rb") as file:
-            found = msgspec.convert(tomllib.load(file), _File)
+            content = msgspec.convert(tomllib.load(file), _File)
     except OSError as error:
-        raise ReleaseError(f"cannot read {path}: {error.strerror}; reinstall the suite") from error
+        raise SuiteError(f"cannot read {path}: {error.strerror}; reinstall the suite") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
-        raise ReleaseError(
+        raise SuiteError(
             f"{path} is not valid: {error}; restore it from version control"
         ) from error
     seen: set[str] = set()
-    for release in (*found.release, *found.nightly):
+    for release in (*content.release, *content.nightly):
         if release.version in seen:
-            raise ReleaseError(f"{path} lists {release.version} twice; delete the later entry")
+            raise SuiteError(f"{path} lists {release.version} twice; delete the later entry")
         if not release.usable_pythons:
-            raise ReleaseError(f"{path}: {release.version} has no Python from 3.10 on; delete it")
+            raise SuiteError(
+                f"{path}: {release.version} has no Python {OLDEST_PYTHON} or newer; "
+                "delete its entry"
+            )
         seen.add(release.version)
-    return found
+    return content
 
 
 def newest_patch(minor: str, releases: Sequence[Release] | None = None) -> Release | None:
-    """The newest release of a minor version such as ``2.4``; None where there is none."""
+    """The newest release of a minor version such as ``2.4``. None if there is none."""
     releases = read() if releases is None else releases
-    final = (each for each in releases if each.minor == minor and not each.nightly)
-    return max(final, key=lambda each: each.key, default=None)
+    final = (release for release in releases if release.minor == minor and not release.nightly)
+    return max(final, key=lambda release: release.key, default=None)
 
 
 def find(name: str, releases: Sequence[Release] | None = None) -> Release:
-    """The release that ``v2.4``, ``2.4`` (its newest patch), ``v2.4.1`` or ``2.4.1`` names, or the
-    nightly that ``2.16.0.dev20261120`` does.
+    """The release or nightly with that name.
 
-    Raises ``ReleaseError`` for anything else.
+    ``v2.4.1`` and ``2.4.1`` name a release, ``v2.4`` and ``2.4`` its newest patch, and
+    ``2.16.0.dev20261120`` a nightly. Raises ``UnknownRelease`` for anything else.
     """
     releases = everything() if releases is None else releases
-    match = _VERSION.fullmatch(name.strip())
-    if match is None:
-        raise ReleaseError(f"{name!r} is no PyTorch release; write it like v2.4 or 2.4.1")
-    major, minor, patch, day = match.groups()
-    if patch is None:
-        found = newest_patch(f"{int(major)}.{int(minor)}", releases)
+    wanted = _parse(name)
+    if len(wanted.release) == 2:
+        match = newest_patch(str(wanted), releases)
     else:
-        wanted = (int(major), int(minor), int(patch), int(day[4:]) if day else _FINAL)
-        found = next((r for r in releases if r.key == wanted), None)
-    if found is None:
-        final = [each for each in releases if not each.nightly]
-        known = f"known are {final[0].version} to {final[-1].version}" if final else "none"
-        how = f"add {major}.{minor}.{patch}{day}` adds it" if day else "update` looks for new ones"
-        raise ReleaseError(
-            f"PyTorch {name.strip().removeprefix('v')} is not in the catalogue ({known}); "
-            f"`torchcompile-suite releases {how}"
+        match = next((release for release in releases if release.key == wanted), None)
+    if match is None:
+        final = [release for release in releases if not release.nightly]
+        known = f"{final[0].version} to {final[-1].version}" if final else "none"
+        remedy = (
+            f"`torchcompile-suite releases add {wanted}` adds it"
+            if wanted.is_devrelease
+            else "`torchcompile-suite releases update` looks for new releases"
         )
-    return found
+        raise UnknownRelease(f"PyTorch {wanted} is not in the catalogue (known: {known}); {remedy}")
+    return match
 
 
-def supported(python: str, releases: Sequence[Release] | None = None) -> tuple[Release, ...]:
-    """The releases that can be measured on CPython ``python``, such as ``3.11``."""
-    releases = read() if releases is None else releases
-    return tuple(r for r in releases if r.supports(python))
+def _parse(name: str) -> Version:
+    """The version that ``name`` stands for: two or three numbers, or a nightly's full version."""
+    try:
+        version = Version(name)
+    except InvalidVersion:
+        version = None
+    if version is not None and (
+        NIGHTLY.fullmatch(str(version)) or (is_final(name) and len(version.release) in (2, 3))
+    ):
+        return version
+    raise UnknownRelease(f"{name!r} is not a PyTorch release; write it like v2.4 or 2.4.1")
 
 
 def is_final(version: str) -> bool:

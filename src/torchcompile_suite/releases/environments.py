@@ -1,4 +1,4 @@
-"""Environments that hold one release and nothing of the suite, made outside ASV."""
+"""Virtual environments that hold one release and nothing of the suite, made outside ASV."""
 
 from __future__ import annotations
 
@@ -10,39 +10,44 @@ from pathlib import Path
 
 import platformdirs
 
-from . import ledger
-from .catalogue import Release, ReleaseError
+from ..errors import SuiteError
+from .catalogue import Release
+from .ledger_objects import LOCK_FILE, RELEASE_FILE, lock_file, release_file
 
 INSTALL = Path(__file__).with_name("install.py")
-# One for whoever needs a release and is not ASV; beside uv's own cache, which it links from.
+# One environment for all commands other than ASV's. It lies beside uv's cache, so that uv can link
+# files from the cache instead of copying them.
 SCRATCH = platformdirs.user_cache_path("torchcompile-suite") / "environment"
 
 
-class InstallError(ReleaseError):
-    """The release's lock does not install or import here; the message is uv's or Python's."""
+class LockError(SuiteError):
+    """The release's lock does not install or import on this machine.
+
+    The message is that of uv or of Python.
+    """
 
 
 def making(release: Release) -> str:
-    """What to say before `install`, which is silent and may take minutes."""
+    """A line to print before `install`, which prints nothing and may take minutes."""
     return f"making the environment of PyTorch {release.version}; the first time takes minutes"
 
 
 def install(release: Release, folder: Path) -> tuple[Path, str]:
     """Make the environment in ``folder`` hold exactly the release's lock, as ASV's would.
 
-    An environment that is already there changes to the release. Returns its Python and the line
-    that says what was imported. Raises InstallError where the lock does not install or import, and
-    ReleaseError where not even an empty environment can be made.
+    An existing environment changes to the release. Returns the environment's Python, and a line
+    with the versions that were imported. Raises LockError if the lock does not install or import,
+    and SuiteError if not even an empty environment can be made.
     """
     python = python_in(folder)
     if not python.exists():
         _create(release, folder)
     with tempfile.TemporaryDirectory(prefix="release-") as checkout:
-        Path(checkout, ledger.RELEASE_FILE).write_bytes(ledger.release_file(release))
-        Path(checkout, ledger.LOCK_FILE).write_bytes(ledger.lock_file(release))
+        Path(checkout, RELEASE_FILE).write_bytes(release_file(release))
+        Path(checkout, LOCK_FILE).write_bytes(lock_file(release))
         done = _run([str(python), str(INSTALL), checkout])
     if done.returncode:
-        raise InstallError(" ".join(done.stderr.split()))
+        raise LockError(" ".join(done.stderr.split()))
     return python, done.stdout.strip()
 
 
@@ -52,16 +57,16 @@ def python_in(folder: Path) -> Path:
 
 
 def _create(release: Release, folder: Path) -> None:
-    """Make an empty environment, with this Python where the release supports it."""
+    """Make an empty environment, with the Python that runs now if the release supports it."""
     running = f"{sys.version_info.major}.{sys.version_info.minor}"
     wanted = sys.executable if release.supports(running) else release.usable_pythons[0]
     uv = [sys.executable, "-m", "uv", "venv", "--quiet", "--seed", "--python", wanted, str(folder)]
     done = _run(uv)
     if done.returncode:
-        said = " ".join(done.stderr.split())
-        raise ReleaseError(
-            f"uv could not make an environment with Python {wanted} "
-            f"(PyTorch {release.version} needs one of {', '.join(release.usable_pythons)}): {said}"
+        reason = " ".join(done.stderr.split())
+        raise SuiteError(
+            f"uv could not make an environment with Python {wanted} (PyTorch {release.version} "
+            f"needs one of {', '.join(release.usable_pythons)}): {reason}"
         )
 
 

@@ -1,6 +1,6 @@
 """Find new PyTorch releases in the configured package index, and append them to the catalogue.
 
-The index is the one that uv or pip use. An existing entry is never touched: its commit is public.
+The index is the one that uv or pip use. An existing entry never changes: its commit is public.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from pypi_simple import (
     PyPISimple,
 )
 
+from ..errors import SuiteError
 from . import catalogue, locking
-from .catalogue import CATALOGUE, LOCKS, Release, ReleaseError
+from .catalogue import CATALOGUE, LOCKS, Release
 
 OLDEST = Version("2.4.0")
 
@@ -35,9 +36,10 @@ _TIMEOUT_S = 30.0
 def update(file: Path = CATALOGUE, locks: Path = LOCKS) -> tuple[Release, ...]:
     """Append all new final releases to the catalogue, each with its lock; return them.
 
-    The lock goes first, so that a killed update leaves a lock without an entry, which the next
-    update writes anew, and never an entry without a lock. Raises ``ReleaseError`` where the index
-    cannot be read or a lock not be made; releases appended before that stay.
+    The lock is written before the entry. A killed update can therefore leave a lock without an
+    entry, which the next update writes again, but never an entry without a lock. Raises
+    ``SuiteError`` if the index cannot be read or a lock cannot be made; releases that were appended
+    before the error stay.
     """
     known = catalogue.read(file)
     new = find_new({release.version for release in known}, index_url())
@@ -48,23 +50,23 @@ def update(file: Path = CATALOGUE, locks: Path = LOCKS) -> tuple[Release, ...]:
 
 
 def index_url() -> str:
-    """The simple index that uv or pip are configured for.
+    """URL of the simple index that uv or pip are configured for.
 
-    An index named in uv's own configuration file is not seen; set UV_DEFAULT_INDEX instead.
+    uv's own configuration file is not read; set UV_DEFAULT_INDEX instead.
     """
     for variable in ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"):
         if value := os.environ.get(variable, "").strip():
             name, equals, url = value.partition("=")  # uv's form NAME=URL
             return url if equals and "/" not in name else value
     command = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
-    asked = subprocess.run(command, capture_output=True, text=True, check=False)
-    return asked.stdout.strip() or PYPI_SIMPLE_ENDPOINT
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or PYPI_SIMPLE_ENDPOINT
 
 
 def find_new(known: Collection[str], url: str) -> tuple[Release, ...]:
     """The final releases from 2.4 on in the index at ``url`` that are not ``known``, oldest first.
 
-    Final means no pre-release, no local version (+cpu), and not yanked. Raises ``ReleaseError``.
+    Final means: no pre-release, no local version (+cpu), not yanked. Raises ``SuiteError``.
     """
     wheels: dict[str, list[DistributionPackage]] = {}
     for package in packages(url):
@@ -78,22 +80,22 @@ def find_new(known: Collection[str], url: str) -> tuple[Release, ...]:
         )
         if wanted:
             wheels.setdefault(_three_numbers(version), []).append(package)
-    found = (_release(version, packages) for version, packages in wheels.items())
-    return tuple(sorted(found, key=lambda release: (release.date, release.key)))
+    releases = (_release(version, packages) for version, packages in wheels.items())
+    return tuple(sorted(releases, key=lambda release: (release.date, release.key)))
 
 
 def packages(url: str) -> Sequence[DistributionPackage]:
-    """All files of torch in the index at ``url``. Raises ``ReleaseError``."""
+    """All files of torch in the index at ``url``. Raises ``SuiteError``."""
     try:
         with PyPISimple(url, accept=ACCEPT_JSON_PREFERRED) as client:
             return client.get_project_page("torch", timeout=_TIMEOUT_S).packages
-    except OSError as error:  # the base of all that requests raises
+    except OSError as error:  # the base class of the exceptions of requests
         response = getattr(error, "response", None)
         reason = "no connection" if response is None else f"HTTP status {response.status_code}"
-        raise ReleaseError(_unreadable(url, reason)) from error
-    except Exception as error:  # pypi-simple's own family: no such project, unknown format, ...
-        reason = str(error).replace(url, "it").splitlines()[0] if str(error) else repr(error)
-        raise ReleaseError(_unreadable(url, reason)) from error
+        raise SuiteError(_unreadable(url, reason)) from error
+    except Exception as error:  # pypi-simple's own exceptions: no such project, unknown format
+        reason = str(error).replace(url, "the index").splitlines()[0] if str(error) else repr(error)
+        raise SuiteError(_unreadable(url, reason)) from error
 
 
 def _unreadable(url: str, reason: str) -> str:
@@ -108,35 +110,35 @@ def _unreadable(url: str, reason: str) -> str:
 def _release(version: str, packages: Sequence[DistributionPackage]) -> Release:
     pythons = sorted(set().union(*map(linux_pythons, packages)))
     if not pythons or pythons[-1] < catalogue.OLDEST_PYTHON:
-        raise ReleaseError(
-            f"PyTorch {version} has no Linux x86-64 wheel for a CPython from 3.10 on; "
-            "add it to releases.toml by hand, with a comment that says why"
+        raise SuiteError(
+            f"PyTorch {version} has no Linux x86-64 wheel for CPython {catalogue.OLDEST_PYTHON} "
+            "or newer; add it to releases.toml by hand, with a comment that says why"
         )
-    names = tuple(f"{major}.{minor}" for major, minor in pythons)
+    names = tuple(map(str, pythons))
     times = [package.upload_time for package in packages]
     complete = [time for time in times if time is not None]
     date = min(complete) if len(complete) == len(times) else _date_by_uv(version, names)
     return Release(version, date.astimezone(timezone.utc).replace(microsecond=0), names)
 
 
-def linux_pythons(package: DistributionPackage) -> set[tuple[int, int]]:
-    """The CPython versions that a wheel is for, of those on Linux x86-64."""
+def linux_pythons(package: DistributionPackage) -> set[Version]:
+    """The CPython versions of a Linux x86-64 wheel, such as 3.11. Empty for any other file."""
     try:
         tags = parse_wheel_filename(package.filename)[3]
     except InvalidWheelFilename:
         return set()
     # abi == interpreter leaves out the free-threaded builds (cp313t).
-    found = {
+    interpreters = {
         tag.interpreter
         for tag in tags
         if "linux" in tag.platform and "x86_64" in tag.platform and tag.abi == tag.interpreter
     }
-    return {(int(name[2]), int(name[3:])) for name in found if name.startswith("cp")}
+    return {Version(f"{name[2]}.{name[3:]}") for name in interpreters if name.startswith("cp")}
 
 
 def _date_by_uv(version: str, pythons: Sequence[str]) -> datetime:
-    """The first upload's time from uv, which gets it of indexes that tell pypi-simple none."""
-    oldest = next(p for p in pythons if int(p.partition(".")[2]) >= catalogue.OLDEST_PYTHON[1])
+    """Time of the first upload, from uv. uv finds it in indexes where pypi-simple does not."""
+    oldest = next(python for python in pythons if Version(python) >= catalogue.OLDEST_PYTHON)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         (folder / "inputs.txt").write_text(f"torch=={version}\n", "utf-8")
@@ -149,9 +151,9 @@ def _date_by_uv(version: str, pythons: Sequence[str]) -> datetime:
     wheels = lock["packages"][0].get("wheels", [])
     times: list[datetime] = [wheel["upload-time"] for wheel in wheels if "upload-time" in wheel]
     if not times:
-        raise ReleaseError(
-            f"the index does not say when PyTorch {version} was uploaded, which dates its commit; "
-            "name one that does in UV_DEFAULT_INDEX"
+        raise SuiteError(
+            f"the index does not say when PyTorch {version} was uploaded, and that is the date of "
+            "its commit; name another index in UV_DEFAULT_INDEX"
         )
     return min(times)
 
@@ -161,7 +163,7 @@ def _three_numbers(version: str) -> str:
 
 
 def append(file: Path, kind: str, release: Release) -> None:
-    """Add a release's table to the array of that kind at the end of a file, all or nothing."""
+    """Append a release to the file's array of tables ``kind`` (release or nightly), atomically."""
     document = tomlkit.parse(file.read_text("utf-8")) if file.exists() else tomlkit.document()
     entry = tomlkit.table()
     entry["version"] = release.version

@@ -1,20 +1,24 @@
 """Make this Python environment hold exactly the lock of one PyTorch release.
 
-ASV runs this as its install command, with the Python of the environment it measures in::
+ASV runs this script as its install command, with the Python of the measured environment::
 
     python {conf_dir}/src/torchcompile_suite/releases/install.py {build_dir}
 
-``build_dir`` is a checkout of the release ledger. Standard library only: nothing else is installed
-yet, and Python may be 3.10. Exit status: 0 done and proven by importing, 1 with one clear line on
-stderr (and uv's own last lines), 2 wrong use, 130 interrupted.
+``build_dir`` is a checkout of the release ledger. The script uses the standard library only: no
+other package is installed yet, and Python may be 3.10. Exit status:
 
-A killed installation is mended by the next one. uv takes a package for installed as soon as its
-metadata is there, so a half-written one would stay for good; a marker file tells of it, and the
-next run then starts from an empty environment. (`uv pip sync --reinstall` would not do: it keeps
-files whose RECORD is gone, and asks the network for every package again.)
+- 0: installed, and proven by importing.
+- 1: failed, with one clear line on stderr and the last lines of uv.
+- 2: wrong use.
+- 130: interrupted.
 
-Links or copies are uv's own choice: it links from its cache where both lie on one file system, and
-copies where they do not.
+The next installation mends a killed one. uv considers a package installed as soon as its metadata
+exists, so a half-written package would stay. A marker file therefore exists during an
+installation. If the next run finds the marker, it empties the environment first. (`uv pip sync
+--reinstall` is not enough: it keeps files whose RECORD is gone, and it asks the network for every
+package again.)
+
+uv links files from its cache if both are on one file system, and copies them otherwise.
 """
 
 from __future__ import annotations
@@ -36,55 +40,59 @@ MARKER = "torchcompile-suite-install.unfinished"
 _TAIL_LINES = 12
 _IMPORT_TIMEOUT_S = 600.0
 _PIN = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)==([^\s;]+)")
-# CPU builds neither need nor load these, and they are most of the download.
+# CPU builds do not load these packages, and they are most of the download.
 _CUDA_ONLY = re.compile(r"(nvidia|cuda)-|triton$")
 
-# Runs in a fresh process: what this one has imported says nothing about what is installed now.
+# Runs in a new process: this process may have imported other versions before the installation.
 _IMPORT_ALL = """
 import importlib, json
 from importlib.metadata import version
-found = {}
+imported = {}
 for name in ("torch", "torchvision", "timm"):
     try:
-        found[name] = version(name)
+        imported[name] = version(name)
         module = importlib.import_module(name)
-        found[name] = getattr(module, "__version__", found[name])
+        imported[name] = getattr(module, "__version__", imported[name])
     except Exception as error:
-        found["failed"] = name
-        found["error"] = (f"{type(error).__name__}: {error}".strip().splitlines() or [""])[0]
+        imported["failed"] = name
+        imported["error"] = (f"{type(error).__name__}: {error}".strip().splitlines() or [""])[0]
         break
-print("\\n" + json.dumps(found))
+print("\\n" + json.dumps(imported))
 """
 
 
 class InstallError(Exception):
-    """Why the environment could not be made; one line in the first argument.
+    """The environment could not be made. The first argument is the reason in one line.
 
-    The second, where there is one, holds the last lines of the tool that failed.
+    The second argument, if present, holds the last lines of the tool that failed.
     """
 
 
 @dataclass(frozen=True)
 class Checkout:
-    """What a commit of the release ledger asks for."""
+    """The contents of a commit of the release ledger.
+
+    - ``pythons``: the supported Python versions.
+    - ``requirements``: the lock file. ``pins``: from normalised package name to version, without
+      environment markers.
+    - ``index_url``: for a nightly, its package index; it is used beside the configured index.
+    """
 
     version: str
     pythons: tuple[str, ...]
     requirements: Path
     pins: dict[str, str]
-    """From normalised package name to version, markers left aside."""
     index_url: str | None = None
-    """The index that has it, beside the configured one: nightlies are in no other."""
 
 
 def main(
     arguments: Sequence[str] | None = None,
     check: Callable[[Checkout], str] | None = None,
 ) -> int:
-    """Install what the checkout named on the command line asks for; return the exit status.
+    """Install the checkout that is named on the command line. Returns the exit status.
 
-    ``check`` proves the result, and returns a line to print; tests pass their own, since the real
-    one needs PyTorch.
+    ``check`` proves the result and returns a line to print. Tests pass their own function, because
+    the real one needs PyTorch.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     if len(arguments) != 1:
@@ -100,18 +108,19 @@ def main(
         print(f"install.py: {error.strerror or error}{where}; run it again", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("install.py: interrupted; the next run mends the environment", file=sys.stderr)
+        print("install.py: interrupted; run it again to repair the environment", file=sys.stderr)
         return 130
     return 0
 
 
 def install(build_dir: Path, check: Callable[[Checkout], str]) -> str:
-    """Bring the running Python's environment to the lock in ``build_dir``; return check's line.
+    """Install the lock in ``build_dir`` into this Python's environment.
 
-    Raises ``InstallError``, and leaves the marker behind unless nothing was touched.
+    Returns the line of ``check``. Raises ``InstallError``. If anything has changed by then, the
+    marker stays.
     """
     wanted = read_checkout(build_dir)
-    _refuse_unfit_python(wanted)
+    _check_python(wanted)
     marker = Path(sys.prefix) / MARKER
     unfinished = marker.exists()
     marker.write_text(f"PyTorch {wanted.version} is being installed\n", "utf-8")
@@ -139,13 +148,14 @@ def read_checkout(build_dir: Path) -> Checkout:
         index_url = release.get("index_url")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InstallError(
-            f"{build_dir} is no checkout of the release ledger "
-            f"(release.json and requirements.txt, which pins uv): {type(error).__name__}: {error}"
+            f"{build_dir} is not a checkout of the release ledger (release.json, and "
+            f"requirements.txt with a pin of uv): {type(error).__name__}: {error}"
         ) from error
     return Checkout(version, pythons, requirements, pins, index_url)
 
 
-def _refuse_unfit_python(wanted: Checkout) -> None:
+def _check_python(wanted: Checkout) -> None:
+    """Refuse a Python without wheels, and a Python outside a virtual environment."""
     running = f"{sys.version_info.major}.{sys.version_info.minor}"
     if running not in wanted.pythons:
         raise InstallError(
@@ -153,19 +163,19 @@ def _refuse_unfit_python(wanted: Checkout) -> None:
             f"supported: {', '.join(wanted.pythons)}"
         )
     if sys.prefix == sys.base_prefix:
-        # Everything outside the lock gets removed, which nobody wants of a system's Python.
+        # The installation removes every package that is not in the lock.
         raise InstallError(
-            f"{sys.executable} is not of a virtual environment; "
+            f"{sys.executable} is not in a virtual environment; "
             'use "environment_type": "virtualenv" in asv.conf.json'
         )
 
 
 def _bootstrap_uv(version: str) -> None:
-    """Have exactly the lock's uv, so that `uv pip sync` never replaces itself while it runs."""
+    """Install exactly the lock's uv, so that `uv pip sync` never replaces itself while it runs."""
     if _has_uv(version):
         return
     pip = [sys.executable, "-I", "-m", "pip"]
-    if _run([*pip, "--version"]).returncode:  # a killed run may have left half of it
+    if _run([*pip, "--version"]).returncode:  # a killed run may have left half of pip
         _run([sys.executable, "-I", "-m", "ensurepip", "--upgrade"])
     command = ["install", "--disable-pip-version-check", "--quiet", "--no-deps"]
     done = _run([*pip, *command, "--force-reinstall", f"uv=={version}"])
@@ -179,10 +189,10 @@ def _has_uv(version: str) -> bool:
 
 
 def empty_environment() -> None:
-    """Remove every package of the running Python's environment but the uv that fills it again."""
+    """Remove every package of this Python's environment except uv, which installs the lock."""
     keep = re.compile(r"uv(-[^-]+\.dist-info)?$|_virtualenv\.(py|pth)$")
     for scheme in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}:
-        # .pth files first: one whose module is gone complains at every start of Python.
+        # .pth files first: without its module, such a file prints an error whenever Python starts.
         for entry in sorted(Path(scheme).iterdir(), key=lambda path: path.suffix != ".pth"):
             if keep.fullmatch(entry.name):
                 continue
@@ -200,7 +210,7 @@ def _sync(wanted: Checkout) -> None:
             requirements = Path(scratch) / "requirements.txt"
             requirements.write_text("\n".join(without_cuda(lines)) + "\n", "utf-8")
         uv = [sys.executable, "-I", "-m", "uv", "pip", "sync", "--python", sys.executable]
-        # Else the first cell that is measured pays for it: a second of its cold compile.
+        # Without bytecode, the first measured cell compiles it: one second of its cold compile.
         uv += ["--compile-bytecode"]
         if wanted.index_url:
             uv += ["--index", wanted.index_url, "--index-strategy", "unsafe-best-match"]
@@ -210,14 +220,14 @@ def _sync(wanted: Checkout) -> None:
 
 
 def without_cuda(lines: Sequence[str]) -> list[str]:
-    """A lock's lines without the packages that only CUDA builds of PyTorch load."""
+    """The lines of a lock without the packages that only CUDA builds of PyTorch load."""
     return [line for line in lines if not _CUDA_ONLY.match(line.partition("==")[0])]
 
 
 def import_all(wanted: Checkout) -> str:
-    """Import torch, torchvision and timm in a fresh process; return a line with their versions.
+    """Import torch, torchvision and timm in a new process. Returns a line with their versions.
 
-    Raises ``InstallError`` where one does not import, or torch is not the release's.
+    Raises ``InstallError`` if one does not import, or if torch is not the release's.
     """
     try:
         done = _run([sys.executable, "-I", "-c", _IMPORT_ALL], timeout=_IMPORT_TIMEOUT_S)
@@ -227,42 +237,46 @@ def import_all(wanted: Checkout) -> str:
             "is the disk or the machine overloaded? Run again"
         ) from error
     try:
-        found: dict[str, str] = json.loads(done.stdout.strip().splitlines()[-1])
+        imported: dict[str, str] = json.loads(done.stdout.strip().splitlines()[-1])
     except (IndexError, ValueError) as error:
         raise InstallError(
             f"PyTorch {wanted.version} crashes on import (exit status {done.returncode}); "
             "this build does not fit this machine",
             _tail(done.stdout),
         ) from error
-    return judge_imports(wanted, found)
+    return judge_imports(wanted, imported)
 
 
-def judge_imports(wanted: Checkout, found: dict[str, str]) -> str:
-    """The line to print for what ``import_all`` found; raises ``InstallError`` where it is bad."""
-    torch, vision = found.get("torch", "none"), found.get("torchvision", "none")
-    failed, error = found.get("failed"), found.get("error", "")
+def judge_imports(wanted: Checkout, imported: dict[str, str]) -> str:
+    """A line with the versions in ``imported``: package to version, as `import_all` reads them.
+
+    ``failed`` is the package that did not import, ``error`` its error. Raises ``InstallError`` if
+    there is one, or if the versions do not fit.
+    """
+    torch, vision = imported.get("torch", "none"), imported.get("torchvision", "none")
+    failed, error = imported.get("failed"), imported.get("error", "")
     if failed != "torch" and torch.partition("+")[0] != wanted.version:
         raise InstallError(
             f"PyTorch {wanted.version} was asked for and torch {torch} is installed; run again"
         )
     if failed == "torchvision" or "torchvision::" in error:
         raise InstallError(
-            f"torch {torch} and torchvision {vision} are of different builds ({error}); "
-            "have uv take both from one index, for example with UV_TORCH_BACKEND=cpu, "
+            f"torch {torch} and torchvision {vision} are different builds ({error}); "
+            "let uv take both from one index, for example with UV_TORCH_BACKEND=cpu, "
             "and no torch wheel from UV_FIND_LINKS"
         )
     if failed:
         raise InstallError(
-            f"{failed} {found.get(failed, '(missing)')} does not import with torch {torch}: "
+            f"{failed} {imported.get(failed, '(missing)')} does not import with torch {torch}: "
             f"{error}; run again for a fresh environment"
         )
-    return f"torch {torch}, torchvision {vision}, timm {found.get('timm')}"
+    return f"torch {torch}, torchvision {vision}, timm {imported.get('timm')}"
 
 
 def _run(command: Sequence[str], timeout: float | None = None) -> subprocess.CompletedProcess[str]:
-    # PIP_USER and PYTHONPATH of the caller would lead away from this environment; -I covers the
-    # second. A cache folder that cannot be made would look like a torch that cannot be imported.
-    # Both streams together, since tools split their last words over the two.
+    # PIP_USER and PYTHONPATH of the caller would lead out of this environment; -I ignores the
+    # second. If Inductor's cache folder cannot be made, torch does not import: without the variable
+    # this fault cannot occur here. Tools write their errors to both streams: read them as one.
     environment = {**os.environ, "PIP_USER": "0", "UV_NO_PROGRESS": "1"}
     environment.pop("TORCHINDUCTOR_CACHE_DIR", None)
     return subprocess.run(
@@ -281,7 +295,7 @@ def _run(command: Sequence[str], timeout: float | None = None) -> subprocess.Com
 def _failed(what: str, output: str) -> InstallError:
     lower = output.lower()
     if "no space left" in lower or "os error 28" in lower:
-        why = f"{what}: the disk is full; a release takes up to 6 GB besides uv's cache"
+        why = f"{what}: the disk is full; a release needs up to 6 GB besides uv's cache"
     elif any(
         sign in lower
         for sign in (
@@ -295,7 +309,7 @@ def _failed(what: str, output: str) -> InstallError:
     ):
         why = f"{what}: the package index cannot be reached; run again when it can"
     else:
-        why = f"{what}; its last lines say why"
+        why = f"{what}; the reason is in its last lines"
     return InstallError(why, _tail(output))
 
 

@@ -1,7 +1,7 @@
 """Add nightlies to the ledger: ``torchcompile-suite releases add 2.16.0.dev20261120``.
 
-A nightly's commit holds its index's URL beside the lock, for no other index has it; and an index
-keeps a nightly for some months only, so results outlive what they were measured with.
+The commit of a nightly holds the URL of its index beside the lock, because no other index has the
+nightly. An index keeps a nightly for some months only, so results outlive the builds they measured.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 import msgspec
 from pypi_simple import DistributionPackage
 
+from ..errors import SuiteError
 from . import catalogue, index, locking, verify
-from .catalogue import LOCKS, NIGHTLIES, NIGHTLY, Release, ReleaseError
+from .catalogue import LOCKS, NIGHTLIES, NIGHTLY, Release
 
 
 def add(
@@ -27,15 +28,15 @@ def add(
 ) -> tuple[Release, ...]:
     """Append the named nightlies, oldest first, each with its lock and upstream commit.
 
-    ``url`` is the index that has them, beside the configured one; None if that has them itself.
-    ``prove`` installs each once in a temporary environment, which tells the upstream commit too.
-    Raises ``ReleaseError`` for the first that cannot be added; those before it stay.
+    ``url`` is an index beside the configured one; None if the configured index has the nightlies.
+    ``prove`` installs a nightly in a temporary environment, and reads its upstream commit there.
+    Raises ``SuiteError`` for the first nightly that cannot be added; the ones before it stay.
     """
     wanted = _in_order(versions)
     if url and urlsplit(url).username:
-        raise ReleaseError(
-            "the index's URL becomes part of the ledger, so it must not hold a name or password; "
-            "put them into a .netrc file"
+        raise SuiteError(
+            "the URL of the index becomes part of the ledger, so it must not hold a name or "
+            "password; put them into a .netrc file"
         )
     offered = index.packages(url or index.index_url())
     added = []
@@ -46,7 +47,7 @@ def add(
         try:
             proof = prove(release)
             if not proof.ok:
-                raise ReleaseError(f"{version} does not install: {proof.line}")
+                raise SuiteError(f"{version} does not install: {proof.line}")
             release = msgspec.structs.replace(release, git_version=proof.git_version)
             index.append(file, "nightly", release)
         except BaseException:
@@ -57,53 +58,58 @@ def add(
 
 
 def _in_order(versions: Sequence[str]) -> list[str]:
-    plain = dict.fromkeys(each.strip().removeprefix("v") for each in versions)
-    for each in plain:
-        if not NIGHTLY.fullmatch(each):
-            raise ReleaseError(
-                f"{each!r} is no nightly; write it like 2.16.0.dev20261120 "
+    """The versions without duplicates, ordered by their day."""
+    unique = dict.fromkeys(version.strip().removeprefix("v") for version in versions)
+    for version in unique:
+        if not NIGHTLY.fullmatch(version):
+            raise SuiteError(
+                f"{version!r} is not a nightly; write it like 2.16.0.dev20261120 "
                 "(`releases update` finds releases)"
             )
-    return sorted(plain, key=lambda each: each.rpartition(".dev")[2])
+    return sorted(unique, key=_day)
+
+
+def _day(version: str) -> str:
+    """The day in a nightly's version, such as ``20261120``."""
+    return version.rpartition(".dev")[2]
 
 
 def _release(
     version: str, url: str | None, known: Sequence[Release], offered: Sequence[DistributionPackage]
 ) -> Release:
-    if any(each.version == version for each in known):
-        raise ReleaseError(f"{version} was added before")
-    day = NIGHTLY.fullmatch(version)
-    assert day is not None
+    if any(release.version == version for release in known):
+        raise SuiteError(f"{version} was added before")
     try:
-        date = datetime.strptime(day[1], "%Y%m%d").replace(tzinfo=timezone.utc)
+        date = datetime.strptime(_day(version), "%Y%m%d").replace(tzinfo=timezone.utc)
     except ValueError:
-        raise ReleaseError(f"{version} names no day; write it like 2.16.0.dev20261120") from None
+        raise SuiteError(f"{version} names no day; write it like 2.16.0.dev20261120") from None
     if known and known[-1].date >= date:
-        raise ReleaseError(
+        raise SuiteError(
             f"{known[-1].version} was added before, and commits of the ledger never change: add "
-            "nightlies oldest first; between two of them, `torchcompile-suite bisect` goes on"
+            "nightlies oldest first; to search between two of them: torchcompile-suite bisect"
         )
-    released = [each for each in catalogue.read() if each.date <= date]
+    released = [release for release in catalogue.read() if release.date <= date]
     if not released:
-        raise ReleaseError(f"{version} is older than PyTorch {catalogue.read()[0].version}")
+        raise SuiteError(f"{version} is older than PyTorch {catalogue.read()[0].version}")
     pythons = set().union(
         *(
-            index.linux_pythons(each)
-            for each in offered
-            if each.package_type == "wheel" and (each.version or "").partition("+")[0] == version
+            index.linux_pythons(package)
+            for package in offered
+            if package.package_type == "wheel"
+            and (package.version or "").partition("+")[0] == version
         )
     )
-    names = tuple(f"{major}.{minor}" for major, minor in sorted(pythons))
     release = Release(
         version,
         date,
-        names,
+        tuple(map(str, sorted(pythons))),
         after=known[-1].version if known else released[-1].version,
         index_url=url,
     )
     if not release.usable_pythons:
-        raise ReleaseError(
-            f"the index has no Linux x86-64 wheel of torch {version} for a CPython from 3.10 on; "
-            "nightlies are kept for some months only; name the index with --index-url"
+        raise SuiteError(
+            f"the index has no Linux x86-64 wheel of torch {version} for CPython "
+            f"{catalogue.OLDEST_PYTHON} or newer; an index keeps nightlies for some months only; "
+            "name another index with --index-url"
         )
     return release

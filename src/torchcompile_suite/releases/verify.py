@@ -1,4 +1,4 @@
-"""Prove that locks install and import: each in an environment of its own, which is then deleted."""
+"""Prove that locks install and import, each in a temporary environment."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..errors import SuiteError
 from . import environments
-from .catalogue import Release, ReleaseError
+from .catalogue import Release
 
 
 @dataclass(frozen=True)
 class Proof:
-    """How one release's lock installed: the line to show, the seconds it took, and the upstream
-    commit of what was installed.
+    """The result of installing one release's lock.
+
+    ``line`` is the text to show, ``seconds`` the duration, ``git_version`` the upstream commit of
+    the torch that was installed.
     """
 
     release: Release
@@ -29,8 +32,9 @@ class Proof:
 def verify(releases: Sequence[Release]) -> Iterator[Proof]:
     """Install and import each release, one after the other.
 
-    Each takes about 5 GB where uv's cache is on another file system than ``.asv``, and links where
-    not. Raises ``ReleaseError`` where not even an empty environment can be made.
+    A release takes about 5 GB of disk if uv's cache is on another file system than ``.asv``;
+    otherwise uv links the files. Raises ``SuiteError`` if not even an empty environment can be
+    made.
     """
     return map(prove, releases)
 
@@ -38,37 +42,36 @@ def verify(releases: Sequence[Release]) -> Iterator[Proof]:
 def prove(release: Release) -> Proof:
     """Install and import one release. See `verify`."""
     started = time.monotonic()
-    # Where ASV keeps its environments uv links rather than copies, as it will for ASV.
+    # ASV's environments are in this folder: uv links files here under the same conditions.
     place = Path(".asv") if Path(".asv").is_dir() else None
     try:
         with tempfile.TemporaryDirectory(
             prefix="verify-", dir=place, ignore_cleanup_errors=True
         ) as scratch:
-            ok, line, found = _install_and_look(release, Path(scratch).absolute() / "env")
+            ok, line, git_version = _install(release, Path(scratch).absolute() / "env")
     except OSError as error:
-        raise ReleaseError(
-            f"cannot verify in {place or 'the temporary folder'}: {error}"
-        ) from error
-    return Proof(release, ok, line, time.monotonic() - started, found)
+        raise SuiteError(f"cannot verify in {place or 'the temporary folder'}: {error}") from error
+    return Proof(release, ok, line, time.monotonic() - started, git_version)
 
 
-def _install_and_look(release: Release, folder: Path) -> tuple[bool, str, str | None]:
+def _install(release: Release, folder: Path) -> tuple[bool, str, str | None]:
+    """Whether the lock installs and imports, the line to show, and the upstream commit."""
     try:
-        _, said = environments.install(release, folder)
-    except environments.InstallError as error:
+        _, versions = environments.install(release, folder)
+    except environments.LockError as error:
         return False, str(error), None
     git_version = read_git_version(folder)
     if release.git_version not in (None, git_version):
-        why = (
-            f"torch.version.git_version is {git_version} and releases.toml says "
-            f"{release.git_version}; one of the two is of another build"
+        reason = (
+            f"torch.version.git_version is {git_version}, but releases.toml says "
+            f"{release.git_version}; one of the two belongs to another build"
         )
-        return False, why, git_version
-    return True, f"{said}, git_version {git_version}", git_version
+        return False, reason, git_version
+    return True, f"{versions}, git_version {git_version}", git_version
 
 
 def read_git_version(environment: Path) -> str | None:
-    """The upstream commit of the torch in an environment, read without importing it."""
+    """The upstream commit of the torch in an environment. Torch is not imported."""
     for file in environment.glob("[Ll]ib/**/site-packages/torch/version.py"):
         match = re.search(r"^git_version = '([0-9a-f]{40})'", file.read_text("utf-8"), re.MULTILINE)
         return match[1] if match else None
