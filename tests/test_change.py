@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchcompile_suite.analysis import change, statistics
-from torchcompile_suite.analysis.change import Side, Verdict
+from torchcompile_suite.analysis.change import Difference, Side
 from torchcompile_suite.cell import OK, Cell, Launch, Measurement, Outcome, Status
 from torchcompile_suite.presentation import documents, markdown, sheets, wording
 
@@ -76,9 +76,9 @@ def test_a_slower_compiled_model_is_found_and_it_is_compiled_that_moved() -> Non
     random = np.random.default_rng(1)
     comparison = compare(matrix(random), matrix(random, model3={"mode_s": 0.036}))
     found = effects(comparison, "model3")
-    assert found.effects["time ratio"].verdict is Verdict.WORSE
+    assert found.effects["time ratio"].difference is Difference.WORSE
     assert found.effects["time ratio"].factor.value == pytest.approx(1.2, rel=0.05)
-    assert found.effects["compiled"].verdict is Verdict.WORSE
+    assert found.effects["compiled"].difference is Difference.WORSE
     assert found.moved == "compiled"
     assert found in comparison.regressions
 
@@ -87,16 +87,16 @@ def test_a_faster_eager_model_makes_the_ratio_worse_and_it_is_eager_that_moved()
     random = np.random.default_rng(2)
     comparison = compare(matrix(random), matrix(random, model3={"eager_s": 0.03}))
     found = effects(comparison, "model3")
-    assert found.effects["time ratio"].verdict is Verdict.WORSE
-    assert found.effects["eager"].verdict is Verdict.BETTER
+    assert found.effects["time ratio"].difference is Difference.WORSE
+    assert found.effects["eager"].difference is Difference.BETTER
     assert found.moved == "eager"
 
 
 def test_dearer_compilation_is_found() -> None:
     random = np.random.default_rng(3)
     comparison = compare(matrix(random), matrix(random, model3={"compile_s": 40.0}))
-    assert effects(comparison, "model3").effects["warm compile"].verdict is Verdict.WORSE
-    assert effects(comparison, "model4").effects["warm compile"].verdict is not Verdict.WORSE
+    assert effects(comparison, "model3").effects["warm compile"].difference is Difference.WORSE
+    assert effects(comparison, "model4").effects["warm compile"].difference is not Difference.WORSE
 
 
 def begun(measured: Measurement, **start: object) -> Measurement:
@@ -181,14 +181,14 @@ def test_a_mood_of_the_whole_machine_is_not_a_change() -> None:
 
     comparison = compare(moody(0.03), moody(0.033))
     verdicts = [
-        (name, effect.verdict)
+        (name, effect.difference)
         for found in comparison.changes
         for name, effect in found.effects.items()
     ]
-    assert (("eager", Verdict.WORSE) in verdicts) is False
-    assert (("eager", Verdict.BETTER) in verdicts) is False
+    assert (("eager", Difference.WORSE) in verdicts) is False
+    assert (("eager", Difference.BETTER) in verdicts) is False
     ratios = [verdict for name, verdict in verdicts if name == "time ratio"]
-    assert ratios.count(Verdict.WORSE) >= 0.9 * len(ratios)
+    assert ratios.count(Difference.WORSE) >= 0.9 * len(ratios)
 
 
 @pytest.mark.parametrize("moody", ["eager", "compiling"])
@@ -209,11 +209,11 @@ def test_moods_of_compiling_are_told_by_the_import_of_the_compiler(moody: str) -
 
     comparison = compare(release(30.0), release(33.0))
     verdicts = [
-        found.effects["warm compile"].verdict
+        found.effects["warm compile"].difference
         for found in comparison.changes
         if "warm compile" in found.effects
     ]
-    assert verdicts == [Verdict.WORSE if moody == "eager" else Verdict.UNKNOWN] * 10
+    assert verdicts == [Difference.WORSE if moody == "eager" else Difference.UNKNOWN] * 10
 
 
 def test_the_cohort_is_what_both_sides_measured_and_gaps_say_why() -> None:
@@ -290,10 +290,10 @@ def test_one_cold_start_a_side_is_judged_by_how_warm_ones_spread() -> None:
     random = np.random.default_rng(11)
     found = compare(matrix(random), matrix(random, model3={"compile_s": 60.0}))
     verdicts = {
-        each.cell.workload: each.effects["cold compile"].verdict
+        each.cell.workload: each.effects["cold compile"].difference
         for each in found.changes
         if each.cell.mode != "eager"
     }
-    assert verdicts.pop("model3") is Verdict.WORSE
+    assert verdicts.pop("model3") is Difference.WORSE
     assert len(verdicts) == 9
     assert not any(each.changed for each in verdicts.values())

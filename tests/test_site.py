@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from torchcompile_suite import matrix
 from torchcompile_suite.analysis import history, summary
 from torchcompile_suite.analysis.statistics import Interval
-from torchcompile_suite.analysis.verdict import Pays, best, verdict
+from torchcompile_suite.analysis.payoff import Payoff, best, payoff
 from torchcompile_suite.asv import pages
 from torchcompile_suite.cell import METHOD, Cell, Compiled, GraphBreak, Measurement, Outcome, Status
 from torchcompile_suite.modes import MODES
@@ -153,8 +153,8 @@ def test_every_page_forbids_what_is_not_shipped(site: Path) -> None:
 def test_every_question_has_a_page_for_each_machine(site: Path) -> None:
     for machine in MACHINES:
         for wanted in (
-            paths.verdict(machine, "2.15.0", 1),
-            paths.verdict(machine, "2.4.1", 4),
+            paths.payoff(machine, "2.15.0", 1),
+            paths.payoff(machine, "2.4.1", 4),
             paths.history(machine),
             paths.changes(machine, "2.4.1", "2.15.0"),
             paths.compiling(machine, "2.9.1"),
@@ -169,7 +169,7 @@ def test_every_question_has_a_page_for_each_machine(site: Path) -> None:
 
 
 def test_data_goes_with_every_page_that_has_any(site: Path) -> None:
-    file = site / paths.verdict(MACHINES[0], "2.15.0", 1)
+    file = site / paths.payoff(MACHINES[0], "2.15.0", 1)
     lines = json.loads(file.with_suffix(".json").read_text())
     with file.with_suffix(".csv").open(newline="") as stream:
         table = list(csv.DictReader(stream))
@@ -275,16 +275,16 @@ def test_a_verdict_claims_nothing_its_interval_denies(
     value: float, below: float, above: float
 ) -> None:
     interval = Interval(value, value / below, value * above)
-    said = verdict(interval)
-    assert (said is Pays.GAIN) == (interval.high < 1)
-    assert (said is Pays.LOSS) == (interval.low > 1)
+    said = payoff(interval)
+    assert (said is Payoff.GAIN) == (interval.high < 1)
+    assert (said is Payoff.LOSS) == (interval.low > 1)
 
 
 def test_an_unknown_interval_tells_nothing() -> None:
-    assert verdict(Interval(0.5, float("nan"), float("nan"))) is Pays.UNKNOWN
-    assert verdict(None) is Pays.UNKNOWN
-    assert verdict(Interval(1.0, 0.97, 1.02)) is Pays.NONE
-    assert verdict(Interval(1.0, 0.90, 1.10)) is Pays.UNKNOWN
+    assert payoff(Interval(0.5, float("nan"), float("nan"))) is Payoff.UNKNOWN
+    assert payoff(None) is Payoff.UNKNOWN
+    assert payoff(Interval(1.0, 0.97, 1.02)) is Payoff.NONE
+    assert payoff(Interval(1.0, 0.90, 1.10)) is Payoff.UNKNOWN
 
 
 def row(mode: str, ratio: tuple[float, float, float], release: str = "2.9.1") -> summary.Row:

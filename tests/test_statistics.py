@@ -76,7 +76,7 @@ def test_interval_matches_scipy_on_logs() -> None:
     values = [0.50, 0.52, 0.47, 0.55]
     logs = np.log(values)
     low, high = stats.t.interval(0.95, 3, loc=logs.mean(), scale=stats.sem(logs))
-    found = statistics.geometric_interval(values, asked=0.95)
+    found = statistics.geometric_interval(values, level=0.95)
     assert (found.low, found.high) == pytest.approx((math.exp(low), math.exp(high)))
 
 
@@ -85,7 +85,7 @@ def test_interval_covers_as_often_as_it_says() -> None:
     random = np.random.default_rng(7)
     held = 0
     for draw in np.exp(random.normal(math.log(0.7), 0.04, size=(4000, 3))):
-        found = statistics.geometric_interval(draw.tolist(), asked=0.95)
+        found = statistics.geometric_interval(draw.tolist(), level=0.95)
         held += found.low <= 0.7 <= found.high
     assert 0.94 <= held / 4000 <= 0.96
 
@@ -114,7 +114,7 @@ def test_plain_t_would_not_do() -> None:
     held = 0
     for draw in np.exp(random.normal(0, 0.05, size=(3000, 12))):
         for n in range(3, 13):
-            found = statistics.geometric_interval(draw[:n].tolist(), asked=0.95)
+            found = statistics.geometric_interval(draw[:n].tolist(), level=0.95)
             if statistics.half_width(found) <= 0.03:
                 break
         held += found.low <= 1 <= found.high

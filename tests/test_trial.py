@@ -171,7 +171,7 @@ def test_a_gain_names_the_mode_and_when_it_is_paid_back() -> None:
 
 def test_modes_that_are_alike_are_both_named() -> None:
     rows = [row("default", 0.71, 0.69, 0.73), row("max-autotune", 0.7, 0.68, 0.72)]
-    assert "mode default cannot be told from it" in advice.sentence(rows, "again")
+    assert "(mode default: no clear difference)" in advice.sentence(rows, "again")
 
 
 def test_no_gain_is_not_the_same_as_not_knowing() -> None:
@@ -231,7 +231,7 @@ def test_everything_worth_mending_is_said_once() -> None:
     kinds = [each.what.partition(":")[0] for each in said[:3]]
     assert kinds == ["graph break", "recompiled", "no CUDA graph"]
     assert said[0].where == "model.py:3"
-    assert any("farther from float64" in each.what for each in said)
+    assert any("larger error against float64" in each.what for each in said)
     assert any("--allocator" in each.remedy for each in said)
     assert any("model.eval()" in each.remedy for each in said)
     assert len(said) == len(set(said))

@@ -1,7 +1,7 @@
-"""What to do about a model: use which mode, and what to mend, from recorded measurements only.
+"""Advice for a model from its recorded measurements: which mode to use, and what to change.
 
-The texts of graph breaks, guards and CUDA graph skips are PyTorch's own, as of 2.4 to 2.15; what is
-not recognised gets the general remedy.
+The texts of graph breaks, guards and CUDA graph skips are those of PyTorch 2.4 to 2.15. A text that
+is not recognised gets the general remedy.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ..cell import GraphBreak, Launch, Measurement
+from ..cell import GraphBreak, Measurement
 from ..modes import EAGER
-from . import statistics
+from .break_even import State, break_even
+from .payoff import Payoff, best, payoff
 from .statistics import Interval
-from .summary import Row
-from .verdict import Pays, best, verdict
+from .summary import Row, mean_cost
 
 
 class Advice(NamedTuple):
-    """Something to mend: what was seen, where (``file.py:line`` or nothing), and the remedy."""
+    """A problem: what was observed, where (``file.py:line`` or empty), and the remedy."""
 
     what: str
     where: str
     remedy: str
 
 
-# What a reason says (in lower case), and what usually helps; the first that matches counts.
+# Pattern of a reason in lower case, and what usually helps. The first match counts.
 _BREAKS = [
     (
         r"generic_jump|data-dependent branch|data-dependent jump",
@@ -45,75 +45,76 @@ _BREAKS = [
     ),
     (
         r"builtin: print|print\b|logging|warnings?\.warn|reorderable_logging",
-        "printing or logging: leave it out of forward, or list the function in "
+        "printing or logging: remove it from forward, or list the function in "
         "torch._dynamo.config.reorderable_logging_functions",
     ),
-    (r"torch\._dynamo\.graph_break", "somebody asked for it: remove torch._dynamo.graph_break()"),
+    (r"torch\._dynamo\.graph_break", "the code asks for it: remove torch._dynamo.graph_break()"),
     (
         r"torch\.compiler\.disable|torch\._dynamo\.disable|marked as skipped|skipfiles|skip_files"
         r"|in skip|trace_rules|not traceable|builtin cannot be traced|c/c\+\+|custom_op",
-        "a call that Dynamo does not look into: write it in torch operations, or wrap it with "
+        "a call that Dynamo does not trace: write it in torch operations, or wrap it with "
         "torch.library.custom_op",
     ),
     (r"context manager", "a context manager that Dynamo does not know: enter it outside forward"),
     (
         r"numpy|non-tensor|backed by numpy",
-        "numbers leave torch and come back: stay in torch, or wrap the function with "
+        "the data leaves torch and comes back: stay in torch, or wrap the function with "
         "torch.compiler.wrap_numpy",
     ),
-    (r"backward|autograd|requires_grad", "gradients are asked for inside: do that outside forward"),
+    (r"backward|autograd|requires_grad", "forward computes gradients: do that outside forward"),
 ]
 _GENERAL_BREAK = (
-    "rewrite the line in plain torch operations; torch.compile(model, fullgraph=True) raises the "
-    "whole reason"
+    "rewrite the line in plain torch operations; torch.compile(model, fullgraph=True) raises an "
+    "error with the whole reason"
 )
 _RECOMPILES = [
     (
         r"size mismatch|\.size\(\)|size\[|shape\[|stride|symint",
-        "a size that varies: torch._dynamo.mark_dynamic(tensor, dim), torch.compile(dynamic=True), "
-        "or pad to few sizes",
+        "a size varies: use torch._dynamo.mark_dynamic(tensor, dim) or "
+        "torch.compile(dynamic=True), or pad to a few sizes",
     ),
-    (r"dtype mismatch", "the dtype varies: convert inputs to one before the call"),
+    (r"dtype mismatch", "the dtype varies: convert the inputs to one dtype before the call"),
     (
         r"requires_grad|dispatch key|grad_mode|inference_mode",
-        "called with and without gradients: enter torch.inference_mode(), or not, the same way "
-        "always",
+        "called with and without gradients: use torch.inference_mode() for all calls or for none",
     ),
-    (r"training", "train() and eval() are two graphs: settle the mode before the first call"),
+    (r"training", "train() and eval() give two graphs: choose one before the first call"),
     (
         r"==|is not|len\(|type_id|obj_id",
-        "a Python value that the graph was specialised on varies: pass it as a tensor, or keep it "
+        "the graph is specialised on a Python value that varies: pass it as a tensor, or keep it "
         "constant",
     ),
 ]
-_GENERAL_RECOMPILE = "keep what the guard names the same between calls; see TORCH_LOGS=recompiles"
+_GENERAL_RECOMPILE = "do not change what the guard names between calls; see TORCH_LOGS=recompiles"
 _SKIPS = [
     (
         r"cpu device|cpu tensor",
-        "a tensor on the CPU takes part: create it on the GPU, or register it as a buffer",
+        "the graph uses a tensor on the CPU: create it on the GPU, or register it as a buffer",
     ),
     (r"mutat", "an input is changed in place: return the new value, or copy it before the call"),
-    (r"dynamic shape", "sizes vary: CUDA graphs need static shapes, so pad to few sizes"),
+    (r"dynamic shape", "sizes vary: CUDA graphs need static shapes, so pad to a few sizes"),
     (
         r"incompatible op|non-cudagraph",
-        "an operator cannot be captured: replace it, or leave mode reduce-overhead for default",
+        "an operator cannot be captured: replace it, or use mode default instead",
     ),
 ]
-_GENERAL_SKIP = "the graph runs without CUDA graphs: use mode default, or mend the cause"
+_GENERAL_SKIP = "the graph runs without CUDA graphs: use mode default, or remove the cause"
 
-# Beyond this share of its time in the kernel, a call's allocator is worth a look.
+# Above this share of a call's time in the kernel, the allocator is worth a look.
 KERNEL_SHARE = 0.10
-# A compiled output that is this much farther from the float64 reference than eager's is worth a
-# word even where it is right.
+# A compiled output is reported, even a correct one, if its error against the float64 reference is
+# larger than eager's by this factor.
 ERROR_MULTIPLE = 10.0
-# A warm start below this part of the cold one makes keeping the cache worth it.
+# It is worth keeping the compiler's cache if a cold compile takes at least this long and a warm one
+# at most this share of it.
+MIN_COLD_S = 10.0
 WARM_SHARE = 0.5
 
 
 def sentence(rows: Sequence[Row], again: str) -> str:
-    """One plain sentence: use this mode, do not compile, or cannot tell yet; and why.
+    """One sentence: use this mode, do not compile, or cannot tell yet; and the reason.
 
-    ``rows`` are one model's in one way of calling it; ``again`` says how to learn more.
+    ``rows`` are those of one model that is called in one way. ``again`` says how to measure more.
     """
     compiled = [row for row in rows if row.cell.mode != EAGER]
     if not compiled:
@@ -125,17 +126,17 @@ def sentence(rows: Sequence[Row], again: str) -> str:
         if re.match(r"while in (import|build|eager)\b", outcome.reason):
             return f"It does not run here, compiled or not: {fault}"
         return f"Do not compile it as it is: {fault}"
-    ratios = {row.cell: row for row in measured}
-    winners = [ratios[cell] for cell in best(measured)]
+    by_cell = {row.cell: row for row in measured}
+    winners = [by_cell[cell] for cell in best(measured)]
     if winners:
         first, *others = winners
-        said = f"Compile it, {_name(first)}: a call takes {_interval(first.ratio)} of eager's time"
+        text = f"Compile it, {_name(first)}: a call takes {_interval(first.ratio)} of eager's time"
         if others:
-            said += f" ({', '.join(map(_name, others))} cannot be told from it)"
-        return said + _paid(first)
-    verdicts = [verdict(row.ratio) for row in measured]
-    if Pays.UNKNOWN in verdicts:
-        row = measured[verdicts.index(Pays.UNKNOWN)]
+            text += f" ({', '.join(map(_name, others))}: no clear difference)"
+        return text + _paid(first)
+    payoffs = [payoff(row.ratio) for row in measured]
+    if Payoff.UNKNOWN in payoffs:
+        row = measured[payoffs.index(Payoff.UNKNOWN)]
         return (
             f"Cannot tell yet: {_name(row)} takes {_interval(row.ratio)} of eager's time; {again}"
         )
@@ -152,54 +153,41 @@ def _name(row: Row) -> str:
 def _interval(ratio: Interval | None) -> str:
     if ratio is None:
         return "?"
-    if math.isnan(ratio.low):
-        return f"{ratio.value:.2f} (one launch tells no interval)"
-    return f"{ratio.value:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]"
+    return str(ratio) if ratio.known else f"{ratio} (one launch gives no interval)"
 
 
 def _paid(row: Row) -> str:
-    if row.cold_compile_s is None or row.break_even_calls is None or row.latency_s is None:
+    paid = break_even(row)
+    if paid.state is not State.CALLS or row.cold_compile_s is None:
         return "."
-    calls = row.break_even_calls
     return (
-        f"; a cold start of {row.cold_compile_s:.0f} s is paid back after {calls:,.0f} calls "
-        f"({duration(calls * row.latency_s.value + row.cold_compile_s)})."
+        f"; a cold start of {row.cold_compile_s:.0f} s is paid back after {paid} ({paid.duration})."
     )
-
-
-def duration(seconds: float) -> str:
-    """In the largest unit that leaves a number worth reading."""
-    for unit, size in (("days", 86400), ("hours", 3600), ("minutes", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds:.3g} s"
 
 
 def advice(
     measurements: Iterable[Measurement], *, came_training: bool, varying: bool
 ) -> list[Advice]:
-    """Everything worth mending, each thing once: the most costly kinds first.
+    """All advice, without repetition; the problems that cost most come first.
 
-    ``came_training`` says that its owner left the model in training mode, ``varying`` that it was
-    called with several batch sizes in turns on purpose.
+    ``came_training``: the model was passed in training mode. ``varying``: it was called with
+    several batch sizes in turn, on purpose.
     """
-    found: dict[Advice, None] = {}
     measured = list(measurements)
-    for each in measured:
-        found |= dict.fromkeys(_compiler(each, varying))
-    for each in measured:
-        found |= dict.fromkeys((*_accuracy(each), *_memory(each), *_cache(each)))
+    found = [item for measurement in measured for item in _compiler(measurement, varying)]
+    for measurement in measured:
+        found += [*_accuracy(measurement), *_memory(measurement), *_cache(measurement)]
     if came_training and any(
-        each.cell.phase == "inference" and each.outcome.ok for each in measured
+        measurement.cell.phase == "inference" and measurement.outcome.ok for measurement in measured
     ):
-        found[
+        found.append(
             Advice(
                 "the model came in training mode and was measured in eval mode without gradients",
                 "",
                 "call model.eval() and run it under torch.inference_mode(), as was done here",
             )
-        ] = None
-    return list(found)
+        )
+    return list(dict.fromkeys(found))
 
 
 def _compiler(measurement: Measurement, varying: bool) -> list[Advice]:
@@ -207,17 +195,17 @@ def _compiler(measurement: Measurement, varying: bool) -> list[Advice]:
     if compiled is None:
         return []
     found = [
-        Advice(f"graph break: {each.reason}", each.where, break_remedy(each))
-        for each in compiled.graph_breaks
+        Advice(f"graph break: {graph_break.reason}", graph_break.where, break_remedy(graph_break))
+        for graph_break in compiled.graph_breaks
     ]
     if not varying:
         found += [
             Advice(
-                f"recompiled: {each.reason}",
-                each.where,
-                _remedy(each.reason, _RECOMPILES, _GENERAL_RECOMPILE),
+                f"recompiled: {recompile.reason}",
+                recompile.where,
+                _remedy(recompile.reason, _RECOMPILES, _GENERAL_RECOMPILE),
             )
-            for each in compiled.recompile_reasons
+            for recompile in compiled.recompile_reasons
         ]
     found += [
         Advice(f"no CUDA graph: {reason}", "", _remedy(reason, _SKIPS, _GENERAL_SKIP))
@@ -226,9 +214,9 @@ def _compiler(measurement: Measurement, varying: bool) -> list[Advice]:
     return found
 
 
-def break_remedy(found: GraphBreak) -> str:
-    """What usually mends a graph break."""
-    return _remedy(found.reason, _BREAKS, _GENERAL_BREAK)
+def break_remedy(graph_break: GraphBreak) -> str:
+    """What usually removes a graph break."""
+    return _remedy(graph_break.reason, _BREAKS, _GENERAL_BREAK)
 
 
 def _remedy(reason: str, known: list[tuple[str, str]], otherwise: str) -> str:
@@ -237,7 +225,7 @@ def _remedy(reason: str, known: list[tuple[str, str]], otherwise: str) -> str:
 
 
 def _accuracy(measurement: Measurement) -> list[Advice]:
-    checked = next((each.accuracy for each in measurement.launches if each.accuracy), None)
+    checked = next((launch.accuracy for launch in measurement.launches if launch.accuracy), None)
     if checked is None or checked.reference != "float64":
         return []
     mode, eager = checked.mode_error, checked.eager_error
@@ -245,15 +233,17 @@ def _accuracy(measurement: Measurement) -> list[Advice]:
         return []
     return [
         Advice(
-            f"the compiled output is farther from float64 ({mode:.2g}) than eager's ({eager:.2g})",
+            f"the compiled output has a larger error against float64 ({mode:.2g}) than eager's "
+            f"({eager:.2g})",
             "",
-            "check your own metric with the compiled model; operations were reordered or fused",
+            "check your own metric with the compiled model: the compiler reorders and fuses "
+            "operations",
         )
     ]
 
 
 def _memory(measurement: Measurement) -> list[Advice]:
-    launch: Launch | None = next((each for each in measurement.launches if each.paging), None)
+    launch = next((launch for launch in measurement.launches if launch.paging), None)
     if launch is None or launch.paging is None or launch.eager_paging is None:
         return []
     eager, mode = launch.eager_paging, launch.paging
@@ -263,9 +253,9 @@ def _memory(measurement: Measurement) -> list[Advice]:
         Advice(
             f"the kernel takes {eager.kernel_share:.0%} of eager's processor time and "
             f"{mode.kernel_share:.0%} of the compiled call's, for {eager.faults:,.0f} and "
-            f"{mode.faults:,.0f} pages a call: part of any gain is the allocator's",
+            f"{mode.faults:,.0f} page faults a call: part of any gain comes from the allocator",
             "",
-            "try another allocator for both: --allocator tcmalloc (or jemalloc)",
+            "try another allocator for eager and compiled: --allocator tcmalloc (or jemalloc)",
         )
     ]
 
@@ -273,17 +263,15 @@ def _memory(measurement: Measurement) -> list[Advice]:
 def _cache(measurement: Measurement) -> list[Advice]:
     if measurement.cell.mode == EAGER or not measurement.outcome.ok:
         return []
-    costs = [statistics.compile_costs(measurement.launches, kind) for kind in ("cold", "warm")]
-    if not all(costs):
-        return []
-    cold, warm = (math.fsum(each) / len(each) for each in costs)
-    if cold < 10 or warm > WARM_SHARE * cold:
+    cold, warm = (mean_cost(measurement, kind) for kind in ("cold", "warm"))
+    if cold is None or warm is None or cold < MIN_COLD_S or warm > WARM_SHARE * cold:
         return []
     return [
         Advice(
-            f"a cold start costs {cold:.0f} s, a warm one, with the compiler's cache, {warm:.1f} s",
+            f"a cold start costs {cold:.0f} s; a warm start, with the compiler's cache, "
+            f"{warm:.1f} s",
             "",
-            "keep TORCHINDUCTOR_CACHE_DIR between runs, or ship it: "
+            "keep TORCHINDUCTOR_CACHE_DIR between runs, or deploy the cache: "
             "torch.compiler.save_cache_artifacts() (2.6 or newer)",
         )
     ]

@@ -1,4 +1,4 @@
-"""How much of the matrix a release has: numbers, outcomes with a reason, and gaps without one."""
+"""How much of the matrix a release has: numbers, outcomes with a reason, and unexplained gaps."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ import msgspec
 from ..cell import Cell, Compiled, Measurement
 from ..modes import EAGER
 
-# Fields of a `Compiled` that are a number or, in ``unknown``, a reason.
+# JSON names of the fields of a `Compiled` that hold a number, or have their reason in ``unknown``.
 NUMBERS = tuple(
     field.encode_name for field in msgspec.structs.fields(Compiled) if field.default is None
 )
 
 
 class Coverage(NamedTuple):
-    """The wanted cells of one release: how many have numbers, which ended otherwise and why, which
-    were not measured, and which lack a number without saying why (``cell: what``).
+    """The wanted cells of one release.
+
+    - ``ok``: how many have numbers
+    - ``ended``: measurements that ended without numbers, and say why
+    - ``missing``: cells that were not measured
+    - ``unexplained``: numbers or outcomes that lack a reason, as ``cell: name``
     """
 
     ok: int
@@ -28,34 +32,34 @@ class Coverage(NamedTuple):
 
 
 def coverage(measurements: Iterable[Measurement], wanted: Iterable[Cell], device: str) -> Coverage:
-    """Look up the wanted cells, on that device, among a release's measurements."""
-    found = {each.cell: each for each in measurements}
-    made = Coverage(0, [], [], [])
+    """The coverage of the wanted cells, on that device, by a release's measurements."""
+    by_cell = {measurement.cell: measurement for measurement in measurements}
     ok = 0
+    ended: list[Measurement] = []
+    missing: list[Cell] = []
+    unexplained: list[str] = []
     for plain in wanted:
         cell = msgspec.structs.replace(plain, device=device)
-        measurement = found.get(cell)
+        measurement = by_cell.get(cell)
         if measurement is None:
-            made.missing.append(cell)
+            missing.append(cell)
         elif measurement.outcome.ok:
             ok += 1
-            made.unexplained.extend(f"{cell}: {what}" for what in _silent(measurement))
+            unexplained += [f"{cell}: {name}" for name in _unexplained(measurement)]
         else:
-            made.ended.append(measurement)
+            ended.append(measurement)
             if not measurement.outcome.reason:
-                made.unexplained.append(f"{cell}: {measurement.outcome.status.value}")
-    return made._replace(ok=ok)
+                unexplained.append(f"{cell}: {measurement.outcome.status.value}")
+    return Coverage(ok, ended, missing, unexplained)
 
 
-def _silent(measurement: Measurement) -> list[str]:
-    """What a measurement with numbers lacks without a reason."""
+def _unexplained(measurement: Measurement) -> list[str]:
+    """The numbers that a successful measurement lacks without a reason."""
     if measurement.cell.mode == EAGER:
         return []
     compiled = measurement.compiled
     if compiled is None:
         return ["what the compiler saw"]
     return [
-        name
-        for name in NUMBERS
-        if compiled.value(name) is None and not compiled.unknown.get(name)
+        name for name in NUMBERS if compiled.value(name) is None and not compiled.unknown.get(name)
     ]

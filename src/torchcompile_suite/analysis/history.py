@@ -1,8 +1,8 @@
-"""One quantity over the releases: of one cell, and as geometric mean over a fixed cohort.
+"""One figure over the releases: of one cell, and as geometric mean over a fixed set of cells.
 
-Releases are measured at different times, and the whole machine may be slower at one of them. Its
-mood (`change.mood_between`) moves times and not ratios, concerns all cells of a release alike, and
-is part of every interval of a time given here.
+Releases are measured at different times, and the whole machine may be slower at one of them. This
+drift (`change.drift_between`) changes times and not ratios. It is the same for all cells of a
+release. Every interval of a time in this module includes it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from . import change, statistics
 from .statistics import Interval
 from .summary import Row
 
-# What has a history of its own: a faster eager must not pass for a slower compiled.
+# Each has a history of its own, so that a faster eager is not read as a slower compiled model.
 SERIES: dict[str, Callable[[Row], Interval | None]] = {
     "eager": lambda row: row.eager_s,
     "compiled": lambda row: row.latency_s,
@@ -33,51 +33,55 @@ class Point(NamedTuple):
 
 
 class Cohort(NamedTuple):
-    """The cells that every one of the releases has numbers for, of all that any of them has."""
+    """``cells`` have numbers in every release. ``of`` is the number of cells with any numbers."""
 
     cells: frozenset[Cell]
     of: int
 
 
-def mood(releases: Sequence[change.Side]) -> float:
-    """How far a time may be off because of when it was measured: the half-width of a 95 % interval
-    of its log. NaN where no eager time was measured twice, which tells.
+def drift(releases: Sequence[change.Side]) -> float:
+    """How much the time of the same work differs between runs.
+
+    The half-width of a 95 % interval of the log of a time. NaN if no eager time was measured twice.
     """
-    variance, _ = change.mood_between(releases)
-    return 1.96 * math.sqrt(variance)
+    return 1.96 * math.sqrt(change.drift_between(releases).variance)
 
 
-def cell_points(rows: Iterable[Row], mood: float) -> list[Point]:
-    """All series of one cell; a release without numbers has no point."""
+def cell_points(rows: Iterable[Row], drift: float) -> list[Point]:
+    """All series of one cell; a release without numbers has no point.
+
+    ``drift`` is that of the function of this name.
+    """
     return [
-        Point(row.release, name, _at_any_time(name, value, mood))
+        Point(row.release, name, _with_drift(name, value, drift))
         for row in rows
         for name, of in SERIES.items()
         if (value := of(row)) is not None
     ]
 
 
-def _at_any_time(series: str, value: Interval, mood: float) -> Interval:
-    return value if series == "ratio" else statistics.widened(value, mood)
+def _with_drift(series: str, value: Interval, drift: float) -> Interval:
+    return value if series == "ratio" else statistics.widened(value, drift)
 
 
 def cohort(rows: Iterable[Row], releases: Sequence[str]) -> Cohort:
     """The cells measured in each of the releases: only they can be averaged over time."""
-    found: dict[Cell, set[str]] = {}
+    measured: dict[Cell, set[str]] = {}
     for row in rows:
         if row.outcome.ok:
-            found.setdefault(row.cell, set()).add(row.release)
-    complete = frozenset(cell for cell, within in found.items() if within >= set(releases))
-    return Cohort(complete, len(found))
+            measured.setdefault(row.cell, set()).add(row.release)
+    complete = frozenset(cell for cell, within in measured.items() if within >= set(releases))
+    return Cohort(complete, len(measured))
 
 
 def mean_points(
-    rows: Iterable[Row], releases: Sequence[str], cells: frozenset[Cell], mood: float
+    rows: Iterable[Row], releases: Sequence[str], cells: frozenset[Cell], drift: float
 ) -> list[Point]:
-    """Each series' geometric mean over the cells, at each release.
+    """The geometric mean of each series over the cells, at each release.
 
-    The times are relative to the first release, so that no slow model outweighs the others and
-    both start at 1. The intervals are those of the measurement: the cohort itself is fixed.
+    Times are relative to the first release, so that all models have the same weight and both
+    series start at 1. The intervals are those of the measurement, because the set of cells is
+    fixed.
     """
     at = {(row.release, row.cell): row for row in rows if row.cell in cells}
     points = []
@@ -85,12 +89,8 @@ def mean_points(
         means: dict[str, Interval] = {}
         for release in releases:
             values = [of(at[release, cell]) for cell in cells]
-            mean = statistics.geometric_mean([each for each in values if each])
-            means[release] = _at_any_time(name, mean, mood)
-        first = means[releases[0]].value
-        scale = 1.0 if name == "ratio" else first
-        points += [
-            Point(release, name, Interval(*(part / scale for part in means[release])))
-            for release in releases
-        ]
+            mean = statistics.geometric_mean([value for value in values if value])
+            means[release] = _with_drift(name, mean, drift)
+        first = 1.0 if name == "ratio" else means[releases[0]].value
+        points += [Point(release, name, means[release].per(first)) for release in releases]
     return points

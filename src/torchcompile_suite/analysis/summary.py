@@ -6,7 +6,10 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from packaging.version import InvalidVersion, Version
+
 from ..cell import Cell, Measurement, Outcome
+from ..modes import EAGER
 from ..results.records import Record
 from . import statistics
 from .statistics import Interval
@@ -15,9 +18,10 @@ from .statistics import Interval
 class Row(NamedTuple):
     """One cell of one release on one machine.
 
-    Times are seconds with their 95 % intervals over launches; ``ratio`` is mode over eager, so
-    below 1 is a gain. Everything but ``cell``, ``release`` and ``outcome`` is None where there is
-    no number: a failed cell, or the compile cost of eager.
+    Times are seconds with their 95 % intervals over launches. ``ratio`` is mode over eager, so
+    below 1 is a gain. ``break_even_calls`` is an estimate (`break_even` says what can be claimed).
+    All fields after ``outcome`` are None where there is no number: for a failed cell, and for the
+    compile costs of eager.
     """
 
     machine: str
@@ -51,39 +55,46 @@ def row(record: Record) -> Row:
         ratio=ratio,
         peak_memory_bytes=max((launch.peak_memory_bytes or 0 for launch in launches), default=None),
     )
-    if measurement.cell.mode == "eager":
+    if measurement.cell.mode == EAGER:
         return known
-    cold = _cost(measurement, "cold")
+    cold = mean_cost(measurement, "cold")
     return known._replace(
         cold_compile_s=cold,
-        warm_compile_s=_cost(measurement, "warm"),
+        warm_compile_s=mean_cost(measurement, "warm"),
         break_even_calls=(
             None if cold is None else statistics.calls_to_break_even(cold, eager.value, ratio.value)
         ),
     )
 
 
-def _cost(measurement: Measurement, kind: str) -> float | None:
-    """The mean compile cost over the launches of that kind, in seconds; None without any."""
+def mean_cost(measurement: Measurement, kind: str) -> float | None:
+    """Mean compile cost in seconds over the launches of that kind ("cold" or "warm").
+
+    None without such a launch.
+    """
     costs = statistics.compile_costs(measurement.launches, kind)
     return math.fsum(costs) / len(costs) if costs else None
 
 
-def version_key(version: str) -> tuple[tuple[int, ...], float]:
-    """Orders versions as releases are: 2.15 after 2.9, a nightly before what it led to."""
-    numbers, _, day = version.partition(".dev")
-    found = tuple(int(part) for part in numbers.split(".") if part.isdecimal())
-    return found, int(day) if day.isdecimal() else math.inf
+def version_key(version: str) -> Version:
+    """Sort key of releases: 2.15 after 2.9, a nightly build before its release.
+
+    Text that is no version sorts before all versions.
+    """
+    try:
+        return Version(version)
+    except InvalidVersion:
+        return Version("0.dev0")
 
 
 def rows(records: Iterable[Record], modes: Iterable[str]) -> list[Row]:
     """All records as rows, by machine, release, workload, batch size and mode (as listed)."""
     order = {mode: place for place, mode in enumerate(modes)}
 
-    def key(found: Row) -> tuple[object, ...]:
-        cell = found.cell
+    def key(of: Row) -> tuple[object, ...]:
+        cell = of.cell
         place = order.get(cell.mode, len(order))
         at = (cell.workload, cell.batch_size, cell.variant, place, cell.mode)
-        return (found.machine, version_key(found.release), *at)
+        return (of.machine, version_key(of.release), *at)
 
     return sorted((row(record) for record in records), key=key)

@@ -164,10 +164,9 @@ def _show(out: Console, clone: Clone, found: Found, metric: str, check: str) -> 
         say(out, f"  {commit} {clone.subject(commit)}")
     say(out, f"the last good one is {found.before} {clone.subject(found.before)}")
     counts = {side: sum(step.side is side for step in found.steps) for side in Side}
-    factor = f"{found.factor.value:.3f} [{found.factor.low:.3f}, {found.factor.high:.3f}]"
     say(
         out,
-        f"{metric}, bad over good: {factor}; {counts[Side.GOOD]} commits good, "
+        f"{metric}, bad over good: {found.factor:.3f}; {counts[Side.GOOD]} commits good, "
         f"{counts[Side.BAD]} bad, {counts[Side.UNKNOWN]} skipped",
     )
     say(out, f"to check it: {check}")

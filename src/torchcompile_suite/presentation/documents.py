@@ -50,7 +50,7 @@ def comparison_json(comparison: Comparison) -> bytes:
                         "factor": effect.factor,
                         "p": effect.p,
                         "q": effect.q,
-                        "verdict": effect.verdict,
+                        "verdict": effect.difference,
                     }
                     for name, effect in change.effects.items()
                 },

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from ..analysis.break_even import break_even
 from ..analysis.change import Comparison
 from ..analysis.claims import Judged
 from ..analysis.coverage import Coverage
 from ..analysis.summary import Row
 from ..cell import Cell
-from .wording import milliseconds, pays_after, ratio, seconds
+from .wording import milliseconds, ratio, seconds
 
 
 class Sheet(NamedTuple):
@@ -70,7 +71,7 @@ def _figures(row: Row) -> list[str]:
         ratio(row.ratio),
         seconds(row.cold_compile_s),
         seconds(row.warm_compile_s),
-        pays_after(row),
+        str(break_even(row)),
     ]
 
 
@@ -81,12 +82,12 @@ def changed(comparison: Comparison, everything: bool = False) -> Sheet:
             *cell_columns(change.cell),
             name,
             ratio(effect.factor),
-            effect.verdict.value,
+            effect.difference.value,
             (change.moved or "cannot tell") if name == "time ratio" else "",
         ]
         for change in comparison.changes
         for name, effect in change.effects.items()
-        if everything or effect.verdict.changed
+        if everything or effect.difference.changed
     ]
     columns = [*CELL, "figure", "after/before [95 %]", "verdict", "who moved"]
     return Sheet(columns, frozenset(("batch", "after/before [95 %]")), lines)

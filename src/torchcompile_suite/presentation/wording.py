@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
-from ..analysis.change import Comparison, Verdict
+from ..analysis.change import Comparison, Difference
 from ..analysis.statistics import Interval
-from ..analysis.summary import Row
 
 
 def ratio(interval: Interval | None) -> str:
     """A ratio with its interval, or without it where one launch cannot give any."""
-    if interval is None:
-        return "-"
-    if math.isnan(interval.low):
-        return f"{interval.value:.2f}"
-    return f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
+    return "-" if interval is None else str(interval)
 
 
 def milliseconds(interval: Interval | None) -> str:
@@ -28,22 +21,12 @@ def seconds(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f}"
 
 
-def pays_after(row: Row) -> str:
-    """When compiling has paid for itself, in words; nothing is claimed that the interval denies."""
-    if row.break_even_calls is None or row.ratio is None:
-        return "-"
-    if not (row.ratio.high < 1 or row.ratio.low > 1):
-        return "cannot tell"
-    calls = row.break_even_calls
-    return "never" if math.isinf(calls) else f"{calls:,.0f} calls"
-
-
 def judgement(comparison: Comparison) -> str:
     """The comparison in plain sentences."""
-    counts = dict.fromkeys(Verdict, 0)
+    counts = dict.fromkeys(Difference, 0)
     for change in comparison.changes:
         for effect in change.effects.values():
-            counts[effect.verdict] += 1
+            counts[effect.difference] += 1
     noise = comparison.noise
     floor = (
         "Its noise floor was not measured (no eager cells)."
@@ -59,9 +42,9 @@ def judgement(comparison: Comparison) -> str:
     return (
         f"{comparison.before} to {comparison.after} on {comparison.machine}: "
         f"{comparison.compared} of {len(comparison.changes)} cells were measured on both sides; "
-        f"of {sum(counts.values())} figures {counts[Verdict.WORSE]} are worse, "
-        f"{counts[Verdict.BETTER]} better, {counts[Verdict.SAME]} not changed, and of "
-        f"{counts[Verdict.UNKNOWN]} one cannot tell. {floor}{unlike}"
+        f"of {sum(counts.values())} figures {counts[Difference.WORSE]} are worse, "
+        f"{counts[Difference.BETTER]} better, {counts[Difference.SAME]} not changed, and of "
+        f"{counts[Difference.UNKNOWN]} one cannot tell. {floor}{unlike}"
     )
 
 

@@ -17,13 +17,13 @@ from .pages import (
     compiling,
     history,
     overview,
+    payoff,
     releases,
     trust,
-    verdict,
 )
 
 ASSETS = Path(__file__).with_name("assets")
-KINDS = (overview, verdict, history, changes, compiling, compiler, claims, trust, cell, releases)
+KINDS = (overview, payoff, history, changes, compiling, compiler, claims, trust, cell, releases)
 
 
 def build(results: Path, folder: Path, left_out: Sequence[Problem] = ()) -> Content:
@@ -56,7 +56,7 @@ def _navigation(content: Content) -> list[render.Entry]:
     if content.machines:
         first = content.machines[0]
         entries += [
-            render.Entry("verdict", "Does it pay?", verdict.path(first, first.releases[-1])),
+            render.Entry("payoff", "Does it pay?", payoff.path(first, first.releases[-1])),
             render.Entry("history", "History", paths.history(first.name)),
         ]
         if len(first.releases) > 1:

@@ -76,9 +76,9 @@ class Machine:
         return {name: Side(name, self.measurements(name)) for name in self.releases}
 
     @cached_property
-    def mood(self) -> float:
-        """How far its times may be off because of when they were measured (`history.mood`)."""
-        return history.mood([self.side(name) for name in self.releases])
+    def drift(self) -> float:
+        """How far its times may be off because of when they were measured (`history.drift`)."""
+        return history.drift([self.side(name) for name in self.releases])
 
     @cached_property
     def method(self) -> int:

@@ -23,7 +23,7 @@ def slug(text: str) -> str:
     return f"{safe}-{hashlib.sha256(text.encode(errors='surrogatepass')).hexdigest()[:8]}"
 
 
-def verdict(machine: str, release: str, batch_size: int) -> str:
+def payoff(machine: str, release: str, batch_size: int) -> str:
     """Model x mode at a batch size."""
     return f"{slug(machine)}/verdict/{slug(release)}-batch{batch_size}.html"
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import msgspec
 
 from ..analysis import advice, summary
 from ..analysis.advice import Advice
+from ..analysis.break_even import break_even
 from ..analysis.summary import Row
 from ..cell import Measurement
 from ..modes import EAGER, MODES
@@ -31,7 +31,7 @@ def table(answer: Answer) -> Sheet:
     """One line a cell, after one for eager. The model is the headline's, so it has no column."""
     figures = [
         *("ms a call [95 %]", "of eager's time", "cold s", "warm s", "MiB", "breaks"),
-        *("calls to pay", "time to pay"),
+        *("pays after", "time to pay"),
     ]
     seen = {each.cell: each for each in answer.measurements}
     lines = []
@@ -39,7 +39,7 @@ def table(answer: Answer) -> Sheet:
         measurement = seen[row.cell]
         if row.cell.mode != EAGER and row.eager_s is not None:
             size = str(row.cell.batch_size)
-            lines.append([size, EAGER, milliseconds_with(row.eager_s), *[""] * 7])
+            lines.append([size, EAGER, f"{row.eager_s.scaled(1e3):.3g}", *[""] * 7])
         line = cell_columns(row.cell)[1:]
         if row.outcome.ok:
             line += _figures(row, measurement)
@@ -52,35 +52,19 @@ def table(answer: Answer) -> Sheet:
     )
 
 
-def milliseconds_with(interval: tuple[float, float, float]) -> str:
-    """A time with its interval, three digits each."""
-    value, low, high = (f"{each * 1e3:.3g}" for each in interval)
-    return value if math.isnan(interval[1]) else f"{value} [{low}, {high}]"
-
-
 def _figures(row: Row, measurement: Measurement) -> list[str]:
     compiled = measurement.compiled
     memory = row.peak_memory_bytes
-    calls = row.break_even_calls
-    paid = ["-", "-"]
-    if calls is not None and row.ratio is not None and row.latency_s and row.cold_compile_s:
-        if not (row.ratio.high < 1 or row.ratio.low > 1):
-            paid = ["cannot tell", ""]
-        elif math.isinf(calls):
-            paid = ["never", ""]
-        else:
-            paid = [
-                f"{calls:,.0f}",
-                advice.duration(calls * row.latency_s.value + row.cold_compile_s),
-            ]
+    paid = break_even(row)
     return [
-        "-" if row.latency_s is None else milliseconds_with(row.latency_s),
+        "-" if row.latency_s is None else f"{row.latency_s.scaled(1e3):.3g}",
         ratio(row.ratio),
         seconds(row.cold_compile_s),
         seconds(row.warm_compile_s),
         "-" if not memory else f"{memory / 2**20:,.0f}",
         "-" if compiled is None else str(len(compiled.graph_breaks)),
-        *paid,
+        str(paid),
+        paid.duration,
     ]
 
 

@@ -124,7 +124,7 @@ class Evidence:
         """The quotient of two times taken at different moments, between which the machine's mood
         may have changed (`change.mood_between`); raises Missing where that is unknown.
         """
-        variance, _ = change.mood_between([change.Side("", self._found.values())])
+        variance, _ = change.drift_between([change.Side("", self._found.values())])
         if math.isnan(variance):
             raise Missing("no eager time was measured twice, so the machine's mood is unknown")
         return statistics.quotient(one, other, more=1.96 * math.sqrt(2 * variance))

@@ -7,6 +7,7 @@ from typing import Any
 
 from ... import matrix
 from ...analysis import history, statistics
+from ...analysis.break_even import break_even
 from ...cell import Cell, Launch, Measurement
 from ...modes import EAGER
 from ...presentation import wording
@@ -73,11 +74,9 @@ def _history(machine: Machine, cell: Cell, entries: list[Entry], drawn: bool) ->
     points = [
         point._replace(
             release=label(point.release),
-            value=point.value
-            if point.series == "ratio"
-            else statistics.Interval(*(1e3 * part for part in point.value)),
+            value=point.value if point.series == "ratio" else point.value.scaled(1e3),
         )
-        for point in history.cell_points(rows, machine.mood)
+        for point in history.cell_points(rows, machine.drift)
         if cell.mode != EAGER or cell.baseline != EAGER or point.series == "eager"
     ]
     releases = [label(release) for release in machine.releases]
@@ -95,7 +94,7 @@ def _history(machine: Machine, cell: Cell, entries: list[Entry], drawn: bool) ->
             common.paying(machine, row),
             wording.seconds(row.cold_compile_s),
             wording.seconds(row.warm_compile_s),
-            wording.pays_after(row),
+            str(break_even(row)),
         ]
         for row in rows
     ]

@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Any
 
 from ...analysis import change
-from ...analysis.change import Change, ChangeError, Comparison, Verdict
+from ...analysis.change import Change, ChangeError, Comparison, Difference
 from ...cell import Cell, Compiled
 from ...presentation import sheets, wording
 from .. import charts, paths
@@ -16,10 +16,10 @@ from ..page import Choice, Figure, Link, Marked, Option, Page, Section, Table, V
 from . import common
 
 KINDS = {
-    Verdict.BETTER: "gain",
-    Verdict.WORSE: "loss",
-    Verdict.SAME: "none",
-    Verdict.UNKNOWN: "unknown",
+    Difference.BETTER: "gain",
+    Difference.WORSE: "loss",
+    Difference.SAME: "none",
+    Difference.UNKNOWN: "unknown",
 }
 # Counted, not timed: any difference is a real one.
 COUNTED = {
@@ -83,7 +83,7 @@ def _page(content: Content, machine: Machine, before: str, after: str) -> Page:
         {
             "cell": str(each.cell),
             "figure": name,
-            "verdict": effect.verdict.value,
+            "verdict": effect.difference.value,
             "moved": each.moved if name == "time ratio" else "",
             **common.spread("factor", effect.factor),
             "p": effect.p,
@@ -129,8 +129,8 @@ def _line(machine: Machine, after: str, each: Change, name: str) -> list[Value]:
         Link(str(each.cell), paths.in_cell(machine.name, each.cell, after)),
         name,
         wording.ratio(effect.factor),
-        Marked(effect.verdict.value, KINDS[effect.verdict]),
-        moved if effect.verdict.changed else "",
+        Marked(effect.difference.value, KINDS[effect.difference]),
+        moved if effect.difference.changed else "",
     ]
 
 
@@ -141,7 +141,7 @@ def _moved(path: str, machine: Machine, after: str, comparison: Comparison) -> S
             (each, name)
             for each in comparison.changes
             for name, effect in each.effects.items()
-            if effect.verdict.changed
+            if effect.difference.changed
         ),
         key=lambda pair: -pair[0].effects[pair[1]].factor.value,
     )
@@ -151,14 +151,14 @@ def _moved(path: str, machine: Machine, after: str, comparison: Comparison) -> S
     bars = [
         charts.Bar(
             f"{name}: {each.cell}",
-            each.effects[name].verdict.value,
+            each.effects[name].difference.value,
             each.effects[name].factor,
             paths.in_cell(machine.name, each.cell, after),
         )
         for each, name in drawn
     ]
     some = "" if len(drawn) == len(found) else f" The drawing has the {len(drawn)} largest."
-    series = [Verdict.BETTER.value, Verdict.WORSE.value]
+    series = [Difference.BETTER.value, Difference.WORSE.value]
     return Section(
         "Beyond noise",
         "changes",

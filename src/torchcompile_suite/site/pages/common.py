@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from ...analysis.payoff import Payoff, payoff
 from ...analysis.statistics import Interval
 from ...analysis.summary import Row
-from ...analysis.verdict import Pays, verdict
 from ...cell import METHOD
 from ...presentation.wording import ratio
 from .. import paths
@@ -41,12 +41,12 @@ def paying(machine: Machine, row: Row, best: bool = False) -> Value:
     to = paths.in_cell(machine.name, row.cell, row.release)
     if not row.outcome.ok:
         return Marked(row.outcome.status.value, "gap", to, row.outcome.reason)
-    said = verdict(row.ratio)
+    said = payoff(row.ratio)
     text = f"{ratio(row.ratio)} {said.value}{', fastest' if best else ''}"
     return Marked(text, KINDS[said], to)
 
 
-KINDS = {Pays.GAIN: "gain", Pays.LOSS: "loss", Pays.NONE: "none", Pays.UNKNOWN: "unknown"}
+KINDS = {Payoff.GAIN: "gain", Payoff.LOSS: "loss", Payoff.NONE: "none", Payoff.UNKNOWN: "unknown"}
 
 
 def machines(content: Content, here: Machine, to: Callable[[Machine], str]) -> list[Choice]:
@@ -96,7 +96,7 @@ def flat(row: Row) -> dict[str, Any]:
         "variant": row.cell.variant,
         "outcome": row.outcome.status.value,
         "reason": row.outcome.reason,
-        "verdict": verdict(row.ratio).value if row.outcome.ok else "",
+        "verdict": payoff(row.ratio).value if row.outcome.ok else "",
     }
     for key, interval in (
         ("eager_s", row.eager_s),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from ...analysis.break_even import State, break_even
 from ...analysis.summary import Row
 from ...cell import Cell
 from ...modes import EAGER
@@ -46,15 +47,14 @@ def _page(content: Content, machine: Machine, release: str) -> Page:
     costs = sorted(entry.row.cold_compile_s or 0.0 for entry in entries)
     answer = ["Nothing was compiled with this release here."]
     if costs:
-        pays = [wording.pays_after(entry.row) for entry in entries]
-        sure = sum(1 for words in pays if words.endswith("calls"))
+        states = Counter(break_even(entry.row).state for entry in entries)
         answer = [
-            f"A cold compile took from {costs[0]:.1f} to {costs[-1]:.1f} s, "
-            f"{costs[len(costs) // 2]:.1f} s in the middle of {common.plural(len(costs), 'cell')}. "
-            f"{sure} of them surely pay it back, {pays.count('never')} never do, and of "
-            f"{pays.count('cannot tell')} one cannot tell.",
-            "Cold: nothing cached. Warm: with Inductor's disk cache of an earlier process. A cold "
-            "compile is measured once a cell, so it has no interval.",
+            f"A cold compile took {costs[0]:.1f} to {costs[-1]:.1f} s; the median of "
+            f"{common.plural(len(costs), 'cell')} is {costs[len(costs) // 2]:.1f} s. Compiling "
+            f"pays beyond doubt in {states[State.CALLS]} of them, never in {states[State.NEVER]}, and "
+            f"for {states[State.CANNOT_TELL]} the measurement does not decide.",
+            "Cold: no cache. Warm: with Inductor's disk cache from an earlier process. Each cell "
+            "has one cold compile, so its time has no interval.",
         ]
     return Page(
         paths.compiling(machine.name, release),
@@ -81,18 +81,11 @@ def _flat(entry: Entry) -> dict[str, Any]:
     phases = compiled.phases_s if compiled else {}
     return {
         **common.flat(entry.row),
-        "break_even_s": seconds_to_break_even(entry.row),
+        "break_even_s": break_even(entry.row).seconds,
         **{f"phase_{name}_s": phases.get(name) for name in PHASES},
         "cache_bytes": compiled.cache_bytes if compiled else None,
         "compile_peak_memory_bytes": compiled.peak_memory_bytes if compiled else None,
     }
-
-
-def seconds_to_break_even(row: Row) -> float | None:
-    """Seconds of compiled calls after which the gain has paid for the compile; inf if never."""
-    if row.break_even_calls is None or row.latency_s is None:
-        return None
-    return row.break_even_calls * row.latency_s.value
 
 
 def _phases(machine: Machine, entries: list[Entry]) -> Section:
@@ -119,7 +112,7 @@ def _phases(machine: Machine, entries: list[Entry]) -> Section:
             wording.seconds(entry.row.cold_compile_s),
             wording.seconds(entry.row.warm_compile_s),
             *_phase_values(entry),
-            wording.pays_after(entry.row),
+            str(break_even(entry.row)),
             _seconds_after(entry.row),
         ]
         for entry in entries
@@ -144,10 +137,8 @@ def _phase_values(entry: Entry) -> list[str]:
 
 
 def _seconds_after(row: Row) -> str:
-    after = seconds_to_break_even(row)
-    if after is None or not wording.pays_after(row).endswith("calls") or math.isinf(after):
-        return ""
-    return f"{after:,.0f}"
+    point = break_even(row)
+    return f"{point.seconds:,.0f}" if point.state is State.CALLS else ""
 
 
 def _over_time(machine: Machine) -> list[Section]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ...analysis import history
-from ...analysis.verdict import asks_whether_it_pays
+from ...analysis.payoff import asks_whether_it_pays
 from ...cell import Cell
 from ...presentation.wording import ratio
 from .. import charts, paths
 from ..content import Content, Machine, label
 from ..page import Figure, Link, Page, Section, Table, Value
 from . import common
-from .verdict import COMPILED
+from .payoff import COMPILED
 
 UNITS = {
     "eager": "time against the first release",
@@ -38,7 +38,7 @@ def _page(content: Content, machine: Machine) -> Page:
         found = history.cohort(rows, releases)
         if len(releases) < 2 or not found.cells:
             continue
-        points = history.mean_points(rows, releases, found.cells, machine.mood)
+        points = history.mean_points(rows, releases, found.cells, machine.drift)
         by = {(point.release, point.series): point.value for point in points}
         first, last = releases[0], releases[-1]
         cells = f"{len(found.cells)} of {common.plural(found.of, 'cell')}"
@@ -67,7 +67,7 @@ def _page(content: Content, machine: Machine) -> Page:
                 [
                     f"The cohort is fixed: {cells} have numbers in every release shown. The bands "
                     "of the times allow for when they were measured: the same eager time, measured "
-                    f"at another moment, may be off by {common.percent(machine.mood)}. Ratios are "
+                    f"at another moment, may be off by {common.percent(machine.drift)}. Ratios are "
                     "free of that."
                 ],
                 Figure(drawn, caption),

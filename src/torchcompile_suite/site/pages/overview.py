@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import paths
 from ..content import Content, label
 from ..page import Link, Page, Section, Table, Value
-from . import changes, claims, common, compiler, compiling, verdict
+from . import changes, claims, common, compiler, compiling, payoff
 
 QUESTION = "Does torch.compile pay, on this hardware, for this model, in this mode, since when?"
 
@@ -19,10 +19,10 @@ def pages(content: Content) -> list[Page]:
     data = []
     for machine in content.machines:
         release = machine.releases[-1]
-        rows = verdict.asked(machine, release)
-        said = verdict.answer(rows, release, machine.name) + common.older_method(machine)
+        rows = payoff.asked(machine, release)
+        said = payoff.answer(rows, release, machine.name) + common.older_method(machine)
         links: list[list[Value]] = [
-            ["Does it pay?", Link("model x mode", verdict.path(machine, release))],
+            ["Does it pay?", Link("model x mode", payoff.path(machine, release))],
             ["Since when?", Link("history by release", paths.history(machine.name))],
             ["What does it cost?", Link("compile times", compiling.path(machine))],
             ["What did it see?", Link("graphs and kernels", compiler.path(machine))],

@@ -7,7 +7,7 @@ from ...releases.catalogue import Release
 from .. import paths
 from ..content import Content, label
 from ..page import Folded, Link, Page, Section, Table, Value
-from . import verdict
+from . import payoff
 
 
 def pages(content: Content) -> list[Page]:
@@ -67,7 +67,7 @@ def _section(content: Content, release: Release, commit: str) -> Section:
         ["Pythons with wheels", ", ".join(release.pythons)],
     ]
     lines += [
-        ["measured on", Link(machine.name, verdict.path(machine, release.version))]
+        ["measured on", Link(machine.name, payoff.path(machine, release.version))]
         for machine in content.machines
         if release.version in machine.releases
     ]

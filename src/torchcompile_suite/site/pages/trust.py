@@ -48,7 +48,7 @@ def _page(content: Content, machine: Machine) -> Page:
             f"kept, and repeated. {common.plural(len(failed), 'cell')} ended without numbers.",
             floor,
             "Mood: the same eager time, measured at another moment, may be off by "
-            f"{common.percent(machine.mood)}; it moves times and cancels in ratios.",
+            f"{common.percent(machine.drift)}; it moves times and cancels in ratios.",
             f"A neighbour slowed the processors throughout {common.plural(slowed, 'measurement')}; "
             "the pages of these cells say so, and --skip-existing makes them again.",
             *common.older_method(machine),

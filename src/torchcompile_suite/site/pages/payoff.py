@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 
 from ...analysis import statistics
+from ...analysis.payoff import Payoff, asks_whether_it_pays, best, counts
 from ...analysis.summary import Row
-from ...analysis.verdict import Pays, asks_whether_it_pays, best, counts
 from ...cell import Cell
 from ...modes import EAGER, MODES
 from ...presentation.wording import milliseconds, ratio
@@ -36,7 +36,7 @@ def asked(machine: Machine, release: str) -> list[Row]:
 
 def path(machine: Machine, release: str) -> str:
     """The page a newcomer should see first: the batch size with most cells."""
-    return paths.verdict(machine.name, release, _batches(asked(machine, release))[0])
+    return paths.payoff(machine.name, release, _batches(asked(machine, release))[0])
 
 
 def _batches(rows: Sequence[Row]) -> list[int]:
@@ -66,10 +66,12 @@ def answer(rows: Sequence[Row], release: str, machine: str) -> list[str]:
         of = counts(mine)
         mean = statistics.geometric_mean(measured)
         others = "".join(
-            f", {each.value} in {of[each]}" for each in Pays if each is not Pays.GAIN and of[each]
+            f", {each.value} in {of[each]}"
+            for each in Payoff
+            if each is not Payoff.GAIN and of[each]
         )
         sentences.append(
-            f"Mode {mode}: faster in {of[Pays.GAIN]} of {common.plural(len(measured), 'cell')}"
+            f"Mode {mode}: faster in {of[Payoff.GAIN]} of {common.plural(len(measured), 'cell')}"
             f"{others}; geometric mean of the ratios {ratio(mean)}."
         )
     if not sentences:
@@ -85,7 +87,7 @@ def _page(
     sizes: Sequence[int],
     rows: Sequence[Row],
 ) -> Page:
-    here = paths.verdict(machine.name, release, size)
+    here = paths.payoff(machine.name, release, size)
     bars = [
         charts.Bar(
             common.name(row),
@@ -123,7 +125,7 @@ def _page(
         sections.append(Section("Gaps", "gaps", tables=[_matrix(machine, rows)]))
     return Page(
         here,
-        "verdict",
+        "payoff",
         f"Does it pay? PyTorch {label(release)}, batch {size}",
         answer(rows, release, machine.name) + common.older_method(machine),
         [
@@ -134,7 +136,7 @@ def _page(
             Choice(
                 "Batch size",
                 [
-                    Option(str(each), paths.verdict(machine.name, release, each), each == size)
+                    Option(str(each), paths.payoff(machine.name, release, each), each == size)
                     for each in sorted(sizes)
                 ],
             ),
@@ -163,7 +165,7 @@ def _nearest(releases: Sequence[str], wanted: str) -> str:
 
 def _same_batch(machine: Machine, release: str, size: int) -> str:
     sizes = _batches(asked(machine, release))
-    return paths.verdict(machine.name, release, size if size in sizes else sizes[0])
+    return paths.payoff(machine.name, release, size if size in sizes else sizes[0])
 
 
 def _matrix(machine: Machine, rows: Sequence[Row]) -> Table:

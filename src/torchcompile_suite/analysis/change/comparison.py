@@ -1,0 +1,223 @@
+"""Two releases compared: every figure of every cell, the means, and the gaps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ...cell import Cell, Measurement
+from ...errors import SuiteError
+from ...modes import EAGER
+from .. import statistics
+from ..statistics import Interval, Prior
+from .discovery import Difference, Effect, LogChange, effects, log_change, mean_factor
+from .drift import NO_DRIFT, Drift, drift_between
+from .quantities import QUANTITIES, Side, values
+
+# Limit for the weight of the machine's spread against the spread of a cell, in launches. Cells that
+# spread alike would give an infinite weight, but launches are not normal, and in some cells one
+# launch in three is an outlier. Chosen by evidence/false_alarms.py.
+MOST_PRIOR_DEGREES = 8.0
+
+
+class ChangeError(SuiteError):
+    """The two releases cannot be compared; the message says what to measure."""
+
+
+class Change(NamedTuple):
+    """One cell of the two releases: its effects, or in ``gap`` the reason why there are none."""
+
+    cell: Cell
+    effects: dict[str, Effect]
+    gap: str = ""
+
+    @property
+    def changed(self) -> bool:
+        """Whether any figure of the cell changed beyond noise."""
+        return any(effect.difference.changed for effect in self.effects.values())
+
+    @property
+    def moved(self) -> str:
+        """Which time changed beyond noise: "eager", "compiled", "both", or "" if neither did."""
+        moved = [name for name in ("eager", "compiled") if self._changed(name)]
+        return "both" if len(moved) == 2 else "".join(moved)
+
+    def _changed(self, name: str) -> bool:
+        return name in self.effects and self.effects[name].difference.changed
+
+
+class Comparison(NamedTuple):
+    """All cells of two releases on one machine.
+
+    - ``means``: geometric mean of each figure over the cells that both releases have. No value is
+      clipped. The interval is that of the measurement, because the set of cells is fixed.
+    - ``noise``: the machine's noise floor (`noise_floor`); None when it was not measured.
+    - ``unlike``: cells whose compile costs and memory are not compared, because their processes
+      started differently (`Launch.start`).
+    """
+
+    machine: str
+    before: str
+    after: str
+    changes: list[Change]
+    means: dict[str, Interval]
+    noise: float | None
+    unlike: list[Cell]
+
+    @property
+    def compared(self) -> int:
+        """The number of cells that were measured on both sides."""
+        return sum(1 for change in self.changes if change.effects)
+
+    @property
+    def regressions(self) -> list[Change]:
+        """The cells with at least one figure that is worse beyond noise."""
+        return [
+            change
+            for change in self.changes
+            if any(effect.difference is Difference.WORSE for effect in change.effects.values())
+        ]
+
+
+class _Background(NamedTuple):
+    """What the whole machine says about one quantity: its spread and its drift."""
+
+    prior: Prior | None
+    drift: Drift
+
+
+_Key = tuple[Cell, str]
+
+
+def compare(machine: str, before: Side, after: Side) -> Comparison:
+    """Compare two releases on one machine.
+
+    Raises ChangeError when no cell was measured with both.
+    """
+    sides = [before, after]
+    cells = sorted(before.cells.keys() | after.cells.keys(), key=_order)
+    gaps = {cell: _gap(cell, sides) for cell in cells}
+    both = [cell for cell in cells if not gaps[cell]]
+    if not both:
+        raise ChangeError(
+            f"nothing was measured on both {before.release} and {after.release} on {machine}; "
+            f"try: asv run v{before.release}^! and asv run v{after.release}^!"
+        )
+    background = _backgrounds(sides)
+    unlike = [cell for cell in both if len(_starts(cell, sides)) > 1]
+    found = _log_changes(both, unlike, sides, background)
+    judged = effects(found, {key: QUANTITIES[key[1]].smallest for key in found})
+    changes = [
+        Change(
+            cell,
+            {name: judged[cell, name] for name in QUANTITIES if (cell, name) in judged},
+            gaps[cell],
+        )
+        for cell in cells
+    ]
+    means = {
+        name: mean_factor(of_name, background[name].drift)
+        for name in QUANTITIES
+        if (of_name := [change for (_, quantity), change in found.items() if quantity == name])
+    }
+    noise = noise_floor(measurement for side in sides for measurement in side.cells.values())
+    return Comparison(machine, before.release, after.release, changes, means, noise, unlike)
+
+
+def noise_floor(measurements: Iterable[Measurement]) -> float | None:
+    """Standard deviation of the log of one launch's ratio of eager to eager; None if not measured.
+
+    The true ratio is 1. This is the root mean square over all launches of the eager cells, so an
+    offset from 1 counts as noise too.
+    """
+    squares = [
+        math.log(ratio) ** 2
+        for measurement in measurements
+        if measurement.cell.mode == EAGER
+        and measurement.cell.baseline == EAGER
+        and measurement.outcome.ok
+        for ratio in values("time ratio", measurement.launches)
+    ]
+    return math.sqrt(math.fsum(squares) / len(squares)) if squares else None
+
+
+def _backgrounds(sides: Sequence[Side]) -> dict[str, _Background]:
+    """The spread and the drift of each quantity."""
+    references = {
+        reference for quantity in QUANTITIES.values() for reference in quantity.drift_references
+    }
+    drifts = {reference: drift_between(sides, reference) for reference in references}
+    return {
+        name: _Background(
+            _prior(name, sides),
+            next(
+                (drifts[ref] for ref in quantity.drift_references if drifts[ref].degrees),
+                NO_DRIFT,
+            ),
+        )
+        for name, quantity in QUANTITIES.items()
+    }
+
+
+def _log_changes(
+    both: Sequence[Cell],
+    unlike: Sequence[Cell],
+    sides: Sequence[Side],
+    background: dict[str, _Background],
+) -> dict[_Key, LogChange]:
+    """The change of each quantity of each cell that has it on both sides."""
+    found = {}
+    for cell in both:
+        for name, quantity in QUANTITIES.items():
+            if not quantity.concerns(cell) or (quantity.of_start and cell in unlike):
+                continue
+            sample = [side.values(cell, name) for side in sides]
+            if change := log_change(sample, *background[name]):
+                found[cell, name] = change
+    return found
+
+
+def _gap(cell: Cell, sides: Sequence[Side]) -> str:
+    """Why the cell cannot be compared, or the empty string."""
+    for side, when in zip(sides, ("before", "after"), strict=True):
+        if cell not in side.cells:
+            return f"not measured {when}"
+        outcome = side.cells[cell].outcome
+        if not outcome.ok:
+            return f"{when}: {outcome.status.value}: {outcome.reason}"
+    methods = {launch.method for side in sides for launch in side.cells[cell].launches}
+    if len(methods) > 1:
+        return "timed by different methods (docs/method.md, Turns): measure the older one again"
+    for side, other, when in zip(sides, reversed(sides), ("before", "after"), strict=True):
+        quiet_s = statistics.calibration_time(other.cells[cell].launches)
+        factor = statistics.slowdown(side.cells[cell].launches, quiet_s)
+        if factor > statistics.MOST_SLOWDOWN:
+            return f"{when}: {statistics.neighbour(factor)}; measure it again"
+    return ""
+
+
+def _starts(cell: Cell, sides: Sequence[Side]) -> set[tuple[str, ...]]:
+    return {launch.start for side in sides for launch in side.cells[cell].launches}
+
+
+def _order(cell: Cell) -> tuple[object, ...]:
+    return (cell.workload, cell.batch_size, cell.variant, cell.mode)
+
+
+def _prior(name: str, sides: Sequence[Side]) -> Prior | None:
+    """How much the launches of all cells differ in that quantity."""
+    quantity = QUANTITIES[name]
+    samples = [
+        side.values(cell, source)
+        for side in sides
+        for cell in side.cells
+        if quantity.concerns(cell)
+        for source in filter(None, (name, quantity.spreads_as))
+    ]
+    samples = [sample for sample in samples if len(sample) > 1]
+    prior = statistics.prior_spread(
+        [statistics.log_variance(sample) for sample in samples],
+        [len(sample) - 1 for sample in samples],
+    )
+    return prior and prior._replace(degrees=min(prior.degrees, MOST_PRIOR_DEGREES))

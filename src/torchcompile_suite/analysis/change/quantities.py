@@ -1,0 +1,136 @@
+"""What is compared between two releases, and which repeated work shows the drift in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from ...cell import Cell, Launch, Measurement
+from ...modes import EAGER
+from .. import statistics
+
+# A change smaller than this (relative) is of no practical interest, however certain it is.
+SMALLEST = 0.01
+
+LaunchValues = Callable[[Sequence[Launch]], list[float]]
+
+
+def _of_pairs(value: Callable[[Sequence[tuple[float, float]]], float]) -> LaunchValues:
+    return lambda launches: [value(launch.pairs_s) for launch in statistics.counted(launches)]
+
+
+def _costs(kind: str) -> LaunchValues:
+    # A launch that compiled nothing has the cost 0, which has no logarithm.
+    return lambda launches: [cost for cost in statistics.compile_costs(launches, kind) if cost > 0]
+
+
+def _memory(launches: Sequence[Launch]) -> list[float]:
+    return [float(peak) for launch in launches if (peak := launch.peak_memory_bytes)]
+
+
+class DriftReference(NamedTuple):
+    """Work that is the same in many cells of a release, so that its time shows the drift.
+
+    ``key`` is equal for two measurements that did the same work. ``values`` are its seconds, one
+    value a launch.
+    """
+
+    key: Callable[[Measurement], Hashable]
+    values: LaunchValues
+
+
+def _start(measurement: Measurement) -> Hashable:
+    return tuple(sorted({launch.start for launch in measurement.launches}))
+
+
+EAGER_CALL = DriftReference(
+    lambda measurement: msgspec.structs.replace(measurement.cell, mode=EAGER),
+    _of_pairs(statistics.launch_eager_latency),
+)
+# Import time tracks compile drift; eager time does not. Both drift by a tenth from hour to hour.
+# The correlation of a compile's time is 0.8 to 0.9 with the import of the compiler (both are
+# Python's work), and 0.0 to 0.6 with the eager call.
+_COMPILER_IMPORT = DriftReference(
+    _start,
+    lambda launches: [
+        launch.compiler_import_s for launch in launches if launch.compiler_import_s > 0
+    ],
+)
+# The second one is for launches that did not time the import apart from the first call.
+_FOR_COMPILING = (_COMPILER_IMPORT, EAGER_CALL)
+
+
+class Quantity(NamedTuple):
+    """A figure that is compared between releases.
+
+    - ``values``: the figure of each launch that has it.
+    - ``of_eager``: whether eager cells have the figure too.
+    - ``drift_references``: what shows the drift; the first one that was measured is used. Empty
+      where the drift cancels.
+    - ``of_start``: the figure depends on what the process had imported when it was forked, so it is
+      compared only where that was the same.
+    - ``spreads_as``: another quantity, whose spread is the source of the variance for a quantity
+      with one sample a measurement. It must spread at least as much.
+    - ``smallest``: a smaller change (relative) does not count.
+    """
+
+    values: LaunchValues
+    of_eager: bool
+    drift_references: tuple[DriftReference, ...] = ()
+    of_start: bool = False
+    spreads_as: str = ""
+    smallest: float = SMALLEST
+
+    def concerns(self, cell: Cell) -> bool:
+        """Whether the cell has this figure. The ratio of eager to eager is 1 by definition."""
+        return self.of_eager or cell.mode != EAGER or cell.baseline != EAGER
+
+
+QUANTITIES = {
+    "time ratio": Quantity(_of_pairs(statistics.launch_ratio), False),
+    "eager": Quantity(_of_pairs(statistics.launch_eager_latency), True, (EAGER_CALL,)),
+    "compiled": Quantity(_of_pairs(statistics.launch_latency), False, (EAGER_CALL,)),
+    # Measured again, cold starts of one cell differ by 7 %, and warm ones by 10 % (results/).
+    "cold compile": Quantity(
+        _costs("cold"), False, _FOR_COMPILING, of_start=True, spreads_as="warm compile"
+    ),
+    "warm compile": Quantity(_costs("warm"), False, _FOR_COMPILING, of_start=True),
+    # A resident set grows in steps. Depending on the layout of the heap, one launch in three of a
+    # transformer has 27 MB (4 %) more than the others. Three launches a side cannot tell such a
+    # step from a change.
+    "memory": Quantity(_memory, True, of_start=True, smallest=0.05),
+}
+
+
+def values(name: str, launches: Sequence[Launch]) -> list[float]:
+    """The figure of that name (a key of `QUANTITIES`), one value for each launch that has it."""
+    return QUANTITIES[name].values(launches)
+
+
+class Side:
+    """A release with its measurements on one machine, one measurement for each cell.
+
+    Keeps the values of the launches, because a release is compared with many others.
+    """
+
+    def __init__(self, release: str, measurements: Iterable[Measurement]) -> None:
+        """Of two measurements of a cell, the later one counts."""
+        self.release = release
+        self.cells = {measurement.cell: measurement for measurement in measurements}
+        self._values: dict[tuple[Cell, object], list[float]] = {}
+
+    def values(self, cell: Cell, name: str) -> list[float]:
+        """The figure of that name (see `values`); empty for a cell that failed."""
+        return self._cached(cell, name, QUANTITIES[name].values)
+
+    def reference_values(self, cell: Cell, reference: DriftReference) -> list[float]:
+        """The seconds of the drift reference, one a launch; empty for a cell that failed."""
+        return self._cached(cell, reference, reference.values)
+
+    def _cached(self, cell: Cell, key: object, values: LaunchValues) -> list[float]:
+        if (cell, key) not in self._values:
+            measurement = self.cells[cell]
+            self._values[cell, key] = values(measurement.launches) if measurement.outcome.ok else []
+        return self._values[cell, key]

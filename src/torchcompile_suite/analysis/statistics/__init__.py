@@ -1,0 +1,111 @@
+"""Statistics of recorded times: pure functions that need NumPy and SciPy only.
+
+The unit is the launch, not the call. Calls of one process share its memory layout, its code
+addresses and its neighbours, so their spread says little about the next process. For
+mobilenetv2_100 at batch 4, one process gives the ratio within 1-2 %; between processes the ratio
+varied by 4.5 %. See Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013.
+
+- ``launches``: the figures of one launch, and of all launches of a measurement
+- ``disturbance``: which launches were slowed by other work on the machine
+- ``intervals``: confidence intervals over launches, and arithmetic with them
+- ``spread``: how much launches differ, from all cells of a machine together
+- ``measured``: the ratio of a measurement, and the stopping rule
+"""
+
+from .disturbance import (
+    MOST_OTHERS,
+    MOST_SLOWDOWN,
+    MOST_STEAL,
+    calibration_time,
+    counted,
+    disturbed,
+    neighbour,
+    quietest,
+    slowdown,
+)
+from .intervals import (
+    CONFIDENCE,
+    T_LEVEL,
+    T_LEVEL_LATER,
+    Interval,
+    geometric_interval,
+    geometric_mean,
+    half_width,
+    inverse,
+    log_mean,
+    log_variance,
+    quotient,
+    t_quantile,
+    widened,
+)
+from .launches import (
+    MIXED_CALLS,
+    STEADY_TOLERANCE,
+    STEADY_WINDOW,
+    calls_to_break_even,
+    calls_until_steady,
+    compile_cost,
+    compile_costs,
+    is_steady,
+    launch_eager_latency,
+    launch_latency,
+    launch_ratio,
+    seconds_until_steady,
+    steady_call,
+    warm_up_mixed_ratio,
+)
+from .measured import (
+    FIRST_LOOK,
+    measured_eager,
+    measured_ratio,
+    precise,
+    sequential_interval,
+)
+from .spread import Prior, moderated, prior_spread
+
+__all__ = [
+    "CONFIDENCE",
+    "FIRST_LOOK",
+    "MIXED_CALLS",
+    "MOST_OTHERS",
+    "MOST_SLOWDOWN",
+    "MOST_STEAL",
+    "STEADY_TOLERANCE",
+    "STEADY_WINDOW",
+    "T_LEVEL",
+    "T_LEVEL_LATER",
+    "Interval",
+    "Prior",
+    "calibration_time",
+    "calls_to_break_even",
+    "calls_until_steady",
+    "compile_cost",
+    "compile_costs",
+    "counted",
+    "disturbed",
+    "geometric_interval",
+    "geometric_mean",
+    "half_width",
+    "inverse",
+    "is_steady",
+    "launch_eager_latency",
+    "launch_latency",
+    "launch_ratio",
+    "log_mean",
+    "log_variance",
+    "measured_eager",
+    "measured_ratio",
+    "moderated",
+    "neighbour",
+    "precise",
+    "prior_spread",
+    "quietest",
+    "quotient",
+    "seconds_until_steady",
+    "sequential_interval",
+    "slowdown",
+    "steady_call",
+    "t_quantile",
+    "warm_up_mixed_ratio",
+    "widened",
+]

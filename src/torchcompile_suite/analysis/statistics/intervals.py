@@ -1,0 +1,136 @@
+"""Confidence intervals of times and ratios, and arithmetic with them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+# The share of measurements in which a 95 % interval must hold the true value.
+CONFIDENCE = 0.95
+# Nominal level of Student's t that gives 95 % coverage. Real launches are not normal: some have two
+# speeds, some are slow now and then, and three of them may agree with each other and not with the
+# rest. At a nominal 95 %, t covers 91-95 % on real launches; at this level, 94-97 %. Chosen by
+# evidence/coverage.py, which also shows the coverage of other methods.
+T_LEVEL = 0.97
+# The nominal level for looks after the first one. To stop at the first interval that is narrow
+# enough favours intervals that are narrow by luck (Chow and Robbins, Annals of Mathematical
+# Statistics 36, 1965; Armitage, McPherson and Rowe, JRSS A 132, 1969).
+T_LEVEL_LATER = 0.98
+
+
+class Interval(NamedTuple):
+    """An estimate with its confidence interval; ``low`` and ``high`` are NaN when unknown.
+
+    As text, ``f"{interval:.2f}"`` is "0.75 [0.70, 0.80]", or "0.75" where the bounds are unknown.
+    The format applies to each number; it is ``.2f`` by default.
+    """
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def known(self) -> bool:
+        """Whether there are bounds: one launch alone gives none."""
+        return not math.isnan(self.low)
+
+    def scaled(self, factor: float) -> Interval:
+        """The interval in another unit: all three numbers times the factor."""
+        return Interval(*(factor * number for number in self))
+
+    def per(self, divisor: float) -> Interval:
+        """The interval of a part: all three numbers over the divisor."""
+        return Interval(*(number / divisor for number in self))
+
+    def __format__(self, spec: str) -> str:
+        """The text, each number in the format ``spec``."""
+        value, low, high = (format(number, spec or ".2f") for number in self)
+        return f"{value} [{low}, {high}]" if self.known else value
+
+    def __str__(self) -> str:
+        """The text with two decimals."""
+        return format(self)
+
+
+def geometric_interval(values: Sequence[float], level: float = T_LEVEL) -> Interval:
+    """Geometric mean over launches with its 95 % interval.
+
+    ``values`` are positive, one a launch. Times and ratios vary by factors, so their logs are
+    closer to normal. A default measurement has three launches, so the interval uses Student's t.
+    ``level`` is the nominal level of t: above 95 %, because launches are not normal. With fewer
+    than two values the bounds are NaN; without any value the estimate is NaN too.
+    """
+    if not values:
+        return Interval(math.nan, math.nan, math.nan)
+    n = len(values)
+    mean = log_mean(values)
+    if n < 2:
+        return Interval(math.exp(mean), math.nan, math.nan)
+    half = t_quantile((1 + level) / 2, n - 1) * math.sqrt(log_variance(values) / n)
+    return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
+
+
+def half_width(interval: Interval) -> float:
+    """How far the interval reaches to either side of its value, relative to it; NaN if unknown.
+
+    Intervals are symmetric on the log scale, so 0.03 means from 1/1.03 to 1.03 times the value.
+    """
+    return math.sqrt(interval.high / interval.low) - 1
+
+
+def inverse(ratio: Interval) -> Interval:
+    """The speedup, from the time ratio (mode over eager)."""
+    return Interval(1 / ratio.value, 1 / ratio.high, 1 / ratio.low)
+
+
+def quotient(one: Interval, other: Interval, *, more: float = 0.0) -> Interval:
+    """One figure over another that was measured independently.
+
+    The half-widths of the logs add as squares. ``more`` is a third half-width (of the log): that
+    of a source of error that neither interval includes.
+    """
+    return _around(one.value / other.value, math.hypot(_reach(one), _reach(other), more))
+
+
+def geometric_mean(intervals: Sequence[Interval]) -> Interval:
+    """The geometric mean of independent figures, at least one."""
+    value = math.exp(math.fsum(math.log(interval.value) for interval in intervals) / len(intervals))
+    reach = math.sqrt(math.fsum(_reach(interval) ** 2 for interval in intervals)) / len(intervals)
+    return _around(value, reach)
+
+
+def widened(interval: Interval, more: float) -> Interval:
+    """The interval with a further half-width (of the log) added as squares."""
+    return _around(interval.value, math.hypot(_reach(interval), more))
+
+
+def _around(value: float, reach: float) -> Interval:
+    return Interval(value, value * math.exp(-reach), value * math.exp(reach))
+
+
+def _reach(interval: Interval) -> float:
+    """Half-width of the interval of the log."""
+    return math.log(interval.high / interval.low) / 2
+
+
+def log_mean(values: Sequence[float]) -> float:
+    """Mean of the logs of at least one value: the log of their geometric mean."""
+    return math.fsum(map(math.log, values)) / len(values)
+
+
+def log_variance(values: Sequence[float]) -> float:
+    """Variance of the logs of at least two values, with n - 1 in the denominator."""
+    mean = log_mean(values)
+    return math.fsum((math.log(value) - mean) ** 2 for value in values) / (len(values) - 1)
+
+
+@cache
+def t_quantile(probability: float, degrees: float) -> float:
+    """Quantile of Student's t distribution with that many degrees of freedom."""
+    # Imported here: a look-up in a benchmark process must not wait for SciPy. scipy.stats.t.ppf
+    # calls this function too, but importing all of scipy.stats takes five seconds.
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, probability))
