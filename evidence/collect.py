@@ -1,7 +1,7 @@
-"""Runs in a release's environment: launches of a few cells, in turns, one JSON line each.
+"""Runs in the environment of a release: makes launches of a few cells, and keeps each as a line.
 
-In turns, so that the machine's moods fall on all of them alike. Only warm launches are kept: the
-cold one before them fills the cache.
+The cells take turns, so that the drift of the machine meets all of them alike. Only warm launches
+are kept; the cold launch before them fills the cache.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
 from torchcompile_suite import workloads
-from torchcompile_suite.cell import Cell, Launch, Plan, Request
+from torchcompile_suite.cell import Cell, Launch, Plan
 from torchcompile_suite.host.files import append_line, read_lines
 from torchcompile_suite.measuring import processes
+from torchcompile_suite.measuring.launches import make_launch
 
 LIMIT_S = 600.0
 # prctl(2)
@@ -28,8 +29,10 @@ PR_SET_THP_DISABLE = 41
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """What is done about noise: variables of the process, its niceness, whether the kernel may give
-    it transparent huge pages, seconds of rest before it.
+    """What is done against noise.
+
+    ``variables`` of the process, its niceness, whether the kernel may give it transparent huge
+    pages, and seconds of rest before it.
     """
 
     variables: dict[str, str] = {}
@@ -39,7 +42,7 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 class Pool(msgspec.Struct):
-    """Launches of a cell, kept in one file: how many there are to be of each kind."""
+    """Launches of a cell, kept in one file. ``forked`` and ``fresh`` are the wanted numbers."""
 
     name: str
     cell: Cell
@@ -48,14 +51,14 @@ class Pool(msgspec.Struct):
     setting: Setting = Setting()
 
     def wanted(self, process: str) -> int:
-        """How many launches of that kind there are to be."""
+        """The wanted number of forked or fresh launches."""
         return self.forked if process == "forked" else self.fresh
 
 
 class Job(msgspec.Struct):
-    """Pools to fill in a folder. ``variables`` are set in all launches' environment.
+    """Pools to fill in a folder. ``variables`` are set in the environment of all launches.
 
-    All forked launches have one parent, which imports what any of them needs: put cells that need
+    All forked launches have one parent, which imports what any of them needs. Put cells that need
     different libraries into different jobs, unless their compile costs and memory do not matter.
     """
 
@@ -64,57 +67,59 @@ class Job(msgspec.Struct):
     plan: Plan = Plan()
     variables: dict[str, str] = {}
 
+    def file(self, pool: Pool) -> Path:
+        """The file of a pool."""
+        return Path(self.folder, f"{pool.name}.jsonl")
+
 
 def count(file: Path, process: str) -> int:
-    """How many launches of that kind the pool holds already."""
+    """The number of forked or fresh launches that the pool has already."""
     return sum(1 for launch in read_lines(file, Launch) if launch.process == process)
+
+
+def missing(job: Job, order: Sequence[str] = ("forked", "fresh")) -> list[tuple[Pool, str]]:
+    """The pools that need another launch, each with the kind of process: one round of turns."""
+    return [
+        (pool, process)
+        for pool in job.pools
+        for process in order
+        if count(job.file(pool), process) < pool.wanted(process)
+    ]
 
 
 def collect(job: Job) -> None:
     """Fill the pools up to the wanted numbers. May be interrupted and run again."""
     os.environ.update(job.variables)
-    folder = Path(job.folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    Path(job.folder).mkdir(parents=True, exist_ok=True)
     processes.preload()
     with tempfile.TemporaryDirectory(prefix="evidence-") as scratch:
-        caches: dict[Cell, str] = {}
+        caches: dict[Cell, Path] = {}
         order = ["forked", "fresh"]
-        while True:
-            missing = [
-                (pool, process)
-                for pool in job.pools
-                for process in order
-                if count(folder / f"{pool.name}.jsonl", process) < pool.wanted(process)
-            ]
+        while turns := missing(job, order):
             order.reverse()
-            if not missing:
-                return
-            for pool, process in missing:
-                workspace, cell = Path(scratch), pool.cell
-                if cell not in caches:
-                    caches[cell] = str(workspace / str(len(caches)))
-                    Path(caches[cell]).mkdir()
-                    _launch(Pool("", cell), "forked", "cold", caches[cell], workspace, job.plan)
-                launch = _launch(pool, process, "warm", caches[cell], workspace, job.plan)
-                append_line(folder / f"{pool.name}.jsonl", msgspec.json.encode(launch))
-            print(
-                ", ".join(
-                    f"{pool.name} {count(folder / f'{pool.name}.jsonl', process)} {process}"
-                    for pool, process in missing
-                ),
-                flush=True,
+            for pool, process in turns:
+                if pool.cell not in caches:
+                    caches[pool.cell] = Path(scratch, str(len(caches)))
+                    _launch(Pool("", pool.cell), "forked", caches[pool.cell], job.plan)
+                launch = _launch(pool, process, caches[pool.cell], job.plan)
+                append_line(job.file(pool), msgspec.json.encode(launch))
+            counts = (
+                f"{pool.name} {count(job.file(pool), process)} {process}" for pool, process in turns
             )
+            print(", ".join(counts), flush=True)
 
 
-def _launch(pool: Pool, process: str, kind: str, cache: str, workspace: Path, plan: Plan) -> Launch:
-    request = Request(pool.cell, kind, cache, plan, observe=False)  # type: ignore[arg-type]
+def _launch(pool: Pool, process: str, cache: Path, plan: Plan) -> Launch:
+    """One launch; the first one of a cache is cold. Exits if the launch fails."""
     starter: processes.Launcher = (
         processes.Forked(workloads.get(pool.cell.workload).imports)
         if process == "forked"
         else processes.Fresh(pool.setting.variables)
     )
     with _quieted(pool.setting):
-        launch = starter.run(request, workspace, LIMIT_S)
+        launch = make_launch(
+            starter, pool.cell, cache, cache.parent, plan=plan, observe=False, limit_s=LIMIT_S
+        )
     if not launch.outcome.ok:
         sys.exit(f"{pool.cell}: {launch.outcome.status.value}: {launch.outcome.reason}")
     return launch
@@ -122,11 +127,11 @@ def _launch(pool: Pool, process: str, kind: str, cache: str, workspace: Path, pl
 
 @contextlib.contextmanager
 def _quieted(setting: Setting) -> Iterator[None]:
-    """Have processes started meanwhile inherit what no variable can set."""
+    """Apply the part of the setting that no variable can set to the processes started meanwhile."""
     time.sleep(setting.rest_s)
     libc = ctypes.CDLL(None, use_errno=True)
     try:
-        # Needs the right to raise it again: root, as in most containers.
+        # A negative niceness needs root, as in most containers.
         os.setpriority(os.PRIO_PROCESS, 0, setting.nice)
         if libc.prctl(PR_SET_THP_DISABLE, int(not setting.huge_pages), 0, 0, 0):
             raise OSError(ctypes.get_errno(), "prctl: cannot go without huge pages")

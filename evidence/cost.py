@@ -1,12 +1,13 @@
 """What does an answer cost? A time ratio within 3 %, and every metric, of the same four cells.
 
-Ours against plain ASV classes, `torch.utils.benchmark` and pyperf (`evidence.peers`), each repeated
-over processes until its interval is as narrow, or `LIMIT_S` are over; and against the floor:
-imports, model building, one cold compile and the timed calls. All by the same rule and the same
-Student's t, a process giving one value. Takes forty minutes; leave the machine alone.
+Compares the suite with plain ASV classes, `torch.utils.benchmark` and pyperf (`evidence.peers`).
+Each repeats processes until its interval is narrow enough, or until `LIMIT_S` are over. All follow
+the same rule and the same Student's t; a process gives one value. The floor is the time of the
+imports, of building the model, of one cold compile and of the timed calls. Takes forty minutes;
+leave the machine alone meanwhile.
 
-What favours the others: none checks its results, counts graphs, or looks at other processes, and
-pyperf is not asked for memory.
+The comparison favours the others: none checks its results, counts graphs, or looks at other
+processes, and pyperf does not measure memory.
 """
 
 from __future__ import annotations
@@ -26,32 +27,33 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from torchcompile_suite import workloads
 from torchcompile_suite.analysis import statistics
 from torchcompile_suite.cell import Cell, Measurement
 from torchcompile_suite.host.files import append_line, read_lines
 from torchcompile_suite.measuring import interpreter, settings
+from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.releases import catalogue, environments
 
+from . import tables
 from .peers import ROUNDS, WORKLOAD_VARIABLE
 from .pools import CELLS, ENVIRONMENT, PYTHONPATH
 
-# As long as our own cells are allowed to take.
+# The time that a cell of the suite is allowed to take.
 LIMIT_S = settings.BUDGET_S
 KEPT = Path(__file__).with_name("cost.jsonl")
 PEERS = Path(__file__).with_name("peers")
 
 
 class Spent(msgspec.Struct):
-    """What one way spent on a cell: seconds, processes whose value counts, and the ratio they gave.
+    """The cost of one cell with one tool.
 
-    ``floor_s`` and ``stages_s`` (where the processes' time went) are known of ours alone.
+    ``processes``: those whose value counts; ``ratio``: the result. ``floor_s`` and ``stages_s``
+    (the seconds of all processes by stage) are known for the suite only.
     """
 
-    way: str
+    tool: str = msgspec.field(name="way")
     cell: str
     seconds: float
     processes: int
@@ -61,33 +63,34 @@ class Spent(msgspec.Struct):
 
     @property
     def half_width(self) -> float:
-        """Of the ratio's interval."""
+        """Half of the width of the ratio's interval, relative to the ratio."""
         return statistics.half_width(self.ratio)
 
     @property
     def needed_s(self) -> float:
-        """Seconds until the interval would have been narrow enough: it narrows as the root of the
-        processes. Those spent, where it was.
+        """Seconds after which the interval would be narrow enough; those spent if it is.
+
+        An interval narrows with the root of the number of processes.
         """
         return self.seconds * max(1.0, (self.half_width / settings.PRECISION) ** 2)
 
 
 class Place(NamedTuple):
-    """Where a peer runs: the release's Python, its variables, a folder of its own."""
+    """Where a peer runs: the Python of the release, the variables, a folder for the peer alone."""
 
     python: Path
     variables: dict[str, str]
     folder: Path
 
     def run(self, *arguments: str) -> bytes:
-        """Run a program to its end; its standard output. Raises CalledProcessError."""
+        """Run a program to its end and return its output. Raises CalledProcessError."""
         return subprocess.run(
             arguments, cwd=self.folder, env=self.variables, stdout=subprocess.PIPE, check=True
         ).stdout
 
 
 def plain_asv(place: Place) -> Iterator[list[float]]:
-    """Three processes of each mode a run, their samples appended to those of the runs before."""
+    """Three processes of each mode a run; each run appends its samples to the earlier ones."""
     asv = [sys.executable, "-m", "asv"]
     (place.folder / "benchmarks").mkdir()
     (place.folder / "benchmarks" / "__init__.py").touch()
@@ -105,19 +108,19 @@ def plain_asv(place: Place) -> Iterator[list[float]]:
     place.run("git", "commit", "--quiet", "--message=plain")
     commit = place.run("git", "rev-parse", "HEAD").decode().strip()
     place.run(*asv, "machine", "--yes")
-    # What does not go by the ratio is measured once.
-    once: tuple[str, ...] = ()
+    # Later runs measure only the times that the ratio needs.
+    selection: tuple[str, ...] = ()
     for processes in itertools.count(ROUNDS, ROUNDS):
         place.run(
             *asv, "run", f"--environment=existing:{place.python}", f"--set-commit-hash={commit}",
-            "--append-samples", *once,
+            "--append-samples", *selection,
         )  # fmt: skip
-        once = ("--bench=time_call",)
+        selection = ("--bench=time_call",)
         (file,) = place.folder.glob(f"results/*/{commit[:8]}*.json")
-        found = json.loads(file.read_text())
-        at = found["result_columns"].index("samples")
-        eager, compiled = found["results"]["plain.Inference.time_call"][at]
-        # In the order of the processes, from each as many as from the others.
+        result = json.loads(file.read_text())
+        at = result["result_columns"].index("samples")
+        eager, compiled = result["results"]["plain.Inference.time_call"][at]
+        # The samples are in the order of the processes, and each process gave equally many.
         yield [
             float(np.median(compiled_s) / np.median(eager_s))
             for eager_s, compiled_s in zip(
@@ -127,24 +130,24 @@ def plain_asv(place: Place) -> Iterator[list[float]]:
 
 
 def autorange(place: Place) -> Iterator[list[float]]:
-    """A process, which measures both, is a value."""
-    found = []
+    """One process measures both modes and gives one value."""
+    ratios = []
     while True:
-        said = place.run(
+        printed = place.run(
             str(place.python), "-m", "evidence.peers.autorange", place.variables[WORKLOAD_VARIABLE]
         )
-        eager_s, compiled_s, *_ = json.loads(said)
-        found.append(compiled_s / eager_s)
-        yield found
+        eager_s, compiled_s, *_ = json.loads(printed)
+        ratios.append(compiled_s / eager_s)
+        yield ratios
 
 
 def with_pyperf(place: Place) -> Iterator[list[float]]:
-    """Three processes of each mode, and then one by one, with the loops found at first."""
+    """Three processes of each mode, then one by one, with the loop counts of the first run."""
     target = place.folder / "pyperf"
     place.run("uv", "pip", "install", "--quiet", "--no-deps", f"--target={target}", "pyperf")
     place.variables["PYTHONPATH"] += f"{os.pathsep}{target}"
     script = [str(place.python), str(PEERS / "with_pyperf.py"), "--quiet", "--copy-env"]
-    file = place.folder / "found.json"
+    file = place.folder / "results.json"
     more = ["--processes=3"]
     while True:
         place.run(*script, *more, f"--append={file}")
@@ -159,7 +162,7 @@ def with_pyperf(place: Place) -> Iterator[list[float]]:
         yield [c / e for e, c in zip(values["eager"], values["compiled"], strict=True)]
 
 
-WAYS: dict[str, Callable[[Place], Iterator[list[float]]]] = {
+PEER_TOOLS: dict[str, Callable[[Place], Iterator[list[float]]]] = {
     "plain ASV": plain_asv,
     "torch.utils.benchmark": autorange,
     "pyperf": with_pyperf,
@@ -167,14 +170,14 @@ WAYS: dict[str, Callable[[Place], Iterator[list[float]]]] = {
 OURS = "ours"
 
 
-def spent_by(way: str, cell: Cell, python: Path) -> Spent:
-    """Measure a cell the way of a peer, until precise or out of time."""
+def spent_by(tool: str, cell: Cell, python: Path) -> Spent:
+    """Measure a cell with a peer, until the ratio is precise or the time is over."""
     with tempfile.TemporaryDirectory(prefix="evidence-") as folder:
         variables = interpreter.environment(
             python,
             {
                 "PYTHONPATH": PYTHONPATH,
-                # ASV takes the other one away.
+                # ASV removes PYTHONPATH.
                 "ASV_PYTHONPATH": PYTHONPATH,
                 "HOME": folder,
                 "TMPDIR": folder,
@@ -187,7 +190,7 @@ def spent_by(way: str, cell: Cell, python: Path) -> Spent:
             },
         )
         start = time.monotonic()
-        for ratios in WAYS[way](Place(python, variables, Path(folder))):
+        for ratios in PEER_TOOLS[tool](Place(python, variables, Path(folder))):
             interval = statistics.sequential_interval(ratios)
             seconds = time.monotonic() - start
             enough = (
@@ -196,100 +199,111 @@ def spent_by(way: str, cell: Cell, python: Path) -> Spent:
             )
             if enough or (seconds > LIMIT_S and len(ratios) >= statistics.FIRST_LOOK):
                 break
-    return Spent(way, str(cell), round(seconds, 1), len(ratios), interval)
+    return Spent(tool, str(cell), round(seconds, 1), len(ratios), interval)
 
 
 def spent_by_us(cell: Cell, python: Path) -> Spent:
-    """Measure it with a session of the suite, as ASV's first process of the cell does."""
+    """Measure a cell with a session of the suite, as the first process that ASV starts does."""
     libraries = ["torch", *workloads.get(cell.workload).imports]
     start = time.monotonic()
     subprocess.run([python, "-c", f"import {', '.join(libraries)}"], check=True)
     import_s = time.monotonic() - start
     start = time.monotonic()
-    said = interpreter.ask(python, "evidence.peers.ours", msgspec.json.encode(cell))
+    answer = interpreter.ask(python, "evidence.peers.ours", msgspec.json.encode(cell))
     seconds = time.monotonic() - start
-    made = msgspec.json.decode(said.out, type=Measurement)
+    measurement = msgspec.json.decode(answer.out, type=Measurement)
     stages: dict[str, float] = {"imports": import_s}
-    for launch in made.launches:
-        for name, each in launch.stages_s.items():
+    for launch in measurement.launches:
+        for name, taken_s in launch.stages_s.items():
             key = f"{launch.kind} {name}" if name in ("compiler", "compile") else name
-            stages[key] = stages.get(key, 0.0) + each
-    cold = next(one for one in made.launches if one.kind == "cold")
+            stages[key] = stages.get(key, 0.0) + taken_s
+    cold = next(launch for launch in measurement.launches if launch.kind == "cold")
     floor_s = import_s + cold.stages_s["build"] + stages["pairs"]
     floor_s += cold.stages_s["compiler"] + cold.stages_s["compile"]
-    ratio = statistics.measured_ratio(made.launches, made.sequential)
+    ratio = statistics.measured_ratio(measurement.launches, measurement.sequential)
     return Spent(
         OURS,
         str(cell),
         round(seconds, 1),
-        len(statistics.counted(made.launches)),
+        len(statistics.counted(measurement.launches)),
         ratio,
         round(floor_s, 1),
         {name: round(value, 1) for name, value in stages.items()},
     )
 
 
-def main() -> None:
-    """Measure what is missing, and print the tables."""
-    known = {(one.way, one.cell) for one in read_lines(KEPT, Spent)}
+def measure() -> None:
+    """Measure what is missing."""
+    known = {(spent.tool, spent.cell) for spent in read_lines(KEPT, Spent)}
     missing = [
-        (way, cell)
+        (tool, cell)
         for cell in CELLS.values()
-        for way in (OURS, *WAYS)
-        if (way, str(cell)) not in known
+        for tool in (OURS, *PEER_TOOLS)
+        if (tool, str(cell)) not in known
     ]
-    if missing:
-        python, _ = environments.install(catalogue.read()[-1], ENVIRONMENT)
-        python = python.absolute()
-        for way, cell in missing:
-            one = spent_by_us(cell, python) if way == OURS else spent_by(way, cell, python)
-            append_line(KEPT, msgspec.json.encode(one))
-            print(f"{way}, {cell}: {one.seconds} s, ±{one.half_width:.1%}", flush=True)
-    print_tables(read_lines(KEPT, Spent))
+    if not missing:
+        return
+    python, _ = environments.install(catalogue.read()[-1], ENVIRONMENT)
+    python = python.absolute()
+    for tool, cell in missing:
+        spent = spent_by_us(cell, python) if tool == OURS else spent_by(tool, cell, python)
+        append_line(KEPT, msgspec.json.encode(spent))
+        print(f"{tool}, {cell}: {spent.seconds} s, ±{spent.half_width:.1%}", flush=True)
 
 
-def print_tables(found: list[Spent]) -> None:
-    """Cost a cell and way, and where ours went."""
-    console = Console(width=140)
-    table = Table(title=f"Seconds to a ratio within {settings.PRECISION:.0%}, and every metric")
-    for name in ("cell", "way", "processes", "ratio", "±", "seconds", "to 3 %", "ours is"):
-        table.add_column(name, justify="left" if name in ("cell", "way") else "right")
-    by_cell = {
-        cell: [one for one in found if one.cell == cell] for cell in {o.cell: 0 for o in found}
-    }
-    for cell, ways in by_cell.items():
-        ours = next(one for one in ways if one.way == OURS)
-        for one in ways:
-            reached = one.half_width <= settings.PRECISION
-            table.add_row(
-                cell,
-                one.way,
-                str(one.processes),
-                f"{one.ratio.value:.3f}",
-                f"{one.half_width:.1%}",
-                f"{one.seconds:.0f}",
-                f"{one.seconds:.0f}" if reached else f"≈ {one.needed_s:.0f}",
-                "" if one is ours else f"{ours.needed_s / one.needed_s:.2f}",
-            )
-    console.print(table)
-    floor = Table(title="Ours over the floor, and where the seconds went")
-    for name in ("cell", "launches", "seconds", "floor", "ours is"):
-        floor.add_column(name, justify="left" if name == "cell" else "right")
-    stages = list(dict.fromkeys(name for one in found for name in one.stages_s))
-    for name in stages:
-        floor.add_column(name, justify="right")
-    for one in found:
-        if one.floor_s:
-            floor.add_row(
-                one.cell,
-                str(one.processes),
-                f"{one.seconds:.0f}",
-                f"{one.floor_s:.0f}",
-                f"{one.seconds / one.floor_s:.2f}",
-                *(f"{one.stages_s.get(name, 0.0):.0f}" for name in stages),
-            )
-    Console(width=60 + 12 * len(stages)).print(floor)
+def table() -> list[tables.Part]:
+    """The cost by cell and tool; then the stages of the suite's own processes."""
+    kept = read_lines(KEPT, Spent)
+    ours = {spent.cell: spent for spent in kept if spent.tool == OURS}
+    names = ["processes", "ratio", "±", "seconds", "to 3 %", "ours over it"]
+    lines = []
+    for cell in CELLS.values():
+        for spent in kept:
+            if spent.cell == str(cell):
+                reached = spent.half_width <= settings.PRECISION
+                share = ours[spent.cell].needed_s / spent.needed_s
+                lines.append(
+                    [
+                        spent.cell,
+                        spent.tool,
+                        str(spent.processes),
+                        f"{spent.ratio.value:.3f}",
+                        f"{spent.half_width:.1%}",
+                        f"{spent.seconds:.0f}",
+                        f"{spent.seconds:.0f}" if reached else f"≈ {spent.needed_s:.0f}",
+                        "" if spent.tool == OURS else f"{share:.2f}",
+                    ]
+                )
+    # The stages that took a second or so.
+    stages = list(
+        dict.fromkeys(
+            name
+            for spent in ours.values()
+            for name, taken_s in spent.stages_s.items()
+            if taken_s >= 0.5
+        )
+    )
+    floor = ["launches", "seconds", "floor", "ours over it", *stages]
+    floor_lines = [
+        [
+            spent.cell,
+            str(spent.processes),
+            f"{spent.seconds:.0f}",
+            f"{spent.floor_s:.0f}",
+            f"{spent.seconds / spent.floor_s:.2f}",
+            *(f"{spent.stages_s.get(name, 0.0):.0f}" for name in stages),
+        ]
+        for spent in ours.values()
+        if spent.floor_s
+    ]
+    return [
+        f"Seconds to a ratio within {settings.PRECISION:.0%}, and every metric. "
+        f"≈: estimated, because {LIMIT_S:.0f} s were not enough.",
+        Sheet(["cell", "tool", *names], frozenset(names), lines),
+        "Ours over the floor, and the seconds of all its processes by stage.",
+        Sheet(["cell", *floor], frozenset(floor), floor_lines),
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    tables.run("cost", table, measure)

@@ -1,12 +1,13 @@
-"""How often does an interval hold the truth? Resampled from the pools, whose value is the truth.
+"""How often does an interval contain the true value? Resampled from the pools.
 
-Each draw takes launches from the pool at random, as a measurement would meet them, and asks each
-method for its 95 % interval of the time ratio: from a fixed number of launches, and from as many as
-the stopping rule wanted. "In a row" takes launches that really followed each other instead, so that
-the machine's moods stay in; there are only as many of those as launches.
+The mean over a pool is taken as its true value. Each draw takes launches from the pool at random,
+as a measurement would meet them. Each method then computes its 95 % interval of the time ratio:
+from a fixed number of launches, and from as many as the stopping rule asks for. "In a row" takes
+launches that really followed each other instead, so that the drift of the machine stays in; there
+are only as many such draws as launches.
 
-The confidences that ours asks t for were chosen on the second machine's pools; the first's, of the
-method as it is now, try them.
+The confidence levels of our method were chosen with the pools of the second machine. The pools of
+the first machine, measured with the current method, test them.
 """
 
 from __future__ import annotations
@@ -15,18 +16,20 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 from scipy.stats import t
 
 from torchcompile_suite.analysis import statistics
 from torchcompile_suite.cell import Launch
 from torchcompile_suite.measuring import settings
+from torchcompile_suite.presentation.sheets import Sheet
 
+from . import tables
 from .pools import CELLS, OTHER_POOLS, pool
 
 DRAWS = 4000
 RESAMPLES = 300
+# The share of intervals that contain the true value is to lie between these.
+AIM = (0.93, 0.97)
 Array = np.ndarray
 # (log ratios of the launches, their squared standard errors, bootstrapped log ratios) -> interval
 Method = Callable[[Array, Array, Array, np.random.Generator], tuple[float, float]]
@@ -35,9 +38,9 @@ Method = Callable[[Array, Array, Array, np.random.Generator], tuple[float, float
 def t_on_launches(
     x: Array, _se2: Array, _boot: Array, _: np.random.Generator
 ) -> tuple[float, float]:
-    """Student's t over launches: the between-launch spread is all that counts."""
-    found = statistics.geometric_interval(np.exp(x).tolist(), statistics.CONFIDENCE)
-    return math.log(found.low), math.log(found.high)
+    """Student's t over launches: only the spread between launches counts."""
+    interval = statistics.geometric_interval(np.exp(x).tolist(), statistics.CONFIDENCE)
+    return math.log(interval.low), math.log(interval.high)
 
 
 def hierarchical_bootstrap(
@@ -68,15 +71,15 @@ def random_effects(
 
 
 def corrected(x: Array, _se2: Array, _boot: Array, _: np.random.Generator) -> tuple[float, float]:
-    """What the suite reports when the stopping rule decided: t, asked for more than 95 %."""
-    found = statistics.sequential_interval(np.exp(x).tolist())
-    return math.log(found.low), math.log(found.high)
+    """The suite's interval when the stopping rule decided the number of launches."""
+    interval = statistics.sequential_interval(np.exp(x).tolist())
+    return math.log(interval.low), math.log(interval.high)
 
 
 def planned(x: Array, _se2: Array, _boot: Array, _: np.random.Generator) -> tuple[float, float]:
-    """What the suite reports of a planned number of launches."""
-    found = statistics.geometric_interval(np.exp(x).tolist())
-    return math.log(found.low), math.log(found.high)
+    """The suite's interval for a planned number of launches."""
+    interval = statistics.geometric_interval(np.exp(x).tolist())
+    return math.log(interval.low), math.log(interval.high)
 
 
 METHODS: dict[str, Method] = {
@@ -88,12 +91,18 @@ METHODS: dict[str, Method] = {
 
 
 class Pool:
-    """A pool's launches, with what the methods need of each."""
+    """The launches of a pool, with what the methods need of each launch.
+
+    ``x``: log ratios, one a launch; ``boot``: bootstrapped log ratios, launches x `RESAMPLES`;
+    ``se2``: squared standard errors; ``truth``: the mean log ratio.
+    """
 
     def __init__(self, launches: Sequence[Launch], random: np.random.Generator) -> None:
-        self.x = np.array([math.log(statistics.launch_ratio(one.pairs_s)) for one in launches])
+        self.x = np.array(
+            [math.log(statistics.launch_ratio(launch.pairs_s)) for launch in launches]
+        )
         self.truth = float(self.x.mean())
-        self.boot = np.array([self._resampled(one, random) for one in launches])
+        self.boot = np.array([self._resampled(launch, random) for launch in launches])
         self.se2 = self.boot.var(axis=1)
 
     @staticmethod
@@ -101,93 +110,86 @@ class Pool:
         pairs = np.array(launch.pairs_s)
         logs = np.log(pairs[:, 1] / pairs[:, 0])
         drawn = random.integers(0, len(logs), (RESAMPLES, len(logs)))
-        found: Array = np.median(logs[drawn], axis=1)
-        return found
+        medians: Array = np.median(logs[drawn], axis=1)
+        return medians
 
     def interval(
         self, method: Method, drawn: Array, random: np.random.Generator
     ) -> tuple[float, float]:
         return method(self.x[drawn], self.se2[drawn], self.boot[drawn], random)
 
-    def holds(self, method: Method, drawn: Array, random: np.random.Generator) -> bool:
+    def contains(self, method: Method, drawn: Array, random: np.random.Generator) -> bool:
+        """Whether the interval from the drawn launches contains the true value."""
         low, high = self.interval(method, drawn, random)
         return low <= self.truth <= high
 
     def stopped(self, method: Method, drawn: Array, random: np.random.Generator) -> Array:
-        """The part of the drawn launches after which the stopping rule ends."""
+        """The drawn launches up to the one after which the stopping rule ends."""
         for n in range(statistics.FIRST_LOOK, len(drawn) + 1):
             low, high = self.interval(method, drawn[:n], random)
             if math.exp((high - low) / 2) - 1 <= settings.PRECISION:
                 break
         return drawn[:n]
 
-
-def single_process(pool: Pool, launches: Sequence[Launch]) -> float:
-    """Share of launches whose own interval, from their own pairs alone, holds the pool's value."""
-    held = 0
-    for number in range(len(launches)):
-        low, high = np.quantile(pool.boot[number], [0.025, 0.975])
-        held += bool(low <= pool.truth <= high)
-    return held / len(launches)
+    def single_process(self) -> float:
+        """Share of launches whose own interval, from their own pairs, contains the true value."""
+        intervals = np.quantile(self.boot, [0.025, 0.975], axis=1).T
+        return float(np.mean([low <= self.truth <= high for low, high in intervals]))
 
 
-def main() -> None:
-    """Print the table."""
+def table() -> list[tables.Part]:
+    """A line for each pool and method."""
     random = np.random.default_rng(2024)
-    table = Table("cell", "launches", "method", title=f"Coverage of 95 % intervals, {DRAWS} draws")
-    for name in ("n = 3", "n = 6", "in a row, n = 3", "stopping rule", "launches used"):
-        table.add_column(name, justify="right")
+    names = ["1 launch", "3 launches", "6 launches", "3 in a row", "stopping rule", "used"]
+    columns = ["pool", "method", *names]
+    lines = []
     outside = 0
     pools = {name: pool(name) for name in CELLS}
-    pools |= {f"{name}, {OTHER_POOLS.name}": pool(name, OTHER_POOLS) for name in CELLS}
+    pools |= {f"{name}, second machine": pool(name, OTHER_POOLS) for name in CELLS}
     for name, launches in pools.items():
         drawn_from = Pool(launches, random)
         count = len(launches)
-        alone = single_process(drawn_from, launches)
-        table.add_row(
-            name, str(count), "one process alone", f"{alone:.1%}", "", "", "", "", style="dim"
-        )
+        alone = f"{drawn_from.single_process():.1%}"
+        lines.append([name, "one process alone", alone, *[""] * (len(names) - 1)])
         for label, method in METHODS.items():
             shares = []
             fixed = planned if method is corrected else method
             for n in (3, 6):
-                held = sum(
-                    drawn_from.holds(fixed, random.integers(0, count, n), random)
+                contained = sum(
+                    drawn_from.contains(fixed, random.integers(0, count, n), random)
                     for _ in range(DRAWS)
                 )
-                shares.append(held / DRAWS)
+                shares.append(contained / DRAWS)
             row = sum(
-                drawn_from.holds(method, np.arange(start, start + 3) % count, random)
+                drawn_from.contains(method, np.arange(start, start + 3) % count, random)
                 for start in range(count)
             )
-            used, held = [], 0
+            used, contained = [], 0
             for _ in range(DRAWS):
                 drawn = random.integers(0, count, settings.MOST_LAUNCHES)
                 drawn = drawn_from.stopped(method, drawn, random)
                 used.append(len(drawn))
-                held += drawn_from.holds(method, drawn, random)
-            table.add_row(
-                name,
-                "",
-                label,
-                *(f"{share:.1%}" for share in shares),
-                f"{row / count:.1%}",
-                f"{held / DRAWS:.1%}",
-                f"{np.mean(used):.1f}",
+                contained += drawn_from.contains(method, drawn, random)
+            shares.append(contained / DRAWS)
+            three, six, stopped = (f"{share:.1%}" for share in shares)
+            lines.append(
+                [name, label, "", three, six, f"{row / count:.1%}", stopped, f"{np.mean(used):.1f}"]
             )
             if method is corrected:
-                outside += sum(not 0.93 <= share <= 0.97 for share in (*shares, held / DRAWS))
-        table.add_section()
-    console = Console(width=130)
-    console.print(table)
+                outside += sum(not AIM[0] <= share <= AIM[1] for share in shares)
     error = math.sqrt(0.95 * 0.05 / DRAWS)
-    console.print(
-        f"Standard error of each share: {error:.1%} (in a row: "
-        f"{math.sqrt(0.95 * 0.05 / 60):.1%}). "
-        f"Of ours, {outside} of {3 * len(pools)} lie outside 93-97 %.",
-        highlight=False,
-    )
+    error_in_a_row = math.sqrt(0.95 * 0.05 / 60)
+    return [
+        f"Share of nominal 95 % intervals that contain the true value, {DRAWS} draws a figure. "
+        "used: launches until the stopping rule ended, on average.",
+        Sheet(columns, frozenset(names), lines),
+        f"Standard error of each share: {error:.1%}; in a row: {error_in_a_row:.1%}. Of ours, "
+        f"{outside} of {3 * len(pools)} shares are outside {AIM[0]:.0%} to {AIM[1]:.0%}.",
+        f"First machine: {tables.measured_on(one for name in CELLS for one in pool(name))}",
+        "Second machine: "
+        + tables.measured_on(one for name in CELLS for one in pool(name, OTHER_POOLS)),
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    tables.run("coverage", table)

@@ -1,4 +1,4 @@
-"""Measurements drawn from pools, as the suite's own session would have made them."""
+"""Measurements drawn from pools, as a session of the suite would have made them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def measurement(
     in_a_row: bool = False,
     precision: float = settings.PRECISION,
 ) -> Measurement:
-    """Launches drawn until the stopping rule is met. The first one stands for the cold launch.
+    """Launches drawn until the stopping rule ends. The first one stands for the cold launch.
 
     ``in_a_row`` takes launches that followed each other in the pool, from a random one on.
     """
@@ -38,14 +38,14 @@ def measurement(
 
 
 def as_eager(launches: list[Launch]) -> list[Launch]:
-    """The eager cell that these launches measured too: eager's times on both sides of each pair.
+    """The eager cell that these launches measured too: eager times on both sides of each pair.
 
-    A launch's even samples against its odd ones, so that both are real and neither is the other.
+    A pair is an even sample of a launch and the odd sample after it. So both are real, and they
+    differ.
     """
     made = []
-    for one in launches:
-        eager = [pair[0] for pair in one.pairs_s]
-        made.append(
-            msgspec.structs.replace(one, pairs_s=list(zip(eager[::2], eager[1::2], strict=False)))
-        )
+    for launch in launches:
+        eager_s = [pair[0] for pair in launch.pairs_s]
+        pairs_s = list(zip(eager_s[::2], eager_s[1::2], strict=False))
+        made.append(msgspec.structs.replace(launch, pairs_s=pairs_s))
     return made

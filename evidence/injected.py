@@ -1,7 +1,7 @@
-"""Workloads with a real fault in them: slower compiled code, or a slower compiler.
+"""Workloads with a real fault: slower compiled code, or a slower compiler.
 
-Named to the suite by TORCHCOMPILE_SUITE_WORKLOADS. How much slower, in seconds, comes from the
-environment, because only whoever measured the healthy workload knows what 5 % of it is.
+TORCHCOMPILE_SUITE_WORKLOADS names this file to the suite. The size of each fault, in seconds, comes
+from the environment, because it is a share of what the healthy workload takes on the machine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _spin(seconds: float) -> None:
 
 @workload("slower_call", family="injected", imports=("timm",))
 def slower_call(batch_size: int) -> Any:
-    """The healthy model; its compiled form, and only that, ends by wasting time."""
+    """The healthy model. Only its compiled form wastes time, at the end of a call."""
     import torch
 
     seconds = float(os.environ[CALL_VARIABLE])
@@ -58,14 +58,15 @@ def slower_call(batch_size: int) -> Any:
 
 @workload("slower_compile", family="injected", imports=("timm",))
 def slower_compile(batch_size: int) -> Any:
-    """The healthy model; Inductor wastes time whenever it is asked to compile a graph."""
+    """The healthy model. Inductor wastes time each time it compiles a graph."""
     import torch
 
     seconds = float(os.environ[COMPILE_VARIABLE])
     real_compile = torch.compile
 
     def compile_with_waste(*arguments: Any, **options: Any) -> Any:
-        # Not before: importing the compiler is part of its cost, and timed before this is called.
+        # Imported here and not earlier: the import of the compiler is part of the compile cost,
+        # and is timed before this function is called.
         from torch._inductor import compile_fx
 
         real = compile_fx.compile_fx

@@ -1,7 +1,7 @@
 """Real launches to resample from: sixty of each of four different cells.
 
-Writes ``evidence/pools/<cell>.jsonl``. Takes about forty minutes on two cores; goes on where it was
-interrupted. Leave the machine alone meanwhile.
+Writes ``evidence/pools/<cell>.jsonl``. Takes about forty minutes on two cores. An interrupted run
+goes on where it stopped. Leave the machine alone meanwhile.
 """
 
 from __future__ import annotations
@@ -15,16 +15,19 @@ import msgspec
 from torchcompile_suite.cell import Cell, Launch
 from torchcompile_suite.host.files import read_lines
 from torchcompile_suite.measuring import interpreter
+from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.releases import catalogue, environments
 
-from .collect import Job, Pool
+from . import tables
+from .collect import Job, Pool, missing
 
 ROOT = Path(__file__).resolve().parents[1]
 POOLS = Path(__file__).with_name("pools")
-# Of an AMD EPYC and the method before turns (`cell.METHOD` 1), which the intervals were chosen on.
+# Pools of an AMD EPYC, measured with the method before turns (`cell.METHOD` 1). The confidence
+# levels of the suite's intervals were chosen with them.
 OTHER_POOLS = Path(__file__).with_name("pools-epyc")
 ENVIRONMENT = ROOT / ".asv" / "evidence-env"
-# Where a process in that environment finds the suite and this package.
+# Import path of the suite and of this package, for a process in that environment.
 PYTHONPATH = f"{interpreter.SOURCE}{os.pathsep}{ROOT}"
 
 # A convolution net, a transformer, one fused kernel, and a function that is mostly overhead.
@@ -35,7 +38,8 @@ CELLS = {
     "tiny": Cell("softmax_matmul", 1, "default"),
 }
 LAUNCHES = 60
-# Which vector instructions there are, every process asks another one that imports torch.
+# Without this variable every process starts another one, which imports torch, to learn which
+# vector instructions the processor has.
 NO_VECTOR_CHECK = {"TORCHINDUCTOR_VEC_ISA_OK": "1"}
 
 
@@ -46,9 +50,14 @@ def pool(name: str, folder: Path = POOLS) -> list[Launch]:
 
 
 def run_in_release(job: Job) -> None:
-    """Collect in the newest release's environment, which is made or updated first."""
-    python, said = environments.install(catalogue.read()[-1], ENVIRONMENT)
-    print(said, flush=True)
+    """Fill the pools in the environment of the newest release, which is made or updated first.
+
+    Nothing is installed if the pools are full.
+    """
+    if not missing(job):
+        return
+    python, installed = environments.install(catalogue.read()[-1], ENVIRONMENT)
+    print(installed, flush=True)
     subprocess.run(
         [str(python), "-m", "evidence.collect"],
         input=msgspec.json.encode(job),
@@ -57,11 +66,21 @@ def run_in_release(job: Job) -> None:
     )
 
 
-def main() -> None:
+def measure() -> None:
     """Fill the pools."""
     pools = [Pool(name, cell, forked=LAUNCHES) for name, cell in CELLS.items()]
     run_in_release(Job(pools, str(POOLS), variables=NO_VECTOR_CHECK))
 
 
+def table() -> list[tables.Part]:
+    """A line for each pool."""
+    lines = []
+    for machine, folder in (("first", POOLS), ("second", OTHER_POOLS)):
+        for name, cell in CELLS.items():
+            launches = pool(name, folder)
+            lines.append([name, str(cell), machine, tables.measured_on(launches)])
+    return [Sheet(["pool", "cell", "machine", "measured"], frozenset(), lines)]
+
+
 if __name__ == "__main__":
-    main()
+    tables.run("pools", table, measure)

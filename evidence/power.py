@@ -1,72 +1,77 @@
 """Is a real change found? 5 % slower compiled code and a 10 % dearer compilation, really injected.
 
 Collects launches of the faulty workloads (`evidence.injected`) in turns with the healthy one, for a
-quarter of an hour, and compares matrices in which one workload has become faulty. Found means: that
-cell's figure is reported as worse.
+quarter of an hour. Then it compares matrices in which one workload has become faulty. "Found" means
+that the report calls that cell's figure worse.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from torchcompile_suite.analysis import change, statistics
-from torchcompile_suite.analysis.change import Side, Verdict
+from torchcompile_suite.analysis.change import Difference, Side
 from torchcompile_suite.cell import Cell, Launch, Measurement
 from torchcompile_suite.host.files import read_lines
+from torchcompile_suite.presentation.sheets import Sheet
 
-from . import draws, false_alarms, injected
+from . import draws, false_alarms, injected, tables
 from .collect import Job, Pool
 from .pools import CELLS, NO_VECTOR_CHECK, POOLS, ROOT, pool, run_in_release
 
 TRIES = 200
 LAUNCHES = 30
-# As many of the healthy workload say what 5 % of a call is on this machine.
+# This many launches of the healthy workload measure what 5 % of a call is on this machine.
 CALIBRATION = 5
-# What the stopping rule asks of the ratio's interval; at the last, the budget ends them all.
+# Targets of the stopping rule for the ratio's interval. No cell reaches the last one: there the
+# budget ends the measurement.
 PRECISIONS = (0.03, 0.02, 0.01, 0.001)
 SLOWER_CALL = 0.05
-# Of the cost; what it wastes in the compiler costs a fifth more than it lasts.
+# A share of the compile cost. Time wasted inside the compiler adds a fifth more than it lasts.
 SLOWER_COMPILE = 0.08
 FOLDER = POOLS.with_name("pools-power")
 FAULTS = {"slower_call": "time ratio", "slower_compile": "warm compile"}
 
 
-def collect() -> None:
+def measure() -> None:
     """Fill the pools of the healthy and the faulty workloads."""
     _fill({injected.HEALTHY: CALIBRATION}, NO_VECTOR_CHECK)
-    healthy = read_lines(FOLDER / f"{injected.HEALTHY}.jsonl", Launch)[:CALIBRATION]
-    call_s = float(np.median([statistics.launch_latency(one.pairs_s) for one in healthy]))
+    healthy = _pool(injected.HEALTHY)[:CALIBRATION]
+    call_s = float(np.median([statistics.launch_latency(launch.pairs_s) for launch in healthy]))
     compile_s = float(np.median(statistics.compile_costs(healthy, "warm")))
     sizes = {
         injected.CALL_VARIABLE: str(SLOWER_CALL * call_s),
         injected.COMPILE_VARIABLE: str(SLOWER_COMPILE * compile_s),
         "TORCHCOMPILE_SUITE_WORKLOADS": str(ROOT / "evidence" / "injected.py"),
     }
-    # The healthy ones once more: these are in turns with the faulty.
+    # More launches of the healthy workload, now in turns with the faulty ones.
     wanted = {injected.HEALTHY: CALIBRATION + LAUNCHES, **dict.fromkeys(FAULTS, LAUNCHES)}
     _fill(wanted, {**NO_VECTOR_CHECK, **sizes})
 
 
 def _fill(wanted: dict[str, int], variables: dict[str, str]) -> None:
-    """Have so many launches of each workload."""
+    """Fill the pool of each workload up to that many launches."""
     pools = [Pool(name, Cell(name, 1, "default"), forked=count) for name, count in wanted.items()]
     run_in_release(Job(pools, str(FOLDER), variables=variables))
 
 
-def main() -> None:
-    """Collect, and print the table."""
-    collect()
+def _pool(name: str) -> list[Launch]:
+    return read_lines(FOLDER / f"{name}.jsonl", Launch)
+
+
+def table() -> list[tables.Part]:
+    """A line for each fault and target of the stopping rule."""
     name = next(name for name, cell in CELLS.items() if cell.workload == injected.HEALTHY)
+    cell = Cell(f"{name}-0", 1, "default")
     pools = {key: pool(key) for key in CELLS}
-    healthy = read_lines(FOLDER / f"{injected.HEALTHY}.jsonl", Launch)[CALIBRATION:]
-    table = Table("injected", "figure", title=f"{TRIES} tries, one faulty workload of eight")
-    for column in ("true size", "precision", "found", "wrong cells flagged", "launches a side"):
-        table.add_column(column, justify="right")
+    healthy = _pool(injected.HEALTHY)[CALIBRATION:]
+    names = ["true size", "precision", "found", "other cells flagged", "launches a side"]
+    lines = []
     for fault, figure in FAULTS.items():
-        faulty = read_lines(FOLDER / f"{fault}.jsonl", Launch)
-        sides = [np.log(change.values(figure, one)).mean() for one in (healthy, faulty)]
+        faulty = _pool(fault)
+        before_log, after_log = (
+            np.log(change.values(figure, launches)).mean() for launches in (healthy, faulty)
+        )
         for precision in PRECISIONS:
             random = np.random.default_rng(2024)
             found = wrong = used = 0
@@ -74,37 +79,48 @@ def main() -> None:
                 before, after = (
                     false_alarms.matrix(pools, random, in_a_row=False) for _ in range(2)
                 )
-                cell = Cell(f"{name}-0", 1, "default")
                 before, after = (
                     [
-                        draws.measurement(its, cell, random, precision=precision)
-                        if one.cell == cell
-                        else one
-                        for one in side
+                        draws.measurement(launches, cell, random, precision=precision)
+                        if measurement.cell == cell
+                        else measurement
+                        for measurement in side
                     ]
-                    for side, its in ((before, healthy), (after, faulty))
+                    for side, launches in ((before, healthy), (after, faulty))
                 )
                 used += _launches(after, cell)
-                for one in change.compare("pools", Side("a", before), Side("b", after)).changes:
+                comparison = change.compare("pools", Side("a", before), Side("b", after))
+                for one in comparison.changes:
                     if one.cell == cell:
-                        found += one.effects[figure].verdict is Verdict.WORSE
+                        found += one.effects[figure].difference is Difference.WORSE
                     elif one.cell.workload != cell.workload:
                         wrong += one.changed
-            table.add_row(
-                fault,
-                figure,
-                f"{np.exp(sides[1] - sides[0]) - 1:+.1%}",
-                f"{precision:.1%}",
-                f"{found / TRIES:.1%}",
-                f"{wrong / TRIES:.2f} a report",
-                f"{used / TRIES:.1f}",
+            lines.append(
+                [
+                    fault.replace("_", " "),
+                    figure,
+                    f"{np.exp(after_log - before_log) - 1:+.1%}",
+                    f"{precision:.1%}",
+                    f"{found / TRIES:.1%}",
+                    f"{wrong / TRIES:.2f} a report",
+                    f"{used / TRIES:.1f}",
+                ]
             )
-    Console(width=120).print(table)
+    return [
+        f"{TRIES} comparisons of eight workloads, one of them faulty. precision: what the stopping "
+        "rule asks of the ratio's interval; at the smallest one the whole budget is used.",
+        Sheet(["injected", "figure", *names], frozenset(names), lines),
+        tables.measured_on(
+            launch for name in (injected.HEALTHY, *FAULTS) for launch in _pool(name)
+        ),
+    ]
 
 
 def _launches(measurements: list[Measurement], cell: Cell) -> int:
-    return next(len(one.launches) for one in measurements if one.cell == cell)
+    return next(
+        len(measurement.launches) for measurement in measurements if measurement.cell == cell
+    )
 
 
 if __name__ == "__main__":
-    main()
+    tables.run("power", table, measure)

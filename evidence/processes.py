@@ -1,21 +1,22 @@
-"""Do a forked launch and a fresh interpreter measure the same? And does it matter which parent?
+"""Do a forked launch and a fresh interpreter measure the same? And does the parent matter?
 
-`ROUNDS` parents one after the other, each of which forks `EACH` launches of a cell in turns with as
-many fresh ones. A figure of forked ones must lie where that of fresh ones does, spread alike, and
-not hang together by parent any more than fresh ones of the same minutes do. Takes half an hour.
+`ROUNDS` parents, one after the other. Each forks `EACH` launches of a cell, in turns with as many
+fresh ones. The figures of forked launches must lie where those of fresh ones lie and spread alike,
+and launches of one parent must agree no more than fresh launches of the same minutes do. Takes half
+an hour.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 from scipy import stats
 
 from torchcompile_suite.analysis import change
 from torchcompile_suite.cell import Launch
 from torchcompile_suite.host.files import read_lines
+from torchcompile_suite.presentation.sheets import Sheet
 
+from . import tables
 from .collect import Job, Pool
 from .pools import CELLS, NO_VECTOR_CHECK, POOLS, run_in_release
 
@@ -26,8 +27,8 @@ NAMES = ("transformer", "tiny")
 FIGURES = ("time ratio", "eager", "compiled", "warm compile", "memory")
 
 
-def collect() -> None:
-    """Fill the pools, a parent a round and cell."""
+def measure() -> None:
+    """Fill the pools: a new parent for each round and cell."""
     for number in range(1, ROUNDS + 1):
         for name in NAMES:
             pool = Pool(name, CELLS[name], EACH * number, EACH * number)
@@ -35,19 +36,15 @@ def collect() -> None:
 
 
 def logs(figure: str, launches: list[Launch], process: str) -> np.ndarray:
-    """The figure's logs by parent: of shape (rounds, each)."""
-    chosen = [one for one in launches if one.process == process]
-    # In `change` a launch set aside has no value; nothing is set aside here.
+    """The logs of the figure by parent: of shape (`ROUNDS`, `EACH`)."""
+    chosen = [launch for launch in launches if launch.process == process]
+    # A disturbed launch has no value in `change`. No launch of these pools is marked as disturbed.
     return np.log(change.values(figure, chosen)).reshape(ROUNDS, EACH)
 
 
-def main() -> None:
-    """Collect, and print the table."""
-    collect()
-    table = Table(title=f"{ROUNDS * EACH} forked and {ROUNDS * EACH} fresh launches in turns")
-    for name in ("cell", "figure"):
-        table.add_column(name)
-    for name in (
+def table() -> list[tables.Part]:
+    """A line for each cell and figure."""
+    names = [
         "forked over fresh",
         "95 % interval",
         "sd forked",
@@ -56,30 +53,40 @@ def main() -> None:
         "same distribution, p",
         "parents alike, p",
         "minutes alike, p",
-    ):
-        table.add_column(name, justify="right")
+    ]
+    lines = []
+    kept = []
     for name in NAMES:
         launches = read_lines(FOLDER / f"{name}.jsonl", Launch)
+        kept += launches
         for figure in FIGURES:
             forked, fresh = (logs(figure, launches, kind) for kind in ("forked", "fresh"))
-            # Welch: the two need not spread alike.
-            found = stats.ttest_ind(forked.ravel(), fresh.ravel(), equal_var=False)
-            interval = found.confidence_interval()
-            table.add_row(
-                name,
-                figure,
-                f"{np.exp(forked.mean() - fresh.mean()):.3f}",
-                f"{np.exp(interval.low):.3f} to {np.exp(interval.high):.3f}",
-                f"{forked.std(ddof=1):.1%}",
-                f"{fresh.std(ddof=1):.1%}",
-                # Brown and Forsythe's, which outliers do not lead astray.
-                f"{stats.levene(forked.ravel(), fresh.ravel(), center='median').pvalue:.2f}",
-                f"{stats.ks_2samp(forked.ravel(), fresh.ravel()).pvalue:.2f}",
-                f"{stats.kruskal(*forked).pvalue:.2f}",
-                f"{stats.kruskal(*fresh).pvalue:.2f}",
+            # Welch's test: the two spreads need not be equal.
+            test = stats.ttest_ind(forked.ravel(), fresh.ravel(), equal_var=False)
+            interval = test.confidence_interval()
+            lines.append(
+                [
+                    name,
+                    figure,
+                    f"{np.exp(forked.mean() - fresh.mean()):.3f}",
+                    f"{np.exp(interval.low):.3f} to {np.exp(interval.high):.3f}",
+                    f"{forked.std(ddof=1):.1%}",
+                    f"{fresh.std(ddof=1):.1%}",
+                    # Brown and Forsythe's test, which is robust against outliers.
+                    f"{stats.levene(forked.ravel(), fresh.ravel(), center='median').pvalue:.2f}",
+                    f"{stats.ks_2samp(forked.ravel(), fresh.ravel()).pvalue:.2f}",
+                    f"{stats.kruskal(*forked).pvalue:.2f}",
+                    f"{stats.kruskal(*fresh).pvalue:.2f}",
+                ]
             )
-    Console(width=150).print(table)
+    return [
+        f"{ROUNDS * EACH} forked and {ROUNDS * EACH} fresh launches in turns, the forked ones from "
+        f"{ROUNDS} parents. p of the tests of Brown and Forsythe (spread), Kolmogorov and Smirnov "
+        "(distribution), Kruskal and Wallis (parents, minutes).",
+        Sheet(["pool", "figure", *names], frozenset(names), lines),
+        tables.measured_on(kept),
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    tables.run("processes", table, measure)

@@ -1,14 +1,12 @@
-"""What quietens the machine? The spread between launches under each setting, in turns.
+"""Which settings make the machine quieter? The spread between launches under each setting.
 
-All launches are fresh processes, because half of the settings must be there from a process's start.
-Takes about fifty minutes; leave the machine alone meanwhile.
+The settings take turns. All launches are fresh processes, because half of the settings must apply
+from the start of a process. Takes about fifty minutes; leave the machine alone meanwhile.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 from scipy import stats
 
 from torchcompile_suite.analysis import change
@@ -16,7 +14,9 @@ from torchcompile_suite.cell import Launch
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host import allocators
 from torchcompile_suite.host.files import read_lines
+from torchcompile_suite.presentation.sheets import Sheet
 
+from . import tables
 from .collect import Job, Pool, Setting
 from .pools import CELLS, NO_VECTOR_CHECK, POOLS, run_in_release
 
@@ -26,7 +26,7 @@ NAMES = ("transformer", "pointwise")
 FIGURES = ("time ratio", "compiled")
 AS_IT_IS = "as it is"
 TCMALLOC = allocators.preload("tcmalloc")
-# mallopt(3): nothing is given back to the kernel, so a call meets the pages of the one before.
+# mallopt(3): malloc returns nothing to the kernel, so a call uses the pages of the call before.
 WARM_PAGES = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "-1"}
 SETTINGS = {
     AS_IT_IS: Setting(),
@@ -40,75 +40,87 @@ SETTINGS = {
 }
 
 
-def main() -> None:
-    """Collect, and print the table."""
+def measure() -> None:
+    """Fill the pools."""
     if TCMALLOC[1]:
         raise SuiteError(TCMALLOC[1])
     run_in_release(
         Job(
             [
-                Pool(_file(name, way), CELLS[name], fresh=LAUNCHES, setting=setting)
+                Pool(_file(name, setting), CELLS[name], fresh=LAUNCHES, setting=SETTINGS[setting])
                 for name in NAMES
-                for way, setting in SETTINGS.items()
+                for setting in SETTINGS
             ],
             str(FOLDER),
             variables=NO_VECTOR_CHECK,
         )
     )
-    table = Table(title=f"{LAUNCHES} launches under each setting, in turns")
-    for column in ("cell", "setting"):
-        table.add_column(column)
-    for column in (
+
+
+def table() -> list[tables.Part]:
+    """A line for each cell and setting."""
+    names = [
         "ratio",
         "sd of ratio",
         "(MAD)",
         "same spread, p",
         "ratio over as it is",
-        "ms",
-        "sd of latency",
-        "time over as it is",
-    ):
-        table.add_column(column, justify="right")
+        "compiled ms",
+        "sd of compiled",
+        "compiled over as it is",
+    ]
+    lines = []
     for name in NAMES:
         plain = logs(name, AS_IT_IS)
-        for way in SETTINGS:
-            ratio, compiled = found = logs(name, way)
+        for setting in SETTINGS:
+            ratio, compiled = figures = logs(name, setting)
             over = [
-                f"{np.exp(mine.mean() - its.mean()):.3f}"
-                for mine, its in zip(found, plain, strict=True)
+                f"{np.exp(values.mean() - before.mean()):.3f}"
+                for values, before in zip(figures, plain, strict=True)
             ]
             mad = stats.median_abs_deviation(ratio, scale="normal")
-            table.add_row(
-                name,
-                way,
-                f"{np.exp(ratio.mean()):.3f}",
-                f"{ratio.std(ddof=1):.1%}",
-                f"{mad:.1%}",
-                f"{same_spread(ratio, plain[0]):.2f}",
-                over[0],
-                f"{1e3 * np.exp(compiled.mean()):.3g}",
-                f"{compiled.std(ddof=1):.1%}",
-                over[1],
+            lines.append(
+                [
+                    name,
+                    setting,
+                    f"{np.exp(ratio.mean()):.3f}",
+                    f"{ratio.std(ddof=1):.1%}",
+                    f"{mad:.1%}",
+                    f"{same_spread(ratio, plain[0]):.2f}",
+                    over[0],
+                    f"{1e3 * np.exp(compiled.mean()):.3g}",
+                    f"{compiled.std(ddof=1):.1%}",
+                    over[1],
+                ]
             )
-    Console(width=150).print(table)
+    return [
+        f"{LAUNCHES} launches under each setting, in turns. sd: standard deviation of the logs "
+        "between launches; p: that the spread is the same as with nothing done.",
+        Sheet(["pool", "setting", *names], frozenset(names), lines),
+        tables.measured_on(
+            launch for name in NAMES for setting in SETTINGS for launch in _kept(name, setting)
+        ),
+    ]
 
 
-def logs(name: str, way: str) -> list[np.ndarray]:
-    """The logs of each of `FIGURES`, a value a launch, of a cell under a setting."""
-    launches = read_lines(FOLDER / f"{_file(name, way)}.jsonl", Launch)
+def logs(name: str, setting: str) -> list[np.ndarray]:
+    """The logs of each of `FIGURES`, one value a launch, of a cell under a setting."""
+    launches = _kept(name, setting)
     return [np.log(change.values(figure, launches)) for figure in FIGURES]
 
 
 def same_spread(one: np.ndarray, other: np.ndarray) -> float:
-    """How probable such a difference of spreads is where there is none (Brown and Forsythe 1974,
-    which a few outliers do not fool).
-    """
+    """The p value of equal spreads (Brown and Forsythe 1974, robust against a few outliers)."""
     return float(stats.levene(one, other, center="median").pvalue)
 
 
-def _file(name: str, way: str) -> str:
-    return f"{name}-{list(SETTINGS).index(way)}"
+def _kept(name: str, setting: str) -> list[Launch]:
+    return read_lines(FOLDER / f"{_file(name, setting)}.jsonl", Launch)
+
+
+def _file(name: str, setting: str) -> str:
+    return f"{name}-{list(SETTINGS).index(setting)}"
 
 
 if __name__ == "__main__":
-    main()
+    tables.run("quiet", table, measure)

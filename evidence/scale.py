@@ -1,15 +1,16 @@
-"""How do the report's time and memory grow with what it shows? On synthetic results.
+"""How do the time and the memory of the report grow with the number of results? Synthetic results.
 
-Every synthetic measurement is a real one from results/ under another name, machine and release, its
-times multiplied by a random factor, so that sizes and spreads are real. Each size is published in a
+A synthetic measurement is a real one from results/ with another name, machine and release. Its
+times are multiplied by a random factor. So sizes and spreads are real. Each size is published in a
 process of its own; the figures are those of `torchcompile_suite.site.build` alone.
 
-``python -m evidence.scale`` grows to a hundred cells; ``--full`` goes on to 12 releases x 10
+``python -m evidence.scale`` goes up to a hundred cells. ``--full`` goes on to 12 releases x 10
 machines x 1000 cells, which needs some gigabytes of disk and takes long.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import resource
 import shutil
@@ -21,19 +22,21 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-from rich.console import Console
-from rich.table import Table
 
-from torchcompile_suite.cell import Launch, Measurement
+from torchcompile_suite.cell import METHOD, Launch, Measurement
 from torchcompile_suite.cli.history import newest_patches
-from torchcompile_suite.modes import MODES
+from torchcompile_suite.host import machine
+from torchcompile_suite.modes import EAGER, MODES
+from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.releases import catalogue, ledger
 from torchcompile_suite.results import records
 from torchcompile_suite.site import build, paths
 
+from . import tables
+
 
 class Size(NamedTuple):
-    """How much is measured."""
+    """The number of machines, releases and cells."""
 
     machines: int
     releases: int
@@ -50,7 +53,7 @@ FULL = [Size(1, 12, 300), Size(1, 12, 1000), Size(10, 12, 1000)]
 
 
 class Cost(msgspec.Struct):
-    """What publishing took: seconds, bytes, files."""
+    """The cost of publishing: seconds, bytes, files."""
 
     seconds: float
     peak_bytes: int
@@ -60,24 +63,30 @@ class Cost(msgspec.Struct):
 
 
 def fill(results: Path, size: Size) -> None:
-    """Write so many measurements below ``results``."""
+    """Write the measurements of this size below ``results``."""
     chosen = random.Random(1)
-    real = [one.measurement for one in records.read(Path("results")).records]
-    real = [one for one in real if one.outcome.ok]
+    real = [record.measurement for record in records.read(Path("results")).records]
+    # The report leaves out times of older methods, so these would not be shown.
+    real = [
+        measurement
+        for measurement in real
+        if measurement.outcome.ok
+        and all(launch.method == METHOD for launch in measurement.launches)
+    ]
     releases = newest_patches(catalogue.read())[-size.releases :]
     commits = {release.version: sha for sha, release in ledger.compute()[0].items()}
     kinds = [chosen.choice(real) for _ in range(size.cells)]
-    modes = [mode for mode in MODES if mode != "eager"]
-    for machine in range(size.machines):
-        folder = results / f"machine-{machine}"
+    modes = [mode for mode in MODES if mode != EAGER]
+    for number in range(size.machines):
+        folder = results / f"machine-{number}"
         folder.mkdir(parents=True)
         (folder / "machine.json").write_text(f'{{"machine": "{folder.name}", "version": 1}}')
         for release in releases:
             file = records.path(folder, commits[release.version], "virtualenv-py3.11")
             with file.open("wb") as stream:
-                for number, kind in enumerate(kinds):
-                    name = f"synthetic-{number // len(modes):04}"
-                    made = _like(kind, name, modes[number % len(modes)], release.version, chosen)
+                for index, kind in enumerate(kinds):
+                    name = f"synthetic-{index // len(modes):04}"
+                    made = _like(kind, name, modes[index % len(modes)], release.version, chosen)
                     stream.write(msgspec.json.encode(made) + b"\n")
 
 
@@ -86,7 +95,7 @@ def _like(
 ) -> Measurement:
     cell = msgspec.structs.replace(kind.cell, workload=name, batch_size=1, mode=mode)
     factors = [chosen.lognormvariate(0, 0.02), chosen.lognormvariate(0, 0.05)]
-    launches = [_launch(each, release, factors) for each in kind.launches]
+    launches = [_launch(launch, release, factors) for launch in kind.launches]
     return msgspec.structs.replace(kind, cell=cell, launches=launches)
 
 
@@ -99,7 +108,7 @@ def _launch(launch: Launch, release: str, factors: list[float]) -> Launch:
 
 
 def publish(results: Path, folder: Path) -> Cost:
-    """Build the report and say what it took."""
+    """Build the report; what it cost."""
     started = time.perf_counter()
     content = build.build(results, folder)
     seconds = time.perf_counter() - started
@@ -116,15 +125,13 @@ def publish(results: Path, folder: Path) -> Cost:
 
 
 def main() -> None:
-    """Print the table, a line a size."""
+    """Publish the table: a line a size."""
     if sys.argv[1:2] == ["--one"]:
         sys.stdout.buffer.write(msgspec.json.encode(publish(Path(sys.argv[2]), Path(sys.argv[3]))))
         return
-    table = Table(title="The report's cost, by what it shows")
-    for name in ("machines", "releases", "cells", "measurements", "records MB"):
-        table.add_column(name, justify="right")
-    for name in ("seconds", "ms each", "peak MB", "pages", "site MB", "first page KB"):
-        table.add_column(name, justify="right")
+    columns = ["machines", "releases", "cells", "measurements", "records MB"]
+    columns += ["seconds", "ms each", "peak MB", "pages", "site MB", "first page KB"]
+    lines = []
     for size in SIZES + (FULL if "--full" in sys.argv else []):
         with tempfile.TemporaryDirectory(dir=".") as scratch:
             results = Path(scratch, "results")
@@ -138,23 +145,26 @@ def main() -> None:
                 str(results),
                 f"{scratch}/site",
             ]
-            said = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout
-            cost = msgspec.json.decode(said, type=Cost)
+            printed = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout
+            cost = msgspec.json.decode(printed, type=Cost)
             shutil.rmtree(results)
-        table.add_row(
-            *map(str, size),
-            f"{size.measurements:,}",
-            f"{read / 1e6:.1f}",
-            f"{cost.seconds:.1f}",
-            f"{cost.seconds / size.measurements * 1e3:.1f}",
-            f"{cost.peak_bytes / 1e6:.0f}",
-            f"{cost.pages:,}",
-            f"{cost.written_bytes / 1e6:.1f}",
-            f"{cost.first_page_bytes / 1e3:.0f}",
+        lines.append(
+            [
+                *map(str, size),
+                f"{size.measurements:,}",
+                f"{read / 1e6:.1f}",
+                f"{cost.seconds:.1f}",
+                f"{cost.seconds / size.measurements * 1e3:.1f}",
+                f"{cost.peak_bytes / 1e6:.0f}",
+                f"{cost.pages:,}",
+                f"{cost.written_bytes / 1e6:.1f}",
+                f"{cost.first_page_bytes / 1e3:.0f}",
+            ]
         )
-        # A size may take an hour, and an interrupted run has shown what it knows.
+        # Printed at once: a size may take an hour, and the run may be interrupted.
         print(f"{size.measurements:,} measurements: {cost.seconds:.1f} s", flush=True)
-    Console(width=140).print(table)
+    where = f"{machine.cpu_model()}, {os.cpu_count()} processors."
+    tables.publish("scale", [Sheet(columns, frozenset(columns), lines), where])
 
 
 if __name__ == "__main__":

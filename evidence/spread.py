@@ -1,38 +1,45 @@
-"""Between-launch spread of the time ratio: how large, and what longer timing leaves of it."""
+"""How much does the time ratio differ between launches? And what does longer timing leave of it?"""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from torchcompile_suite.analysis import statistics
 from torchcompile_suite.cell import Launch
+from torchcompile_suite.presentation.sheets import Sheet
 
+from . import tables
 from .pools import CELLS, pool
 
 RESAMPLES = 500
+# The parts of the pairs that the table looks at.
+SHARES = {"1/8 of pairs": 1 / 8, "1/4": 1 / 4, "1/2": 1 / 2, "all": 1.0}
 
 
 def log_ratios(launches: list[Launch], share: float = 1.0) -> np.ndarray:
-    """Each launch's log ratio, from the first part of its pairs."""
+    """The log ratio of each launch, from the first ``share`` of its pairs, three at least."""
     return np.array(
         [
             math.log(
-                statistics.launch_ratio(one.pairs_s[: max(3, round(len(one.pairs_s) * share))])
+                statistics.launch_ratio(
+                    launch.pairs_s[: max(3, round(len(launch.pairs_s) * share))]
+                )
             )
-            for one in launches
+            for launch in launches
         ]
     )
 
 
 def within(launches: list[Launch], random: np.random.Generator) -> float:
-    """Root mean square over launches of the bootstrapped standard error of their own ratio."""
+    """The part of the spread that is inside a launch.
+
+    The root mean square over launches of the bootstrapped standard error of the log ratio.
+    """
     errors = []
-    for one in launches:
-        pairs = np.array(one.pairs_s)
+    for launch in launches:
+        pairs = np.array(launch.pairs_s)
         logs = np.log(pairs[:, 1] / pairs[:, 0])
         drawn = random.integers(0, len(logs), (RESAMPLES, len(logs)))
         errors.append(float(np.median(logs[drawn], axis=1).var()))
@@ -40,48 +47,50 @@ def within(launches: list[Launch], random: np.random.Generator) -> float:
 
 
 def autocorrelation(x: np.ndarray) -> float:
-    """Correlation of each launch with the next of its pool."""
+    """Correlation of each launch with the next one of its pool."""
     return float(np.corrcoef(x[:-1], x[1:])[0, 1])
 
 
-def main() -> None:
-    """Print the table."""
+def table() -> list[tables.Part]:
+    """A line for each pool."""
     random = np.random.default_rng(2024)
-    console = Console(width=140)
-    spread = Table("cell", title="Spread of the log ratio between forked launches")
-    for name in (
+    names = [
         "launches",
         "ratio",
-        "sd, 1/8 of pairs",
-        "1/4",
-        "1/2",
-        "all",
+        *SHARES,
         "robust (MAD)",
-        "of it within a launch",
-        "sd of latency",
-        "sd of warm compile",
-        "correlation with next",
-    ):
-        spread.add_column(name, justify="right")
+        "inside a launch",
+        "latency",
+        "warm compile",
+        "correlation with the next",
+    ]
+    lines = []
     for name in CELLS:
-        forked = pool(name)
-        x = log_ratios(forked)
-        cost = np.log([statistics.compile_costs([one], "warm")[0] for one in forked])
-        latency = np.log([statistics.launch_latency(one.pairs_s) for one in forked])
+        launches = pool(name)
+        x = log_ratios(launches)
+        cost = np.log([statistics.compile_costs([launch], "warm")[0] for launch in launches])
+        latency = np.log([statistics.launch_latency(launch.pairs_s) for launch in launches])
         mad = 1.4826 * float(np.median(np.abs(x - np.median(x))))
-        spread.add_row(
-            name,
-            str(len(forked)),
-            f"{math.exp(x.mean()):.3f}",
-            *(f"{log_ratios(forked, share).std(ddof=1):.2%}" for share in (1 / 8, 1 / 4, 1 / 2, 1)),
-            f"{mad:.2%}",
-            f"{within(forked, random):.2%}",
-            f"{latency.std(ddof=1):.1%}",
-            f"{cost.std(ddof=1):.1%}",
-            f"{autocorrelation(x):+.2f}",
+        lines.append(
+            [
+                name,
+                str(len(launches)),
+                f"{math.exp(x.mean()):.3f}",
+                *(f"{log_ratios(launches, share).std(ddof=1):.2%}" for share in SHARES.values()),
+                f"{mad:.2%}",
+                f"{within(launches, random):.2%}",
+                f"{latency.std(ddof=1):.1%}",
+                f"{cost.std(ddof=1):.1%}",
+                f"{autocorrelation(x):+.2f}",
+            ]
         )
-    console.print(spread)
+    return [
+        "Standard deviation between launches of the log ratio, if each launch had timed only the "
+        "first part of its pairs; of the log latency and of the log warm compile cost.",
+        Sheet(["pool", *names], frozenset(names), lines),
+        tables.measured_on(launch for name in CELLS for launch in pool(name)),
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    tables.run("spread", table)

@@ -1,4 +1,4 @@
-"""The sources in releases' wheels, under the paths that they have in PyTorch's repository."""
+"""The sources in the wheels of releases, under their paths in PyTorch's repository."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 
 from torchcompile_suite.releases import catalogue
 
-# From a wheel's folders to the repository's. What is under none of these is generated, or built.
+# Folders of a wheel and the folders of the repository that they come from. Files of a wheel's other
+# folders (`_GENERATED`) are generated or built; the rest has the same path in both.
 _PLACES = {
     "torch/include/ATen/": "aten/src/ATen/",
     "torch/include/c10/": "c10/",
@@ -21,19 +22,19 @@ _NEVER_SOURCE = {".so", ".pyc", ".a", ".cmake", ".dist-info"}
 
 
 def sources(packages: Path) -> dict[str, Path]:
-    """The sources in a site-packages folder: from repository path to file."""
-    found = {}
+    """The sources in a site-packages folder: repository path to file."""
+    files = {}
     for top in ("torch", "torchgen", "functorch"):
         for file in sorted((packages / top).rglob("*")):
             if file.is_file() and file.suffix not in _NEVER_SOURCE:
                 path = repository_path(file.relative_to(packages).as_posix())
                 if path:
-                    found[path] = file
-    return found
+                    files[path] = file
+    return files
 
 
 def repository_path(path: str) -> str:
-    """Where the repository has a wheel's file; empty for what is generated or built."""
+    """The path in the repository of a file of a wheel; empty if it is generated or built."""
     for place, original in _PLACES.items():
         if path.startswith(place):
             return original + path.removeprefix(place)
@@ -41,10 +42,10 @@ def repository_path(path: str) -> str:
 
 
 class Repository:
-    """A git repository that begins with the sources of a release, tagged as PyTorch's is."""
+    """A git repository that begins with the sources of a release, with the tag that PyTorch has."""
 
     def __init__(self, folder: Path) -> None:
-        """Make it in ``folder``, which must not exist."""
+        """Create the repository in ``folder``, which must not exist."""
         self.folder = folder
         folder.mkdir(parents=True)
         self.git("init", "--quiet", "--initial-branch", "main")
@@ -52,7 +53,7 @@ class Repository:
         self.git("config", "user.email", "evidence@example.invalid")
 
     def begin(self, version: str, files: dict[str, Path]) -> str:
-        """Commit the release's files and tag them."""
+        """Commit and tag the files of the release; the commit's SHA."""
         for path, file in files.items():
             self.write(path, file.read_bytes())
         commit = self.commit(f"PyTorch {version}")
@@ -60,21 +61,21 @@ class Repository:
         return commit
 
     def tag(self, name: str) -> None:
-        """Name the last commit."""
+        """Tag the last commit."""
         self.git("tag", name)
 
     def read(self, path: str) -> str:
-        """A file as the work tree has it."""
+        """The text of a file in the work tree."""
         return (self.folder / path).read_text("utf-8")
 
     def write(self, path: str, content: bytes) -> None:
-        """Write a file of the work tree."""
+        """Write a file in the work tree."""
         target = self.folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)
 
     def append(self, path: str, text: str) -> None:
-        """Add to the end of a file of the work tree."""
+        """Append to a file in the work tree."""
         self.write(path, (self.read(path) + text).encode())
 
     def commit(self, subject: str) -> str:
@@ -84,12 +85,12 @@ class Repository:
         return self.git("rev-parse", "HEAD")
 
     def revert(self) -> str:
-        """Undo the last commit by another one."""
+        """Revert the last commit with another commit; its SHA."""
         self.git("revert", "--no-edit", "HEAD")
         return self.git("rev-parse", "HEAD")
 
     def git(self, *arguments: str) -> str:
-        """What git prints."""
+        """Run git; its output. Raises CalledProcessError."""
         done = subprocess.run(
             ["git", *arguments], cwd=self.folder, capture_output=True, text=True, check=True
         )

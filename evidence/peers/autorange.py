@@ -1,6 +1,7 @@
 """``python -m evidence.peers.autorange WORKLOAD``: torch.utils.benchmark, one process.
 
-Prints seconds a call in eager and compiled, those of the first compiled call, and peak memory.
+Prints as JSON: seconds a call in eager and compiled, seconds of the first compiled call, and peak
+memory in KiB.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ import time
 import torch
 from torch.utils.benchmark import Timer
 
-from evidence.peers import made
+from evidence.peers import build
 
 
 def main() -> None:
     """Measure and print."""
-    module, inputs, compiled = made(sys.argv[1])
+    module, inputs, compiled = build(sys.argv[1])
     with torch.inference_mode():
         start = time.perf_counter()
         compiled(*inputs)
         compile_s = time.perf_counter() - start
-        # Asked for one thread it would measure something else than its users run.
+        # With the default of one thread it would not measure what users run.
         eager_s, compiled_s = (
             Timer(
                 "call(*inputs)",

@@ -1,6 +1,6 @@
-"""``python -m evidence.peers.ours``: a session of the suite, one cell.
+"""``python -m evidence.peers.ours``: a session of the suite measures one cell.
 
-Reads the cell on standard input, prints the measurement.
+Reads the cell from standard input and prints the measurement, both as JSON.
 """
 
 from __future__ import annotations
@@ -18,5 +18,5 @@ from torchcompile_suite.measuring.settings import Settings
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="evidence-") as folder:
         cell = msgspec.json.decode(sys.stdin.buffer.read(), type=Cell)
-        made = Session(Path(folder), Settings()).measure(cell)
-        sys.stdout.buffer.write(msgspec.json.encode(made))
+        measurement = Session(Path(folder), Settings()).measure(cell)
+        sys.stdout.buffer.write(msgspec.json.encode(measurement))

@@ -7,7 +7,7 @@ import time
 
 import torch
 
-from evidence.peers import ROUNDS, WORKLOAD_VARIABLE, made
+from evidence.peers import ROUNDS, WORKLOAD_VARIABLE, build
 
 WORKLOAD = os.environ[WORKLOAD_VARIABLE]
 
@@ -22,7 +22,7 @@ class Inference:
 
     def setup(self, mode: str) -> None:
         """Build, and call once."""
-        module, self.inputs, compiled = made(WORKLOAD)
+        module, self.inputs, compiled = build(WORKLOAD)
         self.call = compiled if mode == "compiled" else module
         with torch.inference_mode():
             self.call(*self.inputs)
@@ -45,7 +45,7 @@ class Compilation:
 
     def track_compile(self) -> float:
         """Seconds more than the second call."""
-        _, inputs, compiled = made(WORKLOAD)
+        _, inputs, compiled = build(WORKLOAD)
         seconds = []
         with torch.inference_mode():
             for _ in range(2):

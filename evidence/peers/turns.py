@@ -1,8 +1,8 @@
 """``python -m evidence.peers.turns WORKLOAD SECONDS...``: eager and compiled calls in turns.
 
-A turn lasts that many seconds or one call. Prints a list for each of the turns' lengths, as JSON:
-the time ratio for each of `SETTLES` that fits in, from the calls that began when their turn was so
-old.
+A turn lasts SECONDS, or one call if that is longer. Prints as JSON a list for each length of a
+turn: the time ratio for each of `SETTLES` that is shorter than the turn. Calls that begin before
+the settling time is over do not count.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from typing import Any
 
 import torch
 
-from evidence.peers import SETTLES, made
+from evidence.peers import SETTLES, build
 from torchcompile_suite.analysis import statistics
 
-# Of each length, both modes together, as long as a launch of ours; but always two of each.
+# For each length of a turn: seconds of both modes together, as in a launch of the suite, and at
+# least this many pairs of turns.
 TIMED_S = 4.0
 TURNS = 2
 
@@ -29,35 +30,35 @@ Turn = list[tuple[float, float]]
 
 
 def turn(call: Callable[[], Any], seconds: float) -> Turn:
-    """When each call began, counted from the turn's start, and how long it took."""
-    found = []
+    """The calls of one turn: seconds from the start of the turn to each call, and its duration."""
+    calls = []
     start = begin = time.perf_counter()
     while True:
         call()
         end = time.perf_counter()
-        found.append((begin - start, end - begin))
+        calls.append((begin - start, end - begin))
         if end - start >= seconds:
-            return found
+            return calls
         begin = end
 
 
-def call_s(one: Turn, settle_s: float) -> float:
-    """Mean seconds of the calls that count: at least the last."""
-    return fmean([seconds for begin, seconds in one if begin >= settle_s] or [one[-1][1]])
+def call_s(calls: Turn, settle_s: float) -> float:
+    """Mean seconds of the calls that count. The last call always counts."""
+    return fmean([seconds for begin, seconds in calls if begin >= settle_s] or [calls[-1][1]])
 
 
 def ratios(calls: tuple[Callable[[], Any], Callable[[], Any]], seconds: float) -> list[float]:
-    """Of turns of that length, for each settling time that fits in."""
-    found: list[tuple[Turn, Turn]] = []
+    """The time ratios with turns of this length, for each settling time shorter than a turn."""
+    turns: list[tuple[Turn, Turn]] = []
     start = time.perf_counter()
-    while time.perf_counter() - start < TIMED_S or len(found) < TURNS:
+    while time.perf_counter() - start < TIMED_S or len(turns) < TURNS:
         # The order alternates, as in our launches.
-        order = -1 if len(found) % 2 else 1
+        order = -1 if len(turns) % 2 else 1
         eager, mode = [turn(call, seconds) for call in calls[::order]][::order]
-        found.append((eager, mode))
+        turns.append((eager, mode))
     return [
         statistics.launch_ratio(
-            [(call_s(eager, settle_s), call_s(mode, settle_s)) for eager, mode in found]
+            [(call_s(eager, settle_s), call_s(mode, settle_s)) for eager, mode in turns]
         )
         for settle_s in SETTLES
         if settle_s < seconds or not settle_s
@@ -66,7 +67,7 @@ def ratios(calls: tuple[Callable[[], Any], Callable[[], Any]], seconds: float) -
 
 def main() -> None:
     """Measure and print."""
-    module, inputs, compiled = made(sys.argv[1])
+    module, inputs, compiled = build(sys.argv[1])
     with torch.inference_mode():
         calls = (partial(module, *inputs), partial(compiled, *inputs))
         for _ in range(20):
@@ -74,7 +75,7 @@ def main() -> None:
                 call()
         gc.collect()
         gc.disable()
-        print(json.dumps([ratios(calls, float(each)) for each in sys.argv[2:]]))
+        print(json.dumps([ratios(calls, float(seconds)) for seconds in sys.argv[2:]]))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A pyperf script: eager and compiled calls, each process building what it calls."""
+"""A pyperf script: eager and compiled calls. Each process builds the module that it calls."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 
 import pyperf
 
-from evidence.peers import WORKLOAD_VARIABLE, made
+from evidence.peers import WORKLOAD_VARIABLE, build
 
 
 @cache
 def _call(compiled: bool) -> Callable[[], Any]:
-    module, inputs, compiled_module = made(os.environ[WORKLOAD_VARIABLE])
+    module, inputs, compiled_module = build(os.environ[WORKLOAD_VARIABLE])
     call = compiled_module if compiled else module
     return lambda: call(*inputs)
 
 
 def call(compiled: bool) -> None:
-    """One call; the first in a process builds and compiles, which pyperf's warm-up throws away."""
+    """One call. The first one in a process builds and compiles; pyperf's warm-up discards it."""
     import torch
 
     with torch.inference_mode():
