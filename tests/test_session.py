@@ -12,9 +12,10 @@ import pytest
 
 from torchcompile_suite.analysis import statistics
 from torchcompile_suite.cell import METHOD, OK, Cell, Interference, Launch, Outcome, Request, Status
+from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.measuring import session, settings
 from torchcompile_suite.measuring.session import Session
-from torchcompile_suite.measuring.settings import Settings, SettingsError
+from torchcompile_suite.measuring.settings import Settings
 from torchcompile_suite.results import records
 
 from . import examples
@@ -207,5 +208,5 @@ def test_a_failure_ends_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 )
 def test_a_senseless_setting_is_named(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
     monkeypatch.setenv(variable, "often")
-    with pytest.raises(SettingsError, match=variable):
+    with pytest.raises(SuiteError, match=variable):
         Settings.from_environment()

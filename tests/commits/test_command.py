@@ -1,4 +1,4 @@
-"""What `torchcompile-suite bisect` understands, and what it says."""
+"""The command line of `torchcompile-suite bisect`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from torchcompile_suite.host import machine
 
 
 @given(st.sampled_from(matrix.core_cells()))
-def test_whatever_the_suite_prints_names_its_cell(cell: Cell) -> None:
-    found = cell_named(str(cell))
-    assert str(found) == str(cell)
-    assert found.device == machine.device_kind()
+def test_the_printed_name_of_a_cell_is_read_back(cell: Cell) -> None:
+    named = cell_named(str(cell))
+    assert str(named) == str(cell)
+    assert named.device == machine.device_kind()
 
 
 def test_a_workload_alone_is_its_plain_cell() -> None:
@@ -31,11 +31,11 @@ def test_a_workload_alone_is_its_plain_cell() -> None:
     ("arguments", "words"),
     [
         (["a", "b", "--cell", "resnet18"], "no clone of PyTorch"),
-        (["a", "b", "--cell", "resnet81"], "near it: resnet18"),
+        (["a", "b", "--cell", "resnet81"], "similar: resnet18"),
         (["a", "b", "--cell", "resnet18", "--metric", "speed"], "there are: ratio"),
     ],
 )
-def test_wrong_questions_are_one_clear_line(
+def test_a_wrong_command_line_is_one_clear_line(
     arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""Commits over a real release: laid, refused, put back, and measured by real ASV."""
+"""Commits over a real release: overlaid, refused, restored, and measured by real ASV."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from evidence.wheels import Repository, sources
 
 from torchcompile_suite.cell import Overlay, Status
-from torchcompile_suite.commits import overlay
+from torchcompile_suite.commits import journal, overlay
 from torchcompile_suite.commits.clone import Clone
 from torchcompile_suite.releases import catalogue
 from torchcompile_suite.results import overlay_marker, records
@@ -43,7 +43,7 @@ class History(NamedTuple):
 @pytest.fixture(scope="module")
 def history(newest: ReleaseEnvironment, tmp_path_factory: pytest.TempPathFactory) -> History:
     made = Repository(tmp_path_factory.mktemp("clone") / "pytorch")
-    found = sources(overlay.packages_of(newest.folder))
+    found = sources(journal.packages_of(newest.folder))
     made.begin(NEWEST.version, {path: file for path, file in found.items() if path.endswith(".py")})
     made.append("torch/_inductor/config.py", "\n# edited\n")
     made.write("torch/_inductor/new_in_commit.py", b"new = True\n")
@@ -57,24 +57,24 @@ def history(newest: ReleaseEnvironment, tmp_path_factory: pytest.TempPathFactory
 
 def files(folder: Path) -> dict[str, tuple[int, int]]:
     """Every source of torch, with its inode and time of change."""
-    found = sources(overlay.packages_of(folder))
+    found = sources(journal.packages_of(folder))
     return {path: (file.stat().st_ino, file.stat().st_mtime_ns) for path, file in found.items()}
 
 
 @pytest.fixture
 def folder(newest: ReleaseEnvironment) -> Iterator[Path]:
     yield newest.folder
-    overlay.restore(newest.folder)
-    (newest.folder / overlay.JOURNAL).unlink(missing_ok=True)
+    journal.restore(newest.folder)
+    (newest.folder / journal.JOURNAL).unlink(missing_ok=True)
 
 
-def test_a_commit_is_laid_recorded_and_taken_away(
+def test_a_commit_is_overlaid_recorded_and_removed(
     newest: ReleaseEnvironment, history: History, folder: Path
 ) -> None:
     before = files(folder)
     found = overlay.install(history.clone, history.edit, folder)
-    laid_over = ["torch/_inductor/config.py", "torch/_inductor/new_in_commit.py"]
-    assert found == Overlay(NEWEST.version, history.edit, laid_over)
+    overlaid = ["torch/_inductor/config.py", "torch/_inductor/new_in_commit.py"]
+    assert found == Overlay(NEWEST.version, history.edit, overlaid)
     done = newest.run("-c", "import torch._inductor.new_in_commit as new; print(new.new)")
     assert done.stdout.strip() == "True", done.stderr
     done = newest.run("-c", DESCRIBE)
@@ -95,7 +95,7 @@ def test_a_commit_is_laid_recorded_and_taken_away(
 
 
 def test_asv_measures_commits_and_says_why_not(history: History, tmp_path: Path) -> None:
-    """The base's commit, which needs nothing laid, and one that is refused."""
+    """A commit that is measured, and a commit that is refused."""
     checkout = Checkout(tmp_path)
     config = checkout.folder / "asv.commits.conf.json"
     text = config.read_text()

@@ -1,4 +1,4 @@
-"""What is laid, what refuses a commit, and that the base comes back exactly."""
+"""Overlays: which files they have, which commits are refused, and how the base is restored."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from evidence.wheels import Repository
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from torchcompile_suite.commits import overlay
-from torchcompile_suite.commits.clone import Clone, CloneError, Difference
-from torchcompile_suite.commits.overlay import Refused
+from torchcompile_suite.commits import journal
+from torchcompile_suite.commits.base import Refused, base_of
+from torchcompile_suite.commits.clone import Clone, Difference
+from torchcompile_suite.commits.differences import changed_files, classify
+from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.releases import catalogue
 from torchcompile_suite.results import overlay_marker
 
@@ -51,12 +53,12 @@ def repository(tmp_path: Path) -> Repository:
     ],
 )
 def test_kinds_of_files(path: str, kind: str) -> None:
-    assert overlay.classify(path) == kind
+    assert classify(path) == kind
 
 
-def test_a_header_that_the_wheel_ships_is_laid() -> None:
-    assert overlay.classify("torch/_inductor/codegen/cpp_prefix.h") == "native"
-    assert overlay.classify("torch/_inductor/codegen/cpp_prefix.h", shipped=True) == "python"
+def test_a_header_that_the_wheel_ships_is_overlaid() -> None:
+    assert classify("torch/_inductor/codegen/cpp_prefix.h") == "native"
+    assert classify("torch/_inductor/codegen/cpp_prefix.h", shipped=True) == "python"
 
 
 @pytest.mark.parametrize(
@@ -72,9 +74,9 @@ def test_a_header_that_the_wheel_ships_is_laid() -> None:
     ],
 )
 def test_which_compiled_files_the_python_needs(path: str, needed: bool) -> None:
-    plan = overlay.plan([Difference(path, True)], lambda _: False)
-    assert plan.native == [path]
-    assert bool(plan.needed) is needed
+    files = changed_files([Difference(path, True)], lambda _: False)
+    assert files.native == [path]
+    assert bool(files.needed) is needed
 
 
 def test_the_base_is_the_newest_ancestor(repository: Repository) -> None:
@@ -85,15 +87,15 @@ def test_the_base_is_the_newest_ancestor(repository: Repository) -> None:
     repository.tag("v2.9.1")
     repository.write("torch/__init__.py", b"one = 3\n")
     last = repository.commit("later")
-    assert overlay.base_of(clone, older)[0].version == "2.9.0"
-    assert overlay.base_of(clone, newer) == (catalogue.find("2.9.1"), newer)
-    assert overlay.base_of(clone, last) == (catalogue.find("2.9.1"), newer)
+    assert base_of(clone, older)[0].version == "2.9.0"
+    assert base_of(clone, newer) == (catalogue.find("2.9.1"), newer)
+    assert base_of(clone, last) == (catalogue.find("2.9.1"), newer)
 
 
 def test_a_commit_without_a_release_before_it_is_refused(repository: Repository) -> None:
     clone = Clone(repository.folder)
     with pytest.raises(Refused, match="releases add"):
-        overlay.base_of(clone, clone.resolve("HEAD"), [catalogue.find("2.15.0")])
+        base_of(clone, clone.resolve("HEAD"), [catalogue.find("2.15.0")])
 
 
 def test_a_nightly_is_the_commit_that_its_subject_names(repository: Repository) -> None:
@@ -103,7 +105,7 @@ def test_a_nightly_is_the_commit_that_its_subject_names(repository: Repository) 
     repository.git("reset", "--quiet", "--hard", main)
     later = repository.commit("later on main")
     base = msgspec.structs.replace(BASE, version="2.16.0.dev20261120", git_version=nightly)
-    assert overlay.base_of(Clone(repository.folder), later, [base]) == (base, main)
+    assert base_of(Clone(repository.folder), later, [base]) == (base, main)
 
 
 def test_differences_and_contents(repository: Repository) -> None:
@@ -129,14 +131,14 @@ def test_differences_and_contents(repository: Repository) -> None:
 def test_wrong_names_are_one_clear_line(repository: Repository, tmp_path: Path) -> None:
     clone = Clone(repository.folder)
     for name in ("nothing", "", "--all", "v2.9.0^{tree}"):
-        with pytest.raises(CloneError, match="has no commit"):
+        with pytest.raises(SuiteError, match="has no commit"):
             clone.resolve(name)
-    with pytest.raises(CloneError, match="no clone of PyTorch"):
+    with pytest.raises(SuiteError, match="no clone of PyTorch"):
         Clone(tmp_path / "none")
-    with pytest.raises(CloneError, match="does not come after"):
+    with pytest.raises(SuiteError, match="does not come after"):
         clone.between(clone.resolve("HEAD"), clone.resolve("HEAD"))
     (tmp_path / "empty").mkdir()
-    with pytest.raises(CloneError, match="not a git repository"):
+    with pytest.raises(SuiteError, match="not a git repository"):
         Clone(tmp_path / "empty")
 
 
@@ -144,13 +146,13 @@ FILES = {"torch/a.py": b"a", "torch/sub/b.py": b"b", "torch/data.json": b"{}"}
 
 
 def environment(folder: Path) -> Path:
-    """What an installed base looks like to what lays files over it."""
+    """An installed base, as an overlay finds it."""
     packages = folder / "lib" / "python3.11" / "site-packages"
     for path, content in FILES.items():
         file = packages / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
-    (folder / overlay.JOURNAL).write_bytes(msgspec.json.encode({"base": BASE.version, "paths": {}}))
+    (folder / journal.JOURNAL).write_bytes(msgspec.json.encode({"base": BASE.version, "paths": {}}))
     return packages
 
 
@@ -163,9 +165,9 @@ def state(packages: Path) -> dict[str, tuple[int, bytes]]:
     }
 
 
-def lay(folder: Path, contents: dict[str, bytes | None]) -> None:
-    there = ((path, content) for path, content in contents.items() if content is not None)
-    overlay.lay(folder, BASE, there, contents)
+def apply(folder: Path, contents: dict[str, bytes | None]) -> None:
+    present = ((path, content) for path, content in contents.items() if content is not None)
+    journal.apply(folder, BASE.version, present, contents)
 
 
 names = st.sampled_from([*FILES, "torch/new.py", "torch/fresh/__init__.py", "torch/fresh/x/y.py"])
@@ -174,67 +176,66 @@ commits = st.dictionaries(names, st.none() | st.binary(max_size=4), max_size=6)
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(st.lists(commits, min_size=1, max_size=3))
-def test_the_base_comes_back_exactly(
+def test_the_base_is_restored_exactly(
     tmp_path_factory: pytest.TempPathFactory, several: list[dict[str, bytes | None]]
 ) -> None:
     folder = tmp_path_factory.mktemp("environment")
     packages = environment(folder)
     before = state(packages)
     for contents in several:
-        lay(folder, contents)
+        apply(folder, contents)
         now = {path: content for path, (_, content) in state(packages).items()}
         wanted = {**FILES, **contents}
         assert now == {path: content for path, content in wanted.items() if content is not None}
         assert overlay_marker.read(folder) is not None
-        overlay.restore(folder)
+        journal.restore(folder)
         assert state(packages) == before
         assert overlay_marker.read(folder) is None
 
 
 @pytest.mark.parametrize("after", range(1, 40, 3))
 def test_killed_at_any_moment(tmp_path: Path, after: int) -> None:
-    """At the n-th change of the file system; then it is refused, and comes back exactly."""
+    """Killed at the n-th change of the file system: then it is refused, and restored exactly."""
     packages = environment(tmp_path)
     before = state(packages)
     code = (
         "import os, sys; from pathlib import Path\n"
-        "from torchcompile_suite.commits import overlay\n"
-        "from torchcompile_suite.releases import catalogue\n"
+        "from torchcompile_suite.commits import journal\n"
         "left = int(sys.argv[2])\n"
         "def hook(event, _):\n"
         "    global left\n"
         "    if event in ('os.rename', 'os.link', 'os.remove', 'os.mkdir', 'os.rmdir'):\n"
         "        left -= 1\n"
         "        if not left: os._exit(9)\n"
-        "folder = Path(sys.argv[1]); base = catalogue.find('2.9.0')\n"
+        "folder = Path(sys.argv[1])\n"
         "new = {'torch/a.py': b'2', 'torch/fresh/n.py': b'3', 'torch/sub/b.py': b'4'}\n"
         "sys.addaudithook(hook)\n"
-        "overlay.lay(folder, base, new.items(), [*new, 'torch/data.json'])\n"
-        "overlay.restore(folder)\n"
+        "journal.apply(folder, '2.9.0', new.items(), [*new, 'torch/data.json'])\n"
+        "journal.restore(folder)\n"
     )
     command = [sys.executable, "-c", code, str(tmp_path), str(after)]
     killed = subprocess.run(command, check=False).returncode
     assert killed in (0, 9)
     if state(packages) != before:
-        there = overlay_marker.read(tmp_path)
-        assert there is not None
-        assert "interrupted" in there.refused
-    overlay.restore(tmp_path)
+        marker = overlay_marker.read(tmp_path)
+        assert marker is not None
+        assert "interrupted" in marker.refused
+    journal.restore(tmp_path)
     assert state(packages) == before
-    assert not (tmp_path / overlay.ASIDE).exists()
+    assert not (tmp_path / journal.SAVED).exists()
 
 
 def test_bytecode_of_another_commit_is_not_run(tmp_path: Path) -> None:
-    """Same size, same second: Python would take the old bytecode for the new source's."""
+    """Sources of the same size and second: Python would use the old bytecode for the new one."""
     packages = environment(tmp_path)
     cached = packages / "torch" / "__pycache__" / "a.cpython-311.pyc"
     cached.parent.mkdir()
     cached.write_bytes(b"old")
-    lay(tmp_path, {"torch/a.py": b"z"})
+    apply(tmp_path, {"torch/a.py": b"z"})
     assert not cached.exists()
 
 
-def test_what_cannot_be_read_counts_as_refused(tmp_path: Path) -> None:
+def test_a_marker_that_cannot_be_read_counts_as_refused(tmp_path: Path) -> None:
     assert overlay_marker.read(tmp_path) is None
     (tmp_path / overlay_marker.FILE).write_text("{")
     found = overlay_marker.read(tmp_path)

@@ -1,4 +1,4 @@
-"""Which commit is measured next, what the values mean, where the search ends."""
+"""Bisection: which commit is measured next, what the values mean, where the search ends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from torchcompile_suite.host.files import append_line
 
 
 class Scripted:
-    """Commits whose values are drawn around what each truly costs."""
+    """Commits whose values are drawn around their true costs."""
 
     def __init__(
         self, costs: dict[str, float], noise: float, broken: set[str], seed: int = 0
@@ -67,7 +67,7 @@ def test_the_next_place_is_inside_and_not_skipped(data: st.DataObject, distance:
 
 @given(st.data(), st.integers(1, 60), st.sampled_from([1.3, 0.7]))
 def test_it_finds_the_first_bad_commit(data: st.DataObject, count: int, factor: float) -> None:
-    """Whatever cannot be measured: then all that it may be are named, the first bad one last."""
+    """Also if commits cannot be measured: they are suspects too, and the fault is the last one."""
     commits = [f"commit{number}" for number in range(count + 1)]
     fault = data.draw(st.integers(1, count))
     broken = data.draw(st.sets(st.sampled_from(commits[1:-1] or ["none"])))
@@ -81,7 +81,7 @@ def test_it_finds_the_first_bad_commit(data: st.DataObject, count: int, factor: 
     assert costs[found.before] == 1.0
     assert found.factor.value == pytest.approx(factor, rel=0.05)
     assert all(step.reason for step in found.steps if step.side is Side.UNKNOWN)
-    # The middle halves: measured are the two ends, and as many as the distance has binary digits.
+    # Each step halves the distance: log2(count) steps, the two ends, and the broken commits.
     measured = [step for step in found.steps if step.side is not Side.UNKNOWN]
     assert len(measured) <= 2 + math.ceil(math.log2(count + 1)) + len(broken)
 
@@ -99,8 +99,8 @@ def test_noise_takes_more_launches_and_not_the_wrong_commit() -> None:
     assert launches / 200 < 7 * MOST_OF_STEP
 
 
-def test_a_commit_that_could_not_be_told_is_looked_at_once_more_in_the_end() -> None:
-    """With half a fault's noise twenty launches are too few here and there; forty are not."""
+def test_an_undecided_suspect_is_measured_again() -> None:
+    """With noise of half a fault, twenty launches are sometimes too few; forty are enough."""
     commits = [f"commit{number}" for number in range(17)]
     right = 0
     for seed in range(60):
@@ -112,7 +112,7 @@ def test_a_commit_that_could_not_be_told_is_looked_at_once_more_in_the_end() -> 
     assert right / 60 >= 0.95
 
 
-def test_two_ends_that_do_not_differ_are_no_search() -> None:
+def test_ends_that_do_not_differ_are_refused() -> None:
     costs = {"good": 1.0, "middle": 1.0, "bad": 1.0}
     with pytest.raises(BisectionError, match=r"bad over good is \d\.\d{3} \[.*too little"):
         bisect(list(costs), Scripted(costs, 0.02, set()))
@@ -133,8 +133,8 @@ def test_a_metric_without_values_is_named() -> None:
         bisect(["good", "bad"], Nothing({}, 0, set()))
 
 
-def test_what_lies_between_is_told_from_neither_and_skipped() -> None:
-    """Half a fault: neither good nor bad, so the search says that it cannot tell."""
+def test_a_commit_between_good_and_bad_is_skipped_or_decided() -> None:
+    """A commit with half a fault is neither good nor bad, and the search may say so."""
     costs = {"good": 1.0, "half": math.sqrt(1.2), "bad": 1.2}
     found = bisect(list(costs), Scripted(costs, 0.01, set()))
     assert found.suspects in (["half", "bad"], ["half"], ["bad"])

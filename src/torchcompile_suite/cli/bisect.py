@@ -15,10 +15,11 @@ from rich.console import Console
 
 from .. import matrix, workloads
 from ..cell import Cell
-from ..commits.bisection import BisectionError, Found, Step, bisect
+from ..commits.bisection import Result, Step, bisect
 from ..commits.clone import Clone
 from ..commits.judge import Side
 from ..commits.measuring import METRICS, Measuring
+from ..errors import SuiteError
 from ..host import machine
 from ..host.files import write_atomically
 from ..measuring import settings
@@ -26,39 +27,48 @@ from ..modes import MODES
 from ..presentation.terminal import Progress, console, one_line_errors, say
 
 CACHE = platformdirs.user_cache_path("torchcompile-suite") / "commits"
-# Beside a clone of the suite, as asv.commits.conf.json has it.
+# Beside a clone of the suite: the same place as in asv.commits.conf.json.
 REPO = Path("../pytorch")
 
 
 def bisect_command(
-    good: Annotated[str, typer.Argument(help="A commit, tag or branch of the clone.")],
-    bad: Annotated[str, typer.Argument(help="A later one.")],
-    cell: Annotated[
-        str, typer.Option(help="As the suite prints it: 'resnet18, batch 1, default'.")
+    good: Annotated[
+        str, typer.Argument(help="The good end: a commit, tag or branch of the clone.")
     ],
-    metric: Annotated[str, typer.Option(help=f"{', '.join(METRICS)}.")] = "ratio",
-    repo: Annotated[Path, typer.Option(help="A clone of PyTorch.")] = REPO,
+    bad: Annotated[str, typer.Argument(help="The bad end: a later commit, tag or branch.")],
+    cell: Annotated[
+        str, typer.Option(help="A cell as the suite prints it: 'resnet18, batch 1, default'.")
+    ],
+    metric: Annotated[str, typer.Option(help=f"One of: {', '.join(METRICS)}.")] = "ratio",
+    repo: Annotated[Path, typer.Option(help="Path of a clone of PyTorch.")] = REPO,
     allow_native_drift: Annotated[
         bool,
-        typer.Option("--allow-native-drift", help="Try commits whose bindings differ, too."),
+        typer.Option(
+            "--allow-native-drift", help="Also try commits whose compiled bindings differ."
+        ),
     ] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where Ctrl-C ended it.")] = False,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write all of it here.")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue a search that Ctrl-C interrupted.")
+    ] = False,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write the result and all launches to this file.")
+    ] = None,
 ) -> None:
-    """Find the commit since which a cell is slower (or faster), in a clone of PyTorch.
+    """Find the commit that made a cell slower (or faster), in a clone of PyTorch.
 
-    Nothing is built: each commit's Python is laid over the release or nightly it descends from, and
-    must import, compile and compute right before it is measured. Each step is measured until it
-    surely belongs to good or to bad; commits that cannot be measured are skipped, with the reason.
+    Nothing is built. The Python files of each commit are overlaid on the release or nightly that
+    the commit descends from. The result must import, compile and compute correctly before it is
+    measured. Each commit is measured until it belongs to good or to bad. A commit that cannot be
+    measured is skipped, and the reason is printed.
 
-    Exit status: 0 found, 1 not found, 2 a wrong command line, 130 interrupted.
+    Exit status: 0 found, 1 not found, 2 wrong command line, 130 interrupted.
 
     Example: torchcompile-suite bisect v2.9.0 v2.9.1 --cell 'gpt_decode, batch 1, default'
     """
     with one_line_errors():
         wanted = cell_named(cell)
         if metric not in METRICS:
-            raise BisectionError(f"no metric {metric!r}; there are: {', '.join(METRICS)}")
+            raise SuiteError(f"no metric {metric!r}; there are: {', '.join(METRICS)}")
         clone = Clone(repo)
         first, last = clone.resolve(good), clone.resolve(bad)
         commits = [first, *clone.between(first, last)]
@@ -66,14 +76,14 @@ def bisect_command(
         kept = CACHE / f"{hashlib.sha256(question.encode()).hexdigest()[:20]}.jsonl"
         if not resume:
             kept.unlink(missing_ok=True)
-        telling = Progress()
+        progress = Progress()
 
-        def hear(step: Step) -> None:
-            telling.say(_line(step, clone, metric))
+        def report(step: Step) -> None:
+            progress.say(_line(step, clone, metric))
 
         try:
             CACHE.mkdir(parents=True, exist_ok=True)
-            # One environment, one after the other: two at once would disturb each other anyway.
+            # There is one environment, and two searches at once would disturb each other anyway.
             with FileLock(CACHE / "lock", timeout=0):
                 measuring = Measuring(
                     clone,
@@ -83,70 +93,71 @@ def bisect_command(
                     kept,
                     allow_native_drift=allow_native_drift,
                     repeats=settings.Settings.from_environment().repeats,
-                    tell=telling.say,
+                    report=progress.say,
                 )
-                telling.say(f"{len(commits) - 1} commits, {metric} of {wanted}")
-                found = bisect(commits, measuring, hear)
+                progress.say(f"{len(commits) - 1} commits, {metric} of {wanted}")
+                result = bisect(commits, measuring, report)
         except Timeout:
-            raise BisectionError(f"another bisection is at work in {CACHE}; wait for it") from None
+            raise SuiteError(f"another bisection is running in {CACHE}; wait for it") from None
         except KeyboardInterrupt:
-            typer.echo("interrupted; go on with the same command and --resume", err=True)
+            typer.echo("interrupted; to continue: the same command with --resume", err=True)
             raise typer.Exit(130) from None
         except OSError as error:
-            raise BisectionError(
-                f"cannot write {error.filename or 'a file'}: {error.strerror}; mend it and go on "
-                "with --resume"
+            raise SuiteError(
+                f"cannot write {error.filename or 'a file'}: {error.strerror}; correct this, then "
+                "continue with --resume"
             ) from None
         check = (
-            f"torchcompile-suite bisect {found.before[:12]} {found.suspects[-1][:12]} "
+            f"torchcompile-suite bisect {result.before[:12]} {result.suspects[-1][:12]} "
             f"--cell '{wanted}' --metric {metric} --repo {repo}"
         )
-        _show(console(), clone, found, metric, check)
+        _show(console(), clone, result, metric, check)
         if json_file is not None:
-            write_atomically(json_file, as_json(found, wanted, metric, measuring))
+            write_atomically(json_file, as_json(result, wanted, metric, measuring))
 
 
 def cell_named(text: str) -> Cell:
-    """The cell that the suite prints so, on this machine's device; a workload alone is its plain
-    one. Raises BisectionError naming what comes near.
+    """The cell that the suite prints as ``text``, on this machine's device.
+
+    The name of a workload stands for its plain cell. Raises SuiteError, which names similar cells.
     """
     plain = " ".join(text.split())
     device = machine.device_kind()
     known = {
-        str(each): each
+        str(cell): cell
         for question in matrix.QUESTIONS.values()
-        for each in (question.cell(*point) for point in question.points)
+        for cell in (question.cell(*point) for point in question.points)
     }
     known |= {name: Cell(name, 1, "default") for name in workloads.names()}
     if plain not in known:
-        near = difflib.get_close_matches(plain, known, 3, 0.5)
-        hint = f"; near it: {'; '.join(near)}" if near else ""
-        raise BisectionError(
+        similar = difflib.get_close_matches(plain, known, 3, 0.5)
+        hint = f"; similar: {'; '.join(similar)}" if similar else ""
+        raise SuiteError(
             f"no cell {plain!r}{hint}. Write it as the report does: 'resnet18, batch 1, default' "
             f"(modes: {', '.join(MODES)})"
         )
     return msgspec.structs.replace(known[plain], device=device)
 
 
-def as_json(found: Found, cell: Cell, metric: str, measuring: Measuring) -> bytes:
-    """All of it for programs: one object, every launch included."""
+def as_json(result: Result, cell: Cell, metric: str, measuring: Measuring) -> bytes:
+    """The result for programs: one JSON object with every launch."""
     content = {
         "cell": cell,
         "metric": metric,
-        "before": found.before,
-        "suspects": found.suspects,
-        "factor": list(found.factor),
-        "steps": [step._asdict() for step in found.steps],
+        "before": result.before,
+        "suspects": result.suspects,
+        "factor": list(result.factor),
+        "steps": [step._asdict() for step in result.steps],
         "launches": measuring.launches,
     }
     return msgspec.json.format(msgspec.json.encode(content))
 
 
 def _line(step: Step, clone: Clone, metric: str) -> str:
-    said = f"{step.commit[:10]} {step.side.value}"
+    text = f"{step.commit[:10]} {step.side.value}"
     if step.values:
-        said += f" {_values(step.values, metric)}"
-    return f"{said} ({step.reason or clone.subject(step.commit)})"
+        text += f" {_values(step.values, metric)}"
+    return f"{text} ({step.reason or clone.subject(step.commit)})"
 
 
 def _values(values: list[float], metric: str) -> str:
@@ -157,16 +168,16 @@ def _values(values: list[float], metric: str) -> str:
     return " ".join(f"{value:.3g}" for value in values) + " s" * (metric != "ratio")
 
 
-def _show(out: Console, clone: Clone, found: Found, metric: str, check: str) -> None:
-    one_of = " one of" if len(found.suspects) > 1 else ""
+def _show(out: Console, clone: Clone, result: Result, metric: str, check: str) -> None:
+    one_of = " one of" if len(result.suspects) > 1 else ""
     say(out, f"the first bad commit is{one_of}", "bold")
-    for commit in found.suspects:
+    for commit in result.suspects:
         say(out, f"  {commit} {clone.subject(commit)}")
-    say(out, f"the last good one is {found.before} {clone.subject(found.before)}")
-    counts = {side: sum(step.side is side for step in found.steps) for side in Side}
+    say(out, f"the last good commit is {result.before} {clone.subject(result.before)}")
+    counts = {side: sum(step.side is side for step in result.steps) for side in Side}
     say(
         out,
-        f"{metric}, bad over good: {found.factor:.3f}; {counts[Side.GOOD]} commits good, "
+        f"{metric}, bad over good: {result.factor:.3f}; {counts[Side.GOOD]} commits good, "
         f"{counts[Side.BAD]} bad, {counts[Side.UNKNOWN]} skipped",
     )
     say(out, f"to check it: {check}")

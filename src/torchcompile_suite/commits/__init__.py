@@ -1,5 +1,8 @@
-"""Upstream commits: measured by laying their Python over the nearest binary, and bisected.
+"""Upstream commits: measured as an overlay over a release's binary, and bisected.
 
-`clone` asks a clone of PyTorch, `overlay` lays a commit over a release, `search` and `judge` decide
-what is measured next and what it means, `measuring` measures, `bisection` puts them together.
+- `clone` reads a clone of PyTorch.
+- `overlay` installs a commit over a release. `base` chooses the release, `differences` the files;
+  `journal` applies them, `gate` proves the result.
+- `measuring` measures commits, through `worker` in the environment.
+- `search` chooses the next commit, `judge` decides what the values mean, `bisection` combines them.
 """

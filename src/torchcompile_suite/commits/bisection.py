@@ -1,4 +1,4 @@
-"""The first bad commit between a good and a bad one: what is measured, until when, the answer."""
+"""Bisection: which commits are measured, how often, and which one is the first bad commit."""
 
 from __future__ import annotations
 
@@ -10,33 +10,41 @@ from ..errors import SuiteError
 from . import judge, search
 from .judge import Side
 
-# Good and bad are measured first: everything else is held against them.
+# Launches before the first decision. The good and the bad end come first, because every other
+# commit is compared with them.
 FIRST_OF_ENDS = 3
 FIRST_OF_STEP = 2
+# Limits of launches for an end and for a step.
 MOST_OF_ENDS = 16
 MOST_OF_STEP = 20
-# Of a commit that could not be told and, in the end, stands between good and bad.
+# Limit for measuring an undecided commit again, if it lies between good and bad in the end.
 MOST_OF_SUSPECT = 40
 
 
 class BisectionError(SuiteError):
-    """There is nothing to search for; the message says why."""
+    """There is nothing to search for. The message gives the reason."""
 
 
 class Measures(Protocol):
-    """What a search needs of whoever measures: see `measuring.Measuring`."""
+    """The measurements that a search needs. `measuring.Measuring` implements it.
+
+    ``refused``: from commit to the reason why it cannot be measured.
+    """
 
     refused: dict[str, str]
 
     def values(self, commit: str) -> list[float]:
-        """The metric, one value a launch."""
+        """The metric of the commit, one value a launch."""
 
     def measure(self, commit: str, count: int) -> None:
-        """Have that many values of it, or say in ``refused`` why not."""
+        """Measure until the commit has ``count`` values, or enter the reason into ``refused``."""
 
 
 class Step(NamedTuple):
-    """A commit that was looked at: where it belongs, its values, and why it has none."""
+    """A commit that was measured: its side and its values.
+
+    ``reason``: why the side is unknown; otherwise empty.
+    """
 
     commit: str
     side: Side
@@ -44,9 +52,14 @@ class Step(NamedTuple):
     reason: str = ""
 
 
-class Found(NamedTuple):
-    """The answer: the first bad commit is the last of ``suspects``; where there are more, those
-    before it could not be measured. ``before`` is the last good one. ``factor``: bad over good.
+class Result(NamedTuple):
+    """The answer of a search.
+
+    - ``before``: the last good commit.
+    - ``suspects``: one of these is the first bad commit. Only the last one could be measured and
+      decided.
+    - ``factor``: bad over good.
+    - ``steps``: all commits that were measured.
     """
 
     before: str
@@ -56,20 +69,24 @@ class Found(NamedTuple):
 
 
 def bisect(
-    commits: Sequence[str], measures: Measures, hear: Callable[[Step], None] = lambda _: None
-) -> Found:
-    """Find the first bad one of ``commits``: oldest first, the first is good and the last is bad.
+    commits: Sequence[str], measures: Measures, report: Callable[[Step], None] = lambda _: None
+) -> Result:
+    """Find the first bad commit. ``commits``: oldest first; the first is good, the last is bad.
 
-    Good and bad are measured until they surely differ, each step until it surely belongs to one of
-    them; what cannot be measured, or not be told apart, is skipped. What stands between good and
-    bad at the end, and could be measured, is measured once more, both of them beside it. Raises
-    BisectionError where the two ends cannot be measured, or do not differ.
+    1. Both ends are measured until they differ beyond the risk.
+    2. Each step is measured until its side is known. A commit that cannot be measured or decided is
+       skipped.
+    3. Undecided commits that lie between good and bad in the end are measured again, in turns with
+       their two neighbours.
+
+    ``report`` gets each step. Raises BisectionError if the ends cannot be measured, or do not
+    differ.
     """
     steps: dict[str, Step] = {}
 
     def done(step: Step) -> None:
         steps[step.commit] = step
-        hear(step)
+        report(step)
 
     first, last = commits[0], commits[-1]
     _ends(first, last, measures)
@@ -81,11 +98,11 @@ def bisect(
     while True:
         place = search.next_place(good, bad, skipped)
         if place is None:
-            # What could not be told was left for later, in the hope that it would not matter.
-            doubts = {at for at in skipped if commits[at] not in measures.refused}
-            if beside or not doubts.intersection(range(good, bad)):
+            # Undecided commits were left for later: most of them turn out not to matter.
+            undecided = {at for at in skipped if commits[at] not in measures.refused}
+            if beside or not undecided.intersection(range(good, bad)):
                 break
-            skipped -= doubts
+            skipped -= undecided
             most, beside = MOST_OF_SUSPECT, True
             continue
         ends = (commits[good], commits[bad]) if beside else ()
@@ -97,14 +114,14 @@ def bisect(
             bad = place
         else:
             skipped.add(place)
-    # Some were measured again after their step.
+    # Some commits were measured again after their step, so their values are read once more.
     final = [step._replace(values=measures.values(step.commit)) for step in steps.values()]
     factor = judge.factor(
-        _together(final, Side.GOOD, measures),
-        _together(final, Side.BAD, measures),
+        _pooled(final, Side.GOOD, measures),
+        _pooled(final, Side.BAD, measures),
         [step.values for step in final],
     )
-    return Found(commits[good], list(commits[good + 1 : bad + 1]), factor, final)
+    return Result(commits[good], list(commits[good + 1 : bad + 1]), factor, final)
 
 
 def _ends(first: str, last: str, measures: Measures) -> None:
@@ -115,39 +132,40 @@ def _ends(first: str, last: str, measures: Measures) -> None:
                 raise BisectionError(f"{end[:10]} cannot be measured: {measures.refused[end]}")
             if len(measures.values(end)) < 2:
                 raise BisectionError(
-                    f"{end[:10]} gives no value to go by; choose another --metric or cell"
+                    f"{end[:10]} gives no value of this metric; choose another --metric or cell"
                 )
         samples = measures.values(first), measures.values(last)
-        # Each step is held against the middle between them, half of the way.
+        # Each step is compared with the middle between the ends: half of the difference.
         if judge.differ(*samples, samples, times=2):
             return
     if judge.differ(*samples, samples):
         return
     factor = judge.factor(*samples, samples)
     raise BisectionError(
-        f"{last[:10]} over {first[:10]} is {factor.value:.3f} "
-        f"[{factor.low:.3f}, {factor.high:.3f}] after {MOST_OF_ENDS} launches each: too little to "
-        "search for; name other commits, another cell or metric"
+        f"{last[:10]} over {first[:10]} is {factor:.3f} after {MOST_OF_ENDS} launches each: too "
+        "little for a search; name other commits, another cell or another metric"
     )
 
 
 def _step(
     commit: str, steps: Sequence[Step], measures: Measures, most: int, beside: Sequence[str]
 ) -> Step:
-    """Measure the commit until it is told, and the commits ``beside`` it in turns with it."""
-    # All that are known to be good are one sample of what is good: held against the two ends
-    # alone, the tenth commit would be judged no more surely than the second.
+    """Measure the commit until its side is known, in turns with the commits ``beside`` it.
+
+    All commits that are known to be good form one sample of good, and so do the bad ones. With the
+    two ends alone, the decision about the tenth commit would be no surer than about the second.
+    """
     for count in _looks(FIRST_OF_STEP, most):
-        for each in (commit, *beside):
-            measures.measure(each, count)
+        for measured in (commit, *beside):
+            measures.measure(measured, count)
         if commit in measures.refused:
             return Step(commit, Side.UNKNOWN, [], measures.refused[commit])
         values = measures.values(commit)
         others = [measures.values(step.commit) for step in steps if step.commit != commit]
         side = judge.side(
             values,
-            _together(steps, Side.GOOD, measures),
-            _together(steps, Side.BAD, measures),
+            _pooled(steps, Side.GOOD, measures),
+            _pooled(steps, Side.BAD, measures),
             [*others, values],
         )
         if side is not Side.UNKNOWN:
@@ -156,8 +174,10 @@ def _step(
 
 
 def _looks(first: int, most: int) -> Iterator[int]:
-    """After how many launches a decision is tried: each look costs laying a commit and starting a
-    process that imports torch, so the later ones lie further apart.
+    """Counts of launches after which a decision is tried.
+
+    Each look costs one overlay, and one process that imports torch. The later looks are therefore
+    farther apart.
     """
     count = first
     while count < most:
@@ -166,5 +186,5 @@ def _looks(first: int, most: int) -> Iterator[int]:
     yield most
 
 
-def _together(steps: Sequence[Step], side: Side, measures: Measures) -> list[float]:
+def _pooled(steps: Sequence[Step], side: Side, measures: Measures) -> list[float]:
     return [value for step in steps if step.side is side for value in measures.values(step.commit)]

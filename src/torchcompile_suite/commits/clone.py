@@ -1,4 +1,4 @@
-"""Questions to a clone of PyTorch. Runs git, and changes nothing in the clone."""
+"""Reads a clone of PyTorch. Runs git, and changes nothing in the clone."""
 
 from __future__ import annotations
 
@@ -11,13 +11,10 @@ from typing import NamedTuple
 from ..errors import SuiteError
 
 
-class CloneError(SuiteError):
-    """The clone cannot answer; the message says what to change."""
-
-
 class Difference(NamedTuple):
-    """A file that two commits differ in: its path, and whether the second one has it (as a file,
-    not as a link or a submodule).
+    """A path where two commits differ.
+
+    ``there``: the second commit has a regular file at the path, not a link or a submodule.
     """
 
     path: str
@@ -25,24 +22,27 @@ class Difference(NamedTuple):
 
 
 class Clone:
-    """A PyTorch repository on disk, with a work tree or bare. Only its objects are read."""
+    """A PyTorch repository on disk, with a work tree or bare. Only its objects are read.
+
+    The methods raise SuiteError if git fails.
+    """
 
     def __init__(self, path: Path) -> None:
-        """Raises CloneError where there is no repository."""
+        """Raises SuiteError if there is no repository at ``path``."""
         self.path = path
         if not path.is_dir():
-            raise CloneError(
+            raise SuiteError(
                 f"there is no clone of PyTorch at {path}; make one (git clone --filter=blob:none "
                 "--no-checkout URL), or name yours with --repo"
             )
         self._git("rev-parse", "--git-dir")
 
     def resolve(self, name: str) -> str:
-        """The full SHA of the commit that a branch, tag or abbreviation names."""
-        found = self._find(name)
-        if found is None:
-            raise CloneError(f"{self.path} has no commit {name!r}; fetch it, or mend its name")
-        return found
+        """The full SHA of a commit. ``name`` is a branch, a tag or an abbreviated SHA."""
+        commit = self._find(name)
+        if commit is None:
+            raise SuiteError(f"{self.path} has no commit {name!r}; fetch it, or correct its name")
+        return commit
 
     def _find(self, name: str) -> str | None:
         if not name or name.startswith("-"):
@@ -51,11 +51,11 @@ class Clone:
         return done.stdout.decode().strip() if done.returncode == 0 else None
 
     def first_of(self, names: Sequence[str]) -> str | None:
-        """The commit of the first name that the clone has; None where it has none."""
+        """The commit of the first name that the clone has; None if it has none of them."""
         return next(filter(None, map(self._find, names)), None)
 
     def subject(self, commit: str) -> str:
-        """The first line of its message."""
+        """The first line of the commit's message."""
         return (
             self._git("show", "--no-patch", "--format=%s", commit)
             .decode("utf-8", "replace")
@@ -63,23 +63,23 @@ class Clone:
         )
 
     def is_ancestor(self, older: str, newer: str) -> bool:
-        """Whether ``newer`` is ``older`` or descends from it."""
+        """Whether ``newer`` is the same commit as ``older`` or descends from it."""
         return self._run("merge-base", "--is-ancestor", older, newer).returncode == 0
 
     def between(self, good: str, bad: str) -> list[str]:
-        """The commits after ``good`` up to ``bad``, oldest first, merges as one.
+        """The commits after ``good`` up to ``bad``, oldest first. A merge counts as one commit.
 
-        Raises CloneError where ``bad`` does not descend from ``good``.
+        Raises SuiteError if ``bad`` does not descend from ``good``.
         """
         if good == bad or not self.is_ancestor(good, bad):
-            raise CloneError(
+            raise SuiteError(
                 f"{bad[:10]} does not come after {good[:10]}; name an older and a newer commit"
             )
-        found = self._git("rev-list", "--reverse", "--first-parent", f"{good}..{bad}")
-        return found.decode().split()
+        commits = self._git("rev-list", "--reverse", "--first-parent", f"{good}..{bad}")
+        return commits.decode().split()
 
     def differences(self, older: str, newer: str) -> list[Difference]:
-        """The files in which two commits differ, by path."""
+        """The paths where two commits differ."""
         raw = self._git("diff-tree", "-r", "-z", "--no-renames", older, newer).decode(
             "utf-8", "surrogateescape"
         )
@@ -91,34 +91,35 @@ class Clone:
         ]
 
     def contents(self, commit: str, paths: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-        """Each file as the commit has it."""
-        asked = "".join(f"{commit}:{path}\n" for path in paths).encode("utf-8", "surrogateescape")
-        data = self._git("cat-file", "--batch", given=asked)
+        """Path and contents of each file in the commit."""
+        names = "".join(f"{commit}:{path}\n" for path in paths).encode("utf-8", "surrogateescape")
+        data = self._git("cat-file", "--batch", stdin=names)
         at = 0
         for path in paths:
             end = data.index(b"\n", at)
             header = data[at:end].split()
             if len(header) != 3 or header[1] != b"blob":
-                raise CloneError(f"{self.path} cannot read {path} of {commit[:10]}; run: git fsck")
+                raise SuiteError(f"{self.path} cannot read {path} of {commit[:10]}; run: git fsck")
             size = int(header[2])
             yield path, data[end + 1 : end + 1 + size]
             at = end + 1 + size + 1
 
-    def _git(self, *arguments: str, given: bytes = b"") -> bytes:
-        done = self._run(*arguments, given=given)
+    def _git(self, *arguments: str, stdin: bytes = b"") -> bytes:
+        done = self._run(*arguments, stdin=stdin)
         if done.returncode:
-            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-            raise CloneError(f"git {arguments[0]} in {self.path}: {said[0] if said else 'failed'}")
+            errors = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            reason = errors[0] if errors else "failed"
+            raise SuiteError(f"git {arguments[0]} in {self.path}: {reason}")
         return done.stdout
 
-    def _run(self, *arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        # GIT_DIR and its kin of whoever calls us from a hook would lead to another repository.
+    def _run(self, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        # If a git hook runs us, GIT_DIR and similar variables point to another repository.
         kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         return subprocess.run(
             ["git", *arguments],
             cwd=self.path,
             env={**kept, "LC_ALL": "C"},
-            input=given,
+            input=stdin,
             capture_output=True,
             check=False,
         )

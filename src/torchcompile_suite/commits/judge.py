@@ -1,7 +1,8 @@
-"""Do two commits differ, and to which of the two does a third belong? Pure, on the log scale.
+"""Do two commits differ, and to which of the two does a third one belong?
 
-All commits of a search run the same cell on the same machine minutes apart, so they share one
-variance between launches, and each launch of any of them makes every decision surer.
+All values are compared as logarithms. All commits of a search run the same cell on the same machine
+within minutes. They share one variance between launches, so every launch of any commit improves the
+estimate for every decision.
 """
 
 from __future__ import annotations
@@ -13,15 +14,16 @@ from enum import Enum
 from ..analysis import statistics
 from ..analysis.statistics import Interval
 
-# The risk of a wrong answer at one step, one-sided, as Student's t sees it: with a dozen steps, and
-# several looks at each, a search is right in more than 9 of 10. evidence/bisection.py counts.
+# Nominal risk of a wrong answer at one step: one-sided, by Student's t. A search has about twelve
+# steps, and several looks at each step. More than 9 of 10 searches are right: evidence/bisection.py
+# counts them.
 RISK = 0.005
-# Below this a difference of good and bad is not worth a search: no step could see half of it.
+# Smallest relative difference of good and bad for a search: a step must see half of it.
 SMALLEST = 0.01
 
 
 class Side(str, Enum):
-    """Where a commit belongs."""
+    """The side to which a commit belongs."""
 
     GOOD = "good"
     BAD = "bad"
@@ -29,9 +31,10 @@ class Side(str, Enum):
 
 
 def spread(samples: Collection[Sequence[float]]) -> tuple[float, int]:
-    """The commits' common variance of one launch's log, and its degrees of freedom.
+    """The pooled variance of a launch's logarithm, and its degrees of freedom.
 
-    ``samples`` hold one value a launch, all above 0. NaN and 0 where no commit has two launches.
+    ``samples``: for each commit one value a launch, all above 0. Returns NaN and 0 if no commit has
+    two launches.
     """
     known = [values for values in samples if len(values) > 1]
     degrees = sum(len(values) - 1 for values in known)
@@ -44,7 +47,7 @@ def spread(samples: Collection[Sequence[float]]) -> tuple[float, int]:
 def factor(
     good: Sequence[float], bad: Sequence[float], everything: Collection[Sequence[float]]
 ) -> Interval:
-    """Bad over good, with its 95 % interval. ``everything`` are the launches of all commits."""
+    """Bad over good, with its 95 % interval. ``everything``: the values of all commits."""
     variance, degrees = spread(everything)
     difference = statistics.log_mean(bad) - statistics.log_mean(good)
     error = math.sqrt(variance * (1 / len(good) + 1 / len(bad)))
@@ -58,7 +61,10 @@ def differ(
     everything: Collection[Sequence[float]],
     times: float = 1.0,
 ) -> bool:
-    """Whether good and bad surely differ; with ``times`` 2 so surely that half of it would do."""
+    """Whether good and bad differ beyond the risk.
+
+    With ``times`` 2, half of the difference would be enough to tell them apart.
+    """
     variance, degrees = spread(everything)
     distance = abs(statistics.log_mean(bad) - statistics.log_mean(good))
     if not degrees or distance < math.log1p(SMALLEST):
@@ -73,8 +79,9 @@ def side(
     bad: Sequence[float],
     everything: Collection[Sequence[float]],
 ) -> Side:
-    """Whether a commit belongs to good or to bad: surely beyond the middle between them, or not
-    yet known.
+    """The side of the commit with these values; unknown if it is too near to the middle.
+
+    The middle lies half way between good and bad, on the log scale.
     """
     variance, degrees = spread(everything)
     if not values or not degrees:

@@ -1,4 +1,4 @@
-"""Measures commits, and keeps what was measured, so that a search can be interrupted."""
+"""Measures commits, and keeps every launch in a file, so that a search can be interrupted."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import msgspec
 from ..analysis import change, statistics
 from ..cell import METHOD, Cell, Launch, Plan
 from ..host.files import append_line, read_lines
-from ..measuring import interpreter, session, settings
+from ..measuring import interpreter, settings
+from ..measuring.launches import mark_disturbed
 from ..releases import environments
 from . import overlay
 from .clone import Clone
 from .worker import Order
 
-# What a search can go by, and the figure of `change.QUANTITIES` that it is.
+# The metrics of a search, as the command line names them: name in `change.QUANTITIES`.
 METRICS = {
     "ratio": "time ratio",
     "latency": "compiled",
@@ -27,11 +28,11 @@ METRICS = {
     "warm-compile": "warm compile",
     "memory": "memory",
 }
-USUAL = Plan()
+DEFAULT_PLAN = Plan()
 
 
 class Known(msgspec.Struct, frozen=True):
-    """A line of what is kept: a launch of a commit, or why that cannot be measured."""
+    """A line of the kept file: a launch of a commit, or why the commit cannot be measured."""
 
     commit: str
     launch: Launch | None = None
@@ -50,13 +51,17 @@ class Measuring:
         kept: Path,
         *,
         allow_native_drift: bool = False,
-        plan: Plan = USUAL,
+        plan: Plan = DEFAULT_PLAN,
         repeats: int = settings.MOST_REPEATS,
-        tell: Callable[[str], None] = lambda _: None,
+        report: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Environment and compilers' caches go to ``folder``, what is found to the file ``kept``,
-        whose content counts. ``metric`` is one of `METRICS`. Of a commit at most ``repeats``
-        disturbed launches are made again; ``tell`` hears what takes time.
+        """Prepare a search.
+
+        - ``metric``: one of `METRICS`.
+        - ``folder``: for the environment and the compilers' caches.
+        - ``kept``: the file of all launches. Launches that are already in it count.
+        - ``repeats``: the largest number of disturbed launches of a commit that are repeated.
+        - ``report``: gets a line before each step that takes time.
         """
         self._clone = clone
         self._cell = cell
@@ -66,9 +71,10 @@ class Measuring:
         self._allow_native_drift = allow_native_drift
         self._plan = plan
         self._repeats = repeats
-        self._tell = tell
+        self._report = report
         self._installed = ""
-        # One a commit: good and bad are measured in turns, and what they compiled is still true.
+        # One cache for each commit: the environment changes between good and bad and back, and the
+        # code that a commit compiled before stays valid.
         self._caches = folder / "caches"
         shutil.rmtree(self._caches, ignore_errors=True)
         self.launches: dict[str, list[Launch]] = {}
@@ -77,14 +83,14 @@ class Measuring:
             self._add(known)
 
     def values(self, commit: str) -> list[float]:
-        """The metric of each of the commit's launches that counts."""
+        """The metric, one value for each launch of the commit that counts."""
         return change.values(METRICS[self._metric], self.launches.get(commit, []))
 
     def measure(self, commit: str, count: int) -> None:
-        """Measure until there are so many values, or ``refused`` says why there are none. A metric
-        that the cell does not have gives none without a reason.
+        """Measure until the commit has ``count`` values, or ``refused`` has the reason why not.
 
-        Raises SuiteError where nothing can be measured at all.
+        If the cell does not have the metric, there are no values and no reason. Raises SuiteError
+        if nothing can be measured at all.
         """
         for _ in range(1 + self._repeats):
             missing = count - len(self.values(commit))
@@ -93,45 +99,59 @@ class Measuring:
             self._launch(commit, missing)
 
     def _launch(self, commit: str, count: int) -> None:
-        if self._installed != commit:
-            self._installed = ""
-            self._tell(f"{commit[:10]}: laying it over its base")
-            try:
-                overlay.install(
-                    self._clone,
-                    commit,
-                    self._folder / "environment",
-                    allow_native_drift=self._allow_native_drift,
-                    # The first launch compiles, and checks accuracy before it times anything.
-                    gated=False,
-                )
-            except overlay.Refused as refused:
-                self._keep(Known(commit, refused=str(refused)))
-                return
-            self._installed = commit
-        cold = self._metric == "cold-compile"
+        """Make and keep ``count`` launches of the commit."""
+        if not self._install(commit):
+            return
         cache = self._caches / commit
-        # The launch that fills the cache has no warm compile to tell.
+        # The launch that fills the cache has no warm compile time.
         fills = self._metric == "warm-compile" and not cache.exists()
-        order = Order(self._cell, count + fills, str(cache), cold=cold, plan=self._plan)
-        python = environments.python_in(self._folder / "environment")
-        self._tell(f"{commit[:10]}: measuring")
-        said = interpreter.ask(
-            python, "torchcompile_suite.commits.worker", msgspec.json.encode(order)
+        order = Order(
+            self._cell,
+            count + fills,
+            str(cache),
+            cold=self._metric == "cold-compile",
+            plan=self._plan,
         )
-        # A worker that was killed may have torn its last line.
-        lines = said.out.splitlines(keepends=True)
-        found = [msgspec.json.decode(line, type=Launch) for line in lines if line.endswith(b"\n")]
-        for launch in found:
+        self._report(f"{commit[:10]}: measuring")
+        ended = interpreter.ask(
+            environments.python_in(self._folder / "environment"),
+            "torchcompile_suite.commits.worker",
+            msgspec.json.encode(order),
+        )
+        # The last line of a killed worker may be incomplete.
+        lines = [line for line in ended.out.splitlines(keepends=True) if line.endswith(b"\n")]
+        for line in lines:
+            launch = msgspec.json.decode(line, type=Launch)
             if not launch.outcome.ok:
                 outcome = launch.outcome
                 self._keep(Known(commit, refused=f"{outcome.status.value}: {outcome.reason}"))
                 return
-            made = self.launches.get(commit, [])
+            before = self.launches.get(commit, [])
             quiet_s = statistics.quietest(chain([launch], *self.launches.values()))
-            self._keep(Known(commit, session.set_aside(launch, made, self._repeats, quiet_s)))
-        if not found:
-            self._keep(Known(commit, refused=f"nothing was measured: {said.last_line}"))
+            self._keep(Known(commit, mark_disturbed(launch, before, self._repeats, quiet_s)))
+        if not lines:
+            self._keep(Known(commit, refused=f"nothing was measured: {ended.last_line}"))
+
+    def _install(self, commit: str) -> bool:
+        """Make the environment hold the commit. False if it is refused: then the reason is kept."""
+        if self._installed == commit:
+            return True
+        self._installed = ""
+        self._report(f"{commit[:10]}: overlaying its files on its base")
+        try:
+            overlay.install(
+                self._clone,
+                commit,
+                self._folder / "environment",
+                allow_native_drift=self._allow_native_drift,
+                # The first launch compiles, and checks accuracy before it times anything.
+                gated=False,
+            )
+        except overlay.Refused as refused:
+            self._keep(Known(commit, refused=str(refused)))
+            return False
+        self._installed = commit
+        return True
 
     def _keep(self, known: Known) -> None:
         append_line(self._kept, msgspec.json.encode(known))
@@ -139,7 +159,7 @@ class Measuring:
 
     def _add(self, known: Known) -> None:
         if known.launch is not None and known.launch.method != METHOD:
-            return  # kept by an older version of the suite: measured again
+            return  # an older version of the suite kept it: measure again
         if known.launch is not None:
             self.launches.setdefault(known.commit, []).append(known.launch)
         else:

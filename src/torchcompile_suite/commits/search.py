@@ -1,4 +1,4 @@
-"""Which commit to measure next. Pure: places in a list of commits, oldest first."""
+"""Which commit to measure next, as an index into a list of commits, oldest first."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Container
 
 
 def next_place(good: int, bad: int, skipped: Container[int]) -> int | None:
-    """The place nearest to the middle between a good and a bad one that can be measured.
+    """The index nearest to the middle between ``good`` and ``bad`` that is not ``skipped``.
 
-    None where there is none: then the first bad one is ``bad``, or one of those skipped between.
+    None if there is none: then the first bad commit is ``bad``, or a skipped one before it.
     """
     middle = (good + bad) / 2
     inside = [place for place in range(good + 1, bad) if place not in skipped]

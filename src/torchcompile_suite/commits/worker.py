@@ -1,7 +1,7 @@
 """``python -m torchcompile_suite.commits.worker``: launches of one cell with this Python's torch.
 
-Reads an `Order` on standard input; writes each launch to standard output, a JSON line, when it is
-done. Ends after the first that failed, which is the last line then.
+Reads an `Order` from standard input. Writes each launch to standard output as a JSON line, as soon
+as the launch ends. Stops after the first failed launch.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from ..measuring.launches import launcher, make_launch
 
 
 class Order(msgspec.Struct, frozen=True):
-    """So many launches of a cell. ``cache`` is the compilers' folder, empty before the first one;
-    with ``cold`` each launch has an empty one of its own instead.
+    """A request for N launches of a cell.
+
+    ``cache`` is the folder of the compilers' caches. With ``cold``, each launch gets an empty
+    folder of its own instead.
     """
 
     cell: Cell
@@ -30,7 +32,7 @@ class Order(msgspec.Struct, frozen=True):
 
 
 def work(order: Order) -> None:
-    """Make the launches."""
+    """Make the launches, and write them to standard output."""
     if order.cell.device == "cpu" and order.cell.allocator == "system":
         processes.preload()
     starter = launcher(order.cell)
@@ -38,12 +40,12 @@ def work(order: Order) -> None:
         workspace = Path(scratch)
         for number in range(order.launches):
             cache = workspace / str(number) if order.cold else Path(order.cache)
-            made = make_launch(
+            launch = make_launch(
                 starter, order.cell, cache, workspace, plan=order.plan, observe=False
             )
-            sys.stdout.buffer.write(msgspec.json.encode(made) + b"\n")
+            sys.stdout.buffer.write(msgspec.json.encode(launch) + b"\n")
             sys.stdout.buffer.flush()
-            if not made.outcome.ok:
+            if not launch.outcome.ok:
                 return
 
 

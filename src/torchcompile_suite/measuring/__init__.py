@@ -1,1 +1,1 @@
-"""Measurements of a cell: settings, sessions, and the processes that launches run in."""
+"""Measurements of a cell: settings, sessions, launches, and the processes that they run in."""

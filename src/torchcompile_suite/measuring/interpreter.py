@@ -18,8 +18,8 @@ SOURCE = Path(__file__).resolve().parents[2]
 STOP_S = 10.0
 
 
-class Said(NamedTuple):
-    """How the module ended: exit status, standard output, and what it wrote to standard error."""
+class Completed(NamedTuple):
+    """How the module ended: exit status, standard output, and standard error as text."""
 
     status: int
     out: bytes
@@ -27,9 +27,9 @@ class Said(NamedTuple):
 
     @property
     def last_line(self) -> str:
-        """The last line of the log, where Python says what went wrong."""
+        """The last line of standard error: Python prints the exception there."""
         lines = self.log.strip().splitlines()
-        return lines[-1] if lines else "it did not say why"
+        return lines[-1] if lines else "it printed no reason"
 
 
 def import_path(*folders: str | Path) -> str:
@@ -41,7 +41,11 @@ def import_path(*folders: str | Path) -> str:
 
 
 def environment(python: Path, more: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
-    """The variables it gets: our sources on its path, its own programs first."""
+    """The environment variables for a process of ``python``.
+
+    The suite's sources are on its import path, and its own programs come first on PATH. ``more``
+    are further variables.
+    """
     return {
         **os.environ,
         "PYTHONPATH": import_path(Path.cwd()),
@@ -52,11 +56,11 @@ def environment(python: Path, more: Mapping[str, str] = MappingProxyType({})) ->
 
 def ask(
     python: Path, module: str, order: bytes, more: Mapping[str, str] = MappingProxyType({})
-) -> Said:
-    """Run ``python -m module`` with the order on its standard input, to its end.
+) -> Completed:
+    """Run ``python -m module`` with ``order`` on its standard input, and wait for its end.
 
-    ``more`` are further environment variables. When this is interrupted, the module and all it
-    started end before KeyboardInterrupt goes on.
+    ``more`` are further environment variables. After Ctrl-C, the module and all its processes end
+    first, then KeyboardInterrupt is raised.
     """
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
@@ -65,7 +69,8 @@ def ask(
             stdout=subprocess.PIPE,
             stderr=log,
             env=environment(python, more),
-            # Ctrl-C is for us alone: what the module is to do then, we decide.
+            # The terminal sends Ctrl-C to the whole group. In its own session, the module does not
+            # get it; `_stop` ends the module.
             start_new_session=True,
         )
         try:
@@ -73,7 +78,7 @@ def ask(
         finally:
             _stop(process)
         log.seek(0)
-        return Said(process.returncode, out, log.read().decode("utf-8", "replace"))
+        return Completed(process.returncode, out, log.read().decode("utf-8", "replace"))
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

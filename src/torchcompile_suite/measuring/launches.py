@@ -1,10 +1,14 @@
-"""One launch of a cell: which way to start its process, and whether it is cold or warm."""
+"""One launch of a cell: how its process starts, whether it is cold or warm, whether it counts."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from .. import workloads
+from ..analysis import statistics
 from ..cell import Cell, Launch, Plan, Request
 from ..host import allocators
 from .processes import Forked, Fresh, Launcher
@@ -16,7 +20,7 @@ DEFAULT_PLAN = Plan()
 def launcher(cell: Cell) -> Launcher:
     """The way to start the cell's launches."""
     if cell.allocator != "system":
-        # The linker preloads the allocator, so the process must be new from the very start.
+        # The dynamic linker preloads the allocator when a program starts: a fork is too late.
         return Fresh({"LD_PRELOAD": allocators.preload(cell.allocator)[0]})
     if cell.device != "cpu":
         return Fresh()
@@ -46,3 +50,18 @@ def make_launch(
     kind = "warm" if any(cache.iterdir()) else "cold"
     request = Request(cell, kind, str(cache), plan, observe)  # type: ignore[arg-type]
     return starter.run(request, workspace, limit_s)
+
+
+def mark_disturbed(
+    launch: Launch, before: Sequence[Launch], repeats: int, quiet_s: float | None
+) -> Launch:
+    """The launch, marked as disturbed if a neighbour slowed it: then it does not count.
+
+    ``before`` are the earlier launches of the cell. If ``repeats`` of them are marked, no further
+    launch is: a machine that is always disturbed must come to an end. ``quiet_s`` is the time of
+    the calibration loop on the quiet machine, in seconds; None if it is not known.
+    """
+    repeated = len(before) - len(statistics.counted(before))
+    if repeated >= repeats or not launch.outcome.ok:
+        return launch
+    return msgspec.structs.replace(launch, disturbed=statistics.disturbed(launch, quiet_s))

@@ -1,15 +1,21 @@
 """Measuring processes: started, limited in time, and never left behind.
 
-Two ways to get one. `Fresh` runs ``python -m torchcompile_suite.launch``. `Forked` forks it from a
-server that has imported torch and the workload's library but has not computed anything: the same
-state a fresh process reaches after ten seconds of imports. Forking after a device or an OpenMP
-region was touched is unsafe, so accelerators always get fresh ones. The compiler is left for each
-launch to import: that is part of what compiling costs, and a time taken once for all launches would
-be one sample passed off as many. So is a library that the workload does not need: timm imports half
-of the compiler, which a user without timm pays for.
+There are two ways to start one:
 
-Every launch leads a process group of its own, so that the compilers it starts end with it, and
-watches its parent, so that it ends when whoever started it is killed.
+- `Fresh` runs ``python -m torchcompile_suite.launch``.
+- `Forked` forks a process that has imported torch and the workload's library, and has computed
+  nothing. A fresh process reaches the same state after ten seconds of imports.
+
+A fork after the use of a device or of an OpenMP region is unsafe. Accelerators therefore always get
+fresh processes.
+
+Each launch imports the compiler itself. The import is part of the cost of compiling, and one time
+for all launches would be one sample, not several. The forked process also does not import libraries
+that the workload does not need: timm imports half of the compiler, and a user without timm pays for
+that import.
+
+Every launch leads a process group of its own, so that its compilers end with it. It also watches
+its parent, so that it ends when the parent is killed.
 """
 
 from __future__ import annotations
@@ -24,6 +30,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.context import ForkContext, ForkServerContext
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
@@ -41,8 +48,11 @@ LOG_TAIL = 4000
 
 
 class Ended(NamedTuple):
-    """How a measuring process ended: exit code (minus the signal when killed by one), whether the
-    time limit did it, and the end of what it printed.
+    """How a measuring process ended.
+
+    - ``code``: exit status; the negative signal number if a signal killed the process.
+    - ``timed_out``: the time limit ended it.
+    - ``printed``: the end of its output.
     """
 
     code: int
@@ -54,14 +64,14 @@ class Launcher(Protocol):
     """A way to run launches."""
 
     def run(self, request: Request, workspace: Path, limit_s: float) -> Launch:
-        """Measure in a new process; the launch, whose outcome says what went wrong, if anything."""
+        """Measure in a new process. A failure is the outcome of the launch that is returned."""
 
 
 class Fresh:
-    """One interpreter a launch, as a user's own script would be."""
+    """A new interpreter for each launch, like a user's own script."""
 
     def __init__(self, variables: Mapping[str, str] = MappingProxyType({})) -> None:
-        """Set ``variables`` in its environment; an empty value takes one away."""
+        """Set ``variables`` in the environment of the process; an empty value removes one."""
         self._variables = variables
 
     def run(self, request: Request, workspace: Path, limit_s: float) -> Launch:
@@ -90,14 +100,14 @@ class Fresh:
 
 
 def preload(imports: Sequence[str] = ()) -> None:
-    """Make this process one that launches can be forked from: torch imported, nothing computed."""
+    """Prepare this process for forking launches: import torch, compute nothing."""
     die_with_parent()
     caches.drop()
     _import(["torch", *imports])
 
 
 def _import(names: Sequence[str]) -> None:
-    """Imports that fail are left to the launches, whose outcome then says what is wrong."""
+    """Import modules. Errors are ignored: a launch meets the same error and reports it."""
     for name in names:
         with contextlib.suppress(Exception):
             importlib.import_module(name)
@@ -106,13 +116,14 @@ def _import(names: Sequence[str]) -> None:
 class Forked:
     """Launches forked from a process that has done the imports. For the CPU only.
 
-    That is this very process where `preload` was called in it or in the one it was forked from,
-    and a fork server of Python's own elsewhere.
+    If `preload` was called in this process or in its parent, this process is forked. Otherwise
+    Python's fork server is.
     """
 
     def __init__(self, imports: Sequence[str]) -> None:
-        """Name the modules to import once, beside torch: here and now, or where a fork server is
-        needed, in it when it starts with the first launch.
+        """Name the modules to import once, beside torch.
+
+        This process imports them now. A fork server imports them when the first launch starts it.
         """
         self._context: ForkContext | ForkServerContext
         if "torch" in sys.modules:
@@ -133,26 +144,16 @@ class Forked:
         try:
             process.start()
         except (OSError, EOFError):
-            # The server died of its imports. A fresh process meets the same fault, and says which.
+            # An import killed the fork server. A fresh process meets the same fault and reports it.
             return Fresh().run(request, workspace, limit_s)
-        assert process.pid is not None
-        timed_out = False
-        try:
-            process.join(limit_s)
-            timed_out = process.is_alive()
-        finally:
-            _kill_group(process.pid)
-            if process.is_alive():
-                process.kill()
-            process.join()
-        code = process.exitcode if process.exitcode is not None else 1
-        return _read(request, answer, Ended(code, timed_out, _tail(log)), limit_s)
+        ended = _wait(process, log, limit_s)
+        return _read(request, answer, ended, limit_s)
 
 
 def in_child(work: Callable[[], bytes], limit_s: float) -> tuple[bytes, str]:
-    """What ``work`` returns in a fork of this process, which `preload` has made one to fork.
+    """Run ``work`` in a fork of this process. Call `preload` before.
 
-    Or, where it returned nothing, why: one line.
+    Returns the result of ``work`` and the empty string; or nothing and the reason, in one line.
     """
     with tempfile.TemporaryDirectory(prefix="child-") as folder:
         answer, log = Path(folder, "answer"), Path(folder, "log")
@@ -160,28 +161,39 @@ def in_child(work: Callable[[], bytes], limit_s: float) -> tuple[bytes, str]:
             target=_child_main, args=(work, str(answer), str(log))
         )
         process.start()
-        assert process.pid is not None
-        try:
-            process.join(limit_s)
-            timed_out = process.is_alive()
-        finally:
-            _kill_group(process.pid)
-            process.join()
+        ended = _wait(process, log, limit_s)
         if answer.exists():
             return answer.read_bytes(), ""
-        if timed_out:
+        if ended.timed_out:
             return b"", f"it took more than {limit_s:.0f} s"
-        return b"", _died(Ended(process.exitcode or 1, timed_out, _tail(log))).reason
+        return b"", _crash(ended).reason
+
+
+def _wait(process: BaseProcess, log: Path, limit_s: float) -> Ended:
+    """Wait for the process, at most ``limit_s`` seconds, and end it with its group."""
+    assert process.pid is not None
+    timed_out = False
+    try:
+        process.join(limit_s)
+        timed_out = process.is_alive()
+    finally:
+        _kill_group(process.pid)
+        if process.is_alive():
+            process.kill()
+        process.join()
+    code = process.exitcode if process.exitcode is not None else 1
+    return Ended(code, timed_out, _tail(log))
 
 
 def _child_main(work: Callable[[], bytes], answer: str, log: str) -> None:
-    _alone(log)
+    """The body of a process of `in_child`."""
+    _detach(log)
     write_atomically(Path(answer), work())
     os._exit(0)
 
 
-def _alone(log: str) -> None:
-    """A group and an end of its own, and its output to the log."""
+def _detach(log: str) -> None:
+    """Give this process its own group, end it with its parent, and send its output to the log."""
     os.setsid()
     die_with_parent()
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -191,9 +203,9 @@ def _alone(log: str) -> None:
 
 def _forked_main(data: bytes, answer: str, log: str) -> None:
     """The body of a forked launch."""
-    _alone(log)
+    _detach(log)
     write_atomically(Path(answer), run(prepare(data), "forked"))
-    # Skip the interpreter's long way out: threads of torch and its compile workers take seconds.
+    # The normal exit of the interpreter waits seconds for threads and compile workers of torch.
     os._exit(0)
 
 
@@ -210,7 +222,7 @@ def _tail(log: Path) -> str:
 
 
 def _read(request: Request, answer: Path, ended: Ended, limit_s: float) -> Launch:
-    """What the process wrote, or what its end means when it wrote nothing."""
+    """The launch that the process wrote; or a failed launch with the reason of its end."""
     try:
         return msgspec.json.decode(answer.read_bytes(), type=Launch)
     except (OSError, msgspec.DecodeError):
@@ -218,14 +230,15 @@ def _read(request: Request, answer: Path, ended: Ended, limit_s: float) -> Launc
     if ended.timed_out:
         reason = f"a {request.kind} launch took more than {limit_s:.0f} s"
         return Launch(request.kind, Outcome(Status.TIMEOUT, reason))
-    return Launch(request.kind, _died(ended))
+    return Launch(request.kind, _crash(ended))
 
 
-def _died(ended: Ended) -> Outcome:
+def _crash(ended: Ended) -> Outcome:
+    """The outcome of a process that ended without a result."""
     if ended.code < 0:
         name = signal.Signals(-ended.code).name
         if ended.code == -signal.SIGKILL:
-            name += " (by hand, or by the kernel for want of memory: see dmesg)"
+            name += " (by a user, or by the kernel because memory ran out: see dmesg)"
         return Outcome(Status.CRASH, f"killed by {name}")
     lines = [line.strip() for line in ended.printed.splitlines() if line.strip()]
     last = lines[-1][:200] if lines else "it printed nothing"

@@ -1,11 +1,8 @@
-"""One ``asv run``'s measurements: starts launches, remembers what they found.
+"""The measurements of one ``asv run``: starts launches, and remembers the results.
 
-ASV calls each metric of each cell in a process of its own. The first to ask for a cell measures
-it; the others find it in the session's folder, which ASV makes before the first and deletes after
-the last, so nothing found there can be stale.
-
-The settings come from the plugin through environment variables (``TORCHCOMPILE_SUITE_...``),
-because ASV offers no other way from its process to a benchmark's.
+ASV calls each metric of each cell in a process of its own. The first process measures the cell; the
+others read the result from the session's folder. ASV makes this folder before the first process and
+deletes it after the last one, so no result in it can be stale.
 """
 
 from __future__ import annotations
@@ -29,52 +26,46 @@ from ..host.orphans import die_with_parent
 from ..launch import progress
 from ..modes import EAGER
 from ..results import overlay_marker, records
-from .launches import launcher, make_launch
-from .settings import MOST_LAUNCHES, Settings
-
-# A cold Inductor cache with its C++ sources, objects and precompiled headers.
-NEEDED_FOR_CACHE_BYTES = 1 << 30
-# Some hundred records.
-NEEDED_FOR_RECORD_BYTES = 4 << 20
-
-
-class SessionError(SuiteError):
-    """The session cannot measure here; the message says what to change."""
+from .launches import launcher, make_launch, mark_disturbed
+from .settings import (
+    MOST_LAUNCHES,
+    NEEDED_FOR_CACHE_BYTES,
+    NEEDED_FOR_RECORD_BYTES,
+    Settings,
+)
 
 
-def _unwatched(_cell: Cell, _launch: Launch) -> None:
+def _ignore(_cell: Cell, _launch: Launch) -> None:
     pass
 
 
 class Session:
-    """Measures cells, each at most once, remembering them in a folder."""
+    """Measures cells, each at most once, and remembers the measurements in a folder."""
 
     def __init__(
         self,
         folder: Path,
         settings: Settings,
-        watch: Callable[[Cell, Launch], None] = _unwatched,
+        watch: Callable[[Cell, Launch], None] = _ignore,
     ) -> None:
-        """Remember in ``folder``; measure as ``settings`` say; tell ``watch`` of each launch as
-        soon as it is done.
-        """
+        """Remember measurements in ``folder``. ``watch`` gets each launch as soon as it ends."""
         self.folder = folder
         self.settings = settings
         self._watch = watch
         self._quiet_s: float | None = None
 
     def measure(self, cell: Cell, earlier: Sequence[Launch] = ()) -> Measurement:
-        """The cell's measurement on the session's device: remembered, reused from the record, or
-        made now.
+        """The cell's measurement on the session's device.
 
-        ``earlier`` launches of an interrupted measurement count in it; what they compiled is gone,
-        so the next one starts cold again. Raises SessionError when nothing can be measured here at
-        all (a full disk, say). What goes wrong with the cell itself is the measurement's outcome.
+        It is remembered, reused from the record file, or made now. ``earlier`` launches of an
+        interrupted measurement count. Their compiled code is gone, so the next launch is cold
+        again. A fault of the cell itself is the measurement's outcome. Raises SuiteError if nothing
+        can be measured here at all, for example because the disk is full.
         """
         cell = msgspec.structs.replace(cell, device=self.settings.device)
-        remembered = self.folder / f"cell-{_digest(cell)}.json"
+        file = self.folder / f"cell-{_digest(cell)}.json"
         try:
-            return msgspec.json.decode(remembered.read_bytes(), type=Measurement)
+            return msgspec.json.decode(file.read_bytes(), type=Measurement)
         except (OSError, msgspec.DecodeError):
             pass
         measurement = self._recorded(cell)
@@ -85,45 +76,47 @@ class Session:
                 measurement = self._measure(cell, earlier)
                 if self.settings.record is not None:
                     records.append(self.settings.record, measurement)
-            write_atomically(remembered, msgspec.json.encode(measurement))
+            write_atomically(file, msgspec.json.encode(measurement))
         except OSError as error:
-            failure = SessionError(
-                f"cannot write {error.filename or 'a file'}: {error.strerror}; mend it and go on "
-                "with: asv run --skip-existing"
+            failure = SuiteError(
+                f"cannot write {error.filename or 'a file'}: {error.strerror}; correct this, then "
+                "continue with: asv run --skip-existing"
             )
             progress.failed(str(cell), failure)
             raise failure from error
-        except SessionError as failure:
+        except SuiteError as failure:
             progress.failed(str(cell), failure)
             raise
         progress.finished(str(cell), measurement, reused)
         return measurement
 
     def _recorded(self, cell: Cell) -> Measurement | None:
+        """The newest measurement in the record file, if it can be reused."""
         if not self.settings.reuse or self.settings.record is None:
             return None
-        found = records.newest(self.settings.record, cell)
-        if found is None or not found.outcome.settled:
+        recorded = records.newest(self.settings.record, cell)
+        if recorded is None or not recorded.outcome.settled:
             return None
-        if not found.outcome.ok:
-            return found
-        # A record of before the compiler was watched has no answer to half of the questions, and
-        # one of another method none that can be compared with what is measured now.
-        told = found.compiled is not None or cell.mode == EAGER
-        current = all(launch.method == METHOD for launch in found.launches)
-        return found if told and current and not self._slowed(found) else None
+        if not recorded.outcome.ok:
+            return recorded
+        # Records of the first versions lack what the compiler did. Records of another method cannot
+        # be compared with new ones.
+        complete = recorded.compiled is not None or cell.mode == EAGER
+        current = all(launch.method == METHOD for launch in recorded.launches)
+        return recorded if complete and current and not self._slowed(recorded) else None
 
-    def _slowed(self, found: Measurement) -> bool:
-        """Whether a neighbour slowed it; never where disturbed launches are not made again."""
-        slower = statistics.slowdown(found.launches, self._quietest())
+    def _slowed(self, measurement: Measurement) -> bool:
+        """Whether a neighbour slowed it. Always False if disturbed launches are not repeated."""
+        slower = statistics.slowdown(measurement.launches, self._quietest())
         return self.settings.repeats > 0 and slower > statistics.MOST_SLOWDOWN
 
     def _quietest(self, *launches: Launch) -> float | None:
-        """What the yardstick takes on this machine when it is quiet, as far as is known: of these
-        launches, those before, and those in the machine's records.
+        """Time of the calibration loop on the quiet machine, in seconds; None if not known.
+
+        The shortest time of these launches, of those before, and of the machine's records.
         """
         if self._quiet_s is None and self.settings.record is not None:
-            # Of this Python, because the yardstick is its zlib's work.
+            # Records of the same Python only: the loop is work of its zlib.
             self._quiet_s = statistics.quietest(
                 launch
                 for launch in records.launches(self.settings.record.parent)
@@ -137,12 +130,8 @@ class Session:
         overlay = overlay_marker.read()
         if overlay is not None and overlay.refused:
             return Measurement(cell, Outcome(Status.CRASH, overlay.refused), [], started, 0.0)
-        # Asked before, because a measurement that cannot be kept is minutes lost.
-        _need_disk(self.folder, NEEDED_FOR_CACHE_BYTES, "compiled code (TMPDIR)")
-        if self.settings.record is not None:
-            self.settings.record.parent.mkdir(parents=True, exist_ok=True)
-            _need_disk(self.settings.record.parent, NEEDED_FOR_RECORD_BYTES, "results")
-        # ASV may be killed while we measure: what we started must not run into its next run.
+        self._need_disk()
+        # If ASV is killed, this process must end too: its launches would disturb ASV's next run.
         die_with_parent()
         clock = time.monotonic()
         with tempfile.TemporaryDirectory(
@@ -161,29 +150,30 @@ class Session:
     def _launches(
         self, cell: Cell, earlier: Sequence[Launch], workspace: Path
     ) -> tuple[list[Launch], Stopped]:
+        """All launches of the cell, and why there are no more; an empty reason after a failure."""
         launches = list(earlier)
         starter = launcher(cell)
-        cache = workspace / "cache"
         deadline = time.monotonic() + self.settings.budget_s
         while not (stopped := self._stopped(launches, deadline)):
-            made = make_launch(
+            launch = make_launch(
                 starter,
                 cell,
-                cache,
+                workspace / "cache",
                 workspace,
                 plan=self.settings.plan,
                 limit_s=self.settings.launch_limit_s,
             )
-            made = set_aside(made, launches, self.settings.repeats, self._quietest(made))
-            launches.append(made)
-            self._watch(cell, made)
-            progress.launched(str(cell), progress.launch_summary(made))
-            if not made.outcome.ok:
+            quiet_s = self._quietest(launch)
+            launch = mark_disturbed(launch, launches, self.settings.repeats, quiet_s)
+            launches.append(launch)
+            self._watch(cell, launch)
+            progress.launched(str(cell), progress.launch_summary(launch))
+            if not launch.outcome.ok:
                 return launches, ""
         return launches, stopped
 
     def _stopped(self, launches: list[Launch], deadline: float) -> Stopped:
-        """Why there need not be another launch, or the empty string."""
+        """Why no further launch is needed; empty if one is. ``deadline``: monotonic seconds."""
         count = len(statistics.counted(launches))
         if self.settings.launches is not None:
             return "fixed" if count >= self.settings.launches else ""
@@ -192,18 +182,12 @@ class Session:
         over = count >= MOST_LAUNCHES or time.monotonic() > deadline
         return "budget" if over and count >= statistics.FIRST_LOOK else ""
 
-
-def set_aside(
-    launch: Launch, before: Sequence[Launch], repeats: int, quiet_s: float | None
-) -> Launch:
-    """The launch, set aside if it was disturbed and fewer than ``repeats`` ``before`` it were.
-
-    ``quiet_s`` is the yardstick of a quiet hour (`statistics.disturbed`).
-    """
-    made_again = len(before) - len(statistics.counted(before))
-    if made_again >= repeats or not launch.outcome.ok:
-        return launch
-    return msgspec.structs.replace(launch, disturbed=statistics.disturbed(launch, quiet_s))
+    def _need_disk(self) -> None:
+        """Raise SuiteError if the disk is nearly full: a measurement takes minutes."""
+        _need_free(self.folder, NEEDED_FOR_CACHE_BYTES, "compiled code (TMPDIR)")
+        if self.settings.record is not None:
+            self.settings.record.parent.mkdir(parents=True, exist_ok=True)
+            _need_free(self.settings.record.parent, NEEDED_FOR_RECORD_BYTES, "results")
 
 
 def open_session(settings: Callable[[], Settings] = Settings.from_environment) -> Session:
@@ -211,17 +195,17 @@ def open_session(settings: Callable[[], Settings] = Settings.from_environment) -
     return Session(Path.cwd(), settings())
 
 
-def _need_disk(folder: Path, needed_bytes: int, purpose: str) -> None:
+def _need_free(folder: Path, needed_bytes: int, purpose: str) -> None:
     free = shutil.disk_usage(folder).free
     if free < needed_bytes:
-        raise SessionError(
+        raise SuiteError(
             f"the disk for {purpose} has only {free >> 20} MiB left; free at least "
-            f"{needed_bytes >> 20} MiB and go on with: asv run --skip-existing"
+            f"{needed_bytes >> 20} MiB, then continue with: asv run --skip-existing"
         )
 
 
 def _outcome(launches: list[Launch]) -> Outcome:
-    """The whole is ok only if every launch was: a cell that fails one time in three is not."""
+    """The outcome of the first failed launch; ok if every launch is ok."""
     for number, launch in enumerate(launches, 1):
         if not launch.outcome.ok:
             where = f"launch {number}: " if number > 1 else ""

@@ -1,4 +1,4 @@
-"""What a measurement is told from outside: settings, and the environment variables that carry them.
+"""Settings of a measurement, the environment variables that carry them, and limits of the suite.
 
 ASV offers no way to pass options from its own process to the process of a benchmark, so the ASV
 plugin and the user set environment variables (``TORCHCOMPILE_SUITE_...``).
@@ -39,21 +39,23 @@ MOST_LAUNCHES = 12
 MOST_REPEATS = 3
 # A launch that takes longer hangs, or compiles something that nobody would wait for.
 LAUNCH_LIMIT_S = 900.0
-# Refuses infinity and what is not a number.
+# Free disk space that a launch needs for its compiler cache: C++ sources, objects, precompiled
+# headers.
+NEEDED_FOR_CACHE_BYTES = 1 << 30
+# Free disk space for the raw records: enough for some hundred records.
+NEEDED_FOR_RECORD_BYTES = 4 << 20
+# An upper limit refuses infinity, and NaN too.
 _LARGEST = 10**9
-
-
-class SettingsError(SuiteError):
-    """A variable has a value that makes no sense. The message names the variable."""
 
 
 class Settings(NamedTuple):
     """The settings of a session.
 
     - ``record``: the file that gets the raw measurements. None: no file.
-    - ``reuse``: a settled measurement in that file is not made again.
-    - ``launches``: their number. None: ``precision`` (relative half-width of the ratio's interval)
-      and ``budget_s`` (seconds a cell) decide.
+    - ``reuse``: reuse a settled measurement in that file instead of a new one.
+    - ``launches``: the number of launches. None: ``precision`` (relative half-width of the ratio's
+      interval) and ``budget_s`` (seconds for each cell) decide.
+    - ``launch_limit_s``: a launch that takes longer is ended.
     - ``repeats``: the largest number of disturbed launches of a cell that are repeated.
     """
 
@@ -71,7 +73,7 @@ class Settings(NamedTuple):
     def from_environment(cls) -> Settings:
         """Read the variables that the ASV plugin and the user set.
 
-        Raises SettingsError, which names the variable whose value makes no sense.
+        Raises SuiteError, which names the variable with a wrong value.
         """
         results = os.environ.get(RESULTS_VARIABLE)
         commit, env_name = os.environ.get("ASV_COMMIT"), os.environ.get("ASV_ENV_NAME")
@@ -99,4 +101,4 @@ def _read(variable: str, kind: type, least: float, default: Any) -> Any:
         return msgspec.convert(text, Annotated[kind, Meta(ge=least, le=_LARGEST)], strict=False)
     except msgspec.ValidationError:
         what = "whole number" if kind is int else "number"
-        raise SettingsError(f"{variable}={text!r} must be a {what} of at least {least:g}") from None
+        raise SuiteError(f"{variable}={text!r} must be a {what} of at least {least:g}") from None
