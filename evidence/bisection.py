@@ -1,19 +1,19 @@
-"""Is the commit found that made a model slower, or its compilation dearer?
+"""Does a search find the commit that made a model slower, or its compilation dearer?
 
-Each try makes a repository: the sources of PyTorch 2.9.0, then what 2.9.1 changed, a package a
-commit, then in random order small edits, a commit that does not import, one whose bindings differ
-(each taken back by the next), and two faults: Inductor's generated code runs idle for 10 % of a
-call, and Inductor itself for 25 % of a compilation. Good and bad are drawn around the fault, and
-`torchcompile_suite.commits.bisection` looks for it, on real torch, all launches new.
+Each search makes a repository. It begins with the sources of PyTorch 2.9.0. Then come the changes
+of 2.9.1, one package a commit. Then come, in random order: small edits, a commit that does not
+import, a commit with other bindings (the next commit reverts each of the two), and two faults. With
+one fault the code that Inductor generates idles for 10 % of a call; with the other Inductor itself
+idles for 25 % of a compilation. The good and the bad commit are drawn around the fault, and
+`torchcompile_suite.commits.bisection` searches for it, with real torch and new launches.
 
-``python -m evidence.bisection --tries 10`` makes tries until there are so many of each fault, and
-appends each to ``evidence/bisections.jsonl``. On one core, the others idle: two at a time, as the
-first nine were, disturb each other so much that each takes twice the launches and the time.
+Searches until there are `SEARCHES` of each fault, and appends each search to
+``evidence/bisections.jsonl``. A search runs on one core and needs the others idle. Two searches at
+a time, as the first nine were, disturb each other: each takes twice the launches and the time.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 import os
 import random
@@ -25,37 +25,38 @@ from collections import Counter
 from pathlib import Path
 
 import msgspec
-from rich.console import Console
-from rich.table import Table
 
 from torchcompile_suite.cell import Cell, Plan
-from torchcompile_suite.commits import overlay
-from torchcompile_suite.commits.bisection import BisectionError, Found, Step, bisect
+from torchcompile_suite.commits import journal
+from torchcompile_suite.commits.bisection import BisectionError, Result, Step, bisect
 from torchcompile_suite.commits.clone import Clone
 from torchcompile_suite.commits.judge import Side
 from torchcompile_suite.commits.measuring import Measuring
 from torchcompile_suite.host.files import append_line, read_lines
 from torchcompile_suite.measuring import interpreter
+from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.releases import catalogue, environments
 
+from . import tables
 from .pools import ROOT
 from .wheels import Repository, sources
 
 BEFORE, AFTER = "2.9.0", "2.9.1"
 FOLDER = ROOT / ".asv" / "bisections"
-FOUND = Path(__file__).with_name("bisections.jsonl")
+KEPT = Path(__file__).with_name("bisections.jsonl")
+SEARCHES = 10
 COMMITS = 36
 SLOWER_CALL, DEARER_COMPILE = 0.10, 0.25
-# What a search for each fault goes by: a steady ratio, a quick compilation.
+# The metric of the search for each fault: a steady ratio, a quick compilation.
 METRICS = {"slower call": "ratio", "dearer compile": "cold-compile"}
 CELLS = {
     "slower call": Cell("gpt_decode", 1, "default"),
     "dearer compile": Cell("softmax_matmul", 1, "default"),
 }
-# Half the usual time for pairs: a search makes more launches instead.
+# Half of the usual time for pairs: a search makes more launches instead.
 PLAN = Plan(min_timed_s=2.0, max_timed_s=4.0)
-# What every process would pay for anew, and no fault is in: precompiling a header that only many
-# kernels need, and asking another process, which imports torch, which vector instructions run.
+# Work of every process that no fault touches: to precompile a header that only many kernels need,
+# and to start another process, which imports torch, to learn which vector instructions run.
 QUICKER = {
     "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
     "TORCHINDUCTOR_VEC_ISA_OK": "1",
@@ -63,7 +64,8 @@ QUICKER = {
 WRAPPER = "torch/_inductor/codegen/wrapper.py"
 COMPILE = "torch/_inductor/compile_fx.py"
 CALL_BEGINS = "            self.codegen_inputs()\n"
-# How many rounds of an idle loop a call takes: both timed in turns, for the machine's speed wavers.
+# Rounds of an idle loop that last as long as a call. Both are timed in turns, because the speed of
+# the machine drifts.
 ROUNDS = """
 import statistics, sys, time
 import torch
@@ -82,27 +84,30 @@ module, inputs = workloads.get(sys.argv[1]).build(1)
 compiled = torch.compile(module.eval())
 with torch.inference_mode():
     compiled(*inputs)
-    found = [seconds(lambda: compiled(*inputs)) / seconds(loop) * 10000 for _ in range(1000)]
-print(statistics.median(found[500:]))
+    rounds = [seconds(lambda: compiled(*inputs)) / seconds(loop) * 10000 for _ in range(1000)]
+print(statistics.median(rounds[500:]))
 """
 
 
 class Size(msgspec.Struct):
-    """How large the faults are to be: rounds of an idle loop a call, seconds a compilation."""
+    """The sizes of the faults: rounds of an idle loop in a call, seconds in a compilation."""
 
     rounds: int
     compile_s: float
 
 
-class Try(msgspec.Struct):
-    """One search. ``right``: the faulty commit and no other was named. ``factor`` is bad over good,
-    ``sides`` counts the commits that were measured.
+class Search(msgspec.Struct):
+    """One search and its end.
+
+    ``right``: it named the faulty commit and no other; ``named``: the commits that it named, or why
+    it named none; ``commits``: the commits searched; ``sides``: the measured commits, counted by
+    side; ``factor``: bad over good with its interval.
     """
 
     fault: str
     seed: int
     right: bool
-    said: str
+    named: str = msgspec.field(name="said")
     commits: int
     sides: dict[str, int]
     reasons: list[str]
@@ -112,7 +117,7 @@ class Try(msgspec.Struct):
 
 
 def calibrate() -> Size:
-    """What 10 % of a call and 25 % of a cold compilation are on one core of this machine."""
+    """10 % of a call and 25 % of a cold compilation, on one core of this machine."""
     known = FOLDER / "size.json"
     if known.exists():
         return msgspec.json.decode(known.read_bytes(), type=Size)
@@ -135,24 +140,23 @@ def calibrate() -> Size:
 
 
 def _python(version: str) -> dict[str, Path]:
-    """The Python sources of a release: an environment is made, and kept, for the two of them."""
+    """The Python sources of a release, by path; the first call for a release installs it."""
     folder = FOLDER / f"sources-{version}"
     if not (folder / "done").exists():
         environments.install(catalogue.find(version), FOLDER / "environment")
-        found = sources(overlay.packages_of(FOLDER / "environment"))
-        for path, file in found.items():
+        for path, file in sources(journal.packages_of(FOLDER / "environment")).items():
             if file.suffix == ".py":
                 (folder / path).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(file, folder / path)
         (folder / "done").touch()
     files = folder.rglob("*.py")
-    return {each.relative_to(folder).as_posix(): each for each in sorted(files)}
+    return {file.relative_to(folder).as_posix(): file for file in sorted(files)}
 
 
 def _repository(
     folder: Path, chosen: random.Random, size: Size
 ) -> tuple[Clone, str, list[str], dict[str, str]]:
-    """A clone, its first commit, all after that, and the faulty one of each fault."""
+    """A clone, its first commit, all later commits, and the faulty commit of each fault."""
     shutil.rmtree(folder, ignore_errors=True)
     made = Repository(folder)
     old, new = _python(BEFORE), _python(AFTER)
@@ -160,7 +164,7 @@ def _repository(
     changed: dict[str, list[str]] = {}
     for path in new:
         if path not in old or old[path].read_bytes() != new[path].read_bytes():
-            # Files of a package may need each other: which do, only upstream knows.
+            # One commit a package, because files of a package may need each other.
             changed.setdefault("/".join(path.split("/")[:2]), []).append(path)
     commits = []
     for package, paths in changed.items():
@@ -188,7 +192,7 @@ def _repository(
             made.write("torch/csrc/autograd/python_variable.cpp", b"// another signature\n")
             undo = True
         else:
-            path = chosen.choice([each for each in new if each.startswith("torch/_")])
+            path = chosen.choice([name for name in new if name.startswith("torch/_")])
             made.append(path, f"\n# {kind}\n")
         commits.append(made.commit(kind))
         if kind in METRICS:
@@ -214,17 +218,17 @@ def compile_fx(*args, **kwargs):
 """
 
 
-def search(fault: str, seed: int, size: Size) -> Try:
-    """One try."""
+def search(fault: str, seed: int, size: Size) -> Search:
+    """Search for the fault once."""
     chosen = random.Random(f"{fault} {seed}")
-    clone, first, commits, faulty = _repository(FOLDER / "repository", chosen, size)
-    everything = [first, *commits]
+    clone, first, later, faulty = _repository(FOLDER / "repository", chosen, size)
+    everything = [first, *later]
     at = everything.index(faulty[fault])
-    subjects = {each: clone.subject(each) for each in everything}
+    subjects = {commit: clone.subject(commit) for commit in everything}
     measurable = [
         place
-        for place, each in enumerate(everything)
-        if subjects[each] not in ("does not import", "other bindings")
+        for place, commit in enumerate(everything)
+        if subjects[commit] not in ("does not import", "other bindings")
     ]
     good = chosen.choice([place for place in measurable if place < at])
     bad = chosen.choice([place for place in measurable if place >= at])
@@ -232,92 +236,91 @@ def search(fault: str, seed: int, size: Size) -> Try:
     kept.unlink(missing_ok=True)
     measuring = Measuring(clone, CELLS[fault], METRICS[fault], FOLDER, kept, plan=PLAN, repeats=0)
     started = time.monotonic()
-    asked = everything[good : bad + 1]
+    commits = everything[good : bad + 1]
     steps: list[Step] = []
-    found: Found | None = None
-    said = ""
+    result: Result | None = None
+    named = ""
     try:
-        found = bisect(asked, measuring, steps.append)
-        said = ", ".join(subjects[each] for each in found.suspects)
+        result = bisect(commits, measuring, steps.append)
+        named = ", ".join(subjects[commit] for commit in result.suspects)
     except BisectionError as error:
-        said = str(error)
+        named = str(error)
     sides = Counter(step.side.value for step in steps)
-    return Try(
+    return Search(
         fault,
         seed,
-        found is not None and found.suspects == [faulty[fault]],
-        said,
-        len(asked) - 1,
+        result is not None and result.suspects == [faulty[fault]],
+        named,
+        len(commits) - 1,
         dict(sides),
-        [f"{subjects[each.commit]}: {each.reason}" for each in steps if each.side is Side.UNKNOWN],
-        sum(len(each) for each in measuring.launches.values()),
-        (math.nan, math.nan, math.nan) if found is None else found.factor,
+        [f"{subjects[step.commit]}: {step.reason}" for step in steps if step.side is Side.UNKNOWN],
+        sum(len(launches) for launches in measuring.launches.values()),
+        (math.nan, math.nan, math.nan) if result is None else result.factor,
         round(time.monotonic() - started, 1),
     )
 
 
-def read() -> list[Try]:
-    """The tries that were made."""
-    return read_lines(FOUND, Try)
+def read() -> list[Search]:
+    """The kept searches."""
+    return read_lines(KEPT, Search)
 
 
-def main() -> None:
-    """Make the missing tries and print the table."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--tries", type=int, default=10)
-    wanted = parser.parse_args().tries
-    known = {(each.fault, each.seed) for each in read()}
+def measure() -> None:
+    """Make the missing searches."""
+    known = {(done.fault, done.seed) for done in read()}
     jobs = [
-        (fault, seed) for seed in range(wanted) for fault in METRICS if (fault, seed) not in known
+        (fault, seed) for seed in range(SEARCHES) for fault in METRICS if (fault, seed) not in known
     ]
-    if jobs:
-        for version in (BEFORE, AFTER):
-            _python(version)
-        shutil.rmtree(FOLDER / "environment", ignore_errors=True)
-        os.environ.update(QUICKER)
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-        size = calibrate()
-        print(size, flush=True)
-        for fault, seed in jobs:
-            made = search(fault, seed, size)
-            append_line(FOUND, msgspec.json.encode(made))
-            word = "right" if made.right else f"WRONG: {made.said}"
-            print(f"{fault} {seed}: {word}, {made.launches} launches, {made.seconds} s", flush=True)
-        shutil.rmtree(FOLDER)
-    table = Table(title=f"Searches over {BEFORE} to {AFTER}, {COMMITS} commits")
-    for name in (
-        "fault",
-        "cell",
-        "tries",
-        "right",
-        "bad over good",
-        "commits",
-        "measured",
-        "skipped",
-    ):
-        table.add_column(name)
-    for name in ("launches", "s a try", "s a step"):
-        table.add_column(name)
+    if not jobs:
+        return
+    for version in (BEFORE, AFTER):
+        _python(version)
+    shutil.rmtree(FOLDER / "environment", ignore_errors=True)
+    os.environ.update(QUICKER)
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    size = calibrate()
+    print(size, flush=True)
+    for fault, seed in jobs:
+        done = search(fault, seed, size)
+        append_line(KEPT, msgspec.json.encode(done))
+        word = "right" if done.right else f"WRONG: {done.named}"
+        print(f"{fault} {seed}: {word}, {done.launches} launches, {done.seconds} s", flush=True)
+    shutil.rmtree(FOLDER)
+
+
+def table() -> list[tables.Part]:
+    """A line for each fault."""
+    names = ["searches", "right", "bad over good", "commits measured", "skipped"]
+    names += ["launches", "minutes", "s a commit"]
+    lines = []
     for fault in METRICS:
-        mine = [each for each in read() if each.fault == fault]
-        if not mine:
+        searches = [done for done in read() if done.fault == fault]
+        if not searches:
             continue
-        measured = [each.sides.get("good", 0) + each.sides.get("bad", 0) for each in mine]
-        table.add_row(
-            fault,
-            str(CELLS[fault]),
-            str(len(mine)),
-            f"{sum(each.right for each in mine)}",
-            f"{statistics.median(each.factor[0] for each in mine):.2f}",
-            f"{statistics.mean(each.commits for each in mine):.0f}",
-            f"{statistics.mean(measured):.1f}",
-            str(sum(each.sides.get("cannot tell", 0) for each in mine)),
-            f"{statistics.mean(each.launches for each in mine):.0f}",
-            f"{statistics.mean(each.seconds for each in mine):.0f}",
-            f"{sum(each.seconds for each in mine) / sum(measured):.0f}",
+        measured = [done.sides.get("good", 0) + done.sides.get("bad", 0) for done in searches]
+        factors = sorted(done.factor[0] for done in searches)
+        commits = statistics.mean(done.commits for done in searches)
+        seconds = [done.seconds for done in searches]
+        lines.append(
+            [
+                fault,
+                str(CELLS[fault]),
+                str(len(searches)),
+                str(sum(done.right for done in searches)),
+                f"{factors[0]:.2f} to {factors[-1]:.2f}",
+                f"{statistics.mean(measured):.1f} of {commits:.0f}",
+                str(sum(done.sides.get("cannot tell", 0) for done in searches)),
+                f"{statistics.mean(done.launches for done in searches):.0f}",
+                f"{statistics.mean(seconds) / 60:.0f}",
+                f"{sum(seconds) / sum(measured):.0f}",
+            ]
         )
-    Console(width=140).print(table)
+    return [
+        f"Searches over {BEFORE} to {AFTER}, {COMMITS} commits. Commits, launches and minutes are "
+        "means of a search.",
+        Sheet(["fault", "cell", *names], frozenset(names), lines),
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    tables.run("bisection", table, measure)

@@ -1,8 +1,9 @@
-"""Does one release's Python run over its neighbour's binary? All neighbouring minor releases.
+"""Does the Python of one release run over the binary of its neighbour? All pairs of neighbours.
 
-Each release is installed once; the Python of the next one is laid over it, as a commit's would be,
-whether that would be refused or not. Appends a line a pair to ``evidence/overlays.jsonl`` and
-goes on where it was interrupted; delete that to measure anew. Ten minutes and a download of each.
+Each release is installed once. The Python of the next release replaces its Python, as that of a
+commit would, whether the suite would refuse the pair or not. Each pair is appended as a line to
+``evidence/overlays.jsonl``. An interrupted run goes on where it stopped; delete the file to measure
+again. Takes ten minutes and a download of each release.
 """
 
 from __future__ import annotations
@@ -14,26 +15,30 @@ from itertools import pairwise
 from pathlib import Path
 
 import msgspec
-from rich.console import Console
-from rich.table import Table
 
 from torchcompile_suite.cli.history import newest_patches
-from torchcompile_suite.commits import overlay
+from torchcompile_suite.commits import gate, journal, overlay
 from torchcompile_suite.commits.clone import Difference
+from torchcompile_suite.commits.differences import changed_files
 from torchcompile_suite.host.files import append_line, read_lines
+from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.releases import catalogue
 from torchcompile_suite.releases.catalogue import Release
 
+from . import tables
 from .pools import ROOT
 from .wheels import sources
 
 FOLDER = ROOT / ".asv" / "overlays-env"
-FOUND = Path(__file__).with_name("overlays.jsonl")
+KEPT = Path(__file__).with_name("overlays.jsonl")
 
 
 class Pair(msgspec.Struct):
-    """The next release's Python over a release's binary. ``fault`` is empty where it would work if
-    the drift were allowed; ``seconds`` for laying it and finding that out.
+    """The Python of the next release over the binary of a release.
+
+    ``python``: Python files that differ; ``native``: compiled files that differ; ``needed``: those
+    of them that the Python needs; ``fault``: what fails if the pair is allowed, empty if nothing;
+    ``seconds``: time to write the files and to find the fault.
     """
 
     base: str
@@ -46,9 +51,9 @@ class Pair(msgspec.Struct):
 
 
 def measure(base: Release, over: Release, files: dict[str, Path]) -> Pair:
-    """Lay ``over``, whose sources are ``files``, over ``base``."""
+    """Overlay ``base`` with the Python of ``over``, whose sources are ``files``."""
     overlay.install_base(base, FOLDER)
-    packages = overlay.packages_of(FOLDER)
+    packages = journal.packages_of(FOLDER)
     before = sources(packages)
     differences = [
         Difference(path, path in files)
@@ -57,64 +62,69 @@ def measure(base: Release, over: Release, files: dict[str, Path]) -> Pair:
         or path not in before
         or before[path].read_bytes() != files[path].read_bytes()
     ]
-    plan = overlay.plan(differences, lambda path: (packages / path).is_file())
+    changed = changed_files(differences, lambda path: (packages / path).is_file())
     started = time.monotonic()
-    overlay.lay(
+    journal.apply(
         FOLDER,
-        base,
-        ((each.path, files[each.path].read_bytes()) for each in plan.files if each.there),
-        [each.path for each in plan.files],
+        base.version,
+        ((file.path, files[file.path].read_bytes()) for file in changed.python if file.there),
+        [file.path for file in changed.python],
     )
-    fault = overlay.gate(FOLDER)
-    overlay.restore(FOLDER)
+    fault = gate.gate(FOLDER)
+    journal.restore(FOLDER)
     return Pair(
         base.version,
         over.version,
-        len(plan.files),
-        len(plan.native),
-        plan.needed[:5],
+        len(changed.python),
+        len(changed.native),
+        changed.needed[:5],
         fault,
         round(time.monotonic() - started, 1),
     )
 
 
 def read() -> list[Pair]:
-    """The pairs that were measured."""
-    return read_lines(FOUND, Pair)
+    """The measured pairs."""
+    return read_lines(KEPT, Pair)
 
 
-def main() -> None:
-    """Measure what is missing, newest pair first, and print the table."""
-    known = {(each.base, each.over) for each in read()}
+def measure_missing() -> None:
+    """Measure the missing pairs, newest first."""
+    known = {(pair.base, pair.over) for pair in read()}
     pairs = list(pairwise(newest_patches(catalogue.read())))
     missing = [pair for pair in reversed(pairs) if (pair[0].version, pair[1].version) not in known]
     for base, over in missing:
         print(f"{over.version} over {base.version}", flush=True)
         with tempfile.TemporaryDirectory(prefix="overlays-") as scratch:
             overlay.install_base(over, FOLDER)
-            # The next installation takes them away.
+            # Copies, because the next installation removes the originals.
             files = {}
-            for path, file in sources(overlay.packages_of(FOLDER)).items():
+            for path, file in sources(journal.packages_of(FOLDER)).items():
                 files[path] = Path(scratch, path)
                 files[path].parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(file, files[path])
-            append_line(FOUND, msgspec.json.encode(measure(base, over, files)))
+            append_line(KEPT, msgspec.json.encode(measure(base, over, files)))
     shutil.rmtree(FOLDER, ignore_errors=True)
-    table = Table(title="The next release's Python over a release's binary")
-    for name in ("base", "Python of", "Python files", "native", "verdict", "if allowed", "s"):
-        table.add_column(name)
-    for each in sorted(read(), key=lambda each: catalogue.find(each.base).key):
-        table.add_row(
-            each.base,
-            each.over,
-            str(each.python),
-            str(each.native),
-            "refused: native drift" if each.needed else "laid",
-            each.fault or "works",
-            f"{each.seconds:.0f}",
-        )
-    Console(width=140).print(table)
+
+
+def table() -> list[tables.Part]:
+    """A line for each pair, oldest first."""
+    numbers = ["Python files that differ", "native", "s"]
+    columns = ["base", "Python of", *numbers[:2], "verdict", "what fails if allowed", numbers[2]]
+    lines = [
+        [
+            pair.base,
+            pair.over,
+            f"{pair.python:,}",
+            f"{pair.native:,}",
+            "refused: native drift" if pair.needed else "allowed",
+            pair.fault or "nothing",
+            f"{pair.seconds:.0f}",
+        ]
+        for pair in sorted(read(), key=lambda pair: catalogue.find(pair.base).key)
+    ]
+    return [Sheet(columns, frozenset(numbers), lines)]
 
 
 if __name__ == "__main__":
-    main()
+    tables.run("overlays", table, measure_missing)
