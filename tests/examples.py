@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from hypothesis import strategies as st
 
 from torchcompile_suite.cell import (
@@ -12,6 +14,7 @@ from torchcompile_suite.cell import (
     Launch,
     Measurement,
     Outcome,
+    Shapes,
     Status,
 )
 
@@ -82,7 +85,7 @@ cells = st.builds(
     phase=st.sampled_from(["inference", "training"]),
     dtype=names,
     device=names,
-    shapes=names,
+    shapes=st.sampled_from(get_args(Shapes)),
 )
 outcomes = st.builds(Outcome, status=st.sampled_from(Status), reason=st.text(max_size=300))
 times = st.floats(0, 1e6)

@@ -33,7 +33,6 @@ Count = Annotated[int, Meta(ge=0, le=2**53)]
 Schema = Literal[1, 2, 3, 4, 5, 6, 7, 8]
 Stopped = Literal["", "fixed", "precise", "budget"]
 Shapes = Literal["static", "recompile", "automatic", "dynamic", "marked", "buckets"]
-Backend = Literal["inductor", "eager", "aot_eager", "cudagraphs"]
 Protocol = Literal["right", "data-inside", "no-sync", "grad-on", "train-mode"]
 
 
@@ -44,7 +43,7 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True):
     - ``dtype``: float32, or the dtype of the autocast region around the call (``bfloat16``).
     - ``shapes``: ``static`` means that the input's shape never changes. The other values call the
       workload's stream of shapes (`torchcompile_suite.launch.subject.ShapeStream`).
-    - ``backend``: the backend of torch.compile.
+    - ``backend``: the backend of torch.compile. Any name: `try` also takes backends of the user's.
     - ``allocator``: the malloc of the process, ``system`` or the name of a preloaded one.
     - ``protocol``: ``right``, or the timing mistake that the measurement makes on purpose.
     - ``baseline``: the other call of each pair, eager in the same dtype or in float32.
@@ -60,7 +59,7 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True):
     dtype: Name = "float32"
     device: Name = "cpu"
     shapes: Shapes = "static"
-    backend: Backend = "inductor"
+    backend: Name = "inductor"
     allocator: Name = "system"
     protocol: Protocol = "right"
     baseline: Name = "eager"
@@ -342,9 +341,14 @@ class Compiled(Struct, frozen=True, forbid_unknown_fields=True):
         """
         return getattr(self, _ATTRIBUTES[name])
 
+    @staticmethod
+    def published_name(attribute: str) -> str:
+        """The JSON name of an attribute; any other name is returned unchanged."""
+        return next((name for name, mine in _ATTRIBUTES.items() if mine == attribute), attribute)
+
 
 # JSON name of a field of `Compiled` -> its attribute.
-_ATTRIBUTES = {each.encode_name: each.name for each in msgspec.structs.fields(Compiled)}
+_ATTRIBUTES = {field.encode_name: field.name for field in msgspec.structs.fields(Compiled)}
 
 
 class Launch(Struct, frozen=True, forbid_unknown_fields=True):

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from . import workloads
-from .cell import Backend, Cell, Shapes
+from .cell import Cell, Shapes
 from .modes import EAGER, MODES
 
 COMPILED = [name for name, mode in MODES.items() if mode.compiles]
@@ -24,7 +24,7 @@ DTYPES = ["float32", "bfloat16"]
 # The batch size of training steps: large enough for BatchNorm, small enough for two cores.
 TRAINING_BATCH = 4
 POLICIES: list[Shapes] = ["recompile", "automatic", "dynamic", "marked", "buckets"]
-BACKENDS: list[Backend] = ["eager", "aot_eager", "cudagraphs", "inductor"]
+BACKENDS = ["eager", "aot_eager", "cudagraphs", "inductor"]
 ALLOCATORS = ["libc", "tcmalloc", "jemalloc"]
 # Computed from the first calls of the cell with the right protocol, so it has no cell of its own.
 WARM_UP_MIXED = "warm-up-mixed"

@@ -1,6 +1,6 @@
-"""All that happens inside one measuring process, with torch.
+"""One measuring process, with torch.
 
-`measure.measure` turns a `cell.Request` into a `cell.Launch`; ``python -m
-torchcompile_suite.launch`` wraps it as JSON in, JSON out. Knows nothing of ASV, of other cells or
-of where results go, so that a fleet can run it anywhere.
+`measure.measure` turns a `cell.Request` into a `cell.Launch`. ``python -m
+torchcompile_suite.launch`` does the same with JSON on standard input and output. This package knows
+nothing of ASV, of other cells or of the place of the results, so it can run on any machine.
 """

@@ -4,9 +4,9 @@
            "kind": "cold", "cache_dir": "/tmp/cache", "schema": 1}' |
     python -m torchcompile_suite.launch
 
-``--die-with-parent`` ends the process when the one that started it ends. Anything that torch or a
-compiler prints goes to stderr. Exit status 0 when a launch was written, whatever its outcome; 2
-when the request cannot be read.
+``--die-with-parent`` ends this process when its parent process ends. The output of torch and of
+compilers goes to stderr. The exit status is 0 if a launch was written, with any outcome, and 2 if
+the request cannot be read.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def main() -> int:
     """Read, measure, write."""
     if "--die-with-parent" in sys.argv[1:]:
         die_with_parent()
-    # Whatever prints to descriptor 1 from now on, a C++ library included, must not spoil the JSON.
+    # From now on output to descriptor 1, also from C++ libraries, must not mix with the JSON.
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     try:

@@ -1,85 +1,178 @@
-"""Is the compiled model still the same function? Asked before any timing.
+"""Does the compiled model compute the same function? Checked before any timing.
 
-The rule follows the accuracy ladder of PyTorch's own ``benchmarks/dynamo/common.py``: the
-compiled output is compared with eager in float64 and may be a few times as far from it as eager
-in the working dtype is, since reordering float operations is allowed and losing digits is not.
+The rule follows PyTorch's ``benchmarks/dynamo/common.py``. The reference is eager in float64. The
+compiled output may be a few times as far from the reference as eager in the working dtype is: a
+compiler may reorder float operations, but it must not lose digits.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from numbers import Integral, Real
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_flatten
 
 from ..cell import Accuracy
+from .outputs import Parts, parts
 
-# Relative root mean square error that is rounding and nothing else, by working dtype: some
-# thousand units in the last place, what a deep network accumulates.
+# Relative root mean square error that is only rounding, by working dtype: some thousand units in
+# the last place, which a deep network accumulates.
 TOLERANCE = {"float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
-# How much farther from the float64 reference than eager the compiled output may be.
+# The compiled output may be this many times as far from the float64 reference as eager's output.
 MULTIPLE = 3.0
-# How much farther from another draw than eager's is, where outputs are random.
+# The same for random outputs, where the reference is another draw.
 DRAW_MULTIPLE = 1.5
+# Notes name this many types at most.
+MOST_TYPES = 3
 
 
 def error(output: Any, expected: Any) -> float:
-    """Root mean square of the difference over that of the expected, over all tensors.
+    """The relative error: root mean square of the difference, over that of the expected values.
 
-    Infinite when the structures, shapes or non-finite values differ, 0.0 when both are empty.
+    It is taken over all tensors together. Non-finite values count as equal where both are
+    non-finite. Infinite if the structures, the shapes or the non-finite places differ. 0.0 if there
+    is nothing to compare.
     """
-    outputs, structure = tree_flatten(output)
-    expecteds, expected_structure = tree_flatten(expected)
-    if structure != expected_structure:
+    return _error(parts(output), parts(expected))
+
+
+def _error(output: Parts, expected: Parts) -> float:
+    if output.structure != expected.structure:
         return math.inf
-    squares = norm = 0.0
-    for got, want in zip(outputs, expecteds, strict=True):
+    squares = norm = largest = 0.0
+    for got, want in zip(output.leaves, expected.leaves, strict=True):
         if not isinstance(want, torch.Tensor):
-            if got != want:
-                return math.inf
+            largest = max(largest, _plain_error(got, want))
             continue
         if not isinstance(got, torch.Tensor) or got.shape != want.shape:
             return math.inf
-        got, want = got.detach().double(), want.detach().double()
+        got, want = _numbers(got), _numbers(want)
+        if got.shape != want.shape:  # a complex tensor and a real one
+            return math.inf
         finite = torch.isfinite(want)
         if not torch.equal(torch.isfinite(got), finite):
             return math.inf
         squares += float(((got - want)[finite] ** 2).sum())
         norm += float((want[finite] ** 2).sum())
     if norm == 0.0:
-        return 0.0 if squares == 0.0 else math.inf
-    return math.sqrt(squares / norm)
+        return largest if squares == 0.0 else math.inf
+    return max(largest, math.sqrt(squares / norm))
+
+
+def _plain_error(got: Any, want: Any) -> float:
+    """Of a value that is no tensor: relative for floats above 1, absolute for smaller ones."""
+    if isinstance(want, Real) and not (isinstance(want, Integral) and isinstance(got, Integral)):
+        if not isinstance(got, Real):
+            return math.inf
+        got, want = float(got), float(want)
+        if math.isfinite(got) and math.isfinite(want):
+            return float(abs(got - want) / max(abs(want), 1.0))
+        return 0.0 if math.isfinite(got) == math.isfinite(want) else math.inf
+    return 0.0 if got == want else math.inf
+
+
+def _numbers(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor's values in float64; real and imaginary parts of a complex one."""
+    tensor = tensor.detach()
+    if tensor.layout != torch.strided:
+        tensor = tensor.to_dense()
+    if tensor.is_quantized:
+        tensor = tensor.dequantize()
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor.resolve_conj())
+    return tensor.double()
 
 
 def compare(
     eager: Any, mode: Any, expected: Any, reference_name: str, dtype: str, random: bool = False
 ) -> Accuracy:
-    """The errors of both outputs against the expected one, and the bound for the mode's.
+    """The errors of eager's and the mode's output against the expected one, and the bound.
 
-    Of a ``random`` function the expected one is another draw, from which two independent draws lie
-    about equally far.
+    If the function is ``random``, the expected output is another draw: two independent draws are
+    about equally far from it. Otherwise eager's own values replace the expected ones where either
+    is non-finite, so the mode has to be non-finite where eager is.
     """
-    eager_error = error(eager, expected)
-    mode_error = error(mode, expected)
+    eager_parts, mode_parts, expected_parts = parts(eager), parts(mode), parts(expected)
+    notes = [
+        *_non_finite(eager_parts),
+        *_unchecked([*eager_parts.unchecked, *mode_parts.unchecked]),
+    ]
+    if not random:
+        expected_parts = _where_finite(expected_parts, eager_parts)
+    eager_error = _error(eager_parts, expected_parts)
+    mode_error = _error(mode_parts, expected_parts)
     tolerance = TOLERANCE.get(dtype, 1e-4)
     if math.isfinite(eager_error):
         tolerance = max(tolerance, (DRAW_MULTIPLE if random else MULTIPLE) * eager_error)
+    same = eager_parts.structure == mode_parts.structure
+    compared = not same or bool(eager_parts.leaves) or not eager_parts.unchecked
     return Accuracy(
         reference=reference_name,
-        eager_error=_json(eager_error),
-        mode_error=_json(mode_error),
+        eager_error=_json(eager_error) if compared else None,
+        mode_error=_json(mode_error) if compared else None,
         tolerance=tolerance,
+        notes=notes,
+        compared=compared,
     )
 
 
+def _where_finite(expected: Parts, eager: Parts) -> Parts:
+    """The expected output, with eager's values where one of the two is non-finite."""
+    if expected.structure != eager.structure:
+        return expected
+    leaves = []
+    for want, value in zip(expected.leaves, eager.leaves, strict=True):
+        if isinstance(want, torch.Tensor) and isinstance(value, torch.Tensor):
+            if want.shape == value.shape and want.is_complex() == value.is_complex():
+                numbers, eagers = _numbers(want), _numbers(value)
+                finite = torch.isfinite(numbers) & torch.isfinite(eagers)
+                if not finite.all():
+                    want = torch.where(finite, numbers, eagers)
+                    want = torch.view_as_complex(want) if value.is_complex() else want
+        elif isinstance(want, float) and isinstance(value, float) and not math.isfinite(value):
+            want = value
+        leaves.append(want)
+    return expected._replace(leaves=leaves)
+
+
+def _non_finite(eager: Parts) -> list[str]:
+    """A note if eager's output has NaN or infinite values; else nothing."""
+    count = total = 0
+    for leaf in eager.leaves:
+        if isinstance(leaf, torch.Tensor):
+            total += leaf.numel()
+            count += leaf.numel() - int(torch.isfinite(_numbers(leaf)).sum())
+        elif isinstance(leaf, float):
+            total += 1
+            count += not math.isfinite(leaf)
+    if not count:
+        return []
+    return [
+        f"{count:,} of {total:,} values of eager's output are NaN or infinite: "
+        "the compiled output must be so at the same places"
+    ]
+
+
+def _unchecked(names: Iterable[str]) -> list[str]:
+    """One note for each of the types that cannot be compared."""
+    types = list(dict.fromkeys(name[:100] for name in names))
+    notes = [f"outputs of type {name}: accuracy not checked" for name in types[:MOST_TYPES]]
+    if len(types) > MOST_TYPES:
+        notes.append(f"outputs of {len(types) - MOST_TYPES} more types: accuracy not checked")
+    return notes
+
+
 def _json(value: float) -> float | None:
-    # JSON has no infinity: None says that the outputs cannot be compared number by number.
+    # JSON has no infinity. None means that the outputs cannot be compared number by number.
     return value if math.isfinite(value) else None
 
 
 def wrong(accuracy: Accuracy) -> str:
     """Why the mode's output is wrong, or the empty string."""
+    if not accuracy.compared:
+        return ""
     if accuracy.mode_error is None:
         return "structure, shape or non-finite values differ from eager's"
     if accuracy.mode_error > accuracy.tolerance:

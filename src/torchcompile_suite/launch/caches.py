@@ -1,7 +1,7 @@
-"""Where the compilers keep what they made: variables that every launch gets values of its own for.
+"""The compilers' cache folders: environment variables that each launch sets for itself.
 
-Elsewhere they are dropped: newer releases make the folder as soon as something is imported, which
-would have a folder that cannot be made look like a torch that cannot be imported.
+Other processes unset them. Newer releases of torch create the folder during the import, so a folder
+that cannot be created would look like a torch that cannot be imported.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-# The folder for temporary files inside a launch's cache folder. It is not part of the cache.
+# Folder for temporary files inside a launch's cache folder. It is not part of the cache.
 TEMPORARY = "tmp"
 INDUCTOR, TRITON = VARIABLES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 
 def use(folder: Path) -> None:
-    """Have this process keep everything there."""
+    """Set the caches of this process to the folder."""
     os.environ[INDUCTOR] = str(folder)
     os.environ[TRITON] = str(folder / "triton")
 
 
 def drop() -> None:
-    """Leave the caller's folders alone."""
+    """Unset the variables, so that the caller's folders stay as they are."""
     for name in VARIABLES:
         os.environ.pop(name, None)

@@ -1,10 +1,12 @@
-"""How fast the processors are meanwhile: a fixed piece of work, done on all of them at once.
+"""The calibration loop: a fixed piece of work on all processors at once, to see how fast they are.
 
-On a shared host another guest may run on the other hyperthreads of the same cores. The kernel of
-this one is not told (its steal time stays 0), and yet all work takes 1.4 times as long, for minutes
-or hours, and not all work equally: docs/method.md, Neighbours. A loop on one processor would miss
-what happens to the others. The work is zlib's: it is the same for every release of torch, slows
-down on a shared core as the interpreter does, and lets go of the interpreter's lock.
+On a shared host, another guest may run on the other hyperthreads of the same cores. The kernel of
+this guest does not know about it (its steal time stays 0), but all work takes up to 1.4 times as
+long, for minutes or hours, and not all work slows down equally: docs/method.md, Neighbours. A loop
+on one processor would miss what happens on the others.
+
+The work is compression with zlib. It is the same for every release of torch, it slows down on a
+shared core as the interpreter does, and it releases the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -17,22 +19,21 @@ from statistics import median
 from types import TracebackType
 
 ROUNDS = 4
-# Compressed within a tenth of a millisecond, by code and tables that fit in a core's own caches.
+# Takes about a tenth of a millisecond, with code and tables that fit in a core's own caches.
 TEXT = random.Random(0).randbytes(1000).hex().encode() * 30
 
 
-class Yardstick:
-    """Times the work on so many threads whenever it is called; `seconds` is the median of it."""
+class CalibrationLoop:
+    """Does the fixed work on some threads at each call; `seconds` is the median of its times."""
 
     def __init__(self, threads: int) -> None:
-        """Start the threads, one for each processor that is measured on."""
+        """Start the threads: one for each processor that the measurement uses."""
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads)
-        self._seen: list[float] = []
+        self._calls_s: list[float] = []
 
-    def __enter__(self) -> Yardstick:
-        """Itself: its threads end with the block."""
-        # A thread's first round pays for its own start.
+    def __enter__(self) -> CalibrationLoop:
+        """Do the work once without counting: the first round of a thread includes its start."""
         self._slowest()
         return self
 
@@ -46,13 +47,13 @@ class Yardstick:
         self._pool.shutdown()
 
     def __call__(self) -> None:
-        """Do the work once on each thread, in a millisecond."""
-        self._seen.append(self._slowest())
+        """Do the work once on each thread. Takes about a millisecond."""
+        self._calls_s.append(self._slowest())
 
     @property
     def seconds(self) -> float | None:
-        """What a round took on the slowest thread, the median over all calls; None before any."""
-        return median(self._seen) if self._seen else None
+        """Seconds of a round on the slowest thread, median over all calls; None before any call."""
+        return median(self._calls_s) if self._calls_s else None
 
     def _slowest(self) -> float:
         return max(self._pool.map(_rounds, range(self._threads)))

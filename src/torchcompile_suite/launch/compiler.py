@@ -1,7 +1,7 @@
-"""The compiler's own modules. Importing this one imports them, and says how long that took.
+"""Imports the compiler's modules; `IMPORT_S` is the seconds that the import took.
 
-torch imports Inductor at the first compiled call: three seconds that every process of a user pays
-once. They are part of its compile cost, and told apart from compiling itself.
+torch imports Inductor at the first compiled call, which takes three seconds in each process of a
+user. They are part of the compile cost, and are recorded apart from compiling.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import time
 
-importlib.import_module("torch")  # which a model needs anyway: its time is not the compiler's
+importlib.import_module("torch")  # a model needs torch anyway, so its import does not count
 _start = time.perf_counter()
 importlib.import_module("torch._inductor.compile_fx")
 IMPORT_S = round(time.perf_counter() - _start, 4)

@@ -1,6 +1,6 @@
-"""What differs between devices: when work is done, and how much memory it took.
+"""What differs between devices: how to wait for them, and how to measure their memory.
 
-The only module to touch when a device is added (ROCm answers to ``cuda`` already).
+A new device needs changes in this module only. ROCm devices have the kind ``cuda`` in torch.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ class Device(Protocol):
     kind: str
 
     def unavailable(self) -> str:
-        """Why nothing can run on it here, or the empty string."""
+        """Why this process cannot use the device, or the empty string."""
 
     def synchronize(self) -> None:
-        """Return when everything queued has finished. Called inside the clock."""
+        """Return when all queued work has finished. Called inside the timed region."""
 
     def reset_peak_memory(self) -> None:
-        """Forget the highest memory use so far."""
+        """Set the peak to the current memory use."""
 
     def peak_memory_bytes(self) -> int | None:
-        """The highest memory use since the last reset, or None where it cannot be told."""
+        """The peak memory use since the last reset, or None if it is unknown."""
 
     def name(self) -> str:
         """The hardware's name."""
@@ -39,7 +39,7 @@ class Device(Protocol):
 
 
 class Cpu:
-    """The host's processor. Memory is the process's resident set."""
+    """The host's processor. Its memory is the resident set of the process."""
 
     kind = "cpu"
     _status = Path("/proc/self/status")
@@ -51,8 +51,8 @@ class Cpu:
         pass
 
     def reset_peak_memory(self) -> None:
-        # Linux resets VmHWM when 5 is written here (proc(5)); elsewhere the peak since the
-        # process began is all there is.
+        # Linux resets VmHWM when 5 is written to this file (proc(5)). Other systems only know the
+        # peak since the process began.
         try:
             Path("/proc/self/clear_refs").write_text("5")
         except OSError:
@@ -60,23 +60,29 @@ class Cpu:
 
     def peak_memory_bytes(self) -> int | None:
         try:
-            found = re.search(r"^VmHWM:\s+(\d+) kB", self._status.read_text(), re.MULTILINE)
+            peak = re.search(r"^VmHWM:\s+(\d+) kB", self._status.read_text(), re.MULTILINE)
         except OSError:
-            found = None
-        if found:
-            return int(found[1]) * 1024
+            peak = None
+        if peak:
+            return int(peak[1]) * 1024
         unit = 1 if sys.platform == "darwin" else 1024
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
     def name(self) -> str:
-        return ""  # the environment's `cpu` says it
+        return ""  # `Environment.cpu` has it
 
     def driver(self) -> str:
         return ""
 
 
 class Cuda:
-    """A CUDA (or ROCm) device, the current one. Memory is what torch's allocator holds."""
+    """The current CUDA or ROCm device. Its memory is what torch's allocator has reserved.
+
+    `torch.cuda.max_memory_reserved` is the memory that the caching allocator manages.
+    `torch.cuda.max_memory_allocated` counts only the tensors that are alive. The replay of a CUDA
+    graph allocates no tensor, because the graph's memory stays in its private pool. So allocated
+    memory would leave the pools out, and reduce-overhead would seem to need the least memory.
+    """
 
     kind = "cuda"
 
@@ -92,12 +98,11 @@ class Cuda:
         torch.cuda.synchronize()
 
     def reset_peak_memory(self) -> None:
+        # Without this, the peak would include memory that earlier stages freed.
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
 
     def peak_memory_bytes(self) -> int | None:
-        # Reserved, not allocated: replaying a CUDA graph allocates nothing, so that the graphs' own
-        # pools would go uncounted and reduce-overhead would seem to need least.
         return int(torch.cuda.max_memory_reserved())
 
     def name(self) -> str:
@@ -108,22 +113,22 @@ class Cuda:
             text = Path("/proc/driver/nvidia/version").read_text()
         except OSError:
             return ""
-        found = re.search(r"Kernel Module.*?(\d+\.\d+(?:\.\d+)?)", text)
-        return found[1] if found else ""
+        version = re.search(r"Kernel Module.*?(\d+\.\d+(?:\.\d+)?)", text)
+        return version[1] if version else ""
 
 
 class Unsynchronised:
-    """A device that nobody waits for: what a naive clock takes it for."""
+    """A device that the clock does not wait for: one of the classic timing mistakes."""
 
     def __init__(self, device: Device) -> None:
-        """Everything but waiting is that device's."""
+        """All but `synchronize` is done by ``device``."""
         self._device = device
 
     def synchronize(self) -> None:
         """Return at once."""
 
     def __getattr__(self, name: str) -> Any:
-        """What the device has."""
+        """The device's own attribute."""
         return getattr(self._device, name)
 
 
@@ -131,7 +136,7 @@ _DEVICES: dict[str, type[Cpu] | type[Cuda]] = {"cpu": Cpu, "cuda": Cuda}
 
 
 def get(kind: str) -> Device:
-    """The device of that kind; KeyError names the known ones."""
+    """The device of that kind. Raises KeyError, which lists the known kinds."""
     try:
         return _DEVICES[kind]()
     except KeyError:

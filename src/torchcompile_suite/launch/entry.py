@@ -1,6 +1,7 @@
-"""What a measuring process does before torch is imported, and how its answer leaves.
+"""The first and the last step of a measuring process: read the request, write the launch.
 
-A fresh process (`__main__`) and a forked one (`measuring.processes`) share it.
+A fresh process (`__main__`) and a forked one (`measuring.processes`) use the same functions. The
+first step runs before torch is imported.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -16,15 +18,15 @@ from . import caches
 
 
 def prepare(data: bytes) -> Request:
-    """Decode the request and point the compilers' caches to its folder.
+    """Decode the request, and set the compilers' caches to its folder.
 
-    Raises ``msgspec.DecodeError`` (``ValidationError`` included) when it is not a request.
+    Raises ``msgspec.DecodeError`` if the data is not a request (``ValidationError`` is a subclass).
     """
     request = msgspec.json.decode(data, type=Request)
-    # A cache of its own: otherwise "cold" would depend on what ran before.
+    # Each cell has its own cache. With a shared one, "cold" would depend on the cells before.
     caches.use(Path(request.cache_dir))
-    # Inductor precompiles C++ headers, ten seconds of work, once for all models, and keeps them in
-    # the folder for temporary files wherever the cache is, so the first cell would pay for all.
+    # Inductor precompiles C++ headers once for all models, in ten seconds, and keeps them in the
+    # folder for temporary files. With a shared folder the first cell would pay for all cells.
     temporary = Path(request.cache_dir) / caches.TEMPORARY
     temporary.mkdir(parents=True, exist_ok=True)
     os.environ["TMPDIR"] = str(temporary)
@@ -32,8 +34,8 @@ def prepare(data: bytes) -> Request:
     return request
 
 
-def run(request: Request, process: str) -> bytes:
-    """Measure, and encode the launch. An environment that cannot import torch is an outcome."""
+def run(request: Request, process: Literal["fresh", "forked"]) -> bytes:
+    """Measure, and return the launch as JSON. A failing import of torch is an outcome, too."""
     try:
         from .measure import measure
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What this process runs in: versions, hardware, and the settings that change speed."""
+"""The environment of this process: versions, hardware, and settings that change speed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..results import overlay_marker
 from . import caches
 from .device import Device
 
-# Settings of the environment that change what torch compiles or how fast it runs.
+# Environment variables that change what torch compiles or how fast it runs.
 _VARIABLES = re.compile(
     r"^(OMP_|KMP_|MKL_|GOMP_|ATEN_|TORCH|INDUCTOR|TRITON_|CUDA_VISIBLE|PYTORCH_|MALLOC_|GLIBC_"
     r"|LD_PRELOAD$|CXX$|CC$)"
@@ -29,7 +29,7 @@ _PACKAGES = ("timm", "torchvision", "numpy", "triton", "setuptools")
 
 
 def describe(device: Device) -> Environment:
-    """The environment of this process, measured on ``device``."""
+    """The environment of this process, which measures on ``device``."""
     return Environment(
         torch=str(torch.__version__),  # a TorchVersion, which JSON does not know
         torch_git=torch.version.git_version or "",
@@ -68,7 +68,7 @@ def _settings() -> dict[str, str]:
 
 
 def _allocator() -> str:
-    """Which malloc the process runs on. On a CPU it matters as much as the compiler."""
+    """The malloc of this process. On a CPU it matters as much as the compiler."""
     try:
         maps = Path("/proc/self/maps").read_text()
     except OSError:

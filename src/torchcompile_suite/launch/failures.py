@@ -1,4 +1,4 @@
-"""Turn whatever a launch raises into an `Outcome` with a reason in one line."""
+"""Turns an error in a launch into an `Outcome` with a reason in one line."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ _OUT_OF_MEMORY = re.compile(
     r"out of memory|can't allocate memory|not enough memory|Cannot allocate memory", re.IGNORECASE
 )
 _NO_COMPILER = re.compile(r"InvalidCxxCompiler|No working C\+\+ compiler", re.IGNORECASE)
-_COMPILER_SAYS = re.compile(r":\d+: (fatal )?error: ")
+_COMPILER_ERROR = re.compile(r":\d+: (fatal )?error: ")
 
 
 class Unsupported(Exception):
-    """This release or device has no such thing; the message says which lacks what."""
+    """This release or device cannot do what the cell asks for. The message says what is missing."""
 
 
 class WrongResult(Exception):
-    """The compiled output differs from eager's; the message says by how much."""
+    """The compiled output differs from eager's. The message says by how much."""
 
 
 def one_line(text: str) -> str:
-    """The first telling line of a text, without this machine's paths, at most 300 characters.
+    """The first line of a text, without this machine's paths, at most 300 characters.
 
-    A line that ends in a colon only announces the next one, as torch's "backend='inductor'
-    raised:" does: both are taken, and a compiler's first "error:" line where there is one.
+    If a line ends with a colon, as torch's "backend='inductor' raised:" does, the next line belongs
+    to it. The first "error:" line of a C++ compiler is added.
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    told = 1
-    while told < len(lines) and lines[told - 1].endswith(":"):
-        told += 1
-    telling = lines[:told] + [line for line in lines[told:] if _COMPILER_SAYS.search(line)][:1]
-    line = " ".join(telling) or "no message"
-    for place in (str(Path.cwd()), tempfile.gettempdir(), str(Path.home())):
-        if len(place) > 1:
-            line = line.replace(place, "...")
+    count = 1
+    while count < len(lines) and lines[count - 1].endswith(":"):
+        count += 1
+    kept = lines[:count] + [line for line in lines[count:] if _COMPILER_ERROR.search(line)][:1]
+    line = " ".join(kept) or "no message"
+    for folder in (str(Path.cwd()), tempfile.gettempdir(), str(Path.home())):
+        if len(folder) > 1:
+            line = line.replace(folder, "...")
     return _shortened(line)
 
 
@@ -51,18 +51,18 @@ def _shortened(line: str) -> str:
 
 
 def outcome(error: BaseException, stage: str) -> Outcome:
-    """What an exception raised in that stage of a launch means.
+    """The outcome of a launch in which the error was raised.
 
-    ``stage`` is one of measure's (import, build, eager, compile, ...): any error while compiling
-    that is not about memory is a compile error.
+    ``stage``: the stage of the launch, such as "build" or "eager". In the stage "compile", all
+    errors except those about memory and disk are compile errors.
     """
     chain = _chain(error)
-    text = "\n".join(f"{type(each).__name__}: {each}" for each in chain)
+    text = "\n".join(f"{type(link).__name__}: {link}" for link in chain)
     if isinstance(error, (Unsupported, WorkloadError)):
         return Outcome(Status.UNSUPPORTED, one_line(str(error)))
     if isinstance(error, WrongResult):
         return Outcome(Status.WRONG_RESULT, one_line(str(error)))
-    if any(isinstance(each, MemoryError) for each in chain) or _OUT_OF_MEMORY.search(text):
+    if any(isinstance(link, MemoryError) for link in chain) or _OUT_OF_MEMORY.search(text):
         return Outcome(Status.OUT_OF_MEMORY, one_line(f"while in {stage}: {error}"))
     if any(map(_disk_full, chain)) or "No space left on device" in text:
         return Outcome(
@@ -75,25 +75,25 @@ def outcome(error: BaseException, stage: str) -> Outcome:
             "no working C++ compiler; install one (on Debian: apt-get install g++) or set CXX",
         )
     status = Status.COMPILE_ERROR if stage == "compile" else Status.CRASH
-    said = one_line(f"while in {stage}: {type(error).__name__}: {error}")
-    # Newer releases of Dynamo begin with what kind of error it is; what the user's own code said
-    # comes further down in the message.
-    cause, told = chain[-1], one_line(str(chain[-1]))
-    if told not in said and str(cause) in str(error):
-        said = _shortened(f"{said}: {type(cause).__name__}: {told}")
+    reason = one_line(f"while in {stage}: {type(error).__name__}: {error}")
+    # In newer releases, Dynamo's message begins with the kind of the error. The message of the
+    # user's own code follows later.
+    cause, cause_line = chain[-1], one_line(str(chain[-1]))
+    if cause_line not in reason and str(cause) in str(error):
+        reason = _shortened(f"{reason}: {type(cause).__name__}: {cause_line}")
     place = _user_code(str(error))
-    return Outcome(status, f"{said} ({place})" if place else said)
+    return Outcome(status, f"{reason} ({place})" if place else reason)
 
 
 def _user_code(text: str) -> str:
-    """``file.py:line`` of the innermost of the user's lines that Dynamo's message names, if any."""
+    """``file.py:line`` of the user's innermost line in Dynamo's message, or an empty string."""
     frames = re.findall(r'File "(.+)", line (\d+)', text.partition("from user code:")[2])
     own = [frame for frame in frames if "site-packages" not in frame[0]]
     return f"{Path(own[-1][0]).name}:{own[-1][1]}" if own else ""
 
 
 def where(error: BaseException) -> str:
-    """``file.py:line`` where the error was raised in code that is no library's, or nothing."""
+    """``file.py:line`` of the innermost frame in the user's code, or an empty string."""
     frames = traceback.extract_tb(error.__traceback__)
     own = str(Path(__file__).parents[1])
     for frame in reversed(frames):
@@ -107,7 +107,7 @@ def _disk_full(error: BaseException) -> bool:
 
 
 def _chain(error: BaseException | None) -> list[BaseException]:
-    """The error and what it came from, to the first cause: torch wraps what matters."""
+    """The error and its causes, down to the first one: torch wraps errors of the user's code."""
     errors: list[BaseException] = []
     while error is not None and len(errors) < 10:
         errors.append(error)

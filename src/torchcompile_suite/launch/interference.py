@@ -1,20 +1,17 @@
-"""What other processes and other guests of the host take from a measurement, as far as Linux tells.
+"""What other processes and other guests of the host take from a measurement.
 
-Read from /proc/stat (proc(5)): ``steal`` is time that the hypervisor gave to another guest while
-this one had work. A neighbour on the same core's other hyperthread steals nothing and is not seen
-here: `yardstick` does.
+Linux counts the time that the hypervisor gave to another guest while this one had work (``steal``,
+proc(5)). It does not count a neighbour on the other hyperthread of the same core: the calibration
+loop (`calibration`) shows that one.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
 from typing import NamedTuple
 
 from ..cell import Interference
-
-_STAT = Path("/proc/stat")
 
 
 class _Reading(NamedTuple):
@@ -25,30 +22,27 @@ class _Reading(NamedTuple):
 
 
 def _read() -> _Reading | None:
-    """Seconds since boot, over all processors; None where the kernel does not tell."""
+    """Seconds since boot, over all processors; None if the kernel does not report them."""
     try:
-        with _STAT.open() as stream:
-            fields = [int(field) for field in stream.readline().split()[1:9]]
-    except (OSError, ValueError):
+        # Imported here, after the memory of the model was measured.
+        import psutil
+
+        times = psutil.cpu_times()
+        busy_s = times.user + times.nice + times.system + times.irq + times.softirq
+        return _Reading(time.perf_counter(), time.process_time(), busy_s, times.steal)
+    except (ImportError, OSError, AttributeError):  # other systems have no time of interrupts
         return None
-    if len(fields) < 8:
-        return None
-    tick = os.sysconf("SC_CLK_TCK")
-    user, nice, system, _idle, _iowait, irq, softirq, steal = (field / tick for field in fields)
-    return _Reading(
-        time.perf_counter(), time.process_time(), user + nice + system + irq + softirq, steal
-    )
 
 
 class Watch:
-    """Counts from its making until it is asked."""
+    """Counts the time that others take, from its creation on."""
 
     def __init__(self) -> None:
         """Start counting."""
         self._start = _read()
 
     def seen(self) -> Interference | None:
-        """Shares of all processors' time since the start; None where the kernel does not tell."""
+        """Shares of all processors' time since the start; None if the kernel reports no times."""
         start, end = self._start, _read()
         if start is None or end is None:
             return None
@@ -63,5 +57,5 @@ class Watch:
 
 
 def _share(seconds: float, capacity_s: float) -> float:
-    # The kernel counts in ticks of 10 ms: differences may come out a little below 0.
+    # The kernel counts in ticks of 10 ms, so a difference can be a little below 0.
     return round(min(1.0, max(0.0, seconds / capacity_s)), 4)

@@ -1,8 +1,8 @@
-"""What a call costs in the kernel, which hands out and takes back the memory of large tensors.
+"""The kernel's share of a call: it hands out the memory of large tensors and takes it back.
 
-The C library's malloc returns what is large to the system at once and asks for it again at the next
-call (mallopt(3), M_MMAP_THRESHOLD); other allocators keep it. That share of a call's time is not
-the compiler's to win.
+The C library's malloc returns large blocks to the system at once and requests them again at the
+next call (mallopt(3), M_MMAP_THRESHOLD). Other allocators keep them. The compiler cannot save this
+share of a call's time.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import time
 from ..cell import Paging
 from .subject import Call
 
-# The kernel counts a process's time by the tick, so a share of it takes a while to be known.
+# The kernel counts a process's time in ticks of 10 ms, so a share needs many ticks.
 AT_LEAST_S = 0.5
 
 
 def paging(call: Call) -> Paging:
-    """Page faults a call and the kernel's share of the processor time, over half a second of calls
-    (getrusage(2)).
+    """Page faults a call and the kernel's share of the processor time (getrusage(2)), over half a
+    second of calls.
     """
     start = resource.getrusage(resource.RUSAGE_SELF)
     deadline = time.perf_counter() + AT_LEAST_S

@@ -1,1 +1,1 @@
-"""What the compiler did: asked after a launch has measured."""
+"""What the compiler did in a cold launch. Recorded between the timed steps and after them."""

@@ -1,9 +1,9 @@
-"""``python -m torchcompile_suite.launch.inspect.artefacts``: all that a compile leaves to look at.
+"""``python -m torchcompile_suite.launch.inspect.artefacts``: writes the artefacts of a compile.
 
-Reads ``{"cell": ..., "folder": ...}`` on stdin, compiles the cell afresh, and fills the folder:
-the FX graphs (readable, runnable, transformed), the IR before and after fusion and the generated
-code, as Inductor's own debug trace writes them, the guards, the graph breaks, and ``index.md``,
-which says which kernel came from which source line.
+Reads ``{"cell": ..., "folder": ...}`` on stdin, compiles the cell without caches, and fills the
+folder: the FX graphs (readable, runnable, transformed), the IR before and after fusion and the
+generated code, as Inductor's debug trace writes them; the guards; the graph breaks; and
+``index.md``, which lists the source lines of each kernel.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<name>\S
 
 
 class Order(msgspec.Struct, frozen=True):
-    """What to open and where to put it."""
+    """The cell to compile, and the folder to fill."""
 
     cell: Cell
     folder: str
 
 
 class Source(msgspec.Struct, frozen=True):
-    """Where a kernel came from: its ATen operators, and ``file.py:line: code`` of each."""
+    """The origin of a kernel: its ATen operators, and source lines as ``file.py:line: code``."""
 
     kernel: str
     operators: list[str]
@@ -38,9 +38,9 @@ class Source(msgspec.Struct, frozen=True):
 
 
 def write(cell: Cell, folder: Path) -> list[str]:
-    """Fill ``folder`` and return the kinds of artefacts that are there.
+    """Fill ``folder``. Returns the kinds of artefacts that were written, some of `ARTEFACTS`.
 
-    Raises whatever building or compiling the cell raises.
+    Raises the errors of building and compiling the cell.
     """
     from .. import subject as subjects
     from . import versions
@@ -63,7 +63,8 @@ def write(cell: Cell, folder: Path) -> list[str]:
     (folder / "guards.txt").write_text("\n\n".join(checks) + "\n")
     breaks = versions.graph_breaks()
     (folder / "graph_breaks.txt").write_text(
-        "".join(f"{each.where}: {each.reason}\n" for each in breaks) or "none\n"
+        "".join(f"{graph_break.where}: {graph_break.reason}\n" for graph_break in breaks)
+        or "none\n"
     )
     kinds = [kind for kind in ARTEFACTS if any(folder.glob(f"graph-*/{kind}.*"))]
     (folder / "index.md").write_text(_index(cell, folder, list(sources.values()), len(breaks)))
@@ -71,7 +72,7 @@ def write(cell: Cell, folder: Path) -> list[str]:
 
 
 def _add(sources: dict[str, Source], kernel: str, nodes: Any) -> None:
-    """Note where the scheduler's nodes that went into a kernel came from."""
+    """Add the origin of a kernel, from the scheduler's nodes in it."""
     operators: dict[str, None] = {}
     lines: dict[str, None] = {}
     for node in nodes:
@@ -88,10 +89,10 @@ def _add(sources: dict[str, Source], kernel: str, nodes: Any) -> None:
 
 def _line(stack: str) -> str:
     """The innermost frame of a stack trace, as ``file.py:line: code``."""
-    found = list(_FRAME.finditer(stack))
-    if not found:
+    frames = list(_FRAME.finditer(stack))
+    if not frames:
         return ""
-    last = found[-1]
+    last = frames[-1]
     code = stack[last.end() :].strip().splitlines()
     text = code[0].strip().removeprefix("code: ") if code else ""
     return f"{Path(last['file']).name}:{last['line']}: {text}"
@@ -121,7 +122,7 @@ def _index(cell: Cell, folder: Path, sources: list[Source], breaks: int) -> str:
 
 
 def main() -> int:
-    """Open what stdin orders; 1, with one line that says why, where that fails."""
+    """Write the artefacts of the order on stdin. If that fails, print one line and return 1."""
     from .. import failures
 
     order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)

@@ -1,4 +1,4 @@
-"""When is a graph captured again, and what other ways of capture make of the same module."""
+"""Which changes of the inputs cause a new capture, and whether other capture methods are right."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _tensors(change: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Inputs
 
 
 def _stride(value: torch.Tensor) -> torch.Tensor:
-    """The same values in the same shape, laid out in another order."""
+    """The same values in the same shape, with other strides."""
     if value.dim() < 2:
         return value
     return value.transpose(-1, -2).contiguous().transpose(-1, -2)
@@ -43,11 +43,12 @@ _FOLLOWING: dict[str, tuple[Any, ...]] = {"dtype": (torch.float64,), "device": (
 
 
 def recaptures(workload: Workload, batch_size: int) -> tuple[dict[str, int], dict[str, str]]:
-    """Captures that one change of all inputs costs, by change; and why one cannot be tried.
+    """Captures that one change of all inputs causes, by change; and reasons, for the changes that
+    cannot be tried.
 
-    Each starts from nothing captured. Only capture counts, so nothing is generated.
+    Before each change all captures are dropped. The backend generates no code.
     """
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     unknown: dict[str, str] = {}
     module, inputs = workload.build(batch_size)
     module.eval()
@@ -60,41 +61,41 @@ def recaptures(workload: Workload, batch_size: int) -> tuple[dict[str, int], dic
         compiled = torch.compile(module, backend="eager")
         apply(compiled, inputs)
         before = versions.captures()
-        # What the module itself holds has to follow its inputs, or eager would fail, too.
+        # The module's own tensors must follow the inputs, or eager would fail as well.
         if change in _FOLLOWING:
             module.to(*_FOLLOWING[change])
         apply(compiled, larger if change == "size" else _CHANGES[change](inputs))
         module.to("cpu", torch.float32)
-        found[change] = versions.captures() - before
-    return found, unknown
+        counts[change] = versions.captures() - before
+    return counts, unknown
 
 
 def tracing(workload: Workload, batch_size: int) -> dict[str, str]:
-    """What torch.jit.trace and torch.fx make of the first of the workload's further inputs."""
+    """Whether torch.jit.trace and torch.fx are right for the workload's other inputs, by method."""
     module, inputs = workload.build(batch_size)
     module.eval()
     cases = workload.cases(batch_size) if workload.cases else []
-    ways: dict[str, Callable[[], Any]] = {
+    methods: dict[str, Callable[[], Any]] = {
         "torch.jit.trace": lambda: torch.jit.trace(module, inputs, check_trace=False),
         "torch.fx.symbolic_trace": lambda: torch.fx.symbolic_trace(module),
     }
-    found = {}
+    results = {}
     with torch.no_grad():
-        for name, way in ways.items():
+        for name, method in methods.items():
             try:
-                traced = way()
+                traced = method()
                 errors = [
                     accuracy.error(apply(traced, case), apply(module, case)) for case in cases
                 ]
             except Exception as error:
-                found[name] = failures.one_line(f"raises {type(error).__name__}: {error}")
+                results[name] = failures.one_line(f"raises {type(error).__name__}: {error}")
             else:
-                found[name] = "right" if max(errors, default=0.0) < 1e-4 else "wrong result"
-    return found
+                results[name] = "right" if max(errors, default=0.0) < 1e-4 else "wrong result"
+    return results
 
 
 def check_cases(call: Any, module: torch.nn.Module, cases: Sequence[Inputs], device: str) -> None:
-    """Raise WrongResult where the compiled module differs from eager on further inputs."""
+    """Raise `failures.WrongResult` if the compiled one differs from eager for one of the cases."""
     for number, given in enumerate(cases, 1):
         case = to_device(given, device)
         error = accuracy.error(apply(call, case), apply(module, case))
@@ -105,12 +106,12 @@ def check_cases(call: Any, module: torch.nn.Module, cases: Sequence[Inputs], dev
 
 
 def check_draws(subject: Subject) -> None:
-    """Raise WrongResult where a random module, given eager's own draws, differs from eager.
+    """Raise `failures.WrongResult` if a random module with eager's draws differs from eager.
 
-    Inductor draws from a generator of its own. Told to use eager's, it must return what eager
-    returns from the same seed, which comparing two draws cannot show. Compiling may draw as well:
-    autotuning times its candidates on random tensors. Releases that cannot be told so are compared
-    as two draws only, which was done before.
+    Inductor draws random numbers from its own generator. With a setting that makes it use eager's
+    generator, it must return what eager returns from the same seed. A comparison of two draws
+    cannot show this. The module is compiled before the seed is set, because autotuning also draws
+    random numbers. Releases without a working setting are only compared as two draws.
     """
     drawing = versions.eager_draws()
     if drawing is None:

@@ -1,7 +1,8 @@
-"""What the compiler saw and made in a cold launch, as a `Compiled`.
+"""What the compiler captured and generated in a cold launch, as a `Compiled`.
 
-Nothing here may change a timing or fail a measurement: what is watched costs microseconds a graph,
-what has to be asked is asked after the pairs, and what a release cannot tell is None with a reason.
+Nothing here may change a time or make a measurement fail. Watching the compiler costs microseconds
+a graph. Everything else is asked after the pairs. A value that a release does not report is None,
+with a reason.
 """
 
 from __future__ import annotations
@@ -25,20 +26,23 @@ GUARD_CHECKS = 1000
 
 
 class Observer:
-    """Watches the compiler from its making on."""
+    """Watches the compiler from its creation on, and fills a `Compiled`."""
 
     def __init__(self, cell: Cell, cache: Path) -> None:
-        """Start watching; ``cache`` is where Inductor keeps what it compiles."""
+        """Start to watch. ``cache``: Inductor's cache folder."""
         self._cell = cell
         self._cache = cache
         self._skips = versions.watch_cudagraph_skips()
         self._recompiles = versions.watch_recompiles()
         self._generated = versions.watch_generation()
-        self._found: dict[str, Any] = {}
+        # By attribute of `Compiled`.
+        self._values: dict[str, Any] = {}
         self._unknown: dict[str, str] = {}
 
     def _ask(self, field: str, ask: Callable[[], Any], otherwise: str = "") -> None:
-        """Keep what ``ask`` returns; for None the reason ``otherwise``, for an error its own."""
+        """Keep the value that ``ask`` returns. If it is None, keep the reason ``otherwise``; if
+        ``ask`` raises, keep the error as the reason.
+        """
         try:
             value = ask()
         except Exception as error:
@@ -46,26 +50,26 @@ class Observer:
         if value is None:
             self._unknown[field] = otherwise
         else:
-            self._found[field] = value
+            self._values[field] = value
 
     def compiled_once(self, peak_memory_bytes: int | None) -> None:
-        """The first call has returned, with that much memory held at most on the way."""
-        self._found["peak_memory_bytes"] = peak_memory_bytes
+        """The first call has returned. ``peak_memory_bytes``: the peak during the call."""
+        self._values["peak_memory_bytes"] = peak_memory_bytes
         self._ask("cache_bytes", lambda: _size(self._cache))
 
     def ran(self, subject: Subject, call: Call, on: Device) -> None:
-        """Everything was compiled and timed: ask what can be asked inside the subject's context."""
+        """All is compiled and timed. Ask what has to be asked inside the subject's context."""
         self._ask("graphs", versions.captures)
         self._ask("operators", versions.operators)
         self._ask("graph_breaks", versions.graph_breaks)
         self._ask("guards", versions.guards)
         self._ask("recompiles", versions.recompiles)
-        self._found["recompile_reasons"] = list(self._recompiles)
+        self._values["recompile_reasons"] = list(self._recompiles)
         if self._cell.phase == "inference":
             self._ask("phases_s", versions.phases)
         else:
             self._unknown["phases_s"] = "the backward pass is compiled apart, under the same timers"
-        self._found["cudagraph_skips"] = sorted(set(self._skips))
+        self._values["cudagraph_skips"] = sorted(set(self._skips))
         self._ask(
             "guard_check_s",
             lambda: _guard_check_s(self._cell, subject),
@@ -81,10 +85,9 @@ class Observer:
             )
             self._unknown |= dict.fromkeys(generated, reason)
         else:
-            self._found |= generated
+            self._values |= generated
         self._ask("traffic", lambda: _traffic(subject.eager))
-        for name, value in self._found.pop("traffic", {}).items():
-            self._found[name] = value
+        self._values |= self._values.pop("traffic", {})
         if on.kind == "cpu":
             self._unknown["profile"] = "a CPU has no queue to profile"
         else:
@@ -95,17 +98,18 @@ class Observer:
             )
 
     def last(self, workload: Workload) -> Compiled:
-        """What starts from nothing captured, asked last and outside any context; then the whole."""
+        """Ask what needs new captures, last and outside any context. Returns all values."""
         batch_size = self._cell.batch_size
         if workload.has_tag("guards"):
             self._ask("captured", lambda: capture.recaptures(workload, batch_size))
-            counts, reasons = self._found.pop("captured", ({}, {}))
-            self._found["recaptures"] = counts
+            counts, reasons = self._values.pop("captured", ({}, {}))
+            self._values["recaptures"] = counts
             self._unknown |= reasons
             self._ask("artefacts", lambda: _artefacts(self._cell))
         if workload.has_tag("tracing"):
             self._ask("tracing", lambda: capture.tracing(workload, batch_size))
-        return Compiled(**self._found, unknown=self._unknown)
+        unknown = {Compiled.published_name(name): why for name, why in self._unknown.items()}
+        return Compiled(**self._values, unknown=unknown)
 
 
 def _artefacts(cell: Cell) -> list[str]:
@@ -114,7 +118,7 @@ def _artefacts(cell: Cell) -> list[str]:
 
 
 def _size(cache: Path) -> int:
-    """Bytes of what was compiled for this model: the headers are the same for every one."""
+    """Bytes that were compiled for this model. Headers do not count: all models share them."""
     return sum(
         file.stat().st_size
         for file in cache.rglob("*")
@@ -123,7 +127,7 @@ def _size(cache: Path) -> int:
 
 
 def _guard_check_s(cell: Cell, subject: Subject) -> float | None:
-    """Seconds to check the guards of one call: the best of a few rounds, as timeit advises."""
+    """Seconds to check the guards of one call: the minimum of a few rounds, as timeit advises."""
     check = versions.guard_check(subject.module, subject.inputs)
     with autocast(cell):
         if check is None or not check():

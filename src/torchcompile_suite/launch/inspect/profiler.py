@@ -1,4 +1,4 @@
-"""An accelerator's time line under torch.profiler: what ran, what waited, what the host started."""
+"""An accelerator's time line under torch.profiler: busy time, idle time, kernel launches."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 from ...cell import Profile
 
 CALLS = 10
-# What starts work on a CUDA device: single kernels, Triton's through the driver, whole graphs.
-_LAUNCHES = ("cudaLaunchKernel", "cuLaunchKernel", "cudaGraphLaunch", "hipLaunchKernel")
+# Calls of the host that start work on a CUDA device: kernels, Triton's kernels (through the driver)
+# and whole CUDA graphs.
+_KERNEL_LAUNCHES = ("cudaLaunchKernel", "cuLaunchKernel", "cudaGraphLaunch", "hipLaunchKernel")
 
-
-# What the host annotates is mirrored on the device's line, as long as all that it covers. Events of
-# 2.4 do not say that they are such.
+# The device's time line repeats the host's annotations, each as long as all that it covers. In
+# torch 2.4 these events do not carry the flag ``is_user_annotation``.
 _ANNOTATIONS = ("## Call", "Optimizer.", "ProfilerStep")
 
 
 def profile(call: Callable[[], Any], synchronize: Callable[[], None]) -> Profile | None:
-    """The time line of `CALLS` steady calls; None where the profiler saw nothing on the device.
+    """The time line of `CALLS` steady calls; None if the profiler saw nothing on the device.
 
-    Never used for timings: profiling slows the host.
+    Do not use it for timings: profiling slows the host.
     """
     from torch import profiler as torch_profiler
     from torch.autograd import DeviceType
@@ -42,12 +42,12 @@ def profile(call: Callable[[], Any], synchronize: Callable[[], None]) -> Profile
     ]
     if not spans:
         return None
-    launches = sum(1 for event in events if event.name.startswith(_LAUNCHES))
-    return summary(spans, launches, CALLS)
+    kernel_launches = sum(1 for event in events if event.name.startswith(_KERNEL_LAUNCHES))
+    return summary(spans, kernel_launches, CALLS)
 
 
-def summary(spans: Iterable[tuple[float, float]], launches: int, calls: int) -> Profile:
-    """Busy and idle time of spans (start, end) in seconds, which may overlap."""
+def summary(spans: Iterable[tuple[float, float]], kernel_launches: int, calls: int) -> Profile:
+    """Busy and idle time of ``spans``: (start, end) of each kernel in seconds. They may overlap."""
     spans = sorted(spans)
     busy = idle = largest = 0.0
     reached: float | None = None
@@ -64,7 +64,7 @@ def summary(spans: Iterable[tuple[float, float]], launches: int, calls: int) -> 
         reached = max(reached, end)
     return Profile(
         calls=calls,
-        launches=launches,
+        kernel_launches=kernel_launches,
         kernels=len(spans),
         busy_s=busy,
         idle_s=idle,

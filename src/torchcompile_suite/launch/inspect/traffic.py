@@ -1,4 +1,4 @@
-"""What a call does in eager: operators dispatched, and the bytes that they read and write."""
+"""The operators that a call dispatches in eager, and the bytes that they read and write."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from torch.utils._pytree import tree_leaves
 
 
 class Traffic(TorchDispatchMode):  # type: ignore[misc]
-    """Counts, while it is entered, every ATen operator that touches memory.
+    """A context that counts the ATen operators that read or write memory.
 
-    An operator moves each tensor it takes and each it returns once. Views and what only makes a
-    tensor without filling it move nothing.
+    An operator reads each of its input tensors once and writes each of its results once. Views do
+    neither, and operators that only reserve memory (``empty``) are not counted.
     """
 
     def __init__(self) -> None:
@@ -25,10 +25,10 @@ class Traffic(TorchDispatchMode):  # type: ignore[misc]
     def __torch_dispatch__(
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        """Run the operator and count it, or what it is made of.
+        """Run the operator and count it, or count the operators that it decomposes into.
 
-        In inference mode operators such as dropout arrive whole, as `torch.utils.flop_counter`
-        meets them, too.
+        In inference mode, operators such as dropout are dispatched without being decomposed;
+        `torch.utils.flop_counter` decomposes them in the same way.
         """
         kwargs = kwargs or {}
         with self:

@@ -1,8 +1,8 @@
-"""What is spelled differently between torch 2.4 and 2.15, and nowhere public in any of them.
+"""The compiler's private state, which differs between torch 2.4 and 2.15.
 
-The only module that reads the compiler's private state. Each function works on every release of the
-ledger; tests/test_versions.py asks the releases at both sides of each difference. Import it only
-where the compiler is wanted: it imports Dynamo and Inductor.
+No other module reads private state of the compiler. Each function works with all releases of the
+ledger; tests/test_compiled.py runs them with the oldest release and the newest one. This module
+imports Dynamo and Inductor, so import it only where the compiler is needed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ...cell import GraphBreak
 
 
 def reset() -> None:
-    """Forget everything captured and every counter, as in a new process."""
+    """Drop all captures and counters, as in a new process."""
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
     torch._dynamo.output_graph.graph_break_reasons.clear()
@@ -46,16 +46,17 @@ def reset() -> None:
 
 
 def eager_draws() -> AbstractContextManager[Any] | None:
-    """While it is entered, what Inductor compiles draws random numbers as eager does.
+    """A context in which the code of Inductor draws the same random numbers as eager.
 
-    That takes the same calls of the generator, the same order of them, and tensors laid out alike,
-    for a mask is drawn as it lies in memory. Partitioning, on where there may be CUDA graphs since
-    2.9, draws all noise first.
+    This needs the same calls of the generator in the same order, and the same memory layouts,
+    because a mask is drawn in the order of memory. Graph partitioning draws all noise first; since
+    2.9 it is on wherever CUDA graphs are possible.
 
-    None from 2.5 to 2.8, where convolutions compiled without layout optimization write beyond their
-    memory (on a CPU: `free(): invalid size`, without anything of ours).
+    None from 2.5 to 2.8. There, convolutions that are compiled without layout optimization write
+    outside their memory (on a CPU: `free(): invalid size`, also without this suite).
     """
-    if (2, 5) <= tuple(map(int, torch.__version__.split(".")[:2])) < (2, 9):
+    # A TorchVersion, which compares with version texts. A nightly counts as its release.
+    if "2.5.dev0" <= torch.__version__ < "2.9.dev0":
         return None
     settings = {"fallback_random": True, "layout_optimization": False}
     if hasattr(torch._inductor.config, "graph_partition"):
@@ -69,9 +70,9 @@ def captures() -> int:
 
 
 def served_from_cache() -> int:
-    """Graphs that were not compiled because an equal one had been, in this process or before.
+    """Graphs that were taken from a cache, because an equal graph was compiled before.
 
-    2.4 ships with these caches off.
+    In 2.4 these caches are off.
     """
     counters = torch._dynamo.utils.counters
     return int(
@@ -84,48 +85,49 @@ def operators() -> int:
     return int(torch._dynamo.utils.counters["stats"]["calls_captured"])
 
 
-def graph_break(found: Any) -> GraphBreak:
-    """A break as Dynamo tells of it: the first line of its reason, the user's innermost frame."""
-    frames = list(found.user_stack or ())
+def graph_break(dynamos: Any) -> GraphBreak:
+    """A graph break of Dynamo's: the first line of its reason, and the user's innermost frame."""
+    frames = list(dynamos.user_stack or ())
     where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
-    reason = str(found.reason).strip().splitlines()
+    reason = str(dynamos.reason).strip().splitlines()
     return GraphBreak(reason[0][:300] if reason else "", where)
 
 
 def graph_breaks() -> list[GraphBreak]:
-    """Every place where the graph was broken, once."""
+    """All graph breaks, without duplicates."""
     return list(dict.fromkeys(map(graph_break, torch._dynamo.output_graph.graph_break_reasons)))
 
 
 def _frames() -> list[Any]:
-    """The compilation metrics of every frame that was compiled."""
+    """The compilation metrics of all compiled frames."""
     return [
-        each
-        for each in torch._dynamo.utils.get_compilation_metrics()
-        # The backward pass has entries of its own, without a frame.
-        if getattr(each, "co_name", None) and not getattr(each, "fail_type", None)
+        metrics
+        for metrics in torch._dynamo.utils.get_compilation_metrics()
+        # The entries of the backward pass have no frame.
+        if getattr(metrics, "co_name", None) and not getattr(metrics, "fail_type", None)
     ]
 
 
 def guards() -> int:
     """Guards of all captured frames."""
-    return sum(each.guard_count or 0 for each in _frames())
+    return sum(frame.guard_count or 0 for frame in _frames())
 
 
 def recompiles() -> int:
-    """Frames captured again although their code had been captured before."""
+    """Captures of frames whose code was captured before."""
     frames = [
-        (each.co_filename, each.co_firstlineno, each.co_name)
-        for each in _frames()
-        if each.graph_op_count
+        (frame.co_filename, frame.co_firstlineno, frame.co_name)
+        for frame in _frames()
+        if frame.graph_op_count
     ]
     return len(frames) - len(set(frames))
 
 
 def guard_check(module: torch.nn.Module, inputs: Any) -> Callable[[], object] | None:
-    """Checks the guards of the module's own forward; None where it was not captured as such.
+    """A function that checks the guards of the module's forward; None if Dynamo has not captured
+    the forward as a frame.
 
-    ``inputs`` are those of a call: a tuple by position, a dict by name.
+    ``inputs``: the inputs of a call, a tuple by position or a dict by name.
     """
     managers = _guard_managers(module)
     if not managers:
@@ -136,7 +138,7 @@ def guard_check(module: torch.nn.Module, inputs: Any) -> Callable[[], object] | 
     bound = given or signature.bind(module, *inputs)
     bound.apply_defaults()
     code = forward.__code__
-    # What the function closes over is among a frame's locals, too.
+    # A frame's locals include the variables that the function closes over.
     cells = forward.__closure__ or ()
     local = dict(bound.arguments)
     local |= {name: cell.cell_contents for name, cell in zip(code.co_freevars, cells, strict=True)}
@@ -144,8 +146,9 @@ def guard_check(module: torch.nn.Module, inputs: Any) -> Callable[[], object] | 
 
 
 def _guard_managers(module: torch.nn.Module) -> list[Any]:
-    """Of each graph captured from the module's own forward. The attribute of Dynamo's cache entries
-    was called ``check_fn`` at first.
+    """The guard manager of each graph captured from the module's forward.
+
+    In 2.4 the attribute of Dynamo's cache entries is ``check_fn``.
     """
     code = type(module).forward.__code__
     entries = torch._dynamo.eval_frame._debug_get_cache_entry_list(code)
@@ -153,40 +156,40 @@ def _guard_managers(module: torch.nn.Module) -> list[Any]:
 
 
 def watch_recompiles() -> list[GraphBreak]:
-    """A list that gets the failed guard, and the function, of every recompilation from now on.
+    """A list to which each later recompile adds its failed guard and its function.
 
-    Dynamo asks for the reasons whether it logs them or not; of several cached graphs the one tried
-    first tells. The function's name got its plural in 2.5.
+    Dynamo computes the reasons even if it does not log them. If a function has several cached
+    graphs, the first reason is taken. The name of Dynamo's function is plural since 2.5.
     """
-    told: list[GraphBreak] = []
+    recompiled: list[GraphBreak] = []
     owner = torch._dynamo.convert_frame
     name = "get_and_maybe_log_recompilation_reason"
     name = name if hasattr(owner, name) else name + "s"
-    asked = getattr(owner, name)
+    original = getattr(owner, name)
 
-    @functools.wraps(asked)
-    def noted(entries: Any, frame: Any, *arguments: Any, **options: Any) -> Any:
-        reasons = asked(entries, frame, *arguments, **options)
+    @functools.wraps(original)
+    def noting(entries: Any, frame: Any, *arguments: Any, **options: Any) -> Any:
+        reasons = original(entries, frame, *arguments, **options)
         code = frame.f_code
         where = f"{Path(code.co_filename).name}:{code.co_firstlineno}"
         reason = str(reasons[0]).strip().splitlines()[0][:300] if reasons else ""
-        told.append(GraphBreak(reason, where))
+        recompiled.append(GraphBreak(reason, where))
         return reasons
 
-    setattr(owner, name, noted)
-    return told
+    setattr(owner, name, noting)
+    return recompiled
 
 
-class _Telling:
-    """A logger that also remembers what it is told."""
+class _KeepingLogger:
+    """A logger that also adds the first line of each warning to a list."""
 
-    def __init__(self, logger: Any, told: list[str]) -> None:
+    def __init__(self, logger: Any, lines: list[str]) -> None:
         self._logger = logger
-        self._told = told
+        self._lines = lines
 
     def warning(self, message: object, *arguments: object) -> None:
         text = str(message) % arguments if arguments else str(message)
-        self._told.append(text.splitlines()[0][:300] if text else "")
+        self._lines.append(text.splitlines()[0][:300] if text else "")
         self._logger.warning(message, *arguments)
 
     def __getattr__(self, name: str) -> Any:
@@ -194,32 +197,32 @@ class _Telling:
 
 
 def watch_cudagraph_skips() -> list[str]:
-    """A list that gets the reason of every graph that CUDA graphs skip from now on.
+    """A list to which each later graph without CUDA graphs adds the reason.
 
-    The reason goes to a logger, ``perf_hint_log`` at first and ``cudagraphs_log`` later; the
-    function itself is imported by name in several places, so it is not what can be replaced.
+    The reason goes to a logger, in older releases ``perf_hint_log``, later ``cudagraphs_log``. The
+    logger is replaced and not the function, because several modules import the function by name.
     """
-    told: list[str] = []
+    reasons: list[str] = []
     utils = torch._inductor.cudagraph_utils
     used = utils.log_cudagraph_skip_and_bump_counter.__code__.co_names
     name = next(name for name in ("cudagraphs_log", "perf_hint_log") if name in used)
-    setattr(utils, name, _Telling(getattr(utils, name), told))
-    return told
+    setattr(utils, name, _KeepingLogger(getattr(utils, name), reasons))
+    return reasons
 
 
 class Generated:
-    """What was generated, summed over graphs: before fusion, after it, and as code."""
+    """What Inductor generated, as sums over graphs. The attributes are those of `Compiled`."""
 
     def __init__(self) -> None:
         """Start at zero."""
-        self.kernels = self.launches = self.nodes_before = self.nodes_after = 0
+        self.kernels = self.kernel_launches = self.nodes_before = self.nodes_after = 0
         self.bytes_before = self.bytes_after = 0
 
     def add(self, nodes: Iterable[Any]) -> None:
-        """Count the scheduler's nodes as they go to code generation.
+        """Count the scheduler's nodes before code generation.
 
-        A node that does nothing (an output that is an input, say) is none, and taking one output of
-        a library call that has several launches nothing. What fusion joined is still there, under
+        A node without work (such as an output that is an input) does not count. Taking one of
+        several outputs of a library call launches no kernel. A fused node holds its parts in
         ``snodes``.
         """
         for node in nodes:
@@ -229,48 +232,48 @@ class Generated:
             self.nodes_after += 1
             self.nodes_before += len(parts)
             apart = sum(part.get_read_write_buffers_sizes() for part in parts)
-            # Of a fused node torch counts a whole table even where a part gathers a few rows of it.
+            # For a fused node torch counts a whole table, even if a part reads a few of its rows.
             self.bytes_after += min(apart, node.get_read_write_buffers_sizes())
             self.bytes_before += apart
             library_call = isinstance(node, ExternKernelSchedulerNode)
-            self.launches += library_call and not isinstance(node.node, MultiOutput)
+            self.kernel_launches += library_call and not isinstance(node.node, MultiOutput)
 
 
 def watch_generation() -> Generated:
-    """Counts every graph that Inductor generates code for from now on.
+    """Counts what Inductor generates from now on.
 
-    Nothing public tells the nodes after fusion; from 2.10 on the bytes are counted only for a log;
-    and `torch._inductor.metrics` counts the loop nests of a C++ kernel as kernels. The methods that
-    generate code are called with all of it in every release; the class that writes the wrapper got
-    another name in 2.6.
+    Nothing public reports the nodes after fusion. Since 2.10 the bytes are counted only for a log.
+    `torch._inductor.metrics` counts the loop nests of a C++ kernel as kernels. In all releases the
+    methods that generate code get all nodes and kernels, so these methods are wrapped. The class
+    that writes the wrapper has another name since 2.6.
     """
-    found = Generated()
+    generated = Generated()
     wrapper = getattr(_wrapper, "PythonWrapperCodegen", None) or _wrapper.WrapperCodeGen
 
     def before(owner: Any, name: str, note: Callable[..., None]) -> None:
         method = getattr(owner, name)
 
         @functools.wraps(method)
-        def noted(self: Any, *arguments: Any, **options: Any) -> Any:
+        def noting(self: Any, *arguments: Any, **options: Any) -> Any:
             note(self)
             return method(self, *arguments, **options)
 
-        setattr(owner, name, noted)
+        setattr(owner, name, noting)
 
-    def defined(_: Any) -> None:
-        found.kernels += 1
+    def count_kernel(_: Any) -> None:
+        generated.kernels += 1
 
-    def called(_: Any) -> None:
-        found.launches += 1
+    def count_launch(_: Any) -> None:
+        generated.kernel_launches += 1
 
-    before(Scheduler, "codegen", lambda scheduler: found.add(scheduler.nodes))
-    before(wrapper, "define_kernel", defined)
-    before(wrapper, "generate_kernel_call", called)
-    return found
+    before(Scheduler, "codegen", lambda scheduler: generated.add(scheduler.nodes))
+    before(wrapper, "define_kernel", count_kernel)
+    before(wrapper, "generate_kernel_call", count_launch)
+    return generated
 
 
 def tracing_to(folder: Path) -> AbstractContextManager[Any]:
-    """While it is entered, Inductor compiles everything anew and writes what it does there."""
+    """A context in which Inductor compiles without caches and writes its debug trace."""
     return torch._inductor.config.patch(  # type: ignore[no-any-return]
         {"trace.enabled": True, "trace.debug_dir": str(folder), "force_disable_caches": True}
     )
@@ -278,22 +281,24 @@ def tracing_to(folder: Path) -> AbstractContextManager[Any]:
 
 @contextlib.contextmanager
 def watch_sources(note: Callable[[str, Any], None]) -> Iterator[None]:
-    """While it is entered, ``note(kernel, nodes)`` hears of each kernel that is generated.
+    """A context in which each generated kernel calls ``note(kernel, nodes)``.
 
-    The schedulings of C++ and of Triton define kernels in a method of the same name, with the
-    scheduler's nodes as its second argument; nothing else knows both.
+    The schedulings of C++ and of Triton define kernels in a method of the same name, whose second
+    argument is the scheduler's nodes. No other place knows both the name and the nodes.
     """
     from torch._inductor.codegen.cpp import CppScheduling
     from torch._inductor.codegen.triton import TritonScheduling
 
     def noting(method: Any) -> Any:
         @functools.wraps(method)
-        def defined(self: Any, source: Any, nodes: Any, *arguments: Any, **options: Any) -> Any:
+        def define_kernel(
+            self: Any, source: Any, nodes: Any, *arguments: Any, **options: Any
+        ) -> Any:
             name = method(self, source, nodes, *arguments, **options)
             note(str(name), nodes)
             return name
 
-        return defined
+        return define_kernel
 
     with contextlib.ExitStack() as stack:
         for owner in (CppScheduling, TritonScheduling):
@@ -304,19 +309,19 @@ def watch_sources(note: Callable[[str, Any], None]) -> Iterator[None]:
 
 
 def guard_texts(module: torch.nn.Module) -> list[str]:
-    """The guards of each graph captured from the module's own forward, as torch prints them."""
+    """The guards of each graph captured from the module's forward, as torch prints them."""
     return [str(manager) for manager in _guard_managers(module)]
 
 
 def phases() -> dict[str, float]:
-    """Seconds of compiling by phase, each without the others inside it.
+    """Seconds of compiling by phase. No phase contains another one.
 
-    From the timers that torch keeps. They were decorators, named after their function, in 2.4 and
-    carry names of their own since; code generation had no timer of its own at first. A phase is
-    left out where its timer does not exist.
+    The times are from torch's own timers. In 2.4 a timer has the name of its function; later
+    releases use other names. In 2.4 code generation has no timer of its own. A phase without a
+    timer is left out.
     """
     timers = {
-        name: sum(seconds) for name, seconds in torch._dynamo.utils.compilation_time_metrics.items()
+        name: sum(calls_s) for name, calls_s in torch._dynamo.utils.compilation_time_metrics.items()
     }
 
     def first(*names: str) -> float | None:
@@ -330,14 +335,14 @@ def phases() -> dict[str, float]:
     if generation is None:
         parts = ("Scheduler.__init__", "Scheduler.codegen", "WrapperCodeGen.generate")
         generation = sum(timers.get(name, 0.0) for name in parts)
-    found: dict[str, float] = {}
+    seconds: dict[str, float] = {}
     if whole is not None:
-        found["dynamo"] = whole - (backend or 0.0)
+        seconds["dynamo"] = whole - (backend or 0.0)
     if backend is not None and inductor is not None:
-        found["aot_autograd"] = backend - inductor
+        seconds["aot_autograd"] = backend - inductor
     if inductor is not None and module is not None:
         build = module - generation
-        found["inductor"] = inductor - build
-        found["kernel_build"] = build
-    # Clocks of different places: a phase that took nothing may come out just below it.
-    return {name: max(0.0, round(seconds, 4)) for name, seconds in found.items()}
+        seconds["inductor"] = inductor - build
+        seconds["kernel_build"] = build
+    # The timers start and stop at different places, so a very short phase can be a little below 0.
+    return {name: max(0.0, round(value, 4)) for name, value in seconds.items()}

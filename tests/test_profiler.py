@@ -15,20 +15,20 @@ spans = st.lists(
 
 
 def test_gaps_between_kernels() -> None:
-    found = profiler.summary([(0.0, 1.0), (3.0, 4.0), (4.0, 6.0), (5.0, 5.5)], 7, 2)
-    assert (found.busy_s, found.idle_s, found.largest_gap_s) == (4.0, 2.0, 2.0)
-    assert (found.launches, found.kernels, found.calls) == (7, 4, 2)
+    profile = profiler.summary([(0.0, 1.0), (3.0, 4.0), (4.0, 6.0), (5.0, 5.5)], 7, 2)
+    assert (profile.busy_s, profile.idle_s, profile.largest_gap_s) == (4.0, 2.0, 2.0)
+    assert (profile.kernel_launches, profile.kernels, profile.calls) == (7, 4, 2)
 
 
 @given(spans)
 def test_busy_and_idle_make_the_whole(given: list[tuple[int, int]]) -> None:
-    found = profiler.summary(given, 0, 1)
+    profile = profiler.summary(given, 0, 1)
     covered = {tick for start, end in given for tick in range(start, end)}
-    assert found.busy_s == len(covered)
+    assert profile.busy_s == len(covered)
     if given:
         whole = max(end for _, end in given) - min(start for start, _ in given)
-        assert found.busy_s + found.idle_s == pytest.approx(whole)
-    assert found.largest_gap_s <= found.idle_s
+        assert profile.busy_s + profile.idle_s == pytest.approx(whole)
+    assert profile.largest_gap_s <= profile.idle_s
 
 
 @given(spans, st.randoms())

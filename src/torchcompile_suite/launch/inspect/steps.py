@@ -1,0 +1,92 @@
+"""When a launch asks what the compiler did: `Observed` for a cold launch, else `Unobserved`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+
+from ... import workloads
+from ...cell import Cell
+from .. import progress
+from ..device import Device
+from ..paging import paging
+from ..stages import Stages
+from ..subject import Call, Subject
+
+
+class Inspection(Protocol):
+    """Steps between the timed steps of a launch. None of them runs inside a timed region."""
+
+    def before_compile(self, on: Device) -> None:
+        """Nothing is compiled yet."""
+
+    def after_compile(self, on: Device, first_call_s: float) -> None:
+        """The first call in the mode has returned."""
+
+    def after_pairs(self, subject: Subject, call: Call, forward: Any, on: Device) -> None:
+        """All is timed. Still inside the subject's context.
+
+        Raises `failures.WrongResult` if the compiled module is wrong for other inputs.
+        """
+
+    def at_end(self) -> None:
+        """Outside the subject's context."""
+
+
+class Unobserved:
+    """For launches that only time."""
+
+    def before_compile(self, on: Device) -> None:
+        """See `Inspection`."""
+
+    def after_compile(self, on: Device, first_call_s: float) -> None:
+        """See `Inspection`."""
+
+    def after_pairs(self, subject: Subject, call: Call, forward: Any, on: Device) -> None:
+        """See `Inspection`."""
+
+    def at_end(self) -> None:
+        """See `Inspection`."""
+
+
+class Observed:
+    """Fills the launch's fields ``compiled``, ``eager_paging`` and ``paging``."""
+
+    def __init__(self, cell: Cell, cache_dir: str, stages: Stages, fields: dict[str, Any]) -> None:
+        """Start to observe the compiler. Imports it."""
+        from .observe import Observer
+
+        self._cell = cell
+        self._stages = stages
+        self._fields = fields
+        self._observer = Observer(cell, Path(cache_dir))
+
+    def before_compile(self, on: Device) -> None:
+        """Start the measurement of the compiler's peak memory."""
+        on.reset_peak_memory()
+
+    def after_compile(self, on: Device, first_call_s: float) -> None:
+        """Record the compiler's peak memory and the size of its cache."""
+        self._observer.compiled_once(on.peak_memory_bytes())
+        progress.learned(str(self._cell), f"the first compiled call took {first_call_s:.3g} s")
+
+    def after_pairs(self, subject: Subject, call: Call, forward: Any, on: Device) -> None:
+        """Record graphs, guards, kernels and paging; check the workload's other inputs."""
+        from . import capture
+
+        cell, workload = self._cell, workloads.get(self._cell.workload)
+        with self._stages("observe"):
+            self._observer.ran(subject, call, on)
+            if on.kind == "cpu":
+                self._fields["eager_paging"] = paging(subject.eager)
+                self._fields["paging"] = paging(call)
+        with self._stages("cases"):
+            cases = workload.cases(cell.batch_size) if workload.cases else []
+            capture.check_cases(forward, subject.module, cases, cell.device)
+            if workload.random and cell.backend == "inductor":
+                capture.check_draws(subject)
+
+    def at_end(self) -> None:
+        """Record what needs new captures: recaptures, artefacts, other capture methods."""
+        with self._stages("recapture"):
+            self._fields["compiled"] = self._observer.last(workloads.get(self._cell.workload))

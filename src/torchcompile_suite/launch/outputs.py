@@ -1,0 +1,143 @@
+"""The comparable parts of a model's output: its tensors and plain values, at any nesting.
+
+torch's pytree opens tuples, lists, dicts and registered classes. Models also return other
+containers: plain dataclasses, subclasses of Mapping and Sequence, objects with tensors in their
+attributes. These are opened here. Everything else is named in `Parts.unchecked`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import types
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from numbers import Number
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils._pytree import tree_flatten
+
+# Containers inside containers, at most; more than any model's output has.
+DEEPEST = 12
+# Values that are compared with ``==``.
+_PLAIN = (Number, str, bytes, type(None), enum.Enum, torch.dtype, torch.device, torch.layout)
+# Objects with attributes that are not outputs, or that change when they are read.
+_CLOSED = (
+    type,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodType,
+    types.ModuleType,
+    Iterator,
+    torch.nn.Module,
+    torch.Generator,
+)
+
+
+class Parts(NamedTuple):
+    """An output, taken apart.
+
+    - ``structure``: equal for two outputs with the same nesting, types and keys.
+    - ``leaves``: the tensors and plain values, in the order of the structure.
+    - ``unchecked``: names of the types that could not be opened.
+    """
+
+    structure: list[Any]
+    leaves: list[Any]
+    unchecked: list[str]
+
+
+def parts(output: Any) -> Parts:
+    """Take an output apart. Never raises for what the output is."""
+    found = Parts([], [], [])
+    _add(output, found, frozenset(), tensors_only=False)
+    return found._replace(unchecked=list(dict.fromkeys(found.unchecked)))
+
+
+def tensors(output: Any) -> list[torch.Tensor]:
+    """The tensors of an output."""
+    return [leaf for leaf in parts(output).leaves if isinstance(leaf, torch.Tensor)]
+
+
+def _add(value: Any, found: Parts, around: frozenset[int], tensors_only: bool) -> None:
+    """Add a value's parts. ``around``: the ids of the containers around it."""
+    if isinstance(value, torch.Tensor) and not (value.is_meta or value.is_nested):
+        found.structure.append("tensor")
+        found.leaves.append(value)
+        return
+    if isinstance(value, _PLAIN):
+        if not tensors_only:
+            found.structure.append("value")
+            found.leaves.append(value)
+        return
+    opened = None
+    if id(value) not in around and len(around) < DEEPEST:
+        try:
+            opened = _open(value)
+        except Exception:  # raised by code of the output's own class
+            opened = None
+    if opened is not None:
+        kind, children = opened
+        found.structure.append(kind)
+        for child in children:
+            _add(child, found, around | {id(value)}, tensors_only)
+    elif not _add_attributes(value, found, around) and not tensors_only:
+        found.structure.append("unchecked")
+        found.unchecked.append(type(value).__qualname__)
+
+
+def _open(value: Any) -> tuple[Any, Iterable[Any]] | None:
+    """What distinguishes this container from others, and its children; None if it is none."""
+    name = type(value).__qualname__
+    if isinstance(value, torch.Tensor):
+        return ("nested", value.unbind()) if value.is_nested else None
+    children, structure = tree_flatten(value)
+    if not (len(children) == 1 and children[0] is value):
+        return structure, children
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = [field.name for field in dataclasses.fields(value)]
+        return (name, *names), [getattr(value, field, None) for field in names]
+    if isinstance(value, Mapping):
+        keys = list(value)
+        return (name, *map(repr, keys)), [value[key] for key in keys]
+    if isinstance(value, Sequence) and not isinstance(value, bytearray | memoryview):
+        children = list(value)
+        return (name, len(children)), children
+    if hasattr(type(value), "__array__"):
+        return name, [torch.as_tensor(value)]
+    return None
+
+
+def _add_attributes(value: Any, found: Parts, around: frozenset[int]) -> bool:
+    """Add the tensors in an object's attributes; False if there are none.
+
+    Only tensors: other attributes may be caches or time stamps, which differ without a fault.
+    """
+    if isinstance(value, _CLOSED) or id(value) in around or len(around) >= DEEPEST:
+        return False
+    inside = Parts([], [], [])
+    for name, attribute in _attributes(value):
+        one = Parts([], [], [])
+        _add(attribute, one, around | {id(value)}, tensors_only=True)
+        if one.leaves:
+            inside.structure.append((name, one.structure))
+            inside.leaves.extend(one.leaves)
+    if not inside.leaves:
+        return False
+    found.structure.append((type(value).__qualname__, inside.structure))
+    found.leaves.extend(inside.leaves)
+    return True
+
+
+def _attributes(value: Any) -> list[tuple[str, Any]]:
+    """The attributes that the object itself holds, in ``__dict__`` and in ``__slots__``."""
+    slots = [
+        name
+        for owner in type(value).__mro__
+        for name, member in vars(owner).items()
+        if isinstance(member, types.MemberDescriptorType)
+    ]
+    missing = object()
+    held = {name: getattr(value, name, missing) for name in slots}
+    held.update(getattr(value, "__dict__", {}))
+    return [(name, attribute) for name, attribute in held.items() if attribute is not missing]

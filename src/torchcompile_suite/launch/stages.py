@@ -1,0 +1,34 @@
+"""The stages of a launch: their seconds, and the one in which an error was raised."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from . import progress
+
+
+class Stages:
+    """Records the stages of a launch of one cell.
+
+    - ``now``: the current stage. After an error it still names the stage that raised it.
+    - ``seconds``: the time that each finished stage took.
+    """
+
+    def __init__(self, cell: str) -> None:
+        """``cell``: the cell's name, for the progress display."""
+        self._cell = cell
+        self.now = "start"
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        """Run the body as the stage of that name."""
+        self.now = name
+        progress.stage(self._cell, name)
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = round(time.perf_counter() - start, 4)
