@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import pkgutil
 from pathlib import Path
 
 import msgspec
@@ -11,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from torchcompile_suite import matrix
-from torchcompile_suite.analysis.claims import rules as judge
-from torchcompile_suite.analysis.claims.rules import Verdict
+from torchcompile_suite.analysis import claims
+from torchcompile_suite.analysis.claims import Verdict, documents
+from torchcompile_suite.analysis.claims.rule import all_of, any_of, within
 from torchcompile_suite.analysis.statistics import Interval
 from torchcompile_suite.cell import (
     Cell,
@@ -26,6 +28,7 @@ from torchcompile_suite.cell import (
 )
 from torchcompile_suite.cli import app
 from torchcompile_suite.host import machine
+from torchcompile_suite.presentation import sheets
 from torchcompile_suite.results import records
 
 from . import examples
@@ -42,24 +45,41 @@ def measured(cell: Cell, times: float, compiled: Compiled | None = None) -> Meas
     return msgspec.structs.replace(examples.measurement(), cell=cell, launches=launches)
 
 
-def verdicts(*measurements: Measurement, device: str = "cpu") -> dict[str, judge.Judged]:
-    return {each.claim.id: each for each in judge.judge(measurements, device)}
+def verdicts(*measurements: Measurement, device: str = "cpu") -> dict[str, claims.Judged]:
+    return {each.claim.id: each for each in claims.judge(measurements, device)}
 
 
 def test_every_claim_has_a_rule_and_every_rule_a_claim() -> None:
-    assert {claim.id for claim in judge.read()} == set(judge.RULES)
-    assert len(judge.RULES) == 30
+    ids = [claim.id for claim in claims.read()]
+    assert sorted(ids) == sorted(claims.RULES)
+    assert len(ids) == 30
+    # The rules are joined from one table a document: no document may replace the rule of another.
+    modules = pkgutil.iter_modules(documents.__path__, f"{documents.__name__}.")
+    tables = [importlib.import_module(module.name).RULES for module in modules]
+    assert len(tables) == 5
+    assert sum(map(len, tables)) == 30
+
+
+def test_every_document_is_described_for_readers_who_do_not_have_it() -> None:
+    described = claims.read_documents()
+    assert [document.id for document in described] == sorted(
+        {claim.seed for claim in claims.read()}
+    )
+    for document in described:
+        assert all(len(text) > 10 for text in msgspec.structs.astuple(document))
+    table = sheets.documents(claims.judge([]))
+    assert [line[0] for line in table.lines] == [document.id for document in described]
 
 
 def test_nothing_measured_says_what_is_missing() -> None:
-    for judged in judge.judge([]):
+    for judged in claims.judge([]):
         assert judged.verdict is Verdict.NOT_MEASURABLE
         assert judged.reason
         assert judged.ours is None
 
 
 def test_what_needs_a_gpu_says_so_on_a_cpu() -> None:
-    for judged in judge.judge([measured(Cell("resnet18", 1, "default"), 0.5)]):
+    for judged in claims.judge([measured(Cell("resnet18", 1, "default"), 0.5)]):
         if judged.claim.needs == "cuda":
             assert judged.verdict is Verdict.NOT_MEASURABLE
             assert "CUDA" in judged.reason
@@ -143,6 +163,27 @@ def test_the_vit_claims_on_a_gpu() -> None:
     assert found["default-mode-minimal"].verdict is Verdict.CONFIRMED
 
 
+@pytest.mark.parametrize(
+    ("parts", "every", "some"),
+    [
+        ((True, True), True, True),
+        ((True, None), None, True),
+        ((True, False), False, True),
+        ((None, None), None, None),
+        ((None, False), False, None),
+        ((False, False), False, False),
+        ((True, None, False), False, True),
+    ],
+)
+def test_an_open_part_decides_only_where_no_other_does(
+    parts: tuple[bool | None, ...], every: bool | None, some: bool | None
+) -> None:
+    assert all_of(*parts) is every
+    assert all_of(*reversed(parts)) is every
+    assert any_of(*parts) is some
+    assert any_of(*reversed(parts)) is some
+
+
 positive = st.floats(0.01, 100)
 intervals = st.builds(
     lambda value, reach: Interval(value, value / reach, value * reach),
@@ -154,7 +195,7 @@ intervals = st.builds(
 @given(intervals, positive, positive)
 def test_within_never_says_yes_and_no(interval: Interval, one: float, other: float) -> None:
     low, high = sorted((one, other))
-    found = judge.within(interval, low, high)
+    found = within(interval, low, high)
     if found is False:
         assert interval.high < low or interval.low > high
     if found is True:
@@ -173,9 +214,12 @@ def test_the_command_prints_objects_with_what_was_promised(
     found = json.loads(done.output)
     assert len(found) == 30
     for each in found:
-        assert {"id", "verdict", "ours", "interval", "reason"} <= set(each)
-    assert CliRunner().invoke(app.app, ["claims"]).exit_code == 0
+        assert {"id", "seed", "verdict", "ours", "interval", "reason"} <= set(each)
+        assert set(each["document"]) == {"id", "kind", "subject", "hardware", "setting"}
+        assert each["document"]["id"] == each["seed"]
+    table = CliRunner().invoke(app.app, ["claims"])
+    assert table.exit_code == 0
+    assert "RTX 2050" in table.output
     missing = CliRunner().invoke(app.app, ["claims", "--release", "v2.4"])
     assert missing.exit_code == 1
     assert "asv run v2.4.1^!" in missing.output
-    assert matrix.core_cells()

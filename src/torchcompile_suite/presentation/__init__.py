@@ -1,1 +1,1 @@
-"""How findings are written: words, tables, JSON, the terminal."""
+"""How results are written: words, tables, JSON, the terminal."""

@@ -1,4 +1,4 @@
-"""Findings as JSON, for programs."""
+"""Results as JSON, for programs."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from ..analysis.summary import Row
 
 
 def claims_json(judged: Sequence[Judged]) -> bytes:
-    """The claims for programs: a list of objects; ``ours`` and ``interval`` may be null."""
+    """The claims: a list of objects. ``ours`` and ``interval`` may be null."""
     content = [
         {
-            "id": each.claim.id,
-            "seed": each.claim.seed,
-            "says": each.claim.says,
-            "verdict": each.verdict,
-            "ours": each.ours,
-            "interval": None if each.interval is None else [each.interval.low, each.interval.high],
-            "reason": each.reason,
+            "id": claim.id,
+            "seed": claim.seed,
+            "document": claim.document,
+            "says": claim.says,
+            "verdict": verdict,
+            "ours": ours,
+            "interval": None if interval is None else [interval.low, interval.high],
+            "reason": reason,
         }
-        for each in judged
+        for claim, verdict, ours, interval, reason in judged
     ]
     return msgspec.json.format(msgspec.json.encode(content))
 
 
 def comparison_json(comparison: Comparison) -> bytes:
-    """The comparison for programs: one object, intervals as [value, low, high]."""
+    """The comparison: one object, intervals as [value, low, high]."""
     content: dict[str, Any] = {
         "machine": comparison.machine,
         "before": comparison.before,
@@ -62,5 +63,5 @@ def comparison_json(comparison: Comparison) -> bytes:
 
 
 def rows_json(rows: Sequence[Row]) -> bytes:
-    """The measured cells for programs: a list of objects, intervals as [value, low, high]."""
+    """The measured cells: a list of objects, intervals as [value, low, high]."""
     return msgspec.json.format(msgspec.json.encode([row._asdict() for row in rows]))

@@ -9,7 +9,7 @@ from .wording import printable
 
 
 def markdown(sheet: Sheet) -> str:
-    """As a GitHub table."""
+    """The sheet as a GitHub table."""
     align = ["right" if name in sheet.numbers else "left" for name in sheet.columns]
     return tabulate(
         [[_markdown_text(cell) for cell in line] for line in sheet.lines],
@@ -21,5 +21,5 @@ def markdown(sheet: Sheet) -> str:
 
 
 def _markdown_text(text: str) -> str:
-    """Text that cannot end a cell, nor start markup."""
+    """The text with everything escaped that would end a cell or start markup."""
     return "".join("\\" + c if c in r"\`*_{}[]<>|#!" else c for c in printable(text))

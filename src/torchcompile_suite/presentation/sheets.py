@@ -1,4 +1,4 @@
-"""Findings as tables, before they are drawn."""
+"""Results as tables, before they are drawn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .wording import milliseconds, ratio, seconds
 class Sheet(NamedTuple):
     """A table before it is drawn. Columns named in ``numbers`` are aligned to the right.
 
-    Cells may come from result files, which are not trusted: who draws it must take them as text.
+    The text may come from result files, which are not trusted: it must never be read as markup.
     """
 
     columns: list[str]
@@ -29,13 +29,13 @@ CELL = ["model", "batch", "mode"]
 
 
 def cell_columns(cell: Cell) -> list[str]:
-    """The cell under the columns of `CELL`: its variant goes with the mode."""
+    """The values of the columns `CELL`. The variant is part of the mode column."""
     mode = f"{cell.mode}: {cell.variant}" if cell.variant else cell.mode
     return [cell.workload, str(cell.batch_size), mode]
 
 
 def measured(rows: Sequence[Row]) -> Sheet:
-    """One line a cell. The machine and release are columns only where they differ."""
+    """One line for each cell. Machine and release are columns only if there are several."""
     places = {
         name: value
         for name, value in (("machine", _machine), ("release", _release))
@@ -76,7 +76,7 @@ def _figures(row: Row) -> list[str]:
 
 
 def changed(comparison: Comparison, everything: bool = False) -> Sheet:
-    """One line a figure that changed beyond noise, or all figures."""
+    """One line for each figure that changed beyond noise, or for all figures."""
     lines = [
         [
             *cell_columns(change.cell),
@@ -89,20 +89,20 @@ def changed(comparison: Comparison, everything: bool = False) -> Sheet:
         for name, effect in change.effects.items()
         if everything or effect.difference.changed
     ]
-    columns = [*CELL, "figure", "after/before [95 %]", "verdict", "who moved"]
+    columns = [*CELL, "figure", "after/before [95 %]", "difference", "time that changed"]
     return Sheet(columns, frozenset(("batch", "after/before [95 %]")), lines)
 
 
 def gaps(comparison: Comparison) -> Sheet:
-    """The cells that cannot be compared, with the reason."""
+    """The cells that cannot be compared, with the reasons."""
     lines = [
         [*cell_columns(change.cell), change.gap] for change in comparison.changes if change.gap
     ]
-    return Sheet([*CELL, "not compared because"], frozenset(("batch",)), lines)
+    return Sheet([*CELL, "why not compared"], frozenset(("batch",)), lines)
 
 
 def means(comparison: Comparison) -> Sheet:
-    """The geometric mean over the cohort, one line a figure."""
+    """The geometric mean of each figure over the cells that both releases have."""
     lines = [
         [
             name,
@@ -115,27 +115,36 @@ def means(comparison: Comparison) -> Sheet:
     return Sheet(columns, frozenset(columns[1:]), lines)
 
 
-def claims(judged: Sequence[Judged]) -> Sheet:
-    """One line a claim."""
+def documents(judged: Sequence[Judged]) -> Sheet:
+    """One line for each document whose claims were judged."""
     lines = [
-        [each.claim.id, each.claim.seed, each.claim.says, each.verdict.value, each.reason]
-        for each in judged
+        [document.id, document.kind, document.subject, document.hardware, document.setting]
+        for document in dict.fromkeys(each.claim.document for each in judged)
+    ]
+    return Sheet(["document", "kind", "subject", "hardware", "setting"], frozenset(), lines)
+
+
+def claims(judged: Sequence[Judged]) -> Sheet:
+    """One line for each claim; `documents` describes the documents."""
+    lines = [
+        [claim.id, claim.seed, claim.says, verdict.value, reason]
+        for claim, verdict, _, _, reason in judged
     ]
     return Sheet(["claim", "document", "it says", "verdict", "here"], frozenset(), lines)
 
 
 def coverage(covered: Mapping[str, Coverage]) -> Sheet:
-    """One line a release."""
-    columns = ["release", "cells", "ok", "ended otherwise", "not measured", "unexplained"]
+    """One line for each release."""
+    columns = ["release", "cells", "ok", "no numbers", "not measured", "unexplained"]
     lines = [
         [
             version,
-            str(each.ok + len(each.ended) + len(each.missing)),
-            str(each.ok),
-            str(len(each.ended)),
-            str(len(each.missing)),
-            str(len(each.unexplained)),
+            str(release.ok + len(release.ended) + len(release.missing)),
+            str(release.ok),
+            str(len(release.ended)),
+            str(len(release.missing)),
+            str(len(release.unexplained)),
         ]
-        for version, each in covered.items()
+        for version, release in covered.items()
     ]
     return Sheet(columns, frozenset(columns[1:]), lines)

@@ -1,4 +1,4 @@
-"""The commands' output: tables that lose no column, and errors in one line."""
+"""Output of the commands: tables that lose no column, and errors in one line."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from .wording import printable
 
 
 def console(*, no_color: bool = False) -> Console:
-    """Standard output: as wide as the terminal, or wide enough for any table when there is none."""
-    made = Console(no_color=no_color or None)
-    return made if made.is_terminal else Console(width=140, no_color=no_color or None)
+    """Standard output: as wide as the terminal, or 140 columns if it is no terminal."""
+    out = Console(no_color=no_color or None)
+    return out if out.is_terminal else Console(width=140, no_color=no_color or None)
 
 
 def say(out: Console, text: str, style: str = "") -> None:
-    """One line as it is: nothing in it is markup, and it is not broken at the screen's edge."""
+    """Print one line unchanged: no markup, no line breaks at the edge of the screen."""
     out.print(printable(text), style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 class Progress:
-    """Lines on standard error, each after the seconds since the start."""
+    """Lines on standard error, each with the seconds since the start."""
 
     def __init__(self, *, quiet: bool = False, no_color: bool | None = None) -> None:
-        """The clock starts now."""
+        """Start the clock."""
         self.console = Console(stderr=True, no_color=no_color, quiet=quiet, highlight=False)
         self._start = time.monotonic()
 
     def say(self, text: str) -> None:
-        """A line that stays."""
+        """Print a line."""
         say(self.console, f"{time.monotonic() - self._start:5.0f} s  {text}")
 
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Turn what users can mend into one line on stderr and exit status 1."""
+    """Turn errors that the user can fix into one line on stderr and exit status 1."""
     try:
         yield
     except SuiteError as error:
@@ -51,12 +51,14 @@ def one_line_errors() -> Iterator[None]:
 
 
 def draw(sheet: Sheet) -> Table:
-    """For the terminal."""
-    made = Table(header_style="bold")
+    """The sheet as a table for the terminal."""
+    table = Table(header_style="bold")
     for name in sheet.columns:
-        made.add_column(name, justify="right" if name in sheet.numbers else "left")
-    for name, column in zip(sheet.columns, made.columns, strict=True):
-        column.no_wrap = name in ("model", "mode")
+        table.add_column(
+            name,
+            justify="right" if name in sheet.numbers else "left",
+            no_wrap=name in ("model", "mode"),
+        )
     for line in sheet.lines:
-        made.add_row(*(Text(printable(cell)) for cell in line))
-    return made
+        table.add_row(*(Text(printable(cell)) for cell in line))
+    return table

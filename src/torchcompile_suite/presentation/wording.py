@@ -1,4 +1,4 @@
-"""Figures and judgements in words: how every command and page writes them."""
+"""Figures in words: how all commands and pages write them."""
 
 from __future__ import annotations
 
@@ -7,47 +7,50 @@ from ..analysis.statistics import Interval
 
 
 def ratio(interval: Interval | None) -> str:
-    """A ratio with its interval, or without it where one launch cannot give any."""
+    """A ratio with its interval; a dash without a ratio."""
     return "-" if interval is None else str(interval)
 
 
 def milliseconds(interval: Interval | None) -> str:
-    """A time with three digits; a dash without one."""
+    """A time in milliseconds with three digits; a dash without a time."""
     return "-" if interval is None else f"{interval.value * 1e3:.3g}"
 
 
 def seconds(value: float | None) -> str:
-    """To a tenth; a dash without any."""
+    """Seconds with one decimal; a dash without a time."""
     return "-" if value is None else f"{value:.1f}"
 
 
 def judgement(comparison: Comparison) -> str:
-    """The comparison in plain sentences."""
+    """The comparison in sentences."""
     counts = dict.fromkeys(Difference, 0)
     for change in comparison.changes:
         for effect in change.effects.values():
             counts[effect.difference] += 1
     noise = comparison.noise
     floor = (
-        "Its noise floor was not measured (no eager cells)."
+        "The noise floor was not measured: there are no eager cells."
         if noise is None
-        else f"Its noise floor: one launch's ratio of eager to eager differs from 1 by {noise:.1%}."
+        else f"Noise floor: in one launch, the ratio of eager to eager is off by {noise:.1%}."
     )
     unlike = (
         f" Compile costs and memory of {len(comparison.unlike)} cells are left out: before and "
-        "after, their processes began with different libraries imported."
+        "after, their processes started with different libraries imported."
         if comparison.unlike
         else ""
     )
     return (
         f"{comparison.before} to {comparison.after} on {comparison.machine}: "
-        f"{comparison.compared} of {len(comparison.changes)} cells were measured on both sides; "
-        f"of {sum(counts.values())} figures {counts[Difference.WORSE]} are worse, "
-        f"{counts[Difference.BETTER]} better, {counts[Difference.SAME]} not changed, and of "
-        f"{counts[Difference.UNKNOWN]} one cannot tell. {floor}{unlike}"
+        f"{comparison.compared} of {len(comparison.changes)} cells were measured with both "
+        f"releases. Of {sum(counts.values())} figures, {counts[Difference.WORSE]} are worse, "
+        f"{counts[Difference.BETTER]} are better, {counts[Difference.SAME]} did not change, and "
+        f"for {counts[Difference.UNKNOWN]} the measurement does not decide. {floor}{unlike}"
     )
 
 
 def printable(text: str) -> str:
-    """Text of a result file without what a terminal would obey: escapes, bells, line breaks."""
+    """The text with control characters, escapes and line breaks replaced.
+
+    Text of a result file could otherwise control the terminal.
+    """
     return "".join(character if character.isprintable() else "\ufffd" for character in text)

@@ -1,6 +1,6 @@
 """The published site: ASV's pages made self-contained, and a report that answers questions.
 
-`build.build` writes everything. ``pages/`` says what stands on each page, in plain values;
-``charts`` draws, ``render`` turns a page into HTML, CSV and JSON. No page has a script, so that
-it opens from any host, from a file, and under the strictest Content-Security-Policy.
+`build.build` writes everything. ``pages/`` makes the content of each page in plain values.
+``charts`` draws. ``render`` turns a page into HTML, CSV and JSON. No page has a script, so pages
+open from any host, from a file, and under the strictest Content-Security-Policy.
 """

@@ -1,4 +1,4 @@
-"""Writes the report: every page with its data, and what they all need."""
+"""Writes the report: every page with its data, and the style sheet."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ KINDS = (overview, payoff, history, changes, compiling, compiler, claims, trust,
 
 
 def build(results: Path, folder: Path, left_out: Sequence[Problem] = ()) -> Content:
-    """Write the report on ``results`` into ``folder``, which must not exist or be empty.
+    """Write the report on ``results`` into ``folder``, which is empty or does not exist.
 
-    Returns what it shows; its ``problems`` are those of ``left_out``, then what it left out itself.
-    Raises OSError.
+    Returns the content of the report. Its ``problems`` are those of ``left_out``, then the files
+    and lines that this function could not read. Raises OSError.
     """
     content = load(results, left_out)
     navigation = _navigation(content)
@@ -46,12 +46,12 @@ def build(results: Path, folder: Path, left_out: Sequence[Problem] = ()) -> Cont
 
 def _write(file: Path, text: str) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    # A result file may hold half of a surrogate pair, which no encoding has.
+    # Text of a result file may hold half of a surrogate pair, which UTF-8 cannot encode.
     file.write_text(text, encoding="utf-8", errors="replace", newline="\n")
 
 
 def _navigation(content: Content) -> list[render.Entry]:
-    """The newest of each kind on the first machine; the pages themselves lead to the others."""
+    """Links to the newest page of each kind on the first machine; pages link to the others."""
     entries = [render.Entry("overview", "Overview", paths.OVERVIEW)]
     if content.machines:
         first = content.machines[0]

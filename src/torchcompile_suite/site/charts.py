@@ -1,14 +1,16 @@
-"""Drawings, by Altair (Vega-Lite) and vl-convert: SVG that stands in the page, without a script.
+"""Charts, by Altair (Vega-Lite) and vl-convert: SVG inside the page, without a script.
 
-Colours are variables of the page's style sheet, so that one drawing serves light and dark; series
-also differ in shape or dash, for those who do not see the colours. Links lead to pages of the site.
+Colours are variables of the page's style sheet, so one chart fits the light and the dark style.
+Series also differ in shape or dash, for readers who do not see the colours. Links lead to pages of
+the site.
 
-Altair takes five times as long to make and check a specification as Vega to draw it, so each kind
-of drawing is specified once, and only the data differ.
+Altair needs five times as long to make and check a specification as Vega needs to draw it. So each
+kind of chart is specified once, and only the data differ.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -25,11 +27,11 @@ from . import paths
 Spec = dict[str, Any]
 
 WIDTH = 640
-# vl-convert brings the first along, so drawings are the same on every machine; Arial is as wide.
+# vl-convert contains the first font, so charts are the same on every machine. Arial is as wide.
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
-# A reader's font may be wider than the one that the drawing was laid out with.
+# The reader's font may be wider than the font of the layout.
 _PADDING = {"left": 45, "right": 10, "top": 4, "bottom": 4}
-# Vega makes links absolute; this base is taken off again.
+# Vega makes links absolute. This base is removed from the SVG.
 _BASE = "https://site.invalid/"
 
 _INK, _FAINT = "var(--ink)", "var(--faint)"
@@ -39,7 +41,7 @@ _DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [1, 3]]
 
 
 class Bar(NamedTuple):
-    """A value with its interval, in the line of its label; ``to`` is where it leads."""
+    """A value with its interval, in the line of its label; ``to`` is the target of its link."""
 
     label: str
     series: str
@@ -48,7 +50,7 @@ class Bar(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A part of a bar: seconds."""
+    """A part of a stacked bar, in seconds."""
 
     label: str
     series: str
@@ -56,7 +58,7 @@ class Part(NamedTuple):
 
 
 def ratios(bars: Sequence[Bar], series: Sequence[str], path: str, title: str) -> Markup:
-    """Ratios with intervals, one line a label, around a line at 1. ``path`` is the page's."""
+    """Ratios with intervals around 1, one line for each label. ``path`` is that of the page."""
     data = [
         {
             "label": bar.label,
@@ -94,10 +96,10 @@ def _ratios(series: tuple[str, ...], title: str) -> Spec:
 
 
 def history(points: Sequence[Point], releases: Sequence[str], units: dict[str, str]) -> Markup:
-    """Series by release in equal steps, one panel a unit, with bands for the intervals.
+    """Series by release in equal steps, one panel for each unit, with bands for the intervals.
 
-    ``releases`` are the labels in order, of all releases there are: a gap stays one. ``units``
-    names each series' axis; series of one unit share a panel.
+    ``releases`` are the labels of all releases in order; a release without a point is a gap.
+    ``units`` names the axis of each series; series with one unit share a panel.
     """
     data: dict[str, list[dict[str, Any]]] = {unit: [] for unit in units.values()}
     for point in points:
@@ -138,10 +140,10 @@ def _history(releases: tuple[str, ...], series: tuple[str, ...], units: tuple[st
     return _spec(alt.vconcat(*panels))
 
 
-def parts(found: Sequence[Part], series: Sequence[str], title: str) -> Markup:
-    """Stacked bars of seconds, one line a label."""
+def parts(bars: Sequence[Part], series: Sequence[str], title: str) -> Markup:
+    """Stacked bars of seconds, one line for each label."""
     data = [
-        {**part._asdict(), "order": series.index(part.series)} for part in found if part.seconds > 0
+        {**part._asdict(), "order": series.index(part.series)} for part in bars if part.seconds > 0
     ]
     return _svg(_parts(tuple(series), title), {"parts": data})
 
@@ -163,8 +165,8 @@ def _parts(series: tuple[str, ...], title: str) -> Spec:
 
 
 def _known(bound: float, value: float) -> float:
-    """An unknown bound (NaN) draws no interval."""
-    return bound if bound == bound else value
+    """The bound, or the value where the bound is unknown, so that no interval is drawn."""
+    return value if math.isnan(bound) else bound
 
 
 def _colour(series: Sequence[str]) -> alt.Color:
@@ -181,7 +183,7 @@ def _shape(series: Sequence[str]) -> alt.Shape:
 
 
 def _dash(series: Sequence[str]) -> alt.StrokeDash:
-    # Colour and shape make the legend; dashes would be drawn around its symbols.
+    # Colour and shape make the legend. Dashes would be drawn around its symbols.
     return alt.StrokeDash("series:N", legend=None, scale=_scale(series, _DASHES))
 
 
@@ -203,12 +205,12 @@ def _spec(drawing: Any) -> Spec:
     drawing = drawing.configure_legend(
         labelColor=_INK, orient="top", symbolStrokeWidth=2, symbolDash=[1, 0]
     )
-    made: Spec = drawing.configure_view(stroke=None).to_dict()
-    return made
+    spec: Spec = drawing.configure_view(stroke=None).to_dict()
+    return spec
 
 
 def _svg(spec: Spec, data: dict[str, list[dict[str, Any]]]) -> Markup:
     svg = vl_convert.vegalite_to_svg({**spec, "datasets": {**spec.get("datasets", {}), **data}})
-    # A drawing is one thing to a reader; its links are in the table below it as well.
+    # The keyboard skips the links of a chart: the table below has the same links.
     svg = re.sub(r'<a xlink:href="' + re.escape(_BASE), '<a tabindex="-1" href="', svg)
     return Markup(svg)

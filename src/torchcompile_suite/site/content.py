@@ -1,4 +1,4 @@
-"""What the site shows: everything readable under results/, looked up by machine and release."""
+"""The results that the site shows: all that is readable under results/, by machine and release."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Key = tuple[str, Cell]
 
 
 class Entry(NamedTuple):
-    """A measurement and its figures."""
+    """A record and its figures."""
 
     record: Record
     row: Row
@@ -34,10 +34,10 @@ class Entry(NamedTuple):
 
 
 class Machine:
-    """One machine's measurements; ``facts`` is what its machine.json says of it."""
+    """The measurements of one machine; ``facts`` is the content of its machine.json."""
 
     def __init__(self, name: str, facts: dict[str, str], entries: Iterable[Entry]) -> None:
-        """Take the entries in the order they are to be shown."""
+        """Keep the entries, in the order in which the pages show them."""
         self.name = name
         self.facts = facts
         self.entries = list(entries)
@@ -45,30 +45,30 @@ class Machine:
     @cached_property
     def releases(self) -> list[str]:
         """The releases measured, oldest first."""
-        found = {entry.row.release for entry in self.entries}
-        return sorted(found - {""}, key=summary.version_key)
+        measured = {entry.row.release for entry in self.entries}
+        return sorted(measured - {""}, key=summary.version_key)
 
     @cached_property
     def _by_release(self) -> dict[str, list[Entry]]:
-        found: dict[str, list[Entry]] = defaultdict(list)
+        entries: dict[str, list[Entry]] = defaultdict(list)
         for entry in self.entries:
-            found[entry.row.release].append(entry)
-        return found
+            entries[entry.row.release].append(entry)
+        return entries
 
     def of(self, release: str) -> list[Entry]:
         """The entries of one release."""
         return self._by_release.get(release, [])
 
     def rows(self, release: str) -> list[Row]:
-        """Their figures."""
+        """The figures of one release."""
         return [entry.row for entry in self.of(release)]
 
     def measurements(self, release: str) -> list[Measurement]:
-        """Their measurements."""
+        """The measurements of one release."""
         return [entry.measurement for entry in self.of(release)]
 
     def side(self, release: str) -> Side:
-        """The release as it is compared with others."""
+        """One release, for comparisons."""
         return self._sides[release]
 
     @cached_property
@@ -77,12 +77,12 @@ class Machine:
 
     @cached_property
     def drift(self) -> float:
-        """How far its times may be off because of when they were measured (`history.drift`)."""
+        """How much the times of the same work differ between runs (`history.drift`)."""
         return history.drift([self.side(name) for name in self.releases])
 
     @cached_property
     def method(self) -> int:
-        """By which method its times were taken (`cell.METHOD`)."""
+        """The method by which its times were measured (`cell.METHOD`)."""
         return max(_method(entry.measurement) for entry in self.entries) or METHOD
 
     @cached_property
@@ -92,7 +92,7 @@ class Machine:
         )
 
     def slowdown(self, entry: Entry) -> float:
-        """How many times as slow as at their best the processors were meanwhile."""
+        """How many times as slow as at their best the processors were during the measurement."""
         return statistics.slowdown(entry.measurement.launches, self._quiet_s)
 
     @property
@@ -102,8 +102,9 @@ class Machine:
 
 
 class Content(NamedTuple):
-    """All machines with results, those of the newest method first; the releases of the ledger; and
-    what could not be read.
+    """All machines with results, those of the newest method first; all releases; all problems.
+
+    A problem is a file or line that could not be read, or a measurement that cannot be shown.
     """
 
     machines: list[Machine]
@@ -112,22 +113,25 @@ class Content(NamedTuple):
 
 
 def load(results: Path, left_out: Iterable[Problem] = ()) -> Content:
-    """Read results/. What is unreadable is left out and named; it never stops the rest."""
-    found = read(results)
-    problems = [*left_out, *found.problems]
+    """Read results/. What is not readable becomes a problem and does not stop the rest."""
+    contents = read(results)
+    problems = [*left_out, *contents.problems]
     machines = []
     commits = {sha[:8]: release.version for sha, release in ledger.compute()[0].items()}
-    dated = [_dated(record, commits) for record in found.records]
-    unknown = {(each.machine, each.commit) for each in dated if not each.release}
+    records = [_with_release(record, commits) for record in contents.records]
+    unknown = {(record.machine, record.commit) for record in records if not record.release}
     problems += [
-        Problem(f"{machine}/{commit}", "neither a torch nor a ledger commit says which release")
+        Problem(
+            f"{machine}/{commit}", "neither torch nor a ledger commit says which release this is"
+        )
         for machine, commit in sorted(unknown)
     ]
     kept = sorted(
-        (each for each in dated if each.release), key=lambda each: each.measurement.started_at
+        (record for record in records if record.release),
+        key=lambda record: record.measurement.started_at,
     )
     for name in sorted({record.machine for record in kept}):
-        # Of two environments of one release, the later measurement counts.
+        # If a release was measured in two environments, the later measurement counts.
         latest = {
             (record.release, record.measurement.cell): record
             for record in kept
@@ -139,13 +143,13 @@ def load(results: Path, left_out: Iterable[Problem] = ()) -> Content:
         machines.append(
             Machine(name, facts, (Entry(mine[row.release, row.cell], row) for row in rows))
         )
-    # The site opens with the first, whose times are as good as we know how to take them.
+    # The site opens with the first machine: its times come from the best method.
     machines.sort(key=lambda machine: -machine.method)
     return Content(machines, list(catalogue.everything()), problems)
 
 
 def _of_one_method(latest: dict[Key, Record], problems: list[Problem]) -> dict[Key, Record]:
-    """Without what was timed by an older method than the machine's newest: that is no history."""
+    """The records that were timed by the machine's newest method: others cannot be compared."""
     newest = max(_method(record.measurement) for record in latest.values())
     mine = {
         key: record
@@ -156,7 +160,8 @@ def _of_one_method(latest: dict[Key, Record], problems: list[Problem]) -> dict[K
     problems += [
         Problem(
             f"{machine}, {label(release)}",
-            f"timed by an older method than the machine's newest, {count} in number: measure again",
+            f"{count} measurements were timed by an older method than the machine's newest: "
+            "measure them again",
         )
         for (machine, release), count in old.items()
     ]
@@ -164,12 +169,14 @@ def _of_one_method(latest: dict[Key, Record], problems: list[Problem]) -> dict[K
 
 
 def _method(measurement: Measurement, otherwise: int = 0) -> int:
-    """By which method it was timed; ``otherwise`` where nothing was."""
-    return max((each.method for each in measurement.launches if each.pairs_s), default=otherwise)
+    """The method by which it was timed; ``otherwise`` if nothing was timed."""
+    return max(
+        (launch.method for launch in measurement.launches if launch.pairs_s), default=otherwise
+    )
 
 
-def _dated(record: Record, commits: dict[str, str]) -> Record:
-    """With the release of its ledger commit, where no process lived to say which torch it had."""
+def _with_release(record: Record, commits: dict[str, str]) -> Record:
+    """The record with the release of its ledger commit, if no launch could name its torch."""
     return record if record.release else record._replace(release=commits.get(record.commit, ""))
 
 
@@ -185,7 +192,7 @@ def _facts(file: Path, problems: list[Problem]) -> dict[str, str]:
 
 
 def label(release: str) -> str:
-    """A release as people call it: by its minor version where it is the newest patch of that."""
+    """The release's tag: v2.4 for the newest patch release of 2.4, else v2.4.0."""
     minor = release.rpartition(".")[0]
     newest = catalogue.newest_patch(minor)
     return f"v{minor}" if newest is not None and newest.version == release else f"v{release}"

@@ -1,4 +1,4 @@
-"""What a page is made of, before it is HTML. Every string here may be hostile."""
+"""The parts of a page, before it is HTML. Any string may be hostile."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from markupsafe import Markup
 
 
 class Link(NamedTuple):
-    """Text that leads to a page of this site: a path below the report, with a fragment or not."""
+    """A link to a page of this site. ``to`` is a path below the report, maybe with a fragment."""
 
     text: str
     to: str
 
 
 class Marked(NamedTuple):
-    """Text with a meaning that the style shows: a verdict. ``why`` explains it."""
+    """Text with a meaning that the style shows, such as a gain. ``why`` explains it."""
 
     text: str
     kind: str
@@ -28,7 +28,7 @@ Value = str | Link | Marked
 
 
 class Table(NamedTuple):
-    """Columns named in ``numbers`` are aligned to the right; the first column heads its line."""
+    """Columns in ``numbers`` are aligned to the right. The first column is the row header."""
 
     caption: str
     columns: list[str]
@@ -37,14 +37,14 @@ class Table(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """A drawing, and what it shows in words."""
+    """A chart, and its caption."""
 
     svg: Markup
     caption: str
 
 
 class Folded(NamedTuple):
-    """A long text, and the line that opens it."""
+    """A long text that is folded, and the line that opens it."""
 
     summary: str
     text: str
@@ -52,7 +52,7 @@ class Folded(NamedTuple):
 
 @dataclass
 class Section:
-    """A part of a page; ``id`` is what links to it end in."""
+    """A part of a page. ``id`` is the fragment of links to it."""
 
     heading: str
     id: str
@@ -64,7 +64,7 @@ class Section:
 
 
 class Option(NamedTuple):
-    """One of the pages a choice leads to."""
+    """One of the pages of a choice."""
 
     text: str
     to: str
@@ -72,7 +72,7 @@ class Option(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Pages that differ from this one in one respect."""
+    """Pages that differ from this page in one thing, such as the release."""
 
     label: str
     options: list[Option]
@@ -80,10 +80,10 @@ class Choice(NamedTuple):
 
 @dataclass
 class Page:
-    """One page: the answer first, then pictures, then tables, then the data to take away.
+    """One page: the answer, then charts, then tables, then the data to download.
 
-    ``path`` is below the report, ``kind`` the entry of the navigation it belongs to. ``data`` is a
-    list of flat objects, offered as JSON and CSV.
+    ``path`` is below the report. ``kind`` is its entry of the navigation. ``data`` is a list of
+    flat objects, offered as JSON and CSV.
     """
 
     path: str

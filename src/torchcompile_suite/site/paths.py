@@ -1,4 +1,4 @@
-"""Where each page lies below the report: the permalinks. Never changed once published."""
+"""The path of each page below the report. These are permalinks: a published path never changes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ RELEASES = "releases.html"
 
 
 def slug(text: str) -> str:
-    """The text as a file's name: itself where that is safe, else with a digest that keeps it apart.
+    """The text as a file name. An unsafe text gets a digest, so that names stay different.
 
-    Names of machines and releases come from result files.
+    The names of machines and releases come from result files, which are not trusted.
     """
     safe = re.sub(r"[^A-Za-z0-9._-]+", "-", text)[:120].lstrip(".-")
     if safe and safe == text:
@@ -24,17 +24,17 @@ def slug(text: str) -> str:
 
 
 def payoff(machine: str, release: str, batch_size: int) -> str:
-    """Model x mode at a batch size."""
+    """Does compiling pay, by model and mode, at a batch size."""
     return f"{slug(machine)}/verdict/{slug(release)}-batch{batch_size}.html"
 
 
 def history(machine: str) -> str:
-    """By release, over the cohort."""
+    """Means by release."""
     return f"{slug(machine)}/history.html"
 
 
 def changes(machine: str, before: str, after: str) -> str:
-    """One release against another."""
+    """Two releases compared."""
     return f"{slug(machine)}/changes/{slug(before)}..{slug(after)}.html"
 
 
@@ -44,12 +44,12 @@ def compiling(machine: str, release: str) -> str:
 
 
 def compiler(machine: str, release: str) -> str:
-    """What the compiler saw."""
+    """What the compiler captured and generated."""
     return f"{slug(machine)}/compiler/{slug(release)}.html"
 
 
 def claims(machine: str, release: str) -> str:
-    """The documents' claims."""
+    """The claims of documents."""
     return f"{slug(machine)}/claims/{slug(release)}.html"
 
 
@@ -69,7 +69,7 @@ def in_cell(machine: str, which: Cell, release: str) -> str:
 
 
 def relative(source: str, target: str) -> str:
-    """A link from one page to another, as hosts and files resolve it."""
+    """A relative link from one page to another, which works on a host and for files."""
     path, mark, fragment = target.partition("#")
     if path == source and mark:
         return mark + fragment

@@ -1,4 +1,4 @@
-"""A page as files: HTML by Jinja2, everything escaped; its data as JSON and CSV."""
+"""A page as files: HTML by Jinja2 with every string escaped, and its data as JSON and CSV."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from . import paths
 from .page import Link, Marked, Page, Value
 
-# Nothing that is not shipped with the page, and no script at all.
+# Only files that are published with the page, and no script.
 POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -38,7 +38,7 @@ _environment = Environment(
 
 
 class Entry(NamedTuple):
-    """An entry of the navigation: the kind of pages it stands for, and where it leads."""
+    """An entry of the navigation: a kind of pages, and the page it links to."""
 
     kind: str
     title: str
@@ -46,7 +46,7 @@ class Entry(NamedTuple):
 
 
 def html(page: Page, navigation: Sequence[Entry]) -> str:
-    """The page as HTML; every string of it is text, only drawings are markup."""
+    """The page as HTML. Every string is escaped; only charts are markup."""
 
     def to(target: str) -> str:
         return paths.relative(page.path, target)
@@ -67,7 +67,7 @@ def html(page: Page, navigation: Sequence[Entry]) -> str:
 
 
 def _parts(value: Value) -> dict[str, str]:
-    """A table's value for the template."""
+    """A value of a table, for the template."""
     if isinstance(value, Link):
         return {"text": value.text, "to": value.to, "kind": "", "why": ""}
     if isinstance(value, Marked):
@@ -76,12 +76,12 @@ def _parts(value: Value) -> dict[str, str]:
 
 
 def data_path(page: Page, ending: str) -> str:
-    """The page's data beside it."""
+    """The path of the page's data file."""
     return f"{posixpath.splitext(page.path)[0]}.{ending}"
 
 
 def as_json(page: Page) -> str:
-    """The data as a list of objects, a line each; what is not known, or infinite, is null."""
+    """The data as a list of objects, one for each line. NaN and infinity become null."""
     return "[\n" + ",\n".join(map(_object, page.data)) + "\n]\n"
 
 
@@ -94,14 +94,17 @@ def _object(line: dict[str, Any]) -> str:
 
 def _finite(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
+        return {key: _finite(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
+        return [_finite(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def as_csv(page: Page) -> str:
-    """The data as a table with the columns of all lines; text never starts a formula."""
+    """The data as a table with the columns of all lines.
+
+    A text that a spreadsheet would read as a formula gets a quote in front.
+    """
     columns = list(dict.fromkeys(key for line in page.data for key in line))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -114,7 +117,7 @@ def as_csv(page: Page) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return " ".join(
-            ":".join(map(repr, each)) if isinstance(each, tuple) else repr(each) for each in value
+            ":".join(map(repr, part)) if isinstance(part, tuple) else repr(part) for part in value
         )
     if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):
         return "'" + value

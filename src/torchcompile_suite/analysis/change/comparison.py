@@ -188,7 +188,7 @@ def _gap(cell: Cell, sides: Sequence[Side]) -> str:
             return f"{when}: {outcome.status.value}: {outcome.reason}"
     methods = {launch.method for side in sides for launch in side.cells[cell].launches}
     if len(methods) > 1:
-        return "timed by different methods (docs/method.md, Turns): measure the older one again"
+        return "timed by different methods (see docs/method.md): measure the older one again"
     for side, other, when in zip(sides, reversed(sides), ("before", "after"), strict=True):
         quiet_s = statistics.calibration_time(other.cells[cell].launches)
         factor = statistics.slowdown(side.cells[cell].launches, quiet_s)

@@ -1,1 +1,1 @@
-"""What stands on each page: one module a question, each a function that returns its pages."""
+"""The content of the pages: one module for each question; its ``pages`` returns the pages."""

@@ -1,4 +1,4 @@
-"""One cell on one machine: its history, and for each release the numbers and their source."""
+"""One cell on one machine: its history, and the numbers and their origin for each release."""
 
 from __future__ import annotations
 
@@ -18,25 +18,32 @@ from ..content import Content, Entry, Machine, label
 from ..page import Figure, Page, Section, Table, Value
 from . import common, compiler
 
+# `Measurement.stopped` -> why there were no more launches.
+STOPPED = {
+    "fixed": "The number of launches was fixed.",
+    "precise": "It ended because the interval was narrow enough.",
+    "budget": "It ended because the time budget was spent.",
+    "": "It failed.",
+}
 UNITS = {"eager": "ms a call", "compiled": "ms a call", "ratio": "time ratio"}
 
 
 def pages(content: Content) -> Iterator[Page]:
-    """One for each machine and cell."""
+    """One page for each machine and cell."""
     grouped = [
         (machine, cell, entries)
         for machine in content.machines
         for cell, entries in _grouped(machine).items()
     ]
     drawn = len(grouped) <= common.MOST_DRAWN_CELLS
-    return (_page(*each, drawn) for each in grouped)
+    return (_page(machine, cell, entries, drawn) for machine, cell, entries in grouped)
 
 
 def _grouped(machine: Machine) -> dict[Cell, list[Entry]]:
-    found: dict[Cell, list[Entry]] = {}
+    by_cell: dict[Cell, list[Entry]] = {}
     for entry in machine.entries:
-        found.setdefault(entry.row.cell, []).append(entry)
-    return found
+        by_cell.setdefault(entry.row.cell, []).append(entry)
+    return by_cell
 
 
 def _page(machine: Machine, cell: Cell, entries: list[Entry], drawn: bool) -> Page:
@@ -46,8 +53,8 @@ def _page(machine: Machine, cell: Cell, entries: list[Entry], drawn: bool) -> Pa
         answer += f"{latest.outcome.status.value}: {latest.outcome.reason}."
     else:
         answer += (
-            f"{wording.milliseconds(latest.latency_s)} ms a call against "
-            f"{wording.milliseconds(latest.eager_s)} ms of {cell.baseline}, a ratio of "
+            f"{wording.milliseconds(latest.latency_s)} ms a call; {cell.baseline} takes "
+            f"{wording.milliseconds(latest.eager_s)} ms. The ratio is "
             f"{wording.ratio(latest.ratio)}."
         )
     sections = []
@@ -98,29 +105,31 @@ def _history(machine: Machine, cell: Cell, entries: list[Entry], drawn: bool) ->
         ]
         for row in rows
     ]
-    columns = ["eager ms", "in the mode ms", "ratio", "cold s", "warm s", "pays after"]
-    table = Table("By release.", ["release", *columns], frozenset(columns), lines)
+    columns = ["eager ms", "mode ms", "ratio", "cold s", "warm s", "pays after"]
+    table = Table(
+        "Times, ratio and compile costs by release.",
+        ["release", *columns],
+        frozenset(columns),
+        lines,
+    )
     return Section("History", "history", figure=figure, tables=[table])
 
 
 def _release(machine: Machine, entry: Entry) -> Section:
     measurement = entry.measurement
     outcome = measurement.outcome
-    stopped = {
-        "fixed": "their number was fixed",
-        "precise": "the interval was narrow enough",
-        "budget": "its time was spent",
-        "": "it failed",
-    }[measurement.stopped]
     text = [
-        f"Measured {measurement.started_at} in {measurement.duration_s:.0f} s, "
-        f"{common.plural(len(measurement.launches), 'process')}; ended because {stopped}."
+        f"Measured {measurement.started_at} in {measurement.duration_s:.0f} s, in "
+        f"{common.plural(len(measurement.launches), 'launch')} (measuring processes). "
+        f"{STOPPED[measurement.stopped]}"
     ]
     if not outcome.ok:
         text.append(f"{outcome.status.value}: {outcome.reason}")
-    slower = machine.slowdown(entry)
-    if slower > statistics.MOST_SLOWDOWN:
-        text.append(f"Meanwhile {statistics.neighbour(slower)}: to be measured again.")
+    factor = machine.slowdown(entry)
+    if factor > statistics.MOST_SLOWDOWN:
+        text.append(
+            f"During the measurement, {statistics.neighbour(factor)}. It should be measured again."
+        )
     tables = [_table(measurement)]
     if measurement.compiled is not None:
         tables.append(_compiled(measurement))
@@ -129,7 +138,7 @@ def _release(machine: Machine, entry: Entry) -> Section:
     command = reproduce(measurement.cell, entry.row.release)
     if not command:
         text.append(
-            "Its workload is no part of the suite: it was measured from a file of the user's."
+            "No command: the suite does not contain this workload, or does not know this release."
         )
     return Section(
         f"PyTorch {label(entry.row.release)}",
@@ -141,9 +150,9 @@ def _release(machine: Machine, entry: Entry) -> Section:
 
 
 def reproduce(cell: Cell, release: str) -> str:
-    """The one command that measures the cell again; empty where it takes a file we do not have.
+    """The command that measures the cell again; empty if the suite lacks the workload or release.
 
-    The pattern has nothing that a shell would read between double quotes: names are `cell.Name`.
+    The pattern is safe between the double quotes of a shell: all names are `cell.Name`.
     """
     pattern = matrix.pattern(cell)
     try:
@@ -167,7 +176,7 @@ def _table(measurement: Measurement) -> Table:
                 f"{statistics.launch_ratio(pairs):.4f}",
             ]
         first = f"{launch.warm_up_s[0]:.3g}" if launch.warm_up_s else "-"
-        said = launch.disturbed or ("" if launch.outcome.ok else launch.outcome.reason)
+        note = launch.disturbed or ("" if launch.outcome.ok else launch.outcome.reason)
         lines.append(
             [
                 str(number),
@@ -177,15 +186,16 @@ def _table(measurement: Measurement) -> Table:
                 first,
                 f"{launch.interference.others_share:.1%}" if launch.interference else "-",
                 f"{launch.calibration_s * 1e6:.0f}" if launch.calibration_s else "-",
-                said or "counted",
+                note or "counts",
             ]
         )
-    columns = ["process", "start", "eager ms", "mode ms", "ratio", "pairs", "first call s"]
-    columns += ["load", "yardstick us"]
+    columns = ["launch", "start", "eager ms", "mode ms", "ratio", "pairs", "first call s"]
+    columns += ["load", "calibration us"]
     return Table(
-        "Each process: medians over its pairs of turns; load is what other processes took of "
-        "the machine meanwhile; the yardstick is a fixed piece of work, which takes longer while "
-        "another guest of the host uses the same cores. The data below has every pair.",
+        "Each launch: the medians over its pairs of turns. Load: the share of the processors that "
+        "other processes used. Calibration: the time of a fixed loop, which takes longer while "
+        "another guest of the host uses the same cores. The data at the end of the page has all "
+        "pairs.",
         [*columns, "note"],
         frozenset(columns[2:]),
         lines,
@@ -199,9 +209,12 @@ def _compiled(measurement: Measurement) -> Table:
     for field, title in compiler.COLUMNS.items():
         value = compiled.value(field)
         lines.append([title, compiler.shown(value, field), compiled.unknown.get(field, "")])
-    lines += [[f"break at {each.where}", "", each.reason] for each in compiled.graph_breaks]
-    columns = ["what", "value", "note"]
-    return Table("What the compiler saw and made.", columns, frozenset(["value"]), lines)
+    lines += [
+        [f"break at {graph_break.where}", "", graph_break.reason]
+        for graph_break in compiled.graph_breaks
+    ]
+    columns = ["property", "value", "note"]
+    return Table("What the compiler captured and generated.", columns, frozenset(["value"]), lines)
 
 
 def _environment(measurement: Measurement) -> Table:
@@ -223,11 +236,11 @@ def _environment(measurement: Measurement) -> Table:
         "suite": environment.suite,
     }
     lines: list[list[Value]] = [[key, value] for key, value in facts.items() if value]
-    return Table("Environment.", ["what", "value"], frozenset(), lines)
+    return Table("Environment.", ["property", "value"], frozenset(), lines)
 
 
 def _flat(entry: Entry, number: int, launch: Launch) -> dict[str, Any]:
-    """A process with its raw pairs: a list in JSON, the same spelled out in CSV."""
+    """The data of a launch with its raw pairs. The column names are published and do not change."""
     return {
         "release": entry.row.release,
         "cell": str(entry.row.cell),

@@ -1,4 +1,4 @@
-"""What changed between two releases beyond noise, and who moved."""
+"""What changed between two releases beyond noise, and which time changed."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ KINDS = {
     Difference.SAME: "none",
     Difference.UNKNOWN: "unknown",
 }
-# Counted, not timed: any difference is a real one.
+# Exact counts, by the JSON name of the field of `Compiled`: each difference is real.
 COUNTED = {
     "graphs": "graphs",
     "graph_breaks": "graph breaks",
     "recompiles": "recompiles",
     "kernels": "kernels",
-    "launches": "launches a call",
+    "launches": "kernel launches a call",
     "guards": "guards",
 }
-# What a drawing of at most this many lines can still be read in.
+# Limit for the lines of a chart that can still be read.
 MOST_DRAWN = 40
 
 
 def pages(content: Content) -> Iterator[Page]:
-    """One for each machine and pair of releases, the earlier one first."""
+    """One page for each machine and pair of releases, the earlier release first."""
     return (
         _page(content, machine, before, after)
         for machine in content.machines
@@ -44,7 +44,7 @@ def pages(content: Content) -> Iterator[Page]:
 
 
 def path(machine: Machine) -> str:
-    """The newest release against the one before; a page without any pair leads to the verdicts."""
+    """The page of the two newest releases; the machine must have two."""
     before, after = machine.releases[-2:]
     return paths.changes(machine.name, before, after)
 
@@ -60,37 +60,38 @@ def _page(content: Content, machine: Machine, before: str, after: str) -> Page:
     try:
         comparison = change.compare(machine.name, machine.side(before), machine.side(after))
     except ChangeError:
-        made.answer = ["No cell was measured with both releases, so there is nothing to compare."]
+        made.answer = ["No cell was measured with both releases, so nothing can be compared."]
         return made
     counted = _counted(machine, before, after)
     made.answer = [
         wording.judgement(comparison),
-        f"False discoveries are held at {change.FALSE_DISCOVERY_RATE:.0%} over all figures; "
-        f"not changed means surely within {change.MARGIN:.0%}. Above 1 is slower, or more memory.",
+        f"At most {change.FALSE_DISCOVERY_RATE:.0%} of the changes that are reported here are "
+        "expected to be false discoveries. Not changed: the whole interval is within "
+        f"{change.MARGIN:.0%} of no change. Above 1 is slower, or more memory.",
     ]
     made.sections = [
-        each
-        for each in (
+        section
+        for section in (
             _moved(made.path, machine, after, comparison),
             _means(comparison),
             _counts_section(machine, after, counted),
             _everything(machine, after, comparison),
             _gaps(comparison),
         )
-        if each is not None
+        if section is not None
     ]
     made.data = [
         {
-            "cell": str(each.cell),
+            "cell": str(cell.cell),
             "figure": name,
             "verdict": effect.difference.value,
-            "moved": each.moved if name == "time ratio" else "",
+            "moved": cell.moved if name == "time ratio" else "",
             **common.spread("factor", effect.factor),
             "p": effect.p,
             "q": effect.q,
         }
-        for each in comparison.changes
-        for name, effect in each.effects.items()
+        for cell in comparison.changes
+        for name, effect in cell.effects.items()
     ] + [
         {"cell": str(cell), "figure": what, "verdict": "", "before": was, "after": now}
         for cell, what, was, now in counted
@@ -104,29 +105,29 @@ def _choices(content: Content, machine: Machine, before: str, after: str) -> lis
 
     order = machine.releases
     at_before, at_after = order.index(before), order.index(after)
-    able = [each for each in content.machines if len(each.releases) > 1]
-    machines = [Option(each.name, path(each), each is machine) for each in able]
+    comparable = [other for other in content.machines if len(other.releases) > 1]
+    machines = [Option(other.name, path(other), other is machine) for other in comparable]
     return [
         *([Choice("Machine", machines)] if len(machines) > 1 else []),
         Choice(
             "From",
-            [Option(label(each), to(each, after), each == before) for each in order[:at_after]],
+            [Option(label(name), to(name, after), name == before) for name in order[:at_after]],
         ),
         Choice(
             "To",
             [
-                Option(label(each), to(before, each), each == after)
-                for each in order[at_before + 1 :]
+                Option(label(name), to(before, name), name == after)
+                for name in order[at_before + 1 :]
             ],
         ),
     ]
 
 
-def _line(machine: Machine, after: str, each: Change, name: str) -> list[Value]:
-    effect = each.effects[name]
-    moved = (each.moved or "cannot tell") if name == "time ratio" else ""
+def _line(machine: Machine, after: str, cell: Change, name: str) -> list[Value]:
+    effect = cell.effects[name]
+    moved = (cell.moved or "cannot tell") if name == "time ratio" else ""
     return [
-        Link(str(each.cell), paths.in_cell(machine.name, each.cell, after)),
+        Link(str(cell.cell), paths.in_cell(machine.name, cell.cell, after)),
         name,
         wording.ratio(effect.factor),
         Marked(effect.difference.value, KINDS[effect.difference]),
@@ -135,44 +136,45 @@ def _line(machine: Machine, after: str, each: Change, name: str) -> list[Value]:
 
 
 def _moved(path: str, machine: Machine, after: str, comparison: Comparison) -> Section | None:
-    """The changes beyond noise: worst first."""
-    found = sorted(
+    """The changes beyond noise, worst first; None without any."""
+    moved = sorted(
         (
-            (each, name)
-            for each in comparison.changes
-            for name, effect in each.effects.items()
+            (cell, name)
+            for cell in comparison.changes
+            for name, effect in cell.effects.items()
             if effect.difference.changed
         ),
         key=lambda pair: -pair[0].effects[pair[1]].factor.value,
     )
-    if not found:
+    if not moved:
         return None
-    drawn = [*found[: MOST_DRAWN // 2], *found[MOST_DRAWN // 2 :][-MOST_DRAWN // 2 :]]
+    drawn = [*moved[: MOST_DRAWN // 2], *moved[MOST_DRAWN // 2 :][-MOST_DRAWN // 2 :]]
     bars = [
         charts.Bar(
-            f"{name}: {each.cell}",
-            each.effects[name].difference.value,
-            each.effects[name].factor,
-            paths.in_cell(machine.name, each.cell, after),
+            f"{name}: {cell.cell}",
+            cell.effects[name].difference.value,
+            cell.effects[name].factor,
+            paths.in_cell(machine.name, cell.cell, after),
         )
-        for each, name in drawn
+        for cell, name in drawn
     ]
-    some = "" if len(drawn) == len(found) else f" The drawing has the {len(drawn)} largest."
+    some = "" if len(drawn) == len(moved) else f" The chart shows the {len(drawn)} largest."
     series = [Difference.BETTER.value, Difference.WORSE.value]
     return Section(
         "Beyond noise",
         "changes",
-        [f"{common.plural(len(found), 'figure')} changed beyond noise, worst first.{some}"],
+        [f"{common.plural(len(moved), 'figure')} changed beyond noise, worst first.{some}"],
         Figure(
             charts.ratios(bars, series, path, "after over before"),
-            "Figures that changed, after over before, with intervals around 1.",
+            "The figures that changed: after over before, with 95 % intervals.",
         ),
         [
             Table(
-                "What changed beyond noise. Who moved: whose time made the ratio change.",
-                ["cell", "figure", "after/before", "verdict", "who moved"],
+                "What changed beyond noise. For a time ratio: the time that changed, eager's or "
+                "compiled's.",
+                ["cell", "figure", "after/before", "difference", "time that changed"],
                 frozenset(["after/before"]),
-                [_line(machine, after, each, name) for each, name in found],
+                [_line(machine, after, cell, name) for cell, name in moved],
             )
         ],
     )
@@ -180,7 +182,10 @@ def _moved(path: str, machine: Machine, after: str, comparison: Comparison) -> S
 
 def _means(comparison: Comparison) -> Section:
     sheet = sheets.means(comparison)
-    caption = f"Over the {common.plural(comparison.compared, 'cell')} measured with both releases."
+    caption = (
+        f"Geometric means over the {common.plural(comparison.compared, 'cell')} measured with both "
+        "releases."
+    )
     return Section(
         "On average", "means", tables=[Table(caption, sheet.columns, sheet.numbers, _lines(sheet))]
     )
@@ -192,11 +197,11 @@ def _lines(sheet: sheets.Sheet) -> list[list[Value]]:
 
 def _everything(machine: Machine, after: str, comparison: Comparison) -> Section:
     lines = [
-        _line(machine, after, each, name) for each in comparison.changes for name in each.effects
+        _line(machine, after, cell, name) for cell in comparison.changes for name in cell.effects
     ]
     table = Table(
-        "Every figure of every cell measured with both.",
-        ["cell", "figure", "after/before", "verdict", "who moved"],
+        "All figures of the cells that were measured with both releases.",
+        ["cell", "figure", "after/before", "difference", "time that changed"],
         frozenset(["after/before"]),
         lines,
     )
@@ -205,20 +210,23 @@ def _everything(machine: Machine, after: str, comparison: Comparison) -> Section
 
 def _gaps(comparison: Comparison) -> Section | None:
     lines: list[list[Value]] = [
-        [str(each.cell), each.gap] for each in comparison.changes if each.gap
+        [str(cell.cell), cell.gap] for cell in comparison.changes if cell.gap
     ]
     if not lines:
         return None
     table = Table(
-        "Cells that cannot be compared, with the reason.", ["cell", "because"], frozenset(), lines
+        "The cells that cannot be compared, with the reasons.",
+        ["cell", "reason"],
+        frozenset(),
+        lines,
     )
     return Section("Not compared", "gaps", tables=[table])
 
 
 def _counted(machine: Machine, before: str, after: str) -> list[tuple[Cell, str, int, int]]:
-    """What the compiler made of each cell where the two releases differ."""
+    """The counts of each cell that differ between the two releases."""
     sides = [
-        {each.cell: each.compiled for each in machine.measurements(release) if each.compiled}
+        {made.cell: made.compiled for made in machine.measurements(release) if made.compiled}
         for release in (before, after)
     ]
     return [
@@ -247,7 +255,7 @@ def _counts_section(
         for cell, what, was, now in counted
     ]
     table = Table(
-        "Counts that differ. They are exact, so no noise has to be allowed for.",
+        "The counts that differ. Counts are exact: they have no noise.",
         ["cell", "count", "before", "after"],
         frozenset(["before", "after"]),
         lines,

@@ -1,10 +1,11 @@
-"""What documents claim about torch.compile, and what the records say to it."""
+"""What documents claim about torch.compile, and what the results say about it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from ...analysis.claims import Judged, Verdict, judge
+from ...analysis.claims import Document, Judged, Verdict, judge
 from .. import paths
 from ..content import Content, Machine, label
 from ..page import Marked, Page, Section, Table, Value
@@ -18,7 +19,7 @@ KINDS = {
 
 
 def pages(content: Content) -> Iterator[Page]:
-    """One for each machine and release."""
+    """One page for each machine and release."""
     return (
         _page(content, machine, release)
         for machine in content.machines
@@ -27,53 +28,79 @@ def pages(content: Content) -> Iterator[Page]:
 
 
 def path(machine: Machine) -> str:
-    """Of the newest release."""
+    """The page of the newest release."""
     return paths.claims(machine.name, machine.releases[-1])
 
 
 def _page(content: Content, machine: Machine, release: str) -> Page:
     judged = judge(machine.measurements(release), machine.device)
-    count = {verdict: sum(1 for each in judged if each.verdict is verdict) for verdict in Verdict}
+    count = {verdict: sum(item.verdict is verdict for item in judged) for verdict in Verdict}
+    documents = list(dict.fromkeys(item.claim.document for item in judged))
     return Page(
         paths.claims(machine.name, release),
         "claims",
         f"Are the claims true here? PyTorch {label(release)}",
         [
-            f"Of {common.plural(len(judged), 'claim')} {count[Verdict.CONFIRMED]} are confirmed "
-            f"and {count[Verdict.CONTRADICTED]} contradicted on {machine.name}; "
-            f"{count[Verdict.NOT_MEASURABLE]} cannot be judged by what was measured here.",
-            "A verdict follows from a rule written beside the claim, on recorded results only.",
+            f"{common.plural(len(judged), 'claim')} of "
+            f"{common.plural(len(documents), 'document')}, judged by the results of "
+            f"{machine.name}: {count[Verdict.CONFIRMED]} confirmed, "
+            f"{count[Verdict.CONTRADICTED]} contradicted, {count[Verdict.NOT_MEASURABLE]} that "
+            "these results cannot decide.",
+            "A verdict follows from a fixed rule for the claim, and from recorded results only. "
+            "The documents are not published here; each is described above its claims.",
         ],
         [
             *common.machines(content, machine, path),
-            common.releases(machine, release, lambda each: paths.claims(machine.name, each)),
+            common.releases(machine, release, lambda other: paths.claims(machine.name, other)),
         ],
-        [Section("Claims", "claims", tables=[_table(judged)])],
         [
-            {
-                "id": each.claim.id,
-                "document": each.claim.seed,
-                "says": each.claim.says,
-                "verdict": each.verdict.value,
-                "ours": each.ours,
-                "low": each.interval.low if each.interval else None,
-                "high": each.interval.high if each.interval else None,
-                "reason": each.reason,
-            }
-            for each in judged
+            _section(document, [item for item in judged if item.claim.document == document])
+            for document in documents
         ],
+        [_flat(item) for item in judged],
     )
 
 
-def _table(judged: list[Judged]) -> Table:
+def _section(document: Document, judged: list[Judged]) -> Section:
+    return Section(
+        document.subject,
+        f"document-{document.id.partition('_')[0]}",
+        [
+            f"{document.kind}. File name: {document.id}.",
+            f"Hardware: {document.hardware}.",
+            f"Setting: {document.setting}",
+        ],
+        tables=[_table(document, judged)],
+    )
+
+
+def _table(document: Document, judged: list[Judged]) -> Table:
     lines: list[list[Value]] = [
         [
-            each.claim.id,
-            f"{each.claim.says} ({each.claim.seed})",
-            Marked(each.verdict.value, KINDS[each.verdict]),
-            each.reason,
+            item.claim.id,
+            item.claim.says,
+            Marked(item.verdict.value, KINDS[item.verdict]),
+            item.reason,
         ]
-        for each in judged
+        for item in judged
     ]
-    columns = ["claim", "the document says", "verdict", "what we found"]
-    return Table("Each claim with its source.", columns, frozenset(), lines)
+    columns = ["claim", "the document says", "verdict", "our results"]
+    return Table(f"The claims of {document.id}.", columns, frozenset(), lines)
+
+
+def _flat(judged: Judged) -> dict[str, Any]:
+    claim, interval = judged.claim, judged.interval
+    return {
+        "id": claim.id,
+        "document": claim.seed,
+        "says": claim.says,
+        "verdict": judged.verdict.value,
+        "ours": judged.ours,
+        "low": interval.low if interval else None,
+        "high": interval.high if interval else None,
+        "reason": judged.reason,
+        "document_kind": claim.document.kind,
+        "document_subject": claim.document.subject,
+        "document_hardware": claim.document.hardware,
+        "document_setting": claim.document.setting,
+    }

@@ -1,4 +1,4 @@
-"""What several pages say in the same way."""
+"""Parts that several pages share."""
 
 from __future__ import annotations
 
@@ -15,78 +15,81 @@ from .. import paths
 from ..content import Content, Machine, label
 from ..page import Choice, Link, Marked, Option, Value
 
-# A drawing of more lines cannot be read, and a site with more drawings takes too long to make: the
-# tables have everything.
+# Limits for charts. A chart with more lines cannot be read, and a site with more charts takes too
+# long to make. The tables have everything.
 MOST_LINES = 60
 MOST_DRAWN_CELLS = 500
 
 BELOW = (
-    "Ratios are time in the mode over time in eager, so below 1 is a gain; the brackets are 95 % "
-    "intervals over processes."
+    "A ratio is the time in the mode over the time in eager: below 1 is a gain. The brackets hold "
+    "the 95 % interval over launches; a launch is one measuring process."
 )
 
 
 def name(row: Row) -> str:
-    """The workload, with what makes the cell differ from plain inference."""
+    """The workload, and how the cell differs from plain inference."""
     return f"{row.cell.workload} ({row.cell.variant})" if row.cell.variant else row.cell.workload
 
 
 def linked(machine: Machine, row: Row, text: str = "") -> Link:
-    """To the cell's page."""
+    """A link to the cell's page."""
     return Link(text or name(row), paths.in_cell(machine.name, row.cell, row.release))
 
 
 def paying(machine: Machine, row: Row, best: bool = False) -> Value:
-    """The ratio as a verdict, or the reason of the gap; leads to the cell's page."""
+    """The ratio and the payoff, or why there are no numbers, with a link to the cell's page."""
     to = paths.in_cell(machine.name, row.cell, row.release)
     if not row.outcome.ok:
         return Marked(row.outcome.status.value, "gap", to, row.outcome.reason)
-    said = payoff(row.ratio)
-    text = f"{ratio(row.ratio)} {said.value}{', fastest' if best else ''}"
-    return Marked(text, KINDS[said], to)
+    pays = payoff(row.ratio)
+    text = f"{ratio(row.ratio)} {pays.value}{', fastest' if best else ''}"
+    return Marked(text, KINDS[pays], to)
 
 
 KINDS = {Payoff.GAIN: "gain", Payoff.LOSS: "loss", Payoff.NONE: "none", Payoff.UNKNOWN: "unknown"}
 
 
 def machines(content: Content, here: Machine, to: Callable[[Machine], str]) -> list[Choice]:
-    """The choice of machine, where there is one."""
+    """The choice of the machine; empty if there is only one."""
     if len(content.machines) < 2:
         return []
-    options = [Option(each.name, to(each), each is here) for each in content.machines]
+    options = [Option(machine.name, to(machine), machine is here) for machine in content.machines]
     return [Choice("Machine", options)]
 
 
 def releases(machine: Machine, here: str, to: Callable[[str], str]) -> Choice:
-    """The choice of release."""
+    """The choice of the release."""
     return Choice(
-        "Release", [Option(label(each), to(each), each == here) for each in machine.releases]
+        "Release",
+        [Option(label(release), to(release), release == here) for release in machine.releases],
     )
 
 
 def older_method(machine: Machine) -> list[str]:
-    """A warning, where the machine's times were taken by another method than today's."""
+    """A warning if the machine's times were measured by an older method."""
     if machine.method == METHOD:
         return []
     return [
-        f"Its times were taken by method {machine.method}, which method {METHOD} has replaced "
-        "(docs/method.md, Turns): they may favour eager, and no newer time is comparable with them."
+        f"These times were measured by method {machine.method}, which method {METHOD} has replaced "
+        "(see docs/method.md). They may favour eager, and cannot be compared with newer times."
     ]
 
 
 def percent(log: float) -> str:
-    """The half-width of an interval of a log, as people say it."""
+    """The half-width of an interval of a log, in per cent."""
     return "an unknown amount" if math.isnan(log) else f"{math.expm1(log):.0%}"
 
 
 def plural(count: int, noun: str) -> str:
-    """1 cell, 2 cells; 1 process, 2 processes."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}{'es' if noun[-1] == 's' else 's'}"
+    """The count with its noun: 1 cell, 2 cells; 1 launch, 2 launches."""
+    if count == 1:
+        return f"{count} {noun}"
+    return f"{count} {noun}{'es' if noun.endswith(('s', 'ch')) else 's'}"
 
 
 def flat(row: Row) -> dict[str, Any]:
-    """A row for programs: seconds, bytes, ratios; each interval as three columns."""
-    made: dict[str, Any] = {
+    """The data of a row: seconds, bytes and ratios, each interval as three columns."""
+    data: dict[str, Any] = {
         "machine": row.machine,
         "release": row.release,
         "cell": str(row.cell),
@@ -103,8 +106,8 @@ def flat(row: Row) -> dict[str, Any]:
         ("mode_s", row.latency_s),
         ("ratio", row.ratio),
     ):
-        made |= spread(key, interval)
-    return made | {
+        data |= spread(key, interval)
+    return data | {
         "cold_compile_s": row.cold_compile_s,
         "warm_compile_s": row.warm_compile_s,
         "peak_memory_bytes": row.peak_memory_bytes,

@@ -1,4 +1,4 @@
-"""What the compiler saw and made: graphs, breaks, guards, kernels."""
+"""What the compiler captured and generated: graphs, breaks, guards, kernels."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ..content import Content, Entry, Machine, label
 from ..page import Page, Section, Table, Value
 from . import common
 
+# JSON name of a field of `Compiled` -> the title of its column.
 COLUMNS = {
     "graphs": "graphs",
     "graph_breaks": "breaks",
@@ -18,18 +19,18 @@ COLUMNS = {
     "operators": "operators",
     "guards": "guards",
     "kernels": "kernels",
-    "launches": "launches a call",
-    "eager_operators": "eager launches",
-    "nodes_before": "nodes before",
-    "nodes_after": "after fusion",
-    "bytes_before": "MB before",
+    "launches": "kernel launches a call",
+    "eager_operators": "operators in eager",
+    "nodes_before": "nodes before fusion",
+    "nodes_after": "nodes after",
+    "bytes_before": "MB before fusion",
     "bytes_after": "MB after",
-    "eager_bytes": "eager MB",
+    "eager_bytes": "MB in eager",
 }
 
 
 def pages(content: Content) -> Iterator[Page]:
-    """One for each machine and release."""
+    """One page for each machine and release."""
     return (
         _page(content, machine, release)
         for machine in content.machines
@@ -38,68 +39,75 @@ def pages(content: Content) -> Iterator[Page]:
 
 
 def path(machine: Machine) -> str:
-    """Of the newest release."""
+    """The page of the newest release."""
     return paths.compiler(machine.name, machine.releases[-1])
 
 
 def _page(content: Content, machine: Machine, release: str) -> Page:
-    found = [
+    compiles = [
         (entry, compiled)
         for entry in machine.of(release)
         if (compiled := entry.measurement.compiled) is not None
     ]
-    whole = sum(1 for _, each in found if each.graphs == 1 and not each.graph_breaks)
-    broken = sum(1 for _, each in found if each.graph_breaks)
+    whole = sum(1 for _, made in compiles if made.graphs == 1 and not made.graph_breaks)
+    broken = sum(1 for _, made in compiles if made.graph_breaks)
     answer = ["No measurement of this release says what was compiled."]
-    if found:
+    if compiles:
         answer = [
-            f"Of {common.plural(len(found), 'compiled cell')} {whole} became one whole graph and "
-            f"{broken} had graph breaks.",
-            "Fusion joins the nodes of a graph into kernels: fewer launches, and fewer bytes "
-            "carried to memory and back.",
+            f"Of {common.plural(len(compiles), 'compiled cell')}, {whole} became one whole graph "
+            f"and {broken} had graph breaks.",
+            "Fusion joins nodes of a graph into one kernel. This saves kernel launches and memory "
+            "traffic.",
         ]
     return Page(
         paths.compiler(machine.name, release),
         "compiler",
-        f"What did the compiler see? PyTorch {label(release)}",
+        f"What does the compiler make? PyTorch {label(release)}",
         answer,
         [
             *common.machines(content, machine, path),
-            common.releases(machine, release, lambda each: paths.compiler(machine.name, each)),
+            common.releases(machine, release, lambda other: paths.compiler(machine.name, other)),
         ],
-        _sections(machine, found),
-        [_flat(entry, compiled) for entry, compiled in found],
+        _sections(machine, compiles),
+        [_flat(entry, compiled) for entry, compiled in compiles],
     )
 
 
-def _sections(machine: Machine, found: list[tuple[Entry, Compiled]]) -> list[Section]:
-    if not found:
+def _sections(machine: Machine, compiles: list[tuple[Entry, Compiled]]) -> list[Section]:
+    if not compiles:
         return []
     numbers: list[list[Value]] = [
         [
             common.linked(machine, entry.row, str(entry.row.cell)),
             *(_shown(compiled, field) for field in COLUMNS),
         ]
-        for entry, compiled in found
+        for entry, compiled in compiles
     ]
     breaks: list[list[Value]] = [
-        [common.linked(machine, entry.row, str(entry.row.cell)), each.where, each.reason]
-        for entry, compiled in found
-        for each in compiled.graph_breaks
+        [
+            common.linked(machine, entry.row, str(entry.row.cell)),
+            graph_break.where,
+            graph_break.reason,
+        ]
+        for entry, compiled in compiles
+        for graph_break in compiled.graph_breaks
     ]
     skips: list[list[Value]] = [
         [common.linked(machine, entry.row, str(entry.row.cell)), reason]
-        for entry, compiled in found
+        for entry, compiled in compiles
         for reason in compiled.cudagraph_skips
     ]
-    made = [
+    sections = [
         Section(
             "Graphs and kernels",
             "kernels",
-            ["A dash: this release or device does not tell; the cell's page says why."],
+            [
+                "A dash means: this release or device does not report the number. The page of the "
+                "cell gives the reason."
+            ],
             tables=[
                 Table(
-                    "What the compiler saw and made, at a cold start.",
+                    "What the compiler captured and generated at a cold start.",
                     ["cell", *COLUMNS.values()],
                     frozenset(COLUMNS.values()),
                     numbers,
@@ -109,16 +117,18 @@ def _sections(machine: Machine, found: list[tuple[Entry, Compiled]]) -> list[Sec
     ]
     if breaks:
         columns = ["cell", "where", "reason"]
-        table = Table("Where the graph had to be left.", columns, frozenset(), breaks)
-        made.append(Section("Graph breaks", "breaks", tables=[table]))
+        table = Table("The places in the code that break the graph.", columns, frozenset(), breaks)
+        sections.append(Section("Graph breaks", "breaks", tables=[table]))
     if skips:
-        table = Table("Why no CUDA graph was recorded.", ["cell", "reason"], frozenset(), skips)
-        made.append(Section("CUDA graphs skipped", "skips", tables=[table]))
-    return made
+        table = Table(
+            "The reasons why no CUDA graph was recorded.", ["cell", "reason"], frozenset(), skips
+        )
+        sections.append(Section("CUDA graphs skipped", "skips", tables=[table]))
+    return sections
 
 
 def shown(value: Any, field: str) -> str:
-    """A number of a `Compiled` as people read it: bytes in millions; a dash for an unknown one."""
+    """A number of a `Compiled` as text: bytes in MB, a list by its length, a dash if unknown."""
     if value is None:
         return "-"
     if isinstance(value, list):
@@ -134,7 +144,7 @@ def _flat(entry: Entry, compiled: Compiled) -> dict[str, Any]:
     values = {field: compiled.value(field) for field in COLUMNS}
     return {
         "cell": str(entry.row.cell),
-        **{name: len(each) if isinstance(each, list) else each for name, each in values.items()},
+        **{key: len(value) if isinstance(value, list) else value for key, value in values.items()},
         "guard_check_s": compiled.guard_check_s,
         "break_reasons": "; ".join(f"{b.where}: {b.reason}" for b in compiled.graph_breaks),
     }

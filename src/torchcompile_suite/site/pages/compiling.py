@@ -25,7 +25,7 @@ PHASES = {
 
 
 def pages(content: Content) -> Iterator[Page]:
-    """One for each machine and release."""
+    """One page for each machine and release."""
     return (
         _page(content, machine, release)
         for machine in content.machines
@@ -34,7 +34,7 @@ def pages(content: Content) -> Iterator[Page]:
 
 
 def path(machine: Machine) -> str:
-    """Of the newest release."""
+    """The page of the newest release."""
     return paths.compiling(machine.name, machine.releases[-1])
 
 
@@ -45,14 +45,15 @@ def _page(content: Content, machine: Machine, release: str) -> Page:
         if entry.row.cold_compile_s is not None and _as_users_compile(entry.row.cell)
     ]
     costs = sorted(entry.row.cold_compile_s or 0.0 for entry in entries)
-    answer = ["Nothing was compiled with this release here."]
+    answer = ["No cell was compiled with this release on this machine."]
     if costs:
         states = Counter(break_even(entry.row).state for entry in entries)
         answer = [
             f"A cold compile took {costs[0]:.1f} to {costs[-1]:.1f} s; the median of "
             f"{common.plural(len(costs), 'cell')} is {costs[len(costs) // 2]:.1f} s. Compiling "
-            f"pays beyond doubt in {states[State.CALLS]} of them, never in {states[State.NEVER]}, and "
-            f"for {states[State.CANNOT_TELL]} the measurement does not decide.",
+            f"pays beyond doubt in {states[State.CALLS]} of them and never in "
+            f"{states[State.NEVER]}; for {states[State.CANNOT_TELL]} the measurement does not "
+            "decide.",
             "Cold: no cache. Warm: with Inductor's disk cache from an earlier process. Each cell "
             "has one cold compile, so its time has no interval.",
         ]
@@ -63,7 +64,7 @@ def _page(content: Content, machine: Machine, release: str) -> Page:
         answer,
         [
             *common.machines(content, machine, path),
-            common.releases(machine, release, lambda each: paths.compiling(machine.name, each)),
+            common.releases(machine, release, lambda other: paths.compiling(machine.name, other)),
         ],
         [_phases(machine, entries), *_over_time(machine)] if entries else [],
         [_flat(entry) for entry in entries],
@@ -71,7 +72,7 @@ def _page(content: Content, machine: Machine, release: str) -> Page:
 
 
 def _as_users_compile(cell: Cell) -> bool:
-    """Whether it is compiled the way people would, and not to dissect a gain or show a mistake."""
+    """Whether the cell is compiled as users do it, and not to analyse a gain or show a mistake."""
     users_choice = {"phase", "dtype", "shapes", "baseline", "accumulation"}
     return cell.mode != EAGER and cell.differs() <= users_choice
 
@@ -91,7 +92,7 @@ def _flat(entry: Entry) -> dict[str, Any]:
 def _phases(machine: Machine, entries: list[Entry]) -> Section:
     costly = sorted(entries, key=lambda entry: -(entry.row.cold_compile_s or 0.0))
     shown = {entry.row.cell for entry in costly[: common.MOST_LINES]}
-    found = [
+    bars = [
         charts.Part(str(entry.row.cell), title, compiled.phases_s.get(name, 0.0))
         for entry in entries
         if entry.row.cell in shown
@@ -99,12 +100,12 @@ def _phases(machine: Machine, entries: list[Entry]) -> Section:
         for name, title in PHASES.items()
     ]
     figure = None
-    if found:
+    if bars:
         figure = Figure(
-            charts.parts(found, list(PHASES.values()), "seconds of the cold compile"),
-            "Seconds of each cell's cold compile by phase."
+            charts.parts(bars, list(PHASES.values()), "seconds of the cold compile"),
+            "The cold compile of each cell by phase, in seconds."
             if len(shown) == len(entries)
-            else f"Seconds of a cold compile by phase: the {len(shown)} cells that take longest.",
+            else f"The cold compile by phase, in seconds, of the {len(shown)} slowest cells.",
         )
     lines: list[list[Value]] = [
         [
@@ -117,10 +118,11 @@ def _phases(machine: Machine, entries: list[Entry]) -> Section:
         ]
         for entry in entries
     ]
-    columns = ["cold s", "warm s", *PHASES.values(), "pays after", "or seconds of calls"]
+    columns = ["cold s", "warm s", *PHASES.values(), "pays after", "seconds to pay"]
     table = Table(
-        "Seconds lost to calls that compiled; the phases are of the cold start. It pays after so "
-        "many calls, where the gain is beyond doubt.",
+        "Seconds lost to calls that compiled, at a cold and at a warm start. The phases are those "
+        "of the cold start. Compiling pays after this number of calls, if the gain is beyond "
+        "doubt. Seconds to pay: the cold compile, then these calls.",
         ["cell", *columns],
         frozenset(columns),
         lines,
@@ -142,32 +144,34 @@ def _seconds_after(row: Row) -> str:
 
 
 def _over_time(machine: Machine) -> list[Section]:
-    """Cold and warm compile of every cell, by release."""
+    """Cold and warm compile of each cell by release; no section for a single release."""
     if len(machine.releases) < 2:
         return []
-    by: dict[Cell, dict[str, Row]] = {}
+    by_cell: dict[Cell, dict[str, Row]] = {}
     for entry in machine.entries:
         if entry.row.cold_compile_s is not None and _as_users_compile(entry.row.cell):
-            by.setdefault(entry.row.cell, {})[entry.row.release] = entry.row
+            by_cell.setdefault(entry.row.cell, {})[entry.row.release] = entry.row
     lines: list[list[Value]] = []
-    for cell, rows in by.items():
+    for cell, rows in by_cell.items():
         if len(rows) < 2:
             continue
         last = rows[max(rows, key=machine.releases.index)]
         lines.append(
             [
                 common.linked(machine, last, str(cell)),
-                *(_both(rows.get(release)) for release in machine.releases),
+                *(_cold_and_warm(rows.get(release)) for release in machine.releases),
             ]
         )
     if not lines:
         return []
     columns = [label(release) for release in machine.releases]
-    table = Table("Seconds, cold / warm.", ["cell", *columns], frozenset(columns), lines)
+    table = Table(
+        "Seconds of the cold / warm compile.", ["cell", *columns], frozenset(columns), lines
+    )
     return [Section("By release", "releases", tables=[table])]
 
 
-def _both(row: Row | None) -> str:
+def _cold_and_warm(row: Row | None) -> str:
     if row is None:
         return ""
     return f"{wording.seconds(row.cold_compile_s)} / {wording.seconds(row.warm_compile_s)}"

@@ -1,9 +1,12 @@
-"""By release: eager, compiled and their ratio, as geometric means over a fixed cohort."""
+"""By release: eager, compiled and their ratio, as geometric means over a fixed set of cells."""
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from ...analysis import history
 from ...analysis.payoff import asks_whether_it_pays
+from ...analysis.statistics import Interval
 from ...cell import Cell
 from ...presentation.wording import ratio
 from .. import charts, paths
@@ -13,95 +16,115 @@ from . import common
 from .payoff import COMPILED
 
 UNITS = {
-    "eager": "time against the first release",
-    "compiled": "time against the first release",
+    "eager": "time relative to the first release",
+    "compiled": "time relative to the first release",
     "ratio": "time ratio, compiled over eager",
 }
 
 
+class _Mode(NamedTuple):
+    """The history of one mode: its releases, the cells that all of them have, and the means."""
+
+    name: str
+    releases: list[str]
+    cohort: history.Cohort
+    points: list[history.Point]
+
+    @property
+    def cells(self) -> str:
+        """How many cells are averaged, of how many, in words."""
+        return f"{len(self.cohort.cells)} of {common.plural(self.cohort.of, 'cell')}"
+
+    def mean(self, release: str, series: str) -> Interval:
+        """The mean of a series at a release."""
+        return next(
+            point.value
+            for point in self.points
+            if (point.release, point.series) == (release, series)
+        )
+
+
 def pages(content: Content) -> list[Page]:
-    """One for each machine."""
+    """One page for each machine."""
     return [_page(content, machine) for machine in content.machines]
 
 
 def _page(content: Content, machine: Machine) -> Page:
-    sections: list[Section] = []
-    said: list[str] = []
-    data = []
-    for mode in COMPILED:
-        rows = [
-            entry.row
-            for entry in machine.entries
-            if entry.row.cell.mode == mode and asks_whether_it_pays(entry.row.cell)
-        ]
-        releases = [each for each in machine.releases if any(r.release == each for r in rows)]
-        found = history.cohort(rows, releases)
-        if len(releases) < 2 or not found.cells:
-            continue
-        points = history.mean_points(rows, releases, found.cells, machine.drift)
-        by = {(point.release, point.series): point.value for point in points}
-        first, last = releases[0], releases[-1]
-        cells = f"{len(found.cells)} of {common.plural(found.of, 'cell')}"
-        said.append(
-            f"Mode {mode}, {cells} measured in all {len(releases)} releases: the ratio went from "
-            f"{ratio(by[first, 'ratio'])} with {label(first)} to {ratio(by[last, 'ratio'])} with "
-            f"{label(last)}; eager time to {ratio(by[last, 'eager'])} of what it was, compiled "
-            f"time to {ratio(by[last, 'compiled'])}."
-        )
-        shown = [point._replace(release=label(point.release)) for point in points]
-        drawn = charts.history(shown, [label(each) for each in releases], UNITS)
-        lines: list[list[Value]] = [
-            [label(each), *(ratio(by[each, series]) for series in UNITS)] for each in releases
-        ]
-        table = Table(
-            f"Geometric means over {cells}; times relative to {label(first)}.",
-            ["release", *UNITS],
-            frozenset(UNITS),
-            lines,
-        )
-        caption = f"Geometric means by release in mode {mode}: eager, compiled and their ratio."
-        sections.append(
-            Section(
-                f"Mode {mode}",
-                mode,
-                [
-                    f"The cohort is fixed: {cells} have numbers in every release shown. The bands "
-                    "of the times allow for when they were measured: the same eager time, measured "
-                    f"at another moment, may be off by {common.percent(machine.drift)}. Ratios are "
-                    "free of that."
-                ],
-                Figure(drawn, caption),
-                [table, _cohort(machine, last, found.cells)],
-            )
-        )
-        data += [
-            {
-                "mode": mode,
-                "release": point.release,
-                "series": point.series,
-                "cells": len(found.cells),
-                "of_cells": found.of,
-                **common.spread("value", point.value),
-            }
-            for point in points
-        ]
+    modes = [mode for name in COMPILED if (mode := _mode(machine, name)) is not None]
+    answer = [_sentence(mode) for mode in modes] or [
+        "A history needs two releases with common cells. This machine has none yet."
+    ]
     return Page(
         paths.history(machine.name),
         "history",
         f"History on {machine.name}",
-        [
-            *(said or ["Two releases with common cells make a history; here there is none yet."]),
-            *common.older_method(machine),
-        ],
-        common.machines(content, machine, lambda each: paths.history(each.name)),
-        sections,
-        data,
+        [*answer, *common.older_method(machine)],
+        common.machines(content, machine, lambda other: paths.history(other.name)),
+        [_section(machine, mode) for mode in modes],
+        [line for mode in modes for line in _data(mode)],
+    )
+
+
+def _mode(machine: Machine, name: str) -> _Mode | None:
+    """The history of a mode; None without two releases that have cells in common."""
+    rows = [
+        entry.row
+        for entry in machine.entries
+        if entry.row.cell.mode == name and asks_whether_it_pays(entry.row.cell)
+    ]
+    measured = {row.release for row in rows}
+    releases = [release for release in machine.releases if release in measured]
+    cohort = history.cohort(rows, releases)
+    if len(releases) < 2 or not cohort.cells:
+        return None
+    points = history.mean_points(rows, releases, cohort.cells, machine.drift)
+    return _Mode(name, releases, cohort, points)
+
+
+def _sentence(mode: _Mode) -> str:
+    first, last = mode.releases[0], mode.releases[-1]
+    return (
+        f"Mode {mode.name}, {mode.cells} measured in all {len(mode.releases)} releases: the ratio "
+        f"was {ratio(mode.mean(first, 'ratio'))} with {label(first)} and is "
+        f"{ratio(mode.mean(last, 'ratio'))} with {label(last)}. Relative to {label(first)}, the "
+        f"eager time is {ratio(mode.mean(last, 'eager'))} and the compiled time "
+        f"{ratio(mode.mean(last, 'compiled'))}."
+    )
+
+
+def _section(machine: Machine, mode: _Mode) -> Section:
+    points = [point._replace(release=label(point.release)) for point in mode.points]
+    chart = charts.history(points, [label(release) for release in mode.releases], UNITS)
+    lines: list[list[Value]] = [
+        [label(release), *(ratio(mode.mean(release, series)) for series in UNITS)]
+        for release in mode.releases
+    ]
+    table = Table(
+        f"Geometric means over {mode.cells}; times are relative to {label(mode.releases[0])}.",
+        ["release", *UNITS],
+        frozenset(UNITS),
+        lines,
+    )
+    caption = f"Geometric means by release in mode {mode.name}: eager, compiled and their ratio."
+    text = (
+        f"The means are over a fixed set of cells: {mode.cells} have numbers in every release "
+        "shown. The bands of the times include the between-run drift: the eager time of the same "
+        f"work, measured in another run, may differ by {common.percent(machine.drift)}. Ratios "
+        "have no drift."
+    )
+    return Section(
+        f"Mode {mode.name}",
+        mode.name,
+        [text],
+        Figure(chart, caption),
+        [table, _cohort(machine, mode.releases[-1], mode.cohort.cells)],
     )
 
 
 def _cohort(machine: Machine, release: str, cells: frozenset[Cell]) -> Table:
     return Table(
-        f"The cohort, and its ratios with {label(release)}; each leads to its own history.",
+        f"The averaged cells and their ratios with {label(release)}, with links to the history of "
+        "each cell.",
         ["cell", "ratio"],
         frozenset(["ratio"]),
         [
@@ -113,3 +136,17 @@ def _cohort(machine: Machine, release: str, cells: frozenset[Cell]) -> Table:
             if row.cell in cells
         ],
     )
+
+
+def _data(mode: _Mode) -> list[dict[str, Any]]:
+    return [
+        {
+            "mode": mode.name,
+            "release": point.release,
+            "series": point.series,
+            "cells": len(mode.cohort.cells),
+            "of_cells": mode.cohort.of,
+            **common.spread("value", point.value),
+        }
+        for point in mode.points
+    ]

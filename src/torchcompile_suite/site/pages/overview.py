@@ -1,4 +1,4 @@
-"""The front page: the newest answer for each machine, and where to go on."""
+"""The front page: the newest answer for each machine, and links to the other pages."""
 
 from __future__ import annotations
 
@@ -11,35 +11,36 @@ QUESTION = "Does torch.compile pay, on this hardware, for this model, in this mo
 
 
 def pages(content: Content) -> list[Page]:
-    """The one front page."""
+    """The front page."""
     if not content.machines:
-        nothing = ["Nothing was measured yet; start with: nox -s bench"]
+        nothing = ["Nothing was measured yet. Start with: nox -s bench"]
         return [Page(paths.OVERVIEW, "overview", QUESTION, nothing)]
     sections = []
     data = []
     for machine in content.machines:
         release = machine.releases[-1]
         rows = payoff.asked(machine, release)
-        said = payoff.answer(rows, release, machine.name) + common.older_method(machine)
+        answer = payoff.answer(rows, release, machine.name) + common.older_method(machine)
         links: list[list[Value]] = [
-            ["Does it pay?", Link("model x mode", payoff.path(machine, release))],
+            ["Does it pay?", Link("by model and mode", payoff.path(machine, release))],
             ["Since when?", Link("history by release", paths.history(machine.name))],
             ["What does it cost?", Link("compile times", compiling.path(machine))],
-            ["What did it see?", Link("graphs and kernels", compiler.path(machine))],
+            ["What does the compiler make?", Link("graphs and kernels", compiler.path(machine))],
             ["Are the claims true?", Link("claims of documents", claims.path(machine))],
-            ["Can one trust it?", Link("noise, coverage, failures", paths.trust(machine.name))],
+            ["Can I trust it?", Link("noise, coverage, failures", paths.trust(machine.name))],
         ]
         if len(machine.releases) > 1:
-            before, after = (label(each) for each in machine.releases[-2:])
+            before, after = map(label, machine.releases[-2:])
             where = Link(f"{before} to {after}", changes.path(machine))
             links.insert(2, ["What changed?", where])
         table = Table(f"Answers for {machine.name}.", ["question", "page"], frozenset(), links)
-        sections.append(Section(machine.name, paths.slug(machine.name), said, tables=[table]))
+        sections.append(Section(machine.name, paths.slug(machine.name), answer, tables=[table]))
         data.append({"machine": machine.name, "newest_release": release, **machine.facts})
     names = ", ".join(machine.name for machine in content.machines)
     first, last = content.machines[0].releases[0], content.machines[0].releases[-1]
     answer = [
-        f"Measured on {names}, PyTorch {label(first)} to {label(last)}. Every figure has a 95 % "
-        "interval over processes, every gap a reason, every point the command that repeats it."
+        f"Measured on {names}, PyTorch {label(first)} to {label(last)}. Each time and ratio has a "
+        "95 % interval over launches (measuring processes). Each gap has a reason. Each cell has "
+        "the command that measures it again."
     ]
     return [Page(paths.OVERVIEW, "overview", QUESTION, answer, [], sections, data)]

@@ -1,4 +1,4 @@
-"""Does it pay: model x mode, for a machine, a release and a batch size."""
+"""Does it pay: by model and mode, for a machine, a release and a batch size."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ COMPILED = [name for name in MODES if name != EAGER]
 
 
 def pages(content: Content) -> Iterator[Page]:
-    """One for each machine, release and batch size."""
+    """One page for each machine, release and batch size."""
     return (
-        page
+        _page(content, machine, release, size)
         for machine in content.machines
         for release in machine.releases
-        for page in _of_release(content, machine, release)
+        for size in _batches(asked(machine, release))
     )
 
 
@@ -35,59 +35,74 @@ def asked(machine: Machine, release: str) -> list[Row]:
 
 
 def path(machine: Machine, release: str) -> str:
-    """The page a newcomer should see first: the batch size with most cells."""
+    """The page of the batch size with most cells."""
     return paths.payoff(machine.name, release, _batches(asked(machine, release))[0])
 
 
 def _batches(rows: Sequence[Row]) -> list[int]:
-    found = [row.cell.batch_size for row in rows]
-    return sorted(set(found), key=lambda size: (-found.count(size), size)) or [1]
-
-
-def _of_release(content: Content, machine: Machine, release: str) -> list[Page]:
-    rows = asked(machine, release)
-    sizes = _batches(rows)
-    return [
-        _page(
-            content, machine, release, size, sizes, [r for r in rows if r.cell.batch_size == size]
-        )
-        for size in sizes
-    ]
+    """The batch sizes, those with most cells first."""
+    sizes = [row.cell.batch_size for row in rows]
+    return sorted(set(sizes), key=lambda size: (-sizes.count(size), size)) or [1]
 
 
 def answer(rows: Sequence[Row], release: str, machine: str) -> list[str]:
-    """In words: how many gain, in each mode."""
+    """For each mode: how many cells gain, and the mean ratio."""
     sentences = []
     for mode in COMPILED:
-        mine = [row for row in rows if row.cell.mode == mode]
-        measured = [row.ratio for row in mine if row.ratio is not None]
-        if not measured:
+        of_mode = [row for row in rows if row.cell.mode == mode]
+        ratios = [row.ratio for row in of_mode if row.ratio is not None]
+        if not ratios:
             continue
-        of = counts(mine)
-        mean = statistics.geometric_mean(measured)
+        number = counts(of_mode)
         others = "".join(
-            f", {each.value} in {of[each]}"
-            for each in Payoff
-            if each is not Payoff.GAIN and of[each]
+            f", {pays.value} in {number[pays]}"
+            for pays in Payoff
+            if pays is not Payoff.GAIN and number[pays]
         )
         sentences.append(
-            f"Mode {mode}: faster in {of[Payoff.GAIN]} of {common.plural(len(measured), 'cell')}"
-            f"{others}; geometric mean of the ratios {ratio(mean)}."
+            f"Mode {mode}: faster in {number[Payoff.GAIN]} of "
+            f"{common.plural(len(ratios), 'cell')}{others}. The geometric mean of the ratios is "
+            f"{ratio(statistics.geometric_mean(ratios))}."
         )
     if not sentences:
-        return [f"Nothing was measured here with PyTorch {release} on {machine}."]
+        return [f"Nothing was measured with PyTorch {release} on {machine}."]
     return [f"PyTorch {release} on {machine}, compiled against eager:", *sentences]
 
 
-def _page(
-    content: Content,
-    machine: Machine,
-    release: str,
-    size: int,
-    sizes: Sequence[int],
-    rows: Sequence[Row],
-) -> Page:
+def _page(content: Content, machine: Machine, release: str, size: int) -> Page:
     here = paths.payoff(machine.name, release, size)
+    everything = asked(machine, release)
+    rows = [row for row in everything if row.cell.batch_size == size]
+    sections = []
+    if any(row.ratio is not None for row in rows):
+        sections.append(_ratios(machine, release, here, rows))
+    elif rows:
+        sections.append(Section("Gaps", "gaps", tables=[_matrix(machine, rows)]))
+    return Page(
+        here,
+        "payoff",
+        f"Does it pay? PyTorch {label(release)}, batch {size}",
+        answer(rows, release, machine.name) + common.older_method(machine),
+        [
+            *common.machines(
+                content, machine, lambda other: path(other, _nearest(other.releases, release))
+            ),
+            common.releases(machine, release, lambda other: _same_batch(machine, other, size)),
+            Choice(
+                "Batch size",
+                [
+                    Option(str(other), paths.payoff(machine.name, release, other), other == size)
+                    for other in sorted(_batches(everything))
+                ],
+            ),
+        ],
+        sections,
+        [common.flat(row) for row in rows],
+    )
+
+
+def _ratios(machine: Machine, release: str, here: str, rows: Sequence[Row]) -> Section:
+    """The chart of the ratios and their table."""
     bars = [
         charts.Bar(
             common.name(row),
@@ -98,65 +113,38 @@ def _page(
         for row in _by_gain(rows)
         if row.ratio is not None
     ]
-    sections = []
-    if bars:
-        models = list(dict.fromkeys(bar.label for bar in bars))
-        text = [common.BELOW]
-        if len(models) > common.MOST_LINES:
-            half = common.MOST_LINES // 2
-            drawn_too = {*models[:half], *models[-half:]}
-            bars = [bar for bar in bars if bar.label in drawn_too]
-            text.append(
-                f"The drawing has the {half} models that gain most and the {half} that gain least, "
-                f"of {len(models)}."
-            )
-        modes = [mode for mode in COMPILED if any(bar.series == mode for bar in bars)]
-        drawn = charts.ratios(bars, modes, here, "time ratio, mode over eager (below 1: faster)")
-        sections.append(
-            Section(
-                "Ratios",
-                "ratios",
-                text,
-                Figure(drawn, "Time ratio of each model and mode with its interval, around 1."),
-                [_matrix(machine, rows)],
-            )
+    text = [common.BELOW]
+    models = list(dict.fromkeys(bar.label for bar in bars))
+    if len(models) > common.MOST_LINES:
+        half = common.MOST_LINES // 2
+        drawn = {*models[:half], *models[-half:]}
+        bars = [bar for bar in bars if bar.label in drawn]
+        text.append(
+            f"The chart shows {2 * half} of {len(models)} models: the {half} with the largest gain "
+            f"and the {half} with the smallest."
         )
-    elif rows:
-        sections.append(Section("Gaps", "gaps", tables=[_matrix(machine, rows)]))
-    return Page(
-        here,
-        "payoff",
-        f"Does it pay? PyTorch {label(release)}, batch {size}",
-        answer(rows, release, machine.name) + common.older_method(machine),
-        [
-            *common.machines(
-                content, machine, lambda each: path(each, _nearest(each.releases, release))
-            ),
-            common.releases(machine, release, lambda each: _same_batch(machine, each, size)),
-            Choice(
-                "Batch size",
-                [
-                    Option(str(each), paths.payoff(machine.name, release, each), each == size)
-                    for each in sorted(sizes)
-                ],
-            ),
-        ],
-        sections,
-        [common.flat(row) for row in rows],
+    modes = [mode for mode in COMPILED if any(bar.series == mode for bar in bars)]
+    chart = charts.ratios(bars, modes, here, "time ratio, mode over eager (below 1: faster)")
+    return Section(
+        "Ratios",
+        "ratios",
+        text,
+        Figure(chart, "The time ratio of each model and mode, with its 95 % interval."),
+        [_matrix(machine, rows)],
     )
 
 
 def _by_gain(rows: Sequence[Row]) -> list[Row]:
-    """The workload that gains most first; those without numbers last."""
+    """The workload with the largest gain first; workloads without numbers last."""
 
-    def of(row: Row) -> float:
+    def value(row: Row) -> float:
         return row.ratio.value if row.ratio is not None else math.inf
 
-    most: dict[tuple[str, str], float] = {}
+    least: dict[tuple[str, str], float] = {}
     for row in rows:
         key = (row.cell.workload, row.cell.variant)
-        most[key] = min(most.get(key, math.inf), of(row))
-    return sorted(rows, key=lambda row: most[row.cell.workload, row.cell.variant])
+        least[key] = min(least.get(key, math.inf), value(row))
+    return sorted(rows, key=lambda row: least[row.cell.workload, row.cell.variant])
 
 
 def _nearest(releases: Sequence[str], wanted: str) -> str:
@@ -169,24 +157,23 @@ def _same_batch(machine: Machine, release: str, size: int) -> str:
 
 
 def _matrix(machine: Machine, rows: Sequence[Row]) -> Table:
-    groups: dict[tuple[str, str], dict[str, Row]] = {}
+    """One line for each model, one column for each mode."""
+    models: dict[tuple[str, str], dict[str, Row]] = {}
     for row in _by_gain(rows):
-        groups.setdefault((row.cell.workload, row.cell.variant), {})[row.cell.mode] = row
-    modes = [mode for mode in COMPILED if any(mode in group for group in groups.values())]
+        models.setdefault((row.cell.workload, row.cell.variant), {})[row.cell.mode] = row
+    modes = [mode for mode in COMPILED if any(mode in by_mode for by_mode in models.values())]
     lines: list[list[Value]] = []
-    for group in groups.values():
-        first = next(iter(group.values()))
-        fastest: list[Cell] = best(group.values()) if len(group) > 1 else []
+    for by_mode in models.values():
+        first = next(iter(by_mode.values()))
+        fastest: list[Cell] = best(by_mode.values()) if len(by_mode) > 1 else []
         line: list[Value] = [common.linked(machine, first), milliseconds(first.eager_s)]
         for mode in modes:
-            found = group.get(mode)
-            line.append(
-                "" if found is None else common.paying(machine, found, found.cell in fastest)
-            )
+            cell = by_mode.get(mode)
+            line.append("" if cell is None else common.paying(machine, cell, cell.cell in fastest))
         lines.append(line)
     return Table(
-        "Time ratio of each model in each mode; the fastest modes that cannot be told apart are "
-        "marked. An empty field was not measured.",
+        "The time ratio of each model in each mode. Fastest: the fastest mode, and modes that "
+        "cannot be told from it. An empty field was not measured.",
         ["model", "eager ms", *modes],
         frozenset(["eager ms"]),
         lines,

@@ -1,4 +1,4 @@
-"""The releases: what ASV's commit links lead to."""
+"""The page of the releases: the target of ASV's commit links."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import payoff
 
 
 def pages(content: Content) -> list[Page]:
-    """All releases on one page, newest first; a fragment is a commit of the ledger, 8 digits."""
+    """All releases on one page, newest first. A fragment is 8 digits of a ledger commit."""
     commits = {release.version: sha for sha, release in ledger.compute()[0].items()}
     return [
         Page(
@@ -19,8 +19,9 @@ def pages(content: Content) -> list[Page]:
             "releases",
             "Releases",
             [
-                f"{len(content.releases)} releases of PyTorch can be measured. Each is one commit "
-                "of the suite's ledger, with every package pinned, and the same on every machine."
+                f"{len(content.releases)} releases of PyTorch can be measured. Each release is a "
+                "commit of the suite's ledger, with every package pinned. The commits are the same "
+                "on every machine."
             ],
             [],
             [
@@ -43,15 +44,15 @@ def pages(content: Content) -> list[Page]:
 
 
 def git_version(content: Content, release: Release) -> str:
-    """PyTorch's own commit: from the catalogue, else as measured; empty where nobody said it."""
+    """PyTorch's own commit, from the catalogue or from a measurement; empty if unknown."""
     if release.git_version:
         return release.git_version
     return next(
         (
             environment.torch_git
             for machine in content.machines
-            for each in machine.measurements(release.version)
-            if (environment := each.environment) is not None
+            for measurement in machine.measurements(release.version)
+            if (environment := measurement.environment) is not None
         ),
         "",
     )
@@ -71,7 +72,7 @@ def _section(content: Content, release: Release, commit: str) -> Section:
         for machine in content.machines
         if release.version in machine.releases
     ]
-    table = Table(f"PyTorch {release.version}.", ["what", "value"], frozenset(), lines)
+    table = Table(f"PyTorch {release.version}.", ["property", "value"], frozenset(), lines)
     lock = release.lock.read_text() if release.lock.is_file() else ""
-    folded = Folded("The lock: every package of its environment", lock) if lock else None
+    folded = Folded("The lock file: every package of the environment", lock) if lock else None
     return Section(f"PyTorch {label(release.version)}", commit[:8], tables=[table], folded=folded)

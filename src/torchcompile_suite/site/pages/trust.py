@@ -1,4 +1,4 @@
-"""Why believe it: noise floor, coverage, failures, environments, what was left out."""
+"""Can one trust the results: noise, coverage, failures, environments, problems."""
 
 from __future__ import annotations
 
@@ -15,23 +15,12 @@ from . import common
 
 
 def pages(content: Content) -> list[Page]:
-    """One for each machine."""
+    """One page for each machine."""
     return [_page(content, machine) for machine in content.machines]
 
 
 def _page(content: Content, machine: Machine) -> Page:
-    everything = [entry.measurement for entry in machine.entries]
-    noise = change.noise_floor(everything)
     failed = [entry for entry in machine.entries if not entry.row.outcome.ok]
-    aside = sum(bool(launch.disturbed) for each in everything for launch in each.launches)
-    launches = sum(len(each.launches) for each in everything)
-    floor = "Its noise floor was not measured: that takes eager cells."
-    if noise is not None:
-        floor = (
-            f"Noise floor: in one process the ratio of eager to eager, whose truth is 1, is off by "
-            f"{noise:.1%} (root mean square). Intervals are over processes, which average it."
-        )
-    slowed = sum(machine.slowdown(each) > statistics.MOST_SLOWDOWN for each in machine.entries)
     wanted = matrix.core_cells()
     covered = {
         release: coverage(machine.measurements(release), wanted, machine.device)
@@ -40,20 +29,9 @@ def _page(content: Content, machine: Machine) -> Page:
     return Page(
         paths.trust(machine.name),
         "trust",
-        f"Can one trust it? {machine.name}",
-        [
-            f"{common.plural(len(everything), 'measurement')} of "
-            f"{common.plural(len(machine.releases), 'release')} in "
-            f"{common.plural(launches, 'process')}, of which {aside} were disturbed by others, "
-            f"kept, and repeated. {common.plural(len(failed), 'cell')} ended without numbers.",
-            floor,
-            "Mood: the same eager time, measured at another moment, may be off by "
-            f"{common.percent(machine.drift)}; it moves times and cancels in ratios.",
-            f"A neighbour slowed the processors throughout {common.plural(slowed, 'measurement')}; "
-            "the pages of these cells say so, and --skip-existing makes them again.",
-            *common.older_method(machine),
-        ],
-        common.machines(content, machine, lambda each: paths.trust(each.name)),
+        f"Can I trust it? {machine.name}",
+        [*_answer(machine, len(failed)), *common.older_method(machine)],
+        common.machines(content, machine, lambda other: paths.trust(other.name)),
         [
             _facts(machine),
             _coverage(covered),
@@ -65,28 +43,57 @@ def _page(content: Content, machine: Machine) -> Page:
             {
                 "release": release,
                 "core_cells": len(wanted),
-                "ok": each.ok,
-                "ended_otherwise": len(each.ended),
-                "not_measured": len(each.missing),
-                "unexplained": len(each.unexplained),
+                "ok": of.ok,
+                "ended_otherwise": len(of.ended),
+                "not_measured": len(of.missing),
+                "unexplained": len(of.unexplained),
             }
-            for release, each in covered.items()
+            for release, of in covered.items()
         ],
     )
+
+
+def _answer(machine: Machine, failed: int) -> list[str]:
+    measurements = [entry.measurement for entry in machine.entries]
+    launches = [launch for measurement in measurements for launch in measurement.launches]
+    disturbed = sum(bool(launch.disturbed) for launch in launches)
+    noise = change.noise_floor(measurements)
+    floor = "The noise floor was not measured: there are no eager cells."
+    if noise is not None:
+        floor = (
+            "Noise floor: the true ratio of eager to eager is 1. In one launch (one measuring "
+            f"process) it is off by {noise:.1%} (root mean square). Intervals are over launches, "
+            "so they include this error."
+        )
+    slowed = sum(machine.slowdown(entry) > statistics.MOST_SLOWDOWN for entry in machine.entries)
+    return [
+        f"{common.plural(len(measurements), 'measurement')} of "
+        f"{common.plural(len(machine.releases), 'release')} in "
+        f"{common.plural(len(launches), 'launch')}. Disturbed by other work on the machine, "
+        f"and therefore repeated: {disturbed}. "
+        f"{common.plural(failed, 'cell')} ended without numbers.",
+        floor,
+        "Between-run drift: the eager time of the same work, measured in another run, may differ "
+        f"by {common.percent(machine.drift)}. Drift changes times; in ratios it cancels.",
+        f"A neighbour slowed the processors during the whole of "
+        f"{common.plural(slowed, 'measurement')}. The pages of these cells say so. asv run with "
+        "--skip-existing measures them again.",
+    ]
 
 
 def _facts(machine: Machine) -> Section:
     lines: list[list[Value]] = [[key, value] for key, value in machine.facts.items()]
     caption = (
-        "Recorded at the machine's first run and never changed: another one gets another name."
+        "Recorded at the first run on this machine. They never change: another machine gets "
+        "another name."
     )
-    table = Table(caption, ["what", "value"], frozenset(), lines)
+    table = Table(caption, ["property", "value"], frozenset(), lines)
     return Section("The machine", "machine", tables=[table])
 
 
 def _coverage(covered: dict[str, Coverage]) -> Section:
-    sheet = sheets.coverage({label(release): each for release, each in covered.items()})
-    caption = "The core of the matrix, which a bare asv run measures."
+    sheet = sheets.coverage({label(release): of for release, of in covered.items()})
+    caption = "The core cells: those that asv run measures without options."
     lines: list[list[Value]] = [list(line) for line in sheet.lines]
     return Section(
         "Coverage",
@@ -108,7 +115,9 @@ def _endings(machine: Machine, failed: list[Entry]) -> Section:
     if not lines:
         return Section("Cells without numbers", "failures", ["None."])
     columns = ["cell", "release", "outcome", "reason"]
-    table = Table("Each with its reason.", columns, frozenset(), lines)
+    table = Table(
+        "The cells that ended without numbers, with the reasons.", columns, frozenset(), lines
+    )
     return Section("Cells without numbers", "failures", tables=[table])
 
 
@@ -130,15 +139,18 @@ def _environments(machine: Machine) -> Section:
         [label(release), *values, str(count)] for (release, *values), count in found.items()
     ]
     columns = ["release", "Python", "compiler", "allocator", "threads", "kernel", "driver", "cells"]
-    table = Table("What the cells ran in.", columns, frozenset(["threads", "cells"]), lines)
+    table = Table("The environments of the cells.", columns, frozenset(["threads", "cells"]), lines)
     return Section("Environments", "environments", tables=[table])
 
 
 def _left_out(content: Content) -> list[Section]:
     if not content.problems:
         return []
-    lines: list[list[Value]] = [[each.where, each.reason] for each in content.problems]
+    lines: list[list[Value]] = [[problem.where, problem.reason] for problem in content.problems]
     table = Table(
-        "Result files and lines that could not be read.", ["where", "why"], frozenset(), lines
+        "Result files, lines and measurements that are not shown.",
+        ["where", "reason"],
+        frozenset(),
+        lines,
     )
     return [Section("Left out", "left-out", tables=[table])]

@@ -1,0 +1,76 @@
+"""Rules for document 001: how torch.compile works inside, and one tiny function."""
+
+from __future__ import annotations
+
+from ....cell import ARTEFACTS
+from ..evidence import Evidence, Missing
+from ..rule import Finding, Rules, above, inference
+
+RULES = Rules()
+TINY = inference("softmax_matmul")
+
+
+@RULES("tiny-function-is-slower-compiled")
+def _tiny_function(evidence: Evidence) -> Finding:
+    ratio = evidence.ratio(TINY)
+    return Finding(
+        above(ratio, 1.0),
+        f"{ratio} of eager's time; the first call took {evidence.first_call_s(TINY):.1f} s",
+        interval=ratio,
+    )
+
+
+@RULES("softmax-fuses-to-one-kernel")
+def _softmax_kernels(evidence: Evidence) -> Finding:
+    kernels = evidence.count(TINY, "kernels")
+    nodes = evidence.count(TINY, "nodes_before")
+    return Finding(
+        kernels == 1,
+        f"{kernels} generated kernel for {nodes - 1} operations beside the product",
+        ours=float(kernels),
+    )
+
+
+@RULES("guards-recapture-on-change")
+def _guards(evidence: Evidence) -> Finding:
+    compiled = evidence.compiled(TINY)
+    counts = compiled.recaptures
+    if not counts:
+        raise Missing("no recaptures were recorded")
+    reason = ", ".join(f"{change} {count}" for change, count in counts.items())
+    if "device" not in counts:
+        reason += "; device: " + compiled.unknown.get("recaptures.device", "not tried")
+    return Finding(
+        all(count == (change != "repeat") for change, count in counts.items()),
+        f"captures after a change: {reason}",
+        ours=float(sum(counts.values())),
+    )
+
+
+@RULES("data-dependent-flow-breaks-the-graph")
+def _data_dependent(evidence: Evidence) -> Finding:
+    """The graph breaks and both branches are right; a wrong branch has the outcome wrong-result."""
+    cell = inference("branch_on_value")
+    if wrong := evidence.wrong(cell):
+        return Finding(False, wrong)
+    compiled = evidence.compiled(cell)
+    if not compiled.tracing:
+        raise Missing("no other way of capture was tried")
+    breaks = compiled.graph_breaks
+    traced = "; ".join(f"{way}: {result}" for way, result in compiled.tracing.items())
+    where = f" at {breaks[0].where}" if breaks else ""
+    return Finding(
+        bool(breaks) and "right" not in compiled.tracing.values(),
+        f"{len(breaks)} graph break{where}, right on both branches; {traced}",
+        ours=float(len(breaks)),
+    )
+
+
+@RULES("compiler-artefacts")
+def _artefacts(evidence: Evidence) -> Finding:
+    kinds = evidence.compiled(TINY).artefacts
+    if not kinds:
+        raise Missing("the record does not say which files the compile wrote")
+    missing = sorted(set(ARTEFACTS) - set(kinds))
+    reason = f"missing: {', '.join(missing)}" if missing else f"complete: {', '.join(kinds)}"
+    return Finding(not missing, reason, ours=float(len(kinds)))

@@ -1,0 +1,178 @@
+"""Rules for document 004: modes, CUDA graphs, fusion, shapes and training."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from .... import matrix, workloads
+from ... import statistics
+from ..evidence import Evidence, Missing
+from ..rule import (
+    ABOUT,
+    Finding,
+    Rules,
+    about,
+    above,
+    all_of,
+    any_of,
+    inference,
+    training,
+    within,
+)
+
+RULES = Rules()
+# Mode -> the claimed range of the speedup, and of the cold compile in seconds.
+MODES = {
+    "default": ((1.3, 1.8), (10, 30)),
+    "reduce-overhead": ((2, 3), (30, 120)),
+    "max-autotune": ((1.8, 2.5), (300, 3600)),
+}
+
+
+@RULES("mode-trade-offs")
+def _modes(evidence: Evidence) -> Finding:
+    """The mean speedup and the median cold compile of each mode, over the same workloads."""
+    names = [
+        name
+        for name in workloads.names()
+        if all(evidence.has(inference(name, mode)) for mode in MODES)
+    ]
+    if not names:
+        raise Missing("no workload was measured in all three modes")
+    parts, reasons, gains = [], [], {}
+    for mode, (speedups, seconds) in MODES.items():
+        cells = [inference(name, mode) for name in names]
+        gains[mode] = evidence.mean_speedup(cells)
+        cost_s = median(evidence.cold_compile(cell) for cell in cells)
+        parts += [within(gains[mode], *speedups), seconds[0] <= cost_s <= seconds[1]]
+        reasons.append(f"{mode} {gains[mode]} times for {cost_s:.0f} s")
+    return Finding(
+        all_of(*parts),
+        f"{', '.join(reasons)}; mean of {', '.join(names)}",
+        interval=gains["default"],
+    )
+
+
+@RULES("cuda-graphs-launch-100x")
+def _cuda_graphs(evidence: Evidence) -> Finding:
+    """The device waits for the host for at most a hundredth of the time, within 15 %."""
+    waits, launches = [], []
+    for mode in ("default", "reduce-overhead"):
+        profile = evidence.profile(inference("gpt_decode", mode))
+        waits.append(profile.idle_s / profile.calls)
+        launches.append(profile.kernel_launches / profile.calls)
+    return Finding(
+        waits[0] >= 100 * (1 - ABOUT) * waits[1],
+        f"gpt_decode: {launches[0]:.0f} kernel launches a call become {launches[1]:.0f}; the "
+        f"device waits {waits[0] * 1e6:.0f} us a call, then {waits[1] * 1e6:.0f} us",
+        ours=waits[0] / waits[1] if waits[1] else None,
+    )
+
+
+@RULES("entropy-fusion-3x-traffic")
+def _entropy(evidence: Evidence) -> Finding:
+    cell = inference("entropy_in_memory")
+    traffic = evidence.count(cell, "eager_bytes") / evidence.count(cell, "bytes_after")
+    kernels = evidence.count(cell, "kernels")
+    speedup = evidence.speedup(cell)
+    # The document counts three operators. Here they are five, so fusion can save more traffic.
+    return Finding(
+        all_of(kernels == 1, traffic >= 3 * (1 - ABOUT), about(speedup, 2.75)),
+        f"{kernels} kernel, {traffic:.1f} times less traffic, {speedup} times as fast",
+        interval=speedup,
+    )
+
+
+@RULES("relevance-scorers-2.75x")
+def _scorers(evidence: Evidence) -> Finding:
+    compiled = evidence.mean_speedup(evidence.family("relevance"))
+    overhead = evidence.mean_speedup(evidence.family("relevance", "reduce-overhead"))
+    scorer = "relevance_information"
+    # The document compares compiled in bfloat16 with eager in float32.
+    eager = evidence.latency(training(scorer), eager=True)
+    trained = evidence.over(eager, evidence.latency(training(scorer, "bfloat16")))
+    return Finding(
+        all_of(about(compiled, 2.75), about(overhead, 6.0), about(trained, 3.0)),
+        f"times as fast: default {compiled}, reduce-overhead {overhead}, training compiled in "
+        f"bfloat16 {trained}",
+        interval=compiled,
+    )
+
+
+@RULES("small-batches-gain-most")
+def _small_batches(evidence: Evidence) -> Finding:
+    gains = {}
+    for name in workloads.tagged("batch8"):
+        cells = inference(name), inference(name, batch_size=8)
+        if all(map(evidence.has, cells)):
+            gains[name] = statistics.quotient(*map(evidence.speedup, cells))
+    if not gains:
+        raise Missing("no workload was measured at batch 1 and at batch 8")
+    return Finding(
+        all_of(*(above(gain, 1.0) for gain in gains.values())),
+        "gain at batch 1 over that at batch 8: "
+        + ", ".join(f"{name} {gain}" for name, gain in gains.items()),
+        interval=statistics.geometric_mean(list(gains.values())),
+    )
+
+
+@RULES("dynamic-shapes-need-a-strategy")
+def _shapes(evidence: Evidence) -> Finding:
+    cells = {
+        policy: matrix.DYNAMIC_SHAPES.cell("gpt_prefill", policy)
+        for policy in ("recompile", "dynamic", "buckets")
+    }
+    graphs = {policy: evidence.count(cell, "graphs") for policy, cell in cells.items()}
+    slower = statistics.quotient(
+        evidence.ratio(cells["dynamic"]), evidence.ratio(cells["recompile"])
+    )
+    return Finding(
+        all_of(
+            graphs["recompile"] > graphs["buckets"] > 0,
+            graphs["dynamic"] == 1,
+            above(slower, 1.0),
+        ),
+        "graphs for the stream: "
+        + ", ".join(f"{policy} {count}" for policy, count in graphs.items())
+        + f"; dynamic takes {slower} of the static time",
+        interval=slower,
+    )
+
+
+@RULES("backends-locate-the-gain")
+def _backends(evidence: Evidence) -> Finding:
+    """The gain of some workload appears with inductor, and not with aot_eager before it."""
+    reasons, located = [], []
+    for name in workloads.tagged("backends"):
+        ratios = {
+            backend: evidence.ratio(cell)
+            for backend in matrix.BACKENDS
+            if evidence.has(cell := matrix.BACKEND.cell(name, backend))
+        }
+        if not {"eager", "aot_eager", "inductor"} <= set(ratios):
+            continue
+        figures = ", ".join(f"{backend} {ratio.value:.2f}" for backend, ratio in ratios.items())
+        reasons.append(f"{name}: {figures}")
+        located.append(above(statistics.quotient(ratios["aot_eager"], ratios["inductor"]), 1.0))
+    if not located:
+        raise Missing("no workload was measured with the backends eager, aot_eager and inductor")
+    return Finding(any_of(*located), "of eager's time: " + "; ".join(reasons))
+
+
+@RULES("training-1.4-2.5x")
+def _training_gain(evidence: Evidence) -> Finding:
+    cells = [
+        cell
+        for point in matrix.TRAINING.points
+        if point[1] == "default" and evidence.has(cell := matrix.TRAINING.cell(*point))
+    ]
+    if not cells:
+        raise Missing("no training cell was measured in mode default")
+    gain = evidence.mean_speedup(cells)
+    values = [evidence.speedup(cell).value for cell in cells]
+    return Finding(
+        within(gain, 1.4, 2.5),
+        f"{gain} times as fast, mean of {len(cells)} training cells "
+        f"({min(values):.2f} to {max(values):.2f})",
+        interval=gain,
+    )

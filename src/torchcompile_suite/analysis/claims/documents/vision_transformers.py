@@ -1,0 +1,109 @@
+"""Rules for document 002: modes of torch.compile for inference of vision transformers."""
+
+from __future__ import annotations
+
+from .... import matrix
+from ... import statistics
+from ...statistics import Interval
+from ..evidence import Evidence
+from ..rule import Finding, Rule, Rules, about, all_of, inference, within
+
+RULES = Rules()
+SMALL, MEDIUM, LARGE = "vit16x6x384", "vit32x12x768", "vit32x18x1024"
+
+
+def _mode_over(evidence: Evidence, workload: str, mode: str, other: str) -> Interval:
+    """Time in a mode over the time in another one.
+
+    Both were paired with the same eager call, so the between-run drift cancels.
+    """
+    return statistics.quotient(
+        evidence.ratio(inference(workload, mode)), evidence.ratio(inference(workload, other))
+    )
+
+
+def _reduce_overhead(workload: str, fraction: float) -> Rule:
+    """The fraction of default's time, and at most a tenth of its kernel launches."""
+
+    def rule(evidence: Evidence) -> Finding:
+        part = _mode_over(evidence, workload, "reduce-overhead", "default")
+        launches = []
+        for mode in ("default", "reduce-overhead"):
+            profile = evidence.profile(inference(workload, mode))
+            launches.append(profile.kernel_launches / profile.calls)
+        return Finding(
+            all_of(about(part, fraction), launches[0] >= 10 * launches[1]),
+            f"{part} of default's time; kernel launches a call {launches[0]:.0f} to "
+            f"{launches[1]:.0f}",
+            interval=part,
+        )
+
+    return rule
+
+
+RULES["vit-small-reduce-overhead-36-percent"] = _reduce_overhead(SMALL, 0.64)
+RULES["vit-medium-reduce-overhead-34-percent"] = _reduce_overhead(MEDIUM, 0.66)
+
+
+@RULES("vit-large-no-benefit")
+def _vit_large(evidence: Evidence) -> Finding:
+    part = _mode_over(evidence, LARGE, "reduce-overhead", "default")
+    return Finding(within(part, 0.97, 1.03), f"{part} of default's time", interval=part)
+
+
+@RULES("default-mode-minimal")
+def _default_minimal(evidence: Evidence) -> Finding:
+    """No benefit means within 3 % of eager: the document itself says "1-2% slower"."""
+    cells = evidence.family("vit")
+    ratio = statistics.geometric_mean([evidence.ratio(cell) for cell in cells])
+    return Finding(
+        within(ratio, 0.97, 1.03),
+        f"{ratio} of eager's time, mean of {', '.join(cell.workload for cell in cells)}",
+        interval=ratio,
+    )
+
+
+@RULES("max-autotune-equals-reduce-overhead")
+def _autotune_equals(evidence: Evidence) -> Finding:
+    part = statistics.geometric_mean(
+        [
+            _mode_over(evidence, cell.workload, "max-autotune", "reduce-overhead")
+            for cell in evidence.family("vit", "max-autotune")
+        ]
+    )
+    return Finding(within(part, 0.95, 1.05), f"{part} of its time", interval=part)
+
+
+@RULES("warm-up-grows-with-mode")
+def _warm_up(evidence: Evidence) -> Finding:
+    """Default is steady after at most 300 calls, the other modes after 1000 or more."""
+    calls, steady = {}, True
+    for mode in matrix.COMPILED:
+        launches = evidence.measured(inference(SMALL, mode)).launches
+        calls[mode] = max(statistics.calls_until_steady(launch.warm_up_s) for launch in launches)
+        steady &= all(launch.steady for launch in launches)
+    others = all(count >= 1000 for mode, count in calls.items() if mode != "default")
+    return Finding(
+        (calls["default"] <= 300 and others) if steady else None,
+        "calls until steady: "
+        + ", ".join(f"{mode} {count}" for mode, count in calls.items())
+        + ("" if steady else "; a launch was not steady at the limit of the warm-up"),
+        ours=float(calls["default"]),
+    )
+
+
+@RULES("advanced-modes-compile-30-60s")
+def _advanced_modes(evidence: Evidence) -> Finding:
+    more = {
+        mode: evidence.cold_compile(inference(SMALL, mode))
+        - evidence.cold_compile(inference(SMALL))
+        for mode in matrix.COMPILED
+        if mode != "default"
+    }
+    return Finding(
+        all(30 <= seconds <= 60 for seconds in more.values()),
+        f"{SMALL}, seconds more than default: "
+        + ", ".join(f"{mode} {seconds:+.1f}" for mode, seconds in more.items())
+        + " (one launch each)",
+        ours=max(more.values()),
+    )

@@ -1,0 +1,125 @@
+"""The verdict of each claim, from its rule and the recorded results."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ...cell import Measurement
+from ..statistics import Interval
+from .documents import (
+    compiler_internals,
+    deep_dive,
+    inference_basics,
+    neural_operators,
+    vision_transformers,
+)
+from .evidence import Evidence, Missing
+from .rule import Rule
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FILE = Path(__file__).with_name("claims.toml")
+
+RULES: dict[str, Rule] = {
+    **inference_basics.RULES,
+    **compiler_internals.RULES,
+    **vision_transformers.RULES,
+    **neural_operators.RULES,
+    **deep_dive.RULES,
+}
+
+
+class Verdict(str, Enum):
+    """What the results say about a claim."""
+
+    CONFIRMED = "confirmed"
+    CONTRADICTED = "contradicted"
+    NOT_MEASURABLE = "not-measurable"
+
+
+class Document(msgspec.Struct, frozen=True):
+    """A document that makes claims, described for readers who do not have it.
+
+    ``id`` is its file name. ``setting`` says what was measured and how, as far as it tells.
+    """
+
+    id: str
+    kind: str
+    subject: str
+    hardware: str
+    setting: str
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """A claim of a document. ``seed`` is the document's id; ``needs`` is "any" device or "cuda"."""
+
+    id: str
+    seed: str
+    says: str
+    needs: str
+
+    @property
+    def document(self) -> Document:
+        """The document that makes the claim."""
+        return next(document for document in read_documents() if document.id == self.seed)
+
+
+class Judged(NamedTuple):
+    """A claim with its verdict, our figure, its 95 % interval if there is one, and the reason."""
+
+    claim: Claim
+    verdict: Verdict
+    ours: float | None
+    interval: Interval | None
+    reason: str
+
+
+@cache
+def _content() -> dict[str, Any]:
+    return tomllib.loads(FILE.read_text(encoding="utf-8"))
+
+
+def read_documents() -> list[Document]:
+    """All documents, in the order of their ids."""
+    return msgspec.convert(_content()["document"], list[Document])
+
+
+def read() -> list[Claim]:
+    """All claims, in the order of their documents."""
+    return msgspec.convert(_content()["claim"], list[Claim])
+
+
+def judge(measurements: Iterable[Measurement], device: str = "cpu") -> list[Judged]:
+    """The verdict of every claim, by the measurements of one release on one machine."""
+    evidence = Evidence(measurements, device)
+    return [_judge(claim, evidence) for claim in read()]
+
+
+def _judge(claim: Claim, evidence: Evidence) -> Judged:
+    if claim.needs == "cuda" and evidence.device != "cuda":
+        return _not_measurable(claim, "needs a CUDA device; this machine has none")
+    try:
+        finding = RULES[claim.id](evidence)
+    except Missing as missing:
+        return _not_measurable(claim, str(missing))
+    interval = finding.interval
+    ours = finding.ours if interval is None else interval.value
+    if finding.holds is None:
+        reason = f"the interval does not decide: {finding.reason}"
+        return Judged(claim, Verdict.NOT_MEASURABLE, ours, interval, reason)
+    verdict = Verdict.CONFIRMED if finding.holds else Verdict.CONTRADICTED
+    return Judged(claim, verdict, ours, interval, finding.reason)
+
+
+def _not_measurable(claim: Claim, reason: str) -> Judged:
+    return Judged(claim, Verdict.NOT_MEASURABLE, None, None, reason)
