@@ -53,4 +53,5 @@ def claims_command(
         out.print(
             printable(f"PyTorch {version} on {here} ({device})"), highlight=False, markup=False
         )
+        out.print(terminal.draw(sheets.documents(judged)))
         out.print(terminal.draw(sheets.claims(judged)))
