@@ -1,4 +1,4 @@
-"""ASV's result files from people we do not know."""
+"""ASV's result files from people that we do not know."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import asv_files
 
 from .conftest import ROOT
+from .irregular import IRREGULAR
 
 COMMITS = ledger.compute()[0]
 MACHINE = "some-machine"
@@ -45,9 +46,9 @@ def results(tmp_path: Path) -> Path:
 
 
 def test_sound_files_are_all_there_is(results: Path) -> None:
-    good, problems = asv_files.sound(results, COMMITS)
-    assert {file.name for file in good} == {"machine.json", "good.json"}
-    assert problems == []
+    checked = asv_files.check(results, COMMITS)
+    assert {file.name for file in checked.files} == {"machine.json", "good.json"}
+    assert checked.problems == []
 
 
 BROKEN: dict[str, bytes] = {
@@ -71,10 +72,33 @@ BROKEN: dict[str, bytes] = {
 @pytest.mark.parametrize("what", BROKEN)
 def test_a_broken_file_is_named_in_one_line_and_the_rest_stays(results: Path, what: str) -> None:
     (results / MACHINE / "broken.json").write_bytes(BROKEN[what])
-    good, problems = asv_files.sound(results, COMMITS)
-    assert {file.name for file in good} == {"machine.json", "good.json"}
-    assert [problem.where for problem in problems] == [f"{MACHINE}/broken.json"]
-    assert "\n" not in problems[0].reason
+    checked = asv_files.check(results, COMMITS)
+    assert {file.name for file in checked.files} == {"machine.json", "good.json"}
+    assert [problem.where for problem in checked.problems] == [f"{MACHINE}/broken.json"]
+    assert "\n" not in checked.problems[0].reason
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("place", IRREGULAR)
+@pytest.mark.parametrize("name", ["odd.json", "machine.json"])
+def test_only_regular_files_are_read(results: Path, name: str, place: str) -> None:
+    """Reading a FIFO waits for ever, and reading /dev/zero never ends."""
+    file = results / "another" / name if name == "machine.json" else results / MACHINE / name
+    with IRREGULAR[place](file):
+        checked = asv_files.check(results, COMMITS)
+    assert {file.name for file in checked.files} == {"machine.json", "good.json"}
+    (problem,) = checked.problems
+    assert problem.where == f"{file.parent.name}/{name}"
+    assert problem.reason == "cannot be read: not a regular file"
+
+
+def test_numbers_are_counted_by_the_version_of_their_benchmark(results: Path) -> None:
+    checked = asv_files.check(results, COMMITS)
+    for version, newest in (("1", True), ("2", False)):
+        values = asv_files.values(checked, {"a.B.c": version})
+        assert [value[2:] for value in values if value.measured] == [
+            (("a.B.c", ("'x'",)), True, newest)
+        ]
 
 
 @pytest.mark.parametrize(
@@ -83,9 +107,9 @@ def test_a_broken_file_is_named_in_one_line_and_the_rest_stays(results: Path, wh
 def test_a_broken_machine_takes_its_results_along(results: Path, content: bytes) -> None:
     shutil.copytree(results / MACHINE, results / "other")
     (results / "other" / "machine.json").write_bytes(content)
-    good, problems = asv_files.sound(results, COMMITS)
-    assert {file.parent.name for file in good} == {MACHINE}
-    assert [problem.where for problem in problems] == ["other/machine.json"]
+    checked = asv_files.check(results, COMMITS)
+    assert {file.parent.name for file in checked.files} == {MACHINE}
+    assert [problem.where for problem in checked.problems] == ["other/machine.json"]
 
 
 json_values = st.recursive(
@@ -103,11 +127,12 @@ def test_nothing_in_a_file_raises(tmp_path_factory: Any, field: str, value: Any)
     folder.mkdir()
     (folder / "machine.json").write_text(json.dumps({"machine": MACHINE, "version": 1}))
     (folder / "odd.json").write_text(json.dumps(result(**{field: value})))
-    good, problems = asv_files.sound(folder.parent, COMMITS)
-    assert len(good) + len(problems) == 2
+    checked = asv_files.check(folder.parent, COMMITS)
+    assert len(checked.files) + len(checked.problems) == 2
+    list(asv_files.values(checked, {}))
 
 
 def test_the_committed_results_are_sound() -> None:
-    good, problems = asv_files.sound(ROOT / "results", COMMITS)
-    assert problems == []
-    assert len(good) > 1
+    checked = asv_files.check(ROOT / "results", COMMITS)
+    assert checked.problems == []
+    assert len(checked.results) > 1

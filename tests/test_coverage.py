@@ -1,4 +1,4 @@
-"""What a release lacks is counted, and told apart from what has a reason to be lacking."""
+"""Gaps of a release are counted. A cell or number that is missing for a reason is no gap."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from torchcompile_suite import matrix
 from torchcompile_suite.analysis import coverage
-from torchcompile_suite.cell import Cell, Compiled, Measurement, Outcome, Status
+from torchcompile_suite.cell import METHOD, Cell, Compiled, Measurement, Outcome, Status
 from torchcompile_suite.cli import app
 from torchcompile_suite.host import machine
 from torchcompile_suite.results import records
@@ -18,7 +18,9 @@ from torchcompile_suite.results import records
 from . import examples
 
 CELL = Cell("resnet18", 1, "default")
-TOLD = Compiled(**dict.fromkeys(coverage.NUMBERS[:-1], 1), unknown={"profile": "no queue"})
+WHOLE = msgspec.convert(
+    {**dict.fromkeys(coverage.NUMBERS[:-1], 1), "unknown": {"profile": "no queue"}}, Compiled
+)
 
 
 def measurement(
@@ -30,26 +32,26 @@ def measurement(
 
 
 def test_a_whole_record_has_no_gap() -> None:
-    found = coverage.coverage([measurement(CELL, TOLD)], [CELL], "cpu")
-    assert found == coverage.Coverage(1, [], [], [])
+    covered = coverage.coverage([measurement(CELL, WHOLE)], [CELL], "cpu")
+    assert covered == coverage.Coverage(1, [], [], [])
 
 
 def test_a_number_without_a_reason_is_a_gap() -> None:
-    silent = msgspec.structs.replace(TOLD, guards=None)
-    found = coverage.coverage([measurement(CELL, silent)], [CELL], "cpu")
-    assert found.unexplained == [f"{CELL}: guards"]
+    silent = msgspec.structs.replace(WHOLE, guards=None)
+    covered = coverage.coverage([measurement(CELL, silent)], [CELL], "cpu")
+    assert covered.unexplained == [f"{CELL}: guards"]
     old = coverage.coverage([measurement(CELL, None)], [CELL], "cpu")
     assert old.unexplained == [f"{CELL}: what the compiler saw"]
 
 
-def test_an_outcome_with_a_reason_is_none() -> None:
+def test_an_outcome_with_a_reason_is_no_gap() -> None:
     failed = measurement(CELL, None, Outcome(Status.UNSUPPORTED, "no such mode"))
-    found = coverage.coverage([failed], [CELL], "cpu")
-    assert (found.ok, found.ended, found.unexplained) == (0, [failed], [])
+    covered = coverage.coverage([failed], [CELL], "cpu")
+    assert (covered.ok, covered.ended, covered.unexplained) == (0, [failed], [])
 
 
 def test_another_device_s_cells_are_not_these() -> None:
-    assert coverage.coverage([measurement(CELL, TOLD)], [CELL], "cuda").missing
+    assert coverage.coverage([measurement(CELL, WHOLE)], [CELL], "cuda").missing
 
 
 def test_the_command_counts_and_fails_at_gaps(
@@ -59,7 +61,7 @@ def test_the_command_counts_and_fails_at_gaps(
     file = records.path(tmp_path / "results" / machine.detect().machine, "a" * 40, "env")
     file.parent.mkdir(parents=True)
     for cell in matrix.core_cells():
-        records.append(file, measurement(cell, TOLD))
+        records.append(file, measurement(cell, WHOLE))
     done = CliRunner().invoke(app.app, ["coverage"])
     assert done.exit_code == 0, done.output
     assert "unexplained gaps: 0" in done.output
@@ -67,3 +69,25 @@ def test_the_command_counts_and_fails_at_gaps(
     done = CliRunner().invoke(app.app, ["coverage", "v2.9"])
     assert done.exit_code == 1
     assert "unexplained gaps: 1" in done.output
+
+
+def test_another_machine_s_whole_release_is_shown_with_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(machine.MACHINE_VARIABLE, "nobody")
+    whole, partial = (records.path(tmp_path / "results" / name, "a" * 40, "env") for name in "ab")
+    for cell in matrix.core_cells():
+        records.append(whole, measurement(cell, WHOLE))
+    new = measurement(matrix.core_cells()[0], WHOLE)
+    launches = [msgspec.structs.replace(launch, method=METHOD) for launch in new.launches]
+    records.append(partial, msgspec.structs.replace(new, launches=launches))
+    done = CliRunner().invoke(app.app, ["coverage", "v2.9"])
+    assert done.exit_code == 0, done.output
+    assert "unexplained gaps: 0" in done.stdout
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("results of a: this machine (nobody) has none of v2.9.1; choose another")
+    assert "--machine" in line
+    # Times of an older method may favour eager, so that the report shows the other machine.
+    done = CliRunner().invoke(app.app, ["report", "v2.9"])
+    assert done.stderr.startswith("results of b: "), done.output

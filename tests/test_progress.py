@@ -1,4 +1,4 @@
-"""Whoever waits is told what goes on, and it costs the measurement nothing."""
+"""The terminal shows what is measured, and this costs the measurement nothing."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ import pytest
 
 from torchcompile_suite.cell import Outcome, Status
 from torchcompile_suite.launch import progress
+from torchcompile_suite.measuring.progress import CellProgress, measurement_line
 
 from . import examples
 
 
 def test_events_of_another_process_are_shown_with_time_left() -> None:
     shown: list[str] = []
-    with progress.listening(progress.Progress(lambda: 3, shown.append).hear):
+    measured = measurement_line(examples.measurement())
+    with progress.listening(CellProgress(lambda: 3, shown.append).hear):
         progress.stage("resnet18, batch 1, default", "build")
         progress.started("resnet18, batch 1, default")
-        progress.finished("resnet18, batch 1, default", examples.measurement(), reused=False)
-        progress.finished("vit, batch 1, default", examples.measurement(), reused=True)
+        progress.finished("resnet18, batch 1, default", measured, 60.0)
+        progress.finished("vit, batch 1, default", f"{measured} (measured before)")
     assert "cell 1 of 3: resnet18, batch 1, default: measuring" in shown[0]
     assert (
         "30 ms a call, 0.75 of eager's time +-11.5% in 3 launches; about 2 minutes left" in shown[1]
@@ -31,7 +33,7 @@ def test_events_of_another_process_are_shown_with_time_left() -> None:
 
 def test_a_failure_is_shown_with_its_reason() -> None:
     failed = examples.measurement(outcome=Outcome(Status.COMPILE_ERROR, "no compiler"))
-    assert progress.summary(failed) == "compile-error: no compiler"
+    assert measurement_line(failed) == "compile-error: no compiler"
 
 
 def test_nobody_listening_is_no_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

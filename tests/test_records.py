@@ -13,6 +13,7 @@ from torchcompile_suite.cell import OK, Cell, Launch, Measurement, Outcome, Stat
 from torchcompile_suite.results import records
 
 from . import examples
+from .irregular import IRREGULAR
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -72,6 +73,34 @@ def test_a_bad_line_is_named_and_the_rest_is_read(tmp_path: Path, line: bytes, s
     assert said in problem.reason
     assert "\n" not in str(problem)
     assert problem.where == f"box/{file.name}:2"
+
+
+def test_a_binary_file_is_one_problem_with_its_count(tmp_path: Path) -> None:
+    file = record_file(tmp_path)
+    records.append(file, examples.measurement())
+    with file.open("ab") as stream:
+        stream.write(b"\xff\x00\n" * 425 + b"\xff")
+    content = records.read(tmp_path)
+    assert len(content.records) == 1
+    (problem,) = content.problems
+    assert problem.where == f"box/{file.name}:2"
+    assert problem.reason.startswith("not a measurement: ")
+    assert problem.reason.endswith("(the first of 426 bad lines)")
+    assert "\n" not in str(problem)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("place", IRREGULAR)
+def test_only_regular_files_are_read(tmp_path: Path, place: str) -> None:
+    records.append(record_file(tmp_path), examples.measurement())
+    odd = record_file(tmp_path, "odd")
+    with IRREGULAR[place](odd):
+        content = records.read(tmp_path)
+        assert records.history(odd, examples.measurement().cell) == []
+        assert list(records.launches(odd.parent)) == []
+    assert len(content.records) == 1
+    (problem,) = content.problems
+    assert str(problem) == f"odd/{odd.name}: cannot be read: not a regular file"
 
 
 @given(st.binary(max_size=200))

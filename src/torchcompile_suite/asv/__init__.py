@@ -1,1 +1,1 @@
-"""The one room that meets ASV: plugin, repository, environments, publishing."""
+"""The one room that meets ASV: plugin, patches, repositories, environments, pages, command."""

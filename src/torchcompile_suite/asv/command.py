@@ -1,36 +1,47 @@
-"""Runs an ASV command as the user would."""
+"""Runs an ASV command in a process of its own."""
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from ..errors import SuiteError
+from ..measuring.settings import PREFIX
+
+# A regular expression for `asv compare`, which has no --bench: rows of other cells are left out.
+ROWS_VARIABLE = PREFIX + "COMPARE"
 
 
 class AsvError(SuiteError):
-    """The command failed, or there is no place to run it in."""
+    """The command failed, or this is not the folder to run it in."""
 
 
-def run(*arguments: str, accept: tuple[int, ...] = (0,)) -> None:
-    """``asv ARGUMENTS`` in the current folder; raises AsvError on any other exit status.
+def run(
+    *arguments: str,
+    accept: tuple[int, ...] = (0,),
+    variables: Mapping[str, str] | None = None,
+) -> None:
+    """Run ``asv ARGUMENTS`` in the current folder, with more environment ``variables``.
 
-    Of ``asv run``, 2 means that some cells failed: their outcome is recorded.
+    Raises AsvError on an exit status that is not in ``accept``. Status 2 of ``asv run`` means that
+    some cells failed. Their outcome is recorded.
     """
     if not Path("asv.conf.json").is_file():
         raise AsvError("no asv.conf.json here; run this in a clone of torchcompile-suite")
     command = [sys.executable, "-m", "asv", *arguments]
-    # Who is told to end while ASV works would leave it working.
-    before = signal.signal(signal.SIGTERM, _end)
+    # Without a handler, SIGTERM would end this process and leave asv running.
+    before = signal.signal(signal.SIGTERM, _exit)
     try:
-        status = subprocess.run(command).returncode
+        status = subprocess.run(command, env={**os.environ, **(variables or {})}).returncode
     finally:
         signal.signal(signal.SIGTERM, before)
     if status not in accept:
-        raise AsvError(f"asv {arguments[0]} ended with status {status}; its own words are above")
+        raise AsvError(f"asv {arguments[0]} ended with status {status}; its messages are above")
 
 
-def _end(number: int, _frame: object) -> None:
+def _exit(number: int, _frame: object) -> None:
     raise SystemExit(128 + number)

@@ -1,7 +1,7 @@
-"""ASV's own pages, made to work anywhere: its scripts beside them, and a way to the report.
+"""ASV's own pages, changed to work without a network and to link to the report.
 
-ASV copies its page, which loads ten files from three CDNs and shows an error without a network.
-The same files lie in ``assets/vendor`` (`vendor.toml` says where they are from).
+ASV's page loads ten files from three CDNs, and shows an error without a network. The same files are
+in ``assets/vendor``. `vendor.toml` names their sources.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ else:
 VENDOR = Path(__file__).with_name("assets") / "vendor"
 FONTS = VENDOR.with_name("fonts")
 LIST = Path(__file__).with_name("vendor.toml")
-# ASV's scripts set styles; nothing but them may run, and nothing be asked of another host.
+# Only ASV's scripts may run (they set styles), and nothing is requested from another host.
 POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -44,11 +44,11 @@ _REGRESSIONS = re.compile(r'<li id="nav-li-regressions">.*?</li>')
 
 
 class SiteError(SuiteError):
-    """The site cannot be made; the message says what to do."""
+    """The site cannot be made. The message says what to do."""
 
 
 class Vendored(msgspec.Struct, forbid_unknown_fields=True):
-    """A file of somebody else's: its ``package`` and the ``member`` of it; its own hash."""
+    """A third-party file: its ``package``, its ``member`` path in the package, and its hash."""
 
     name: str
     replaces: str
@@ -59,27 +59,26 @@ class Vendored(msgspec.Struct, forbid_unknown_fields=True):
 
 @cache
 def vendored() -> tuple[Vendored, ...]:
-    """The files, by the names of those they replace."""
+    """All third-party files."""
     return msgspec.convert(tomllib.loads(LIST.read_text())["file"], tuple[Vendored, ...])
 
 
 def localise(folder: Path, title: str, *, report: bool = True) -> None:
-    """Mend ASV's page in ``folder``: scripts from beside it, a policy, a link to the report if
-    there is one.
+    """Change ASV's page in ``folder``: local scripts, a content policy, a link to the report.
 
-    Raises SiteError where ASV's page is not the one this was written for, and OSError.
+    Raises SiteError where ASV's page is not the known one, and OSError.
     """
     shutil.copytree(VENDOR, folder / "vendor")
-    # Where the style sheet looks for its icons; of all formats the one that every browser has.
+    # The style sheet loads its icons from this folder. Every browser reads this format.
     shutil.copytree(FONTS, folder / "fonts")
     file = folder / "index.html"
-    file.write_text(_mended(file.read_text(encoding="utf-8"), title, report), encoding="utf-8")
-    # Its one purpose was to say that a CDN could not be reached.
+    file.write_text(_changed(file.read_text(encoding="utf-8"), title, report), encoding="utf-8")
+    # This page only says that a CDN cannot be reached.
     (folder / "error.html").unlink(missing_ok=True)
 
 
-def _mended(page: str, title: str, report: bool) -> str:
-    known = {each.replaces: each for each in vendored()}
+def _changed(page: str, title: str, report: bool) -> str:
+    known = {file.replaces: file for file in vendored()}
 
     def local(match: re.Match[str]) -> str:
         tag, name = match.groups()
@@ -88,8 +87,10 @@ def _mended(page: str, title: str, report: bool) -> str:
                 f"ASV's page loads {name}, which the site does not have; install asv 0.6.6"
             )
         file = known[name]
-        where = f'"vendor/{file.name}" integrity="{file.integrity}"'
-        return f'<link rel="stylesheet" href={where}>' if tag == "link" else f"<script src={where}>"
+        source = f'"vendor/{file.name}" integrity="{file.integrity}"'
+        if tag == "link":
+            return f'<link rel="stylesheet" href={source}>'
+        return f"<script src={source}>"
 
     page = _TAG.sub(local, _INLINE.sub("", page))
     page = page.replace(
@@ -100,9 +101,9 @@ def _mended(page: str, title: str, report: bool) -> str:
     link = '<li id="nav-li-report"><a href="report/index.html">Report</a></li>' if report else ""
     if link:
         page = _REGRESSIONS.sub(rf"\g<0>\n        {link}", page)
-    for wanted in (POLICY, link, *(each.name for each in vendored())):
+    for wanted in (POLICY, link, *(file.name for file in vendored())):
         if wanted not in page:
             raise SiteError(
-                f"ASV's page has changed ({wanted!r} found no place); install asv 0.6.6"
+                f"ASV's page has changed (there is no place for {wanted!r}); install asv 0.6.6"
             )
     return page

@@ -1,4 +1,4 @@
-"""``torchcompile-suite``: the commands, one file each."""
+"""``torchcompile-suite``: joins the commands. Each command has a file of its own."""
 
 from __future__ import annotations
 

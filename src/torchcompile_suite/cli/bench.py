@@ -1,6 +1,6 @@
-"""``torchcompile-suite bench``: the main job in one go, through ASV's own commands.
+"""``torchcompile-suite bench``: the main job in one command.
 
-Runs ``asv run`` on a quick selection of cells, ``asv publish``, and prints what was found.
+Runs ``asv run`` on a quick selection of cells and ``asv publish``, and prints the results.
 """
 
 from __future__ import annotations
@@ -24,40 +24,39 @@ from ..results.records import SUFFIX
 from .recorded import RESULTS, read_records
 from .report import Format, compare_releases, print_comparison, print_report
 
-# A convolution net, a mobile one, a published and a hand-written transformer: each of them in the
-# mode most people use. The compiled cell measures eager too, interleaved, so eager needs none.
+# A convolution net, a mobile one, a published and a hand-written transformer, in the default mode.
+# A compiled cell also measures eager, so no cell in eager mode is needed.
 QUICK = (
     r"Inference.*\('(resnet18|mobilenetv3_small_100|vit_tiny_patch16_224|vit16x6x384)', "
     r"1, 'default'\)"
 )
 
-# A first answer within minutes even on a noisy machine; `asv run` itself takes longer to be surer.
+# Seconds a cell: a first answer within minutes, even on a noisy machine. `asv run` itself takes
+# longer and gives narrower intervals.
 QUICK_BUDGET_S = 75
 
 
 def run(names: Sequence[str], quick: str = QUICK) -> list[Release]:
-    """Measure the named releases (the newest when none is named), publish, compare.
+    """Measure the named releases (by default the newest), publish, compare.
 
-    Returns the releases measured. Raises AsvError or ReleaseError; what was measured before
-    stays on disk.
+    Returns the measured releases. Raises AsvError or ReleaseError. Earlier results stay on disk.
     """
     os.environ.setdefault(BUDGET_VARIABLE, str(QUICK_BUDGET_S))
-    everything = catalogue.read()
-    releases = [catalogue.find(name) for name in names] or [everything[-1]]
+    releases = [catalogue.find(name) for name in names] or [catalogue.read()[-1]]
+    here = machine.detect().machine
     for number, release in enumerate(releases, 1):
         print(
-            f"\n== PyTorch {release.version} ({number} of {len(releases)}) on "
-            f"{machine.detect().machine}: the first time it downloads several GB ==",
+            f"\n== PyTorch {release.version} ({number} of {len(releases)}) on {here}: "
+            "the first time it downloads several GB ==",
             flush=True,
         )
-        # Status 2 means that some cells failed: their outcome is recorded, so the job goes on.
+        # Status 2 means that some cells failed. Their outcome is recorded, so the job goes on.
         command.run("run", f"{release.tag}^!", "--bench", quick, "--show-stderr", accept=(0, 2))
     command.run("publish")
     if len(releases) == 2:
         print(flush=True)
-        command.run(
-            "compare", *(release.tag for release in releases), "--machine", machine.detect().machine
-        )
+        tags = (release.tag for release in releases)
+        command.run("compare", *tags, "--machine", here, variables={command.ROWS_VARIABLE: quick})
     return releases
 
 
@@ -71,18 +70,20 @@ def bench_command(
     Example: torchcompile-suite bench v2.4 v2.9
     """
     with one_line_errors():
-        # To the second, as records say it; results that came with the clone are not this run's.
+        # Results that came with the clone are older. Records have whole seconds.
         began = datetime.now(timezone.utc).isoformat(timespec="seconds")
         measured = run(releases or [])
         print()
         versions = [release.version for release in measured]
         here = machine.detect().machine
-        found = [record for record in read_records() if record.measurement.started_at >= began]
-        print_report(found, versions, here, Format.TABLE)
+        of_this_run = [
+            record for record in read_records() if record.measurement.started_at >= began
+        ]
+        print_report(of_this_run, versions, here, Format.TABLE)
         if len(versions) == 2:
-            comparison = compare_releases(found, versions[0], versions[1], here)
+            comparison = compare_releases(of_this_run, versions[0], versions[1], here)
             print_comparison(comparison, Format.TABLE, everything=True)
-        # Whoever ran this through nox has no asv on the PATH.
+        # nox has its own environment, so asv may not be on the PATH.
         asv = os.path.relpath(Path(sys.executable).with_name("asv"))
         typer.echo(f"\nRaw records: {RESULTS}/{here}/*{SUFFIX}")
         typer.echo(f"To open the history site: {asv} preview")

@@ -1,8 +1,8 @@
-"""``torchcompile-suite history``: a long series of releases, measured in pieces, on one machine.
+"""``torchcompile-suite history``: a long series of releases, measured in parts, on one machine.
 
-Eager on one release should take the same time whenever it is measured. Before every piece the
-anchor cell is measured again and held against its first measurement, so that a series never goes on
-on a machine that has become another one.
+Eager on one release takes the same time on every day, unless the machine changed. So each part
+begins with the anchor cell: its new measurement is compared with its first one. The series stops on
+a changed machine.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from ..releases.catalogue import Release
 from ..results import records
 from .recorded import RESULTS
 
-# What the machine is, without a compiler: a convolution net, which needs memory and arithmetic.
+# The anchor is independent of the compiler. A convolution net needs memory and arithmetic.
 ANCHOR = Cell("resnet18", 1, EAGER)
 ANCHOR_RELEASE = "v2.9"
-# Eager's time on a shared machine differs by so much from one hour to another without its being
-# another machine: beside the intervals of both measurements, this is the noise allowed for.
-MOOD = 0.08
-# Half a minute a cell keeps a release under ten minutes.
+# Allowed drift between two runs, relative to the time: eager on a shared machine differs by this
+# much from hour to hour. It is added to the intervals of both measurements.
+DRIFT = 0.08
+# Seconds a cell, so that a release takes less than ten minutes.
 BUDGET_S = 25
 
 
 class SeriesError(SuiteError):
-    """The series cannot go on here; the message says how to start another one."""
+    """The series cannot go on here. The message says how to begin another one."""
 
 
 def run(names: Sequence[str], results: Path) -> list[Release]:
     """Measure `matrix.HISTORY` with the named releases, or the newest patch of every minor one.
 
-    What was measured before is kept, so that an interrupted series goes on. Returns the releases.
-    Raises SeriesError where the machine is no longer the one that the series was begun on.
+    Earlier measurements are kept, so that an interrupted series can go on. Returns the releases.
+    Raises SeriesError where the machine is not the one that began the series.
     """
     os.environ.setdefault(BUDGET_VARIABLE, str(BUDGET_S))
     releases = [catalogue.find(name) for name in names] or newest_patches(catalogue.read())
@@ -62,14 +62,18 @@ def run(names: Sequence[str], results: Path) -> list[Release]:
 
 
 def newest_patches(releases: Sequence[Release]) -> list[Release]:
-    """The newest patch of every minor version, in their order."""
-    newest = [each for each in releases if catalogue.newest_patch(each.minor, releases) == each]
-    return sorted(newest, key=lambda each: each.key)
+    """The newest patch of every minor version, oldest first."""
+    newest = [
+        release
+        for release in releases
+        if catalogue.newest_patch(release.minor, releases) == release
+    ]
+    return sorted(newest, key=lambda release: release.key)
 
 
 def anchor_measurements(folder: Path, release: Release) -> list[Measurement]:
     """Every measurement of the anchor in a machine's folder, oldest first."""
-    commit = next(sha for sha, each in ledger.compute()[0].items() if each == release)
+    commit = next(sha for sha, one in ledger.compute()[0].items() if one == release)
     return [
         measurement
         for file in sorted(folder.glob(f"{commit[:8]}-*{records.SUFFIX}"))
@@ -79,26 +83,26 @@ def anchor_measurements(folder: Path, release: Release) -> list[Measurement]:
 
 
 def check(anchors: Sequence[Measurement]) -> None:
-    """Hold the newest measurement of the anchor against the first.
+    """Compare the newest measurement of the anchor with the first.
 
-    Raises SeriesError where they differ beyond noise, a neighbour slows the machine, or the newest
-    gave no number.
+    Raises SeriesError where they differ beyond noise, where a neighbour slows the machine, or where
+    the anchor has no measurement.
     """
     if not anchors:
         raise SeriesError("the anchor cell could not be measured; mend it and run again")
-    quiet_s = statistics.quietest(launch for each in anchors for launch in each.launches)
+    quiet_s = statistics.quietest(launch for anchor in anchors for launch in anchor.launches)
     slower = statistics.slowdown(anchors[-1].launches, quiet_s)
     if slower > statistics.MOST_SLOWDOWN:
         raise SeriesError(
             f"just now {statistics.neighbour(slower)}; run the same command again when it is gone"
         )
     first, last = (statistics.measured_eager(anchors[at].launches) for at in (0, -1))
-    factor = statistics.quotient(last, first, more=math.log1p(MOOD))
+    factor = statistics.quotient(last, first, more=math.log1p(DRIFT))
     if factor.low > 1 or factor.high < 1:
         raise SeriesError(
-            f"eager {ANCHOR.workload} takes {factor.value:.2f} of the time it took when the series "
-            f"was begun, more than noise explains, so this is another machine now; begin another "
-            f"series: {machine.MACHINE_VARIABLE}=NAME torchcompile-suite history"
+            f"eager {ANCHOR.workload} takes {factor.value:.2f} of its time at the begin of the "
+            f"series, and noise does not explain this difference: the machine changed; begin "
+            f"another series: {machine.MACHINE_VARIABLE}=NAME torchcompile-suite history"
         )
 
 
@@ -114,12 +118,12 @@ def history_command(
         typer.Argument(help="Such as v2.4 v2.9; else the newest patch of every minor release."),
     ] = None,
 ) -> None:
-    """Measure the cells of the published history with many releases; goes on where it stopped.
+    """Measure the cells of the published history with many releases; go on where it stopped.
 
-    Before that an anchor cell is measured again, and held against its first measurement: a series
-    comes from one machine. Some ten minutes a release.
+    First an anchor cell is measured again and compared with its first measurement, because a series
+    comes from one machine. A release takes about ten minutes.
     """
     with one_line_errors():
         measured = run(releases or [], RESULTS)
         versions = ", ".join(release.version for release in measured)
-        typer.echo(f"\nmeasured, or measured before: {versions}. To see it: nox -s site")
+        typer.echo(f"\nmeasured now or before: {versions}. To see the history: nox -s site")

@@ -19,22 +19,23 @@ from ..releases.catalogue import Release
 
 
 class OpenError(SuiteError):
-    """The compile cannot be opened; the message says why."""
+    """The compile cannot be opened. The message says why."""
 
 
 def open_cell(cell: Cell, release: Release, folder: Path) -> str:
-    """Compile the cell in the release's environment and fill ``folder``, which must be empty.
+    """Compile the cell in the release's environment and write its artefacts to ``folder``.
 
-    Returns the kinds of artefacts written. Raises OpenError or ReleaseError.
+    The folder must be empty or missing. Returns the kinds of artefacts. Raises OpenError or
+    ReleaseError.
     """
     if folder.exists() and any(folder.iterdir()):
         raise OpenError(f"{folder} is not empty; name another folder with --output")
     python, _ = environments.install(release, environments.SCRATCH)
     order = msgspec.json.encode({"cell": cell, "folder": str(folder.absolute())})
-    said = interpreter.ask(python, "torchcompile_suite.launch.inspect.artefacts", order)
-    if said.status:
-        raise OpenError(f"{cell} on {release.version}: {said.last_line}")
-    return said.out.decode().strip().splitlines()[-1]
+    answer = interpreter.ask(python, "torchcompile_suite.launch.inspect.artefacts", order)
+    if answer.status:
+        raise OpenError(f"{cell} on {release.version}: {answer.last_line}")
+    return answer.out.decode().strip().splitlines()[-1]
 
 
 def open_command(
@@ -45,12 +46,12 @@ def open_command(
         str | None, typer.Option("--release", help="Such as v2.9; else the newest.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", help="An empty folder, or none yet.")
+        Path | None, typer.Option("--output", help="An empty or a new folder.")
     ] = None,
 ) -> None:
-    """Write a compile's FX graphs, IR, generated code, guards and graph breaks to a folder.
+    """Compile a cell here; write FX graphs, IR, generated code, guards and breaks to a folder.
 
-    Its index.md says which kernel came from which source line.
+    The folder's index.md says which kernel came from which source line.
     Example: torchcompile-suite open softmax_matmul --mode max-autotune --release v2.4
     """
     with one_line_errors():

@@ -1,50 +1,80 @@
-"""What the commands share: the recorded results, and the machine and release they are about."""
+"""What the commands share: the recorded results of the machine that they show."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import typer
 
+from ..analysis import summary
 from ..cell import Measurement
 from ..errors import SuiteError
 from ..host import machine
 from ..presentation.wording import printable
-from ..results import records
+from ..results import machines, records
 
 RESULTS = Path("results")
+MACHINE_HELP = "A folder of results/; else this machine, or the most complete one."
 
 
 class ReportError(SuiteError):
-    """There is nothing to report on; the message says what to measure."""
+    """There is nothing to report on. The message says what to measure."""
+
+
+class Selection(NamedTuple):
+    """The records of one machine."""
+
+    machine: str
+    records: list[records.Record]
+
+    @property
+    def versions(self) -> list[str]:
+        """The releases that were measured, oldest first."""
+        return sorted(
+            {record.release for record in self.records if record.release}, key=summary.version_key
+        )
+
+    @property
+    def device(self) -> str:
+        """The kind of device that was measured."""
+        return self.records[0].measurement.cell.device
+
+    def measurements(self, version: str) -> list[Measurement]:
+        """The measurements of one release."""
+        return [record.measurement for record in self.records if record.release == version]
 
 
 def read_records() -> list[records.Record]:
-    """Every readable record under results/. Names what is not readable on standard error."""
-    found = records.read(RESULTS)
-    for problem in found.problems:
+    """Every readable record under results/. Names unreadable files on standard error."""
+    content = records.read(RESULTS)
+    for problem in content.problems:
         typer.echo(printable(f"left out: {problem}"), err=True)
-    return found.records
+    return content.records
 
 
-def machine_of(found: list[records.Record], machine_name: str | None) -> str:
-    """The folder of results/ to use. Raises ReportError where it has no results."""
-    names = sorted({record.machine for record in found})
-    here = machine_name or machine.detect().machine
-    if here not in names and machine_name is None and len(names) == 1:
-        here = names[0]
-    if here not in names:
-        known = ", ".join(names) or "none"
-        raise ReportError(f"no results of machine {here!r} under {RESULTS}/; there are: {known}")
-    return here
+def select(
+    found: list[records.Record],
+    machine_name: str | None,
+    versions: Sequence[str] = (),
+    *,
+    completeness_first: bool = False,
+) -> Selection:
+    """The records of the machine that `machines.choose` chooses for those releases.
 
-
-def measurements_of(
-    found: list[records.Record], machine_name: str, version: str
-) -> list[Measurement]:
-    """The measurements of a machine and release."""
-    return [
-        record.measurement
-        for record in found
-        if record.machine == machine_name and record.release == version
-    ]
+    Says on standard error why, if it is another machine than this one. Raises NoResultsError.
+    """
+    choice = machines.choose(
+        machines.of_records(found),
+        versions,
+        here=machine.detect().machine,
+        named=machine_name,
+        labels=[f"v{version}" for version in versions],
+        completeness_first=completeness_first,
+    )
+    if choice.line:
+        typer.echo(printable(choice.line), err=True)
+    return Selection(
+        choice.machine, [record for record in found if record.machine == choice.machine]
+    )

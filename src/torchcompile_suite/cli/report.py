@@ -14,7 +14,7 @@ from ..presentation.terminal import console, one_line_errors
 from ..presentation.wording import printable
 from ..releases import catalogue
 from ..results.records import Record
-from .recorded import ReportError, machine_of, measurements_of, read_records
+from .recorded import MACHINE_HELP, ReportError, read_records, select
 
 
 class Format(str, Enum):
@@ -28,21 +28,20 @@ class Format(str, Enum):
 def report_command(
     releases: Annotated[
         list[str] | None,
-        typer.Argument(help="Two, such as v2.4 v2.9, are compared; all are shown without any."),
+        typer.Argument(help="One is shown; two, such as v2.4 v2.9, are compared. Default: all."),
     ] = None,
-    machine_name: Annotated[
-        str | None,
-        typer.Option("--machine", help="Only this folder of results/; this machine to compare."),
-    ] = None,
+    machine_name: Annotated[str | None, typer.Option("--machine", help=MACHINE_HELP)] = None,
     form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TABLE,
     everything: Annotated[
-        bool, typer.Option("--all", help="Of a comparison, the unchanged cells too.")
+        bool, typer.Option("--all", help="In a comparison, show unchanged cells, too.")
     ] = False,
     fail_on_regression: Annotated[
         bool, typer.Option("--fail-on-regression", help="Exit with 1 if anything got worse.")
     ] = False,
 ) -> None:
     """Print what was measured, or what changed from one release to another beyond noise.
+
+    Without releases and --machine it prints all results of all machines.
 
     Examples: torchcompile-suite report v2.9; torchcompile-suite report v2.4 v2.9 --format markdown
     """
@@ -62,16 +61,14 @@ def report_command(
 def compare_releases(
     found: list[Record], before: str, after: str, machine_name: str | None
 ) -> change.Comparison:
-    """Two releases by version, on the named machine, or this one, or the only one there is."""
-    here = machine_of(found, machine_name)
-    sides = (
-        change.Side(version, measurements_of(found, here, version)) for version in (before, after)
-    )
-    return change.compare(here, *sides)
+    """Compare two versions on one machine (`recorded.select`). Raises ChangeError."""
+    selection = select(found, machine_name, [before, after])
+    sides = (change.Side(version, selection.measurements(version)) for version in (before, after))
+    return change.compare(selection.machine, *sides)
 
 
 def print_comparison(comparison: change.Comparison, form: Format, everything: bool) -> None:
-    """Print a comparison; ``everything`` includes the unchanged cells."""
+    """Print a comparison. ``everything`` includes the unchanged cells."""
     if form is Format.JSON:
         typer.echo(documents.comparison_json(comparison))
         return
@@ -85,7 +82,7 @@ def print_comparison(comparison: change.Comparison, form: Format, everything: bo
         if sheet.lines
     ]
     explained = (
-        "Below 1 is better. worse, better: beyond noise, false discoveries held at "
+        "Below 1 is better. worse, better: beyond noise, at a false discovery rate of "
         f"{change.FALSE_DISCOVERY_RATE:.0%} over all figures; not changed: surely within "
         f"{change.MARGIN:.0%}; time ratio: compiled over eager."
     )
@@ -105,22 +102,24 @@ def print_comparison(comparison: change.Comparison, form: Format, everything: bo
 def print_report(
     found: list[Record], versions: list[str], machine_name: str | None, form: Format
 ) -> None:
-    """Print the measured cells of those versions, or of all."""
-    rows = [
-        row
-        for row in summary.rows(found, MODES)
-        if (not versions or row.release in versions)
-        and (machine_name is None or row.machine == machine_name)
-    ]
+    """Print the measured cells of those versions on one machine, or all results."""
+    if found and (versions or machine_name):
+        found = select(found, machine_name, versions).records
+    rows = [row for row in summary.rows(found, MODES) if not versions or row.release in versions]
     if not rows:
-        raise ReportError("nothing was measured yet; start with: nox -s bench")
+        what = " and ".join(f"v{version}" for version in versions)
+        raise ReportError(
+            f"nothing of {what} was measured on {machine_name}; try: asv run RELEASE^!"
+            if found and versions
+            else "nothing was measured yet; start with: nox -s bench"
+        )
     if form is Format.JSON:
         typer.echo(documents.rows_json(rows))
         return
     sheet = sheets.measured(rows)
     explained = (
         "ratio: time in the mode over time in eager, below 1 is a gain; [95 % interval over "
-        "launches].\ncompile s: lost to calls that compiled, nothing cached; warm s: with "
+        "launches].\ncompile s: time lost to calls that compiled, nothing cached; warm s: with "
         "Inductor's disk cache."
     )
     if form is Format.MARKDOWN:

@@ -1,17 +1,15 @@
-"""Tell the person who waits what is being measured and how long is left.
+"""Events of a measurement, for the process that has a terminal.
 
-Sessions and launches run in processes whose output nobody sees, so they write events to a file; a
-thread in the process that has a terminal reads it and prints.
+Sessions and launches run in processes whose output nobody reads. They append events to a file. A
+thread in the process with the terminal reads the file and passes the events on.
 """
 
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,16 +17,19 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from ..analysis import statistics
-from ..cell import Launch, Measurement
-
 VARIABLE = "TORCHCOMPILE_SUITE_PROGRESS"
 LOOK_EVERY_S = 0.5
 
 
 class Event(msgspec.Struct):
-    """What happened to a cell: its workload was looked at, it began to be measured, a launch of it
-    came to another stage or learned something, a launch is done, or the cell is.
+    """Something that happened to a cell.
+
+    - ``known``: its workload was inspected.
+    - ``started``: its measurement began.
+    - ``stage``: a launch came to another stage.
+    - ``learned``: a launch knows something before it ends.
+    - ``launched``: a launch ended.
+    - ``finished``: the cell is measured, or looked up, or failed.
     """
 
     cell: Annotated[str, msgspec.Meta(max_length=300)]
@@ -38,7 +39,7 @@ class Event(msgspec.Struct):
 
 
 def tell(event: Event) -> None:
-    """Report an event, if anybody listens. Never raises: progress must not cost a measurement."""
+    """Write an event, if a process listens. Never raises: progress must not cost a measurement."""
     if file := os.environ.get(VARIABLE):
         try:
             with Path(file).open("ab") as stream:
@@ -48,12 +49,12 @@ def tell(event: Event) -> None:
 
 
 def started(name: str) -> None:
-    """The cell of that name is about to be measured."""
+    """The measurement of the cell begins."""
     tell(Event(name))
 
 
 def known(name: str, text: str) -> None:
-    """The workload of that name was looked at."""
+    """The workload of that name was inspected."""
     tell(Event(name, text, kind="known"))
 
 
@@ -63,65 +64,28 @@ def stage(name: str, which: str) -> None:
 
 
 def learned(name: str, text: str) -> None:
-    """A launch of the cell learned something that is worth a line before it is done."""
+    """A launch of the cell knows something that is worth a line before it ends."""
     tell(Event(name, text, kind="learned"))
 
 
 def launched(name: str, text: str) -> None:
-    """A launch of the cell is done."""
+    """A launch of the cell ended."""
     tell(Event(name, text, kind="launched"))
 
 
-def finished(name: str, measurement: Measurement, reused: bool) -> None:
-    """The cell of that name is known now: measured, or reused from its record."""
-    text = summary(measurement) + (" (measured before)" if reused else "")
-    tell(Event(name, text, 0.0 if reused else measurement.duration_s, kind="finished"))
+def finished(name: str, text: str, duration_s: float = 0.0) -> None:
+    """The cell is done. ``duration_s`` is 0 for a cell that was looked up."""
+    tell(Event(name, text, duration_s, kind="finished"))
 
 
 def failed(name: str, error: Exception) -> None:
-    """The cell of that name could not be measured at all."""
-    tell(Event(name, f"not measured: {error}", kind="finished"))
-
-
-def summary(measurement: Measurement) -> str:
-    """A measurement in half a line: time a call, ratio, cost of compiling; or its outcome."""
-    if not measurement.outcome.ok:
-        return f"{measurement.outcome.status.value}: {measurement.outcome.reason}"
-    launches = statistics.counted(measurement.launches)
-    latency = statistics.geometric_interval(
-        [statistics.launch_latency(launch.pairs_s) for launch in launches]
-    )
-    ratio = statistics.measured_ratio(launches, measurement.sequential)
-    said = f"{latency.value * 1e3:.3g} ms a call, {ratio.value:.2f} of eager's time"
-    reach = statistics.half_width(ratio)
-    if not math.isnan(reach):
-        said += f" +-{reach:.1%}"
-    said += f" in {len(launches)} launches"
-    aside = len(measurement.launches) - len(launches)
-    return said + (f" ({aside} more disturbed and made again)" if aside else "")
-
-
-def launch_summary(launch: Launch) -> str:
-    """One launch in half a line; or its outcome."""
-    if not launch.outcome.ok:
-        return f"{launch.outcome.status.value}: {launch.outcome.reason}"
-    said = (
-        f"{statistics.launch_latency(launch.pairs_s) * 1e3:.3g} ms a call, "
-        f"{statistics.launch_ratio(launch.pairs_s):.2f} of eager's time"
-    )
-    return said + (f" (made again: {launch.disturbed})" if launch.disturbed else "")
-
-
-def left(seconds: float) -> str:
-    """A duration in words, as coarse as it is sure."""
-    if seconds < 90:
-        return "about a minute"
-    return f"about {round(seconds / 60)} minutes"
+    """The cell could not be measured at all."""
+    finished(name, f"not measured: {error}")
 
 
 @contextmanager
 def listening(hear: Callable[[Event], None]) -> Iterator[None]:
-    """While it is entered, ``hear`` gets every event of this process's children, in a thread."""
+    """Call ``hear`` in a thread with every event of this process's children, while entered."""
     descriptor, name = tempfile.mkstemp(prefix="torchcompile-suite-progress-")
     os.close(descriptor)
     file = Path(name)
@@ -151,36 +115,3 @@ def listening(hear: Callable[[Event], None]) -> Iterator[None]:
         else:
             os.environ[VARIABLE] = previous
         file.unlink(missing_ok=True)
-
-
-class Progress:
-    """Says of each cell when it is begun and what came of it.
-
-    ``total`` gives the number of cells to expect, 0 while that is unknown; ``show`` prints a line.
-    """
-
-    def __init__(self, total: Callable[[], int], show: Callable[[str], None]) -> None:
-        """Nothing was heard yet."""
-        self._total = total
-        self._show = show
-        self._done = 0
-        self._measured_s: list[float] = []
-
-    def hear(self, event: Event) -> None:
-        """Print what is worth a line of a long run."""
-        total = self._total()
-        count = f"cell {self._done + 1}" + (f" of {total}" if total else "")
-        now = time.strftime("%H:%M:%S")
-        if event.kind == "started":
-            self._show(f"{now} {count}: {event.cell}: measuring")
-        if event.kind != "finished":
-            return
-        self._done += 1
-        if event.duration_s:
-            self._measured_s.append(event.duration_s)
-        line = f"{now} {count}: {event.cell}: {event.text}"
-        remaining = total - self._done
-        if remaining > 0 and self._measured_s:
-            mean = sum(self._measured_s) / len(self._measured_s)
-            line += f"; {left(remaining * mean)} left"
-        self._show(line)

@@ -27,6 +27,7 @@ from ..launch import progress
 from ..modes import EAGER
 from ..results import overlay_marker, records
 from .launches import launcher, make_launch, mark_disturbed
+from .progress import launch_line, measurement_line
 from .settings import (
     MOST_LAUNCHES,
     NEEDED_FOR_CACHE_BYTES,
@@ -87,7 +88,11 @@ class Session:
         except SuiteError as failure:
             progress.failed(str(cell), failure)
             raise
-        progress.finished(str(cell), measurement, reused)
+        text = measurement_line(measurement)
+        if reused:
+            progress.finished(str(cell), f"{text} (measured before)")
+        else:
+            progress.finished(str(cell), text, measurement.duration_s)
         return measurement
 
     def _recorded(self, cell: Cell) -> Measurement | None:
@@ -167,7 +172,7 @@ class Session:
             launch = mark_disturbed(launch, launches, self.settings.repeats, quiet_s)
             launches.append(launch)
             self._watch(cell, launch)
-            progress.launched(str(cell), progress.launch_summary(launch))
+            progress.launched(str(cell), launch_line(launch))
             if not launch.outcome.ok:
                 return launches, ""
         return launches, stopped

@@ -1,1 +1,1 @@
-"""Result files on disk: records, ASV's result files, the marker of an overlay."""
+"""Result files on disk: records, ASV's files, the choice of a machine, the overlay marker."""

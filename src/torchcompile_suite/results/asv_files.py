@@ -1,34 +1,30 @@
-"""Which of ASV's result files can be published: ASV itself stops at the first broken one.
+"""Which of ASV's result files can be read: ASV itself stops at the first broken one.
 
-Results are merged from machines and people we do not know, so each file is checked before ASV sees
-it, and what is broken, truncated or foreign is named and left out.
+Results come from machines and people that we do not know. So each file is checked before ASV reads
+it. A file that is broken, truncated or foreign is named and left out.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Container
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
+from . import regular
+from .machines import Value
 from .records import Problem
 
-# Far beyond any time, count or size, and ASV stops at what overflows.
+# Larger than any time, count or size. ASV fails when a computation overflows.
 LARGEST = 1e30
 Name = Annotated[str, msgspec.Meta(max_length=500)]
 Numbers = list[float | None] | float | None
 
 
-class _Machine(msgspec.Struct):
-    """``machine.json``: the fields are graph parameters, hence text."""
-
-    machine: Name
-    version: Literal[1]
-
-
-class _Result(msgspec.Struct):
+class Result(msgspec.Struct):
     """What ASV 0.6 writes for a machine, commit and environment."""
 
     commit_hash: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{40}$")]
@@ -44,7 +40,30 @@ class _Result(msgspec.Struct):
     durations: dict[Name, Any] = {}
 
 
-# The columns of a benchmark's line, by name; ASV leaves out those at the end that are empty.
+class Checked(NamedTuple):
+    """The sound files under results/, and the problems of the others.
+
+    ``machines`` maps the name of each machine to its machine.json.
+    """
+
+    machines: dict[str, Path]
+    results: dict[Path, Result]
+    problems: list[Problem]
+
+    @property
+    def files(self) -> set[Path]:
+        """Every sound file."""
+        return {*self.machines.values(), *self.results}
+
+
+class _Machine(msgspec.Struct):
+    """``machine.json``: the fields are text, because ASV uses them as parameters of graphs."""
+
+    machine: Name
+    version: Literal[1]
+
+
+# The columns of a benchmark's line, by name. ASV omits empty columns at the end.
 _COLUMNS: dict[str, Any] = {
     "result": Numbers,
     "params": list[list[Name]] | None,
@@ -56,77 +75,108 @@ _COLUMNS: dict[str, Any] = {
 }
 
 
-def sound(results: Path, commits: Container[str] | None) -> tuple[set[Path], list[Problem]]:
-    """The files under ``results`` that ASV can publish, and what is wrong with the others.
+def check(results: Path, commits: Container[str] | None) -> Checked:
+    """Check every file of ASV's under ``results``.
 
-    ``commits`` are those of the ledger, beside which ASV knows no other; None where ASV looks for
-    each itself.
+    ``commits`` are those of the ledger: ASV cannot place a result of another commit. It is None
+    where the repository is a clone of PyTorch, in which ASV looks up commits itself.
     """
-    good: set[Path] = set()
-    problems: list[Problem] = []
+    checked = Checked({}, {}, [])
     for file in sorted(results.glob("*/machine.json")):
+        name = file.parent.name
         try:
-            machine = _machine(file)
+            _check_machine(file)
         except ValueError as error:
-            problems.append(Problem(f"{file.parent.name}/machine.json", str(error)))
+            checked.problems.append(Problem(f"{name}/{file.name}", str(error)))
             continue
-        good.add(file)
-        for result in sorted(file.parent.glob("*.json")):
-            if result == file:
+        checked.machines[name] = file
+        for path in sorted(file.parent.glob("*.json")):
+            if path == file:
                 continue
             try:
-                _check(result, machine, commits)
-                good.add(result)
+                checked.results[path] = _checked_result(path, name, commits)
             except ValueError as error:
-                problems.append(Problem(f"{file.parent.name}/{result.name}", str(error)))
-    return good, problems
+                checked.problems.append(Problem(f"{name}/{path.name}", str(error)))
+    return checked
 
 
-def _machine(file: Path) -> str:
-    content = _read(file)
-    machine = msgspec.convert(content, _Machine).machine
-    if machine != file.parent.name:
-        raise ValueError(f"it is of machine {machine!r}, not of its folder's")
-    for key, value in content.items():
-        if key != "version" and not isinstance(value, str):
-            raise ValueError(f"{key} must be text")
-    return machine
+def values(checked: Checked, versions: Mapping[str, str]) -> Iterator[Value]:
+    """The numbers in the sound files, by commit, for the choice of a machine.
+
+    ``versions`` are the current versions of the benchmarks, by name. A number of another version
+    was measured by an older method.
+    """
+    for path, result in checked.results.items():
+        machine = path.parent.name
+        # A file without any number is a result, too.
+        yield Value(machine, result.commit_hash, None, False, False)
+        for name, line in result.results.items():
+            row = dict(zip(result.result_columns, line, strict=False))
+            newest = row.get("version") == versions.get(name)
+            numbers = row.get("result")
+            points = itertools.product(*(row.get("params") or []))
+            for point, number in zip(points, _as_list(numbers), strict=False):
+                if number is not None and number == number:  # neither failed nor n/a
+                    yield Value(machine, result.commit_hash, (name, point), True, newest)
 
 
-def _check(file: Path, machine: str, commits: Container[str] | None) -> None:
-    """Raises ValueError, in one line, where ASV could not publish the file."""
-    content = msgspec.convert(_read(file), _Result)
-    if content.params.get("machine") != machine:
-        raise ValueError(f"it is of machine {content.params.get('machine')!r}")
-    if commits is not None and content.commit_hash not in commits:
-        raise ValueError(f"commit {content.commit_hash[:8]} is none of the ledger's")
-    for name, line in content.results.items():
-        for column, value in zip(content.result_columns, line, strict=False):
-            if column.startswith("stats_"):
-                shape: Any = Numbers
-            elif column in _COLUMNS:
-                shape = _COLUMNS[column]
-            else:
-                raise ValueError(f"unknown column {column!r}")
-            try:
-                msgspec.convert(value, shape)
-            except msgspec.ValidationError as error:
-                raise ValueError(f"{name}: {column}: {error}") from None
-            if column == "result":
-                for number in value if isinstance(value, list) else [value]:
-                    if number is not None and abs(number) > LARGEST:
-                        raise ValueError(f"{name}: {number} is nothing that was measured")
-
-
-def _read(file: Path) -> dict[str, Any]:
+def read_object(file: Path) -> dict[str, Any]:
+    """The JSON object in ``file``. Raises ValueError with a message of one line."""
     try:
-        content = json.loads(file.read_bytes())
+        content = json.loads(regular.read_bytes(file))
     except OSError as error:
         raise ValueError(f"cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise ValueError(f"no JSON: {error}") from None
     if not isinstance(content, dict):
         raise ValueError("no JSON object")
+    return content
+
+
+def _as_list(numbers: Any) -> list[Any]:
+    return numbers if isinstance(numbers, list) else [numbers]
+
+
+def _check_machine(file: Path) -> None:
+    content = _read(file)
+    machine = msgspec.convert(content, _Machine).machine
+    if machine != file.parent.name:
+        raise ValueError(f"the machine is {machine!r}, which is not the name of its folder")
+    for key, value in content.items():
+        if key != "version" and not isinstance(value, str):
+            raise ValueError(f"{key} must be text")
+
+
+def _checked_result(file: Path, machine: str, commits: Container[str] | None) -> Result:
+    """The content of a result file. Raises ValueError, in one line, where ASV would fail."""
+    content = msgspec.convert(_read(file), Result)
+    if content.params.get("machine") != machine:
+        raise ValueError(f"its machine is {content.params.get('machine')!r}")
+    if commits is not None and content.commit_hash not in commits:
+        raise ValueError(f"commit {content.commit_hash[:8]} is not in the ledger")
+    for name, line in content.results.items():
+        for column, value in zip(content.result_columns, line, strict=False):
+            _check_value(name, column, value)
+    return content
+
+
+def _check_value(name: str, column: str, value: Any) -> None:
+    shape: Any = Numbers if column.startswith("stats_") else _COLUMNS.get(column)
+    if shape is None:
+        raise ValueError(f"unknown column {column!r}")
+    try:
+        msgspec.convert(value, shape)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{name}: {column}: {error}") from None
+    if column != "result":
+        return
+    for number in _as_list(value):
+        if number is not None and abs(number) > LARGEST:
+            raise ValueError(f"{name}: {number} is larger than anything that is measured")
+
+
+def _read(file: Path) -> dict[str, Any]:
+    content = read_object(file)
     version = content.get("version")
     if isinstance(version, int) and version > 2:
         raise ValueError(f"written by a newer ASV (version {version})")

@@ -1,7 +1,7 @@
-"""What was laid over the torch of a Python environment, if anything.
+"""The marker of an overlay: a commit's Python files over the torch of a Python environment.
 
-`torchcompile_suite.commits` writes it where a commit's Python files lie over a release's binary,
-and whoever measures in that environment records it, or refuses to measure.
+`torchcompile_suite.commits` writes the marker into the environment. A measurement in that
+environment records the marker, or is refused because of it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ FILE = "torchcompile-suite-overlay.json"
 
 
 def read(prefix: str | Path = sys.prefix) -> Overlay | None:
-    """The overlay of the environment at ``prefix`` (else of this Python); None where there is none.
+    """The overlay of the environment at ``prefix`` (default: this Python), or None.
 
-    One that cannot be read counts as refused: nobody knows what lies there.
+    A marker that cannot be read counts as refused, because the state of the files is unknown.
     """
     try:
         return msgspec.json.decode(Path(prefix, FILE).read_bytes(), type=Overlay)

@@ -16,6 +16,7 @@ from ..cell import METHOD, Cell, Measurement
 from ..modes import MODES
 from ..releases import catalogue, ledger
 from ..releases.catalogue import Release
+from ..results import regular
 from ..results.records import Problem, Record, read
 
 Key = tuple[str, Cell]
@@ -182,7 +183,7 @@ def _with_release(record: Record, commits: dict[str, str]) -> Record:
 
 def _facts(file: Path, problems: list[Problem]) -> dict[str, str]:
     try:
-        content = json.loads(file.read_bytes())
+        content = json.loads(regular.read_bytes(file))
         if not isinstance(content, dict):
             raise ValueError("not an object")
     except (OSError, ValueError, RecursionError) as error:

@@ -1,0 +1,73 @@
+"""The environments that ASV measures in: one for releases, one for overlaid commits.
+
+``environment_type`` in asv.conf.json and asv.commits.conf.json names one of these classes.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from asv.console import log
+from asv.plugins.virtualenv import Virtualenv
+
+from ..commits import overlay
+from ..measuring.settings import PREFIX
+from .errors import user_errors
+from .repository import PyTorchClone
+
+DRIFT_VARIABLE = PREFIX + "ALLOW_NATIVE_DRIFT"
+
+
+class ReleaseEnvironment(Virtualenv):  # type: ignore[misc]
+    """A virtual environment that holds exactly the lock of one release."""
+
+    tool_name = "torch-release"
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        """Take the name that published result files have."""
+        # ASV finds the class by `tool_name`, and derives the names of environments, folders and
+        # result files from it. A new name would begin a new series.
+        self.tool_name = Virtualenv.tool_name
+        super().__init__(*arguments, **options)
+
+    def _install_requirements(self) -> None:
+        """Install nothing: the lock of the release has all packages, and removes all others."""
+
+
+class OverlayEnvironment(ReleaseEnvironment):
+    """An environment with the Python files of a commit over a release or nightly."""
+
+    tool_name = "torch-commit"
+
+    def _install_requirements(self) -> None:
+        if self._build_command:  # a full build needs what ASV installs
+            Virtualenv._install_requirements(self)
+
+    def install_project(self, conf: Any, repo: PyTorchClone, commit_hash: str) -> None:
+        """Put the commit over its base; with a build command, do what ASV does.
+
+        Nothing is checked out: a work tree of PyTorch has gigabytes of submodules. A refused commit
+        counts as installed. The environment's marker says so, so that the measurement records the
+        reason, and ``asv find`` goes on to another commit.
+        """
+        if self._build_command:
+            super().install_project(conf, repo, commit_hash)
+            return
+        self._set_commit_hash(commit_hash)
+        self._set_build_dirs(None, None)
+        if self.installed_commit_hash == commit_hash:
+            return
+        self._set_installed_commit_hash(None)
+        log.info(f"Putting {repo.get_decorated_hash(commit_hash, 8)} over its base")
+        with user_errors():
+            self._install_overlay(repo, commit_hash)
+        self._set_installed_commit_hash(commit_hash)
+
+    def _install_overlay(self, repo: PyTorchClone, commit_hash: str) -> None:
+        allowed = os.environ.get(DRIFT_VARIABLE) == "1"
+        try:
+            overlay.install(repo.clone, commit_hash, Path(self._path), allow_native_drift=allowed)
+        except overlay.Refused as refused:
+            log.warning(f"not measured: {refused}")

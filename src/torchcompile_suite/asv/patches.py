@@ -1,0 +1,196 @@
+"""What is still changed inside ASV: one table, applied once, and checked against the ASV at hand.
+
+A class of ours does the rest, where ASV has a place for it (environment.py, repository.py, the
+publisher in publish.py).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from importlib import metadata
+from typing import Any, NamedTuple
+
+from asv import runner, util
+from asv.benchmarks import Benchmarks
+from asv.commands import show as show_command
+from asv.commands.compare import Compare
+from asv.commands.find import Find
+from asv.commands.publish import Publish
+from asv.commands.run import Run
+from asv.commands.show import Show
+from asv.environment import Environment
+from asv.machine import Machine
+from asv.plugins.git import Git
+from asv.plugins.virtualenv import Virtualenv
+from asv.results import Results
+
+from . import axes, json_files, machine, publish, reading, run, tables
+
+TESTED = "0.6.6"
+
+
+class Needed(NamedTuple):
+    """A function of ASV that the suite calls, overrides or replaces, and its parameters."""
+
+    owner: Any
+    name: str
+    parameters: str
+
+    def __str__(self) -> str:
+        """The name with its module or class."""
+        return f"{self.owner.__name__}.{self.name}"
+
+
+class Patch(NamedTuple):
+    """A replaced function: ``wrap`` gets the original and returns the replacement."""
+
+    target: Needed
+    wrap: Callable[[Callable[..., Any]], Callable[..., Any]]
+    reason: str
+
+
+_RUN = (
+    "cls conf range_spec steps date_period bench attribute parallel show_stderr quick profile "
+    "env_spec set_commit_hash dry_run machine _machine_file skip_successful skip_failed "
+    "skip_existing_commits record_samples append_samples pull interleave_rounds launch_method "
+    "durations _returns"
+)
+_FIND = (
+    "cls conf range_spec bench invert show_stderr parallel machine env_spec _machine_file "
+    "launch_method skip_save"
+)
+_COMPARE = "cls conf hash_1 hash_2 factor split only_changed sort machine env_spec use_stats"
+_PRINT_TABLE = (
+    "cls conf hash_1 hash_2 factor split resultset_1 resultset_2 machine only_changed sort "
+    "use_stats env_names commit_names"
+)
+_LOAD_MACHINE = "cls interactive force_interactive _path machine_name use_defaults kwargs"
+
+PATCHES = (
+    Patch(
+        Needed(Run, "run", _RUN),
+        run.run,
+        "the core without --bench, progress, --skip-existing cell by cell",
+    ),
+    Patch(
+        Needed(Find, "run", _FIND),
+        run.find,
+        "the core's cells of a benchmark without parameters, progress",
+    ),
+    Patch(
+        Needed(Compare, "run", _COMPARE),
+        reading.compare,
+        "chooses the machine, reads sound files, prints measured rows only",
+    ),
+    Patch(
+        Needed(Show, "run", "cls conf commit bench machine env_spec details durations"),
+        reading.show,
+        "chooses the machine, reads sound files",
+    ),
+    Patch(
+        Needed(Publish, "run", "cls conf range_spec pull"),
+        publish.publish,
+        "reads sound files, in the same order everywhere",
+    ),
+    Patch(
+        Needed(Benchmarks, "discover", "cls conf repo environments commit_hash regex check"),
+        axes.discover,
+        "keeps the workloads of earlier runs on the axes",
+    ),
+    Patch(
+        Needed(runner, "format_benchmark_result", "results benchmark"),
+        tables.of_run,
+        "prints the cells of this run only",
+    ),
+    Patch(
+        Needed(show_command, "format_benchmark_result", "results benchmark"),
+        tables.of_show,
+        "prints measured cells only",
+    ),
+    Patch(
+        Needed(Results, "get_result_value", "self key params"),
+        tables.get_result_value,
+        "a cell that was never measured has not failed",
+    ),
+    Patch(
+        Needed(Machine, "load", _LOAD_MACHINE),
+        machine.load,
+        "a stable identity instead of questions",
+    ),
+    Patch(
+        Needed(Machine, "save", "self results_dir"),
+        machine.save,
+        "the first run's fields stay; another machine of the same name is refused",
+    ),
+    Patch(
+        Needed(Machine, "get_defaults", ""),
+        machine.get_defaults,
+        "`asv machine` offers the stable identity",
+    ),
+    Patch(
+        Needed(util, "write_json", "path data api_version compact"),
+        json_files.write_json,
+        "a full disk must not truncate a result file",
+    ),
+    Patch(
+        Needed(util, "load_json", "path api_version js_comments"),
+        json_files.load_json,
+        "a FIFO or a device in results/ must not stop ASV",
+    ),
+)
+
+# What the subclasses call or override.
+NEEDED = (
+    Needed(Compare, "print_table", _PRINT_TABLE),
+    Needed(Publish, "iter_results", "conf repo range_spec"),
+    Needed(Environment, "install_project", "self conf repo commit_hash"),
+    Needed(Environment, "_set_commit_hash", "self commit_hash"),
+    Needed(Environment, "_set_build_dirs", "self build_dir cache_dir"),
+    Needed(Environment, "_set_installed_commit_hash", "self commit_hash"),
+    Needed(Virtualenv, "__init__", "self conf python requirements tagged_env_vars"),
+    Needed(Virtualenv, "_install_requirements", "self"),
+    Needed(Git, "__init__", "self url mirror_path"),
+    Needed(Git, "url_match", "cls url"),
+)
+
+
+def apply() -> None:
+    """Replace every function of the table. Raises ASV's UserError where ASV is another one."""
+    check((*(patch.target for patch in PATCHES), *NEEDED))
+    for patch in PATCHES:
+        owner, name = patch.target.owner, patch.target.name
+        original = inspect.getattr_static(owner, name)
+        function = _function(original)
+        replacement: Any = functools.wraps(function)(patch.wrap(function))
+        if isinstance(original, classmethod | staticmethod):
+            replacement = type(original)(replacement)
+        setattr(owner, name, replacement)
+
+
+def check(needed: Iterable[Needed]) -> None:
+    """Compare the parameters of each function with those that the suite was tested with.
+
+    Raises ASV's UserError, in one line.
+    """
+    for one in needed:
+        original = inspect.getattr_static(one.owner, one.name, None)
+        if original is None:
+            found = "is missing"
+        else:
+            parameters = " ".join(inspect.signature(_function(original)).parameters)
+            if parameters == one.parameters:
+                continue
+            found = f"takes ({parameters})"
+        raise util.UserError(
+            f"asv {metadata.version('asv')} is not the version that torchcompile-suite was tested "
+            f"with: {one} {found}; install the tested one: pip install asv=={TESTED}"
+        )
+
+
+def _function(attribute: Any) -> Callable[..., Any]:
+    """The function behind a class method or static method."""
+    if isinstance(attribute, classmethod | staticmethod):
+        return attribute.__func__
+    return attribute  # type: ignore[no-any-return]

@@ -1,0 +1,88 @@
+"""`asv publish`: sound files only, and the report beside ASV's own pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from asv import util
+from asv.benchmarks import Benchmarks
+from asv.commands.publish import Publish
+from asv.console import log
+from asv.publishing import OutputPublisher
+from asv.results import Results
+
+from ..errors import SuiteError
+from .errors import user_errors
+from .repository import add_nightlies, of_releases
+from .staging import Staged, staged
+
+
+def publish(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`Publish.run` on the sound files: ASV stops at the first broken one.
+
+    The others are named and left out.
+    """
+
+    def run(_cls: type[Publish], conf: Any, *arguments: Any, **options: Any) -> Any:
+        add_nightlies(conf)
+        with user_errors(), staged(conf) as stage:
+            for problem in stage.checked.problems:
+                log.warning(f"left out: {problem}")
+            Report.stage = stage
+            return original(_SortedPublish, conf, *arguments, **options)
+
+    return run
+
+
+class _SortedPublish(Publish):  # type: ignore[misc]
+    """`Publish`, which reads the files in the same order everywhere."""
+
+    @staticmethod
+    def iter_results(conf: Any, repo: Any, range_spec: Any = None) -> Iterator[Results]:
+        results = Publish.iter_results(conf, repo, range_spec)
+        yield from sorted(
+            results, key=lambda result: (result.params["machine"], result.commit_hash)
+        )
+
+
+class Report(OutputPublisher):  # type: ignore[misc]
+    """A publisher of ASV's: makes ASV's pages work offline, and adds the report.
+
+    ASV calls each publisher at ``asv publish``. This one is the last; then ASV writes its index of
+    all benchmarks.
+    """
+
+    name = "report"
+    button_label = "Report"
+    description = "What the results say"
+    order = 100
+    # ASV passes no more than the configuration, whose folder has the sound files only.
+    stage: Staged
+
+    @classmethod
+    def publish(cls, conf: Any, _repo: Any, benchmarks: Benchmarks, graphs: Any, _: Any) -> None:
+        """Write the report beside ASV's pages, and name each file that was left out."""
+        # ASV's pages would request the graphs of a benchmark without a result, which do not exist.
+        for name in [name for name in benchmarks if not graphs.get_graph_group(name)]:
+            del benchmarks[name]
+        # The drawing library takes a second to import. ASV's other commands do not need it.
+        from ..site import build
+        from . import pages
+
+        html = Path(conf.html_dir)
+        left_out = cls.stage.checked.problems
+        try:
+            pages.localise(html, conf.project, report=of_releases(conf))
+            if not of_releases(conf):
+                return  # the report compares releases; commits have ASV's own pages
+            content = build.build(cls.stage.results, html / "report", left_out)
+        except SuiteError as error:
+            raise util.UserError(str(error)) from None
+        except OSError as error:
+            raise util.UserError(
+                f"cannot write {error.filename}: {error.strerror}; mend it and publish again"
+            ) from None
+        for problem in content.problems[len(left_out) :]:
+            log.warning(f"left out: {problem}")

@@ -1,0 +1,158 @@
+"""`asv compare` and `asv show`: the choice of the machine, and rows of measured values only."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from asv.commands.compare import Compare
+from asv.console import log
+from asv.repo import NoSuchNameError, get_repo
+from asv.results import Results, iter_results_for_machine_and_hash
+
+from ..host import machine
+from ..results import asv_files, machines
+from .command import ROWS_VARIABLE
+from .errors import user_errors
+from .staging import BENCHMARKS, Staged, staged
+
+
+def compare(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`Compare.run`, which needs no option where several machines have results."""
+
+    def run(_cls: type[Compare], conf: Any, hash_1: str, hash_2: str, **options: Any) -> Any:
+        with user_errors(), staged(conf) as stage:
+            names = (hash_1, hash_2)
+            options["machine"] = _machine(conf, stage, names, options.get("machine"))
+            return original(_MeasuredCompare, conf, hash_1, hash_2, **options)
+
+    return run
+
+
+def show(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`Show.run`, which shows a commit on one machine. Without a commit it lists all machines."""
+
+    def run(cls: Any, conf: Any, commit: str | None = None, **options: Any) -> Any:
+        with user_errors(), staged(conf) as stage:
+            named = options.get("machine")
+            if commit is not None or named is not None:
+                names = [commit] if commit is not None else []
+                options["machine"] = _machine(conf, stage, names, named, current=True)
+            return original(cls, conf, commit, **options)
+
+    return run
+
+
+def _machine(
+    conf: Any,
+    stage: Staged,
+    names: Sequence[str],
+    named: str | None,
+    *,
+    current: bool = False,
+) -> str:
+    """The machine to show; says on standard error why, and which of its files are left out.
+
+    ``current`` counts only values of the current version of the benchmarks: ``asv show`` has no
+    others.
+    """
+    checked = stage.checked
+    versions = _versions(stage.results / BENCHMARKS)
+    values = list(asv_files.values(checked, versions))
+    if current and versions:
+        values = [value for value in values if value.newest]
+    choice = machines.choose(
+        values,
+        _commits(conf, names),
+        here=machine.detect().machine,
+        named=named,
+        known=checked.machines,
+        labels=names,
+    )
+    log.flush()
+    if choice.line:
+        print(choice.line, file=sys.stderr)
+    if current and not any(value.machine == choice.machine for value in values):
+        print(
+            f"{choice.machine} has no results of the current version of the benchmarks, and asv "
+            "show has no others; see: asv compare, torchcompile-suite report",
+            file=sys.stderr,
+        )
+    for problem in checked.problems:
+        if problem.where.startswith(f"{choice.machine}/"):
+            print(f"left out: {problem}", file=sys.stderr)
+    return choice.machine
+
+
+def _versions(file: Path) -> dict[str, str]:
+    """The current version of each benchmark, by name."""
+    try:
+        content = asv_files.read_object(file)
+    except ValueError:
+        return {}
+    return {name: one.get("version", "") for name, one in content.items() if isinstance(one, dict)}
+
+
+def _commits(conf: Any, names: Sequence[str]) -> list[str]:
+    """The commits of those names; a name that the repository does not know stays as it is."""
+    repo = get_repo(conf)
+    commits = []
+    for name in names:
+        try:
+            commits.append(repo.get_hash_from_name(name))
+        except NoSuchNameError:
+            commits.append(name)
+    return commits
+
+
+class _MeasuredCompare(Compare):  # type: ignore[misc]
+    """`Compare` without the rows of cells that neither side measured."""
+
+    @classmethod
+    def print_table(
+        cls, conf: Any, hash_1: str, hash_2: str, *arguments: Any, **options: Any
+    ) -> Any:
+        """Pass ASV the measured values only: it prints a row for each value that it gets."""
+        machine_name, env_names = options.get("machine"), options.get("env_names")
+        for number, commit in enumerate((hash_1, hash_2), 1):
+            results = iter_results_for_machine_and_hash(conf.results_dir, machine_name, commit)
+            options[f"resultset_{number}"] = [
+                row
+                for result in results
+                if env_names is None or result.env_name in env_names
+                for row in _rows(result)
+            ]
+        return super().print_table(conf, hash_1, hash_2, *arguments, **options)
+
+
+def _rows(result: Results) -> Iterator[tuple[Any, ...]]:
+    """The measured and the failed values of a result, in ASV's form for `Compare.print_table`."""
+    wanted = re.compile(os.environ.get(ROWS_VARIABLE, ""))
+    for key in result.get_all_result_keys():
+        params = result.get_result_params(key)
+        points = itertools.product(*params)
+        columns = (
+            result.get_result_value(key, params),
+            result.get_result_stats(key, params),
+            result.get_result_samples(key, params),
+        )
+        for point, value, stats, samples in zip(points, *columns, strict=True):
+            if value is not None and value != value:  # NaN: not measured
+                continue
+            if not wanted.search(f"{key}({', '.join(point)})"):
+                continue
+            yield (
+                key,
+                [[one] for one in point],
+                [value],
+                [stats],
+                [samples],
+                result.benchmark_version.get(key),
+                result.params["machine"],
+                result.env_name,
+            )

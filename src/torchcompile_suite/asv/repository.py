@@ -1,0 +1,59 @@
+"""The repositories that ASV measures: the ledger of releases, and a clone of PyTorch.
+
+``dvcs`` in asv.conf.json and asv.commits.conf.json names one of these classes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from asv.plugins.git import Git
+
+from ..commits.clone import Clone
+from ..releases import catalogue, ledger
+from .errors import user_errors
+
+
+class ReleaseLedger(Git):  # type: ignore[misc]
+    """The generated repository with one commit for each release of PyTorch."""
+
+    dvcs = "torch-releases"
+
+    def __init__(self, url: str, mirror_path: str) -> None:
+        """Write the ledger at ``url`` if it is missing or old, then open it."""
+        with user_errors():
+            ledger.build(Path(url))
+        super().__init__(url, mirror_path)
+
+    @classmethod
+    def url_match(cls, _url: str) -> bool:
+        """False: only ``dvcs`` selects this class."""
+        return False
+
+
+class PyTorchClone(Git):  # type: ignore[misc]
+    """A clone of PyTorch. Nothing is checked out of it."""
+
+    dvcs = "torch-commits"
+
+    @property
+    def clone(self) -> Clone:
+        """The clone on disk."""
+        return Clone(Path(self._path))
+
+    @classmethod
+    def url_match(cls, _url: str) -> bool:
+        """False: only ``dvcs`` selects this class."""
+        return False
+
+
+def of_releases(conf: Any) -> bool:
+    """Whether the configuration is about releases, and not about commits."""
+    return bool(conf.dvcs == ReleaseLedger.dvcs)
+
+
+def add_nightlies(conf: Any) -> None:
+    """Add the branch of nightlies to the configuration; the ledger has it once one was added."""
+    if of_releases(conf) and catalogue.nightlies():
+        conf.branches = [ledger.BRANCH, ledger.NIGHTLY_BRANCH]

@@ -1,0 +1,80 @@
+"""`asv run` and `asv find`: what they measure, and what they print meanwhile."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from asv.commands.find import Find
+from asv.commands.run import Run
+from asv.console import log
+
+from .. import matrix
+from ..launch import progress
+from ..measuring.progress import CellProgress
+from ..measuring.settings import BUDGET_VARIABLE, LAUNCHES_VARIABLE, REUSE_VARIABLE
+from .repository import add_nightlies
+
+# A run without --bench measures the whole core within an hour: most cells get the three launches
+# that an interval needs. Cells that --bench names get more time and narrower intervals.
+CORE_BUDGET_S = 30
+
+
+def run(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`Run.run`, which keeps samples, shows progress, and skips existing results cell by cell.
+
+    - Without ``--bench`` it measures the core. The axes stay the same, so that no run publishes a
+      narrower matrix than another.
+    - ASV drops the samples unless asked. ``asv compare`` judges better with them.
+    - ASV's own ``--skip-existing`` skips a whole benchmark as soon as one parameter was measured,
+      and counts a failure as existing. Ours asks the records: a settled cell is looked up, and a
+      failed or missing one is measured. So the next run completes an interrupted history.
+    """
+
+    def run(cls: type[Run], conf: Any, **options: Any) -> Any:
+        skip = options.pop("skip_successful", False) | options.pop("skip_failed", False)
+        os.environ[REUSE_VARIABLE] = "1" if skip else "0"
+        if options.get("quick"):
+            # A cold and a warm launch give each metric once.
+            os.environ.setdefault(LAUNCHES_VARIABLE, "2")
+        options["record_samples"] = True
+        add_nightlies(conf)
+        if not options.get("bench"):
+            options["bench"] = matrix.core_patterns()
+            os.environ.setdefault(BUDGET_VARIABLE, str(CORE_BUDGET_S))
+            log.info(
+                f"Measuring the core, {len(matrix.core_cells())} cells; "
+                "--bench selects others, and --bench . everything."
+            )
+        returned = options.setdefault("_returns", {})
+        printer = CellProgress(lambda: _cells(returned), log.info)
+        with progress.listening(printer.hear):
+            return original(cls, conf=conf, **options)
+
+    return run
+
+
+def find(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`Find.run`; for a benchmark without parameters it measures only the cells of the core."""
+
+    def run(cls: type[Find], conf: Any, range_spec: str, bench: str, **options: Any) -> Any:
+        with progress.listening(CellProgress(lambda: 0, log.info).hear):
+            return original(cls, conf, range_spec, matrix.narrowed(bench), **options)
+
+    return run
+
+
+def _cells(returned: dict[str, Any]) -> int:
+    """How many cells each release of this run has; 0 until ASV has discovered them."""
+    benchmarks = returned.get("benchmarks")
+    if benchmarks is None:
+        return 0
+    selection = benchmarks.benchmark_selection
+    return len(
+        {
+            matrix.cell_at(name, index) or (name.rpartition(".")[0], index)
+            for name in benchmarks
+            for index in selection[name] or [None]
+        }
+    )

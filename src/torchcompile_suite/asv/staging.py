@@ -1,0 +1,52 @@
+"""The sound files of results/, in a temporary folder that ASV reads instead.
+
+ASV stops at the first file that it cannot read. So `asv publish`, `asv compare` and `asv show` read
+a folder of links to the sound files only.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..releases import ledger
+from ..results import asv_files, regular
+from .repository import of_releases
+
+BENCHMARKS = "benchmarks.json"
+
+
+class Staged(NamedTuple):
+    """What the checks found, and the folder of results itself."""
+
+    checked: asv_files.Checked
+    results: Path
+
+
+@contextmanager
+def staged(conf: Any) -> Iterator[Staged]:
+    """While it is entered, ``conf.results_dir`` has links to the sound files only.
+
+    Raises the errors of `ledger.compute`.
+    """
+    results = Path(conf.results_dir)
+    commits = ledger.compute()[0] if of_releases(conf) else None
+    checked = asv_files.check(results, commits)
+    with tempfile.TemporaryDirectory(prefix="torchcompile-suite-results-") as folder:
+        for file in checked.files:
+            _link(file, Path(folder, file.parent.name, file.name))
+        if regular.is_regular(results / BENCHMARKS):
+            _link(results / BENCHMARKS, Path(folder, BENCHMARKS))
+        conf.results_dir = folder
+        try:
+            yield Staged(checked, results)
+        finally:
+            conf.results_dir = str(results)
+
+
+def _link(file: Path, link: Path) -> None:
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(file.resolve())

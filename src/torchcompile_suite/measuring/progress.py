@@ -1,0 +1,80 @@
+"""The lines that ``asv run`` and ``asv find`` print about cells: figures, counts, time left."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+from ..analysis import statistics
+from ..cell import Launch, Measurement
+from ..launch.progress import Event
+
+
+def measurement_line(measurement: Measurement) -> str:
+    """A measurement in half a line: time a call, ratio, number of launches; or its outcome."""
+    if not measurement.outcome.ok:
+        return f"{measurement.outcome.status.value}: {measurement.outcome.reason}"
+    launches = statistics.counted(measurement.launches)
+    latency = statistics.geometric_interval(
+        [statistics.launch_latency(launch.pairs_s) for launch in launches]
+    )
+    ratio = statistics.measured_ratio(launches, measurement.sequential)
+    text = f"{latency.value * 1e3:.3g} ms a call, {ratio.value:.2f} of eager's time"
+    half_width = statistics.half_width(ratio)
+    if not math.isnan(half_width):
+        text += f" +-{half_width:.1%}"
+    text += f" in {len(launches)} launches"
+    repeated = len(measurement.launches) - len(launches)
+    return text + (f" ({repeated} more disturbed and repeated)" if repeated else "")
+
+
+def launch_line(launch: Launch) -> str:
+    """One launch in half a line: time a call and ratio; or its outcome."""
+    if not launch.outcome.ok:
+        return f"{launch.outcome.status.value}: {launch.outcome.reason}"
+    text = (
+        f"{statistics.launch_latency(launch.pairs_s) * 1e3:.3g} ms a call, "
+        f"{statistics.launch_ratio(launch.pairs_s):.2f} of eager's time"
+    )
+    return text + (f" (repeated: {launch.disturbed})" if launch.disturbed else "")
+
+
+def rounded_duration(seconds: float) -> str:
+    """A duration in words, rounded to minutes."""
+    if seconds < 90:
+        return "about a minute"
+    return f"about {round(seconds / 60)} minutes"
+
+
+class CellProgress:
+    """Prints a line when a cell begins and a line with its result.
+
+    ``total`` gives the number of cells to expect, 0 while it is unknown. ``show`` prints a line.
+    """
+
+    def __init__(self, total: Callable[[], int], show: Callable[[str], None]) -> None:
+        """No cell has begun yet."""
+        self._total = total
+        self._show = show
+        self._done = 0
+        self._measured_s: list[float] = []
+
+    def hear(self, event: Event) -> None:
+        """Print the events that are worth a line of a long run."""
+        total = self._total()
+        count = f"cell {self._done + 1}" + (f" of {total}" if total else "")
+        now = time.strftime("%H:%M:%S")
+        if event.kind == "started":
+            self._show(f"{now} {count}: {event.cell}: measuring")
+        if event.kind != "finished":
+            return
+        self._done += 1
+        if event.duration_s:
+            self._measured_s.append(event.duration_s)
+        line = f"{now} {count}: {event.cell}: {event.text}"
+        remaining = total - self._done
+        if remaining > 0 and self._measured_s:
+            mean = sum(self._measured_s) / len(self._measured_s)
+            line += f"; {rounded_duration(remaining * mean)} left"
+        self._show(line)

@@ -1,0 +1,153 @@
+"""Which machine's results a command shows: the one rule for all commands.
+
+1. The machine that the user names with ``--machine``.
+2. This machine, if it has results for what is asked.
+3. The machine with the most complete results, and one line says so.
+
+"Most complete" counts measured values. Values of the newest method count first (`cell.METHOD`):
+times of an older method may favour eager. A command that asks about completeness itself counts all
+values first.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+from typing import NamedTuple
+
+from ..cell import METHOD
+from ..errors import SuiteError
+from .records import Record
+
+
+class NoResultsError(SuiteError):
+    """No machine has results for what is asked. The message says what to do."""
+
+
+class Value(NamedTuple):
+    """One recorded result of a machine.
+
+    ``release`` is a version or a commit, as the caller asks. ``what`` is the cell, or the benchmark
+    with its parameters. ``measured`` is False for a cell that gave no number. ``newest`` says
+    whether the value is of the newest method.
+    """
+
+    machine: str
+    release: str
+    what: Hashable
+    measured: bool
+    newest: bool
+
+
+class Choice(NamedTuple):
+    """The machine to show. ``line`` says why, and is empty where the user need not be told."""
+
+    machine: str
+    line: str = ""
+
+
+class _Held:
+    """What one machine has of one release."""
+
+    def __init__(self) -> None:
+        self.measured: set[Hashable] = set()
+        self.newest: set[Hashable] = set()
+
+
+def of_records(records: Iterable[Record]) -> list[Value]:
+    """The records as values of the rule, by version of PyTorch."""
+    return [
+        Value(
+            record.machine,
+            record.release,
+            record.measurement.cell,
+            record.measurement.outcome.ok,
+            any(
+                launch.method == METHOD and launch.pairs_s for launch in record.measurement.launches
+            ),
+        )
+        for record in records
+    ]
+
+
+def choose(
+    values: Iterable[Value],
+    releases: Sequence[str],
+    *,
+    here: str,
+    named: str | None = None,
+    known: Iterable[str] = (),
+    labels: Sequence[str] = (),
+    completeness_first: bool = False,
+) -> Choice:
+    """The machine whose results of all ``releases`` are shown (of any release, if none is asked).
+
+    ``here`` is the name of this machine, and ``named`` is the one that the user asked for.
+    ``known`` are machines without values that can be named, too. ``labels`` are the releases as
+    the user wrote them. Raises NoResultsError.
+    """
+    held: dict[str, dict[str, _Held]] = defaultdict(lambda: defaultdict(_Held))
+    for value in values:
+        for release in {value.release, ""}:
+            kept = held[value.machine][release]
+            if value.measured:
+                kept.measured.add(value.what)
+            if value.measured and value.newest:
+                kept.newest.add(value.what)
+    names = sorted({*held, *known})
+    if named is not None:
+        if named not in names:
+            raise NoResultsError(
+                f"no results of machine {named!r}; there are results of: "
+                f"{', '.join(names) or 'no machine'}"
+            )
+        return Choice(named)
+    wanted = list(dict.fromkeys(releases)) or [""]
+    ranks = {
+        name: rank
+        for name in names
+        if (rank := _rank([held[name].get(release) for release in wanted])) is not None
+    }
+    asked = " and ".join(labels or releases)
+    if here in ranks:
+        return Choice(here)
+    if not ranks:
+        raise NoResultsError(_nothing(labels or releases, names))
+    best = min(
+        ranks,
+        key=lambda name: (
+            *(-rank for rank in ranks[name][:: -1 if completeness_first else 1]),
+            name,
+        ),
+    )
+    return Choice(best, _line(best, asked, here, sorted(ranks)))
+
+
+def _rank(held: Sequence[_Held | None]) -> tuple[int, int] | None:
+    """Values of the newest method and all values that every release has; None where one lacks."""
+    present = [one for one in held if one is not None]
+    if len(present) < len(held):
+        return None
+    newest = set.intersection(*(one.newest for one in present))
+    measured = set.intersection(*(one.measured for one in present))
+    if len(held) > 1 and not measured:
+        return None
+    return len(newest), len(measured)
+
+
+def _line(best: str, asked: str, here: str, names: Sequence[str]) -> str:
+    others = f" (there are: {', '.join(names)})" if len(names) > 1 else ""
+    return (
+        f"results of {best}: this machine ({here}) has none{f' of {asked}' if asked else ''}; "
+        f"choose another with --machine NAME{others}"
+    )
+
+
+def _nothing(asked: Sequence[str], names: Sequence[str]) -> str:
+    if not names:
+        return "nothing was measured yet; start with: nox -s bench"
+    commands = " and ".join(f"asv run {name}^!" for name in asked)
+    return (
+        f"no machine has results of {' and '.join(asked)}; measure here with: {commands} "
+        f"(machines with other results: {', '.join(names)})"
+    )

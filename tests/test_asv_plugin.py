@@ -1,0 +1,258 @@
+"""The ASV room without torch: its table of patches, its choice of a machine, what it prints."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asv import util
+from asv.environment import get_environment_class_by_name, get_environments
+from asv.plugins.virtualenv import Virtualenv
+from asv.results import Results
+from asv.runner import BenchmarkResult
+
+from torchcompile_suite.asv import environment, patches, repository, tables
+from torchcompile_suite.asv.command import ROWS_VARIABLE
+from torchcompile_suite.host import machine
+
+from .conftest import ROOT
+from .irregular import IRREGULAR
+
+NEW, OLD = "intel-xeon-processor-f6m207-2c-24g-cpu", "amd-epyc-f25m1-2c-24g-cpu"
+
+
+def test_the_installed_asv_has_the_tested_signatures() -> None:
+    patches.check((*(patch.target for patch in patches.PATCHES), *patches.NEEDED))
+
+
+@pytest.mark.parametrize("change", ["another parameter", "missing"])
+def test_another_asv_is_refused_in_one_line(change: str) -> None:
+    target = patches.PATCHES[0].target
+    name = target.name if change == "another parameter" else "no_such_function"
+    with pytest.raises(util.UserError, match=r"is not the version that .* was tested") as error:
+        patches.check([target._replace(name=name, parameters="cls conf")])
+    assert "\n" not in str(error.value)
+    assert "pip install asv==0.6.6" in str(error.value)
+
+
+def test_every_patch_has_a_reason_and_is_listed_once() -> None:
+    names = [str(patch.target) for patch in patches.PATCHES]
+    assert len(names) == len(set(names))
+    assert all(patch.reason for patch in patches.PATCHES)
+
+
+def test_environments_keep_the_names_of_published_results() -> None:
+    """ASV finds our classes by their own names; result files have the name of a virtualenv."""
+    published = next(ROOT.glob("results/*/*.records.jsonl")).name
+    conf = _conf("asv.conf.json")
+    (made,) = get_environments(conf, None)
+    assert type(made) is environment.ReleaseEnvironment
+    assert f"-{made.name}.records.jsonl" in published
+    plain = Virtualenv(conf, "3.11", {}, {})
+    assert (made.name, made.dir_name, made.tool_name) == (
+        plain.name,
+        plain.dir_name,
+        plain.tool_name,
+    )
+    conf = _conf("asv.commits.conf.json")
+    wanted = get_environment_class_by_name(conf.environment_type)
+    assert wanted is environment.OverlayEnvironment
+    assert conf.dvcs == repository.PyTorchClone.dvcs
+    assert not repository.of_releases(conf)
+
+
+def _conf(name: str) -> Any:
+    from asv.config import Config
+
+    return Config.load(str(ROOT / name))
+
+
+# Three axes; one cell of them was measured before, two are measured now.
+PARAMS = [["'a'", "'b'"], ["1"], ["'eager'", "'default'"]]
+BENCHMARK = {"name": "m.C.track_x", "params": PARAMS, "unit": "seconds", "version": "1"}
+BENCHMARK |= {"param_names": ["workload", "batch_size", "mode"]}
+FAILURE = (
+    "For parameters: 'b', 1, 'default'\nTraceback (most recent call last):\n  File x\n"
+    "benchmarks._base._Failed: crash: killed\n\n"
+)
+
+
+def _results(stderr: str = "") -> Results:
+    results = Results.unnamed()
+    nan = float("nan")
+    result = BenchmarkResult(
+        [1.0, nan, 2.0, None], [None] * 4, [None] * 4, 1 if stderr else 0, stderr, None
+    )
+    results.add_result(BENCHMARK, result)
+    return results
+
+
+def test_a_run_prints_its_own_cells_only() -> None:
+    shown = tables.of_run(lambda *_: pytest.fail("ASV's own table"))
+    tables.select({"m.C.track_x": [2, 3]})
+    results = _results(FAILURE)
+    assert shown(results, BENCHMARK) == (
+        "1/2 failed",
+        "b, 1, eager: 2.00s\nb, 1, default: failed: crash: killed",
+    )
+    assert results.stderr["m.C.track_x"] == ""  # the traceback repeats what was printed
+
+
+def test_the_traceback_of_a_bug_stays_for_show_stderr() -> None:
+    tables.select({"m.C.track_x": [3]})
+    results = _results(FAILURE.replace("benchmarks._base._Failed: crash: killed", "KeyError: 'x'"))
+    info, details = tables.of_run(lambda *_: None)(results, BENCHMARK)
+    assert (info, details) == ("1/1 failed", "b, 1, default: failed: KeyError: 'x'")
+    assert "File x" in results.stderr["m.C.track_x"]
+
+
+def test_show_prints_measured_cells_only() -> None:
+    tables.select({})
+    info, details = tables.of_show(lambda *_: None)(_results(), BENCHMARK)
+    assert info == "1/3 failed"
+    assert [line.split(":")[0] for line in details.splitlines()] == [
+        "a, 1, eager",
+        "b, 1, eager",
+        "b, 1, default",
+    ]
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What ASV reads of a clone that nobody measured in."""
+    folder = tmp_path_factory.mktemp("clone")
+    for name in ("asv.conf.json", "results", "benchmarks"):
+        source = ROOT / name
+        (shutil.copytree if source.is_dir() else shutil.copy2)(source, folder / name)
+    return folder
+
+
+def asv(clone: Path, *arguments: str, status: int = 0, **variables: str) -> tuple[str, str]:
+    """Standard output and standard error of an ASV command."""
+    done = subprocess.run(
+        [sys.executable, "-m", "asv", *arguments],
+        cwd=clone,
+        env={**os.environ, machine.MACHINE_VARIABLE: "nobody", **variables},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout, done.stderr
+
+
+def test_compare_needs_no_option_on_any_machine(clone: Path) -> None:
+    out, line = asv(clone, "compare", "v2.4", "v2.9")
+    rows = [row for row in out.splitlines() if ".track_" in row]
+    assert len(rows) > 20
+    assert not [row for row in rows if row.count("n/a") == 3]
+    assert line.count("\n") == 1
+    assert line.startswith(f"results of {NEW}: this machine (nobody) has none of v2.4 and v2.9")
+    assert "--machine" in line
+
+
+def test_compare_shows_the_named_machine_and_no_line(clone: Path) -> None:
+    out, line = asv(clone, "compare", "v2.4", "v2.9", "--machine", OLD)
+    assert len(out.splitlines()) > 100
+    assert line == ""
+    out, line = asv(clone, "compare", "v2.4", "v2.9", **{machine.MACHINE_VARIABLE: OLD})
+    assert len(out.splitlines()) > 100
+    assert line == ""
+
+
+def test_compare_can_be_limited_to_cells(clone: Path) -> None:
+    wanted = {ROWS_VARIABLE: r"Inference\.track_latency\('resnet18'"}
+    out, _ = asv(clone, "compare", "v2.4", "v2.9", **wanted)
+    rows = [row for row in out.splitlines() if ".track_" in row]
+    assert rows
+    assert all("track_latency('resnet18'" in row for row in rows)
+
+
+def test_show_needs_no_option_either(clone: Path) -> None:
+    out, line = asv(clone, "show", "v2.9")
+    assert "resnet18, 1, default: " in out
+    assert OLD not in out
+    assert ": n/a" not in out
+    assert line.startswith(f"results of {NEW}: ")
+
+
+@pytest.mark.parametrize("command", [("compare", "v2.4", "v2.9"), ("show", "v2.9")])
+def test_a_wrong_machine_gets_the_known_ones_in_one_line(
+    clone: Path, command: tuple[str, ...]
+) -> None:
+    out, error = asv(clone, *command, "--machine", "x", status=1)
+    (line,) = filter(None, (out + error).splitlines())
+    assert f"no results of machine 'x'; there are results of: {OLD}, {NEW}" in line
+
+
+def test_no_results_anywhere_is_one_line(clone: Path, tmp_path: Path) -> None:
+    for name in ("asv.conf.json", "benchmarks"):
+        (tmp_path / name).symlink_to(clone / name)
+    out, error = asv(tmp_path, "compare", "v2.4", "v2.9", status=1)
+    (line,) = filter(None, (out + error).splitlines())
+    assert "nothing was measured yet; start with: nox -s bench" in line
+
+
+@pytest.mark.parametrize("place", IRREGULAR)
+def test_what_is_no_file_is_left_out_in_one_line(clone: Path, tmp_path: Path, place: str) -> None:
+    shutil.copytree(clone, tmp_path / "clone")
+    odd = tmp_path / "clone" / "results" / NEW / "odd.json"
+    with IRREGULAR[place](odd):
+        out, error = asv(tmp_path / "clone", "compare", "v2.4", "v2.9")
+    assert ".track_latency" in out
+    assert f"left out: {NEW}/odd.json: cannot be read: not a regular file\n" in error
+
+
+def test_the_run_s_own_commands_do_not_read_a_fifo(tmp_path: Path) -> None:
+    """`asv run` reads results/ itself, where no folder of links can stand in."""
+    with IRREGULAR["fifo"](tmp_path / "x" / "odd.json"):
+        code = (
+            "import sys; from torchcompile_suite.asv import patches; patches.apply();"
+            "from asv import util; util.load_json(sys.argv[1])"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(tmp_path / "x" / "odd.json")],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    assert re.search(r"UserError: .*odd\.json is not a regular file", done.stderr)
+
+
+def test_replacements_take_what_the_originals_take() -> None:
+    """ASV calls by keyword: each parameter of a replacement exists in the original."""
+    for patch in patches.PATCHES:
+        replaced = patch.wrap(lambda *_: None)
+        kinds = inspect.Parameter
+        own = {
+            parameter.name.lstrip("_")
+            for parameter in inspect.signature(replaced).parameters.values()
+            if parameter.kind not in (kinds.VAR_KEYWORD, kinds.VAR_POSITIONAL)
+        }
+        assert own <= set(patch.target.parameters.split()), patch.target
+
+
+def test_the_staged_folder_keeps_what_asv_prints(clone: Path) -> None:
+    """Every number that the files hold for both releases is a row of `asv compare`."""
+    out, _ = asv(clone, "compare", "v2.4", "v2.9")
+    shown = {row.split("|")[-2].strip() for row in out.splitlines() if ".track_" in row}
+    held = set()
+    for file in (clone / "results" / NEW).glob("*.json"):
+        content = json.loads(file.read_text())
+        if file.name[:8] not in out or "results" not in content:
+            continue
+        for name, line in content["results"].items():
+            row = dict(zip(content["result_columns"], line, strict=False))
+            for point, value in zip(itertools.product(*row["params"]), row["result"], strict=True):
+                if value == value:
+                    held.add(f"{name}({', '.join(point)})")
+    assert shown == held

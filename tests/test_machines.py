@@ -1,0 +1,101 @@
+"""One rule decides whose results a command shows."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from torchcompile_suite.cell import METHOD, Measurement, Outcome, Status
+from torchcompile_suite.results import machines
+from torchcompile_suite.results.machines import Choice, NoResultsError, Value
+from torchcompile_suite.results.records import Record
+
+from . import examples
+
+
+def values(machine: str, release: str, count: int, newest: bool = True) -> list[Value]:
+    return [Value(machine, release, number, True, newest) for number in range(count)]
+
+
+def test_this_machine_comes_first_and_needs_no_line() -> None:
+    held = values("here", "2.9.1", 1) + values("big", "2.9.1", 40)
+    assert machines.choose(held, ["2.9.1"], here="here") == Choice("here")
+
+
+def test_a_failure_on_this_machine_is_a_result_too() -> None:
+    held = [Value("here", "2.9.1", "cell", False, False), *values("big", "2.9.1", 40)]
+    assert machines.choose(held, ["2.9.1"], here="here") == Choice("here")
+
+
+def test_another_release_on_this_machine_does_not_count() -> None:
+    held = values("here", "2.4.1", 9) + values("big", "2.9.1", 1)
+    choice = machines.choose(held, ["2.9.1"], here="here", labels=["v2.9"])
+    assert choice.machine == "big"
+    assert "this machine (here) has none of v2.9" in choice.line
+    assert "--machine" in choice.line
+    assert "\n" not in choice.line
+
+
+def test_values_of_the_newest_method_count_before_all_values() -> None:
+    held = values("old", "2.9.1", 40, newest=False) + values("new", "2.9.1", 10)
+    assert machines.choose(held, ["2.9.1"], here="x").machine == "new"
+    choice = machines.choose(held, ["2.9.1"], here="x", completeness_first=True)
+    assert choice.machine == "old"
+    assert "(there are: new, old)" in choice.line
+
+
+def test_a_tie_is_decided_by_the_name() -> None:
+    held = values("b", "2.9.1", 3) + values("a", "2.9.1", 3)
+    assert machines.choose(held, ["2.9.1"], here="x").machine == "a"
+
+
+def test_two_releases_need_cells_that_both_have() -> None:
+    apart = [Value("apart", "2.4.1", "a", True, True), Value("apart", "2.9.1", "b", True, True)]
+    one = values("one", "2.4.1", 50)
+    both = values("both", "2.4.1", 1) + values("both", "2.9.1", 2)
+    asked = ["2.4.1", "2.9.1"]
+    assert machines.choose([*apart, *one, *both], asked, here="apart").machine == "both"
+    with pytest.raises(NoResultsError, match=r"no machine has results of v2\.4 and v2\.9"):
+        machines.choose([*apart, *one], asked, here="apart", labels=["v2.4", "v2.9"])
+
+
+def test_the_named_machine_always_wins() -> None:
+    held = values("here", "2.9.1", 3) + values("other", "2.4.1", 1)
+    assert machines.choose(held, ["2.9.1"], here="here", named="other") == Choice("other")
+    bare = machines.choose([], ["2.9.1"], here="here", named="bare", known=["bare"])
+    assert bare == Choice("bare")
+
+
+def test_a_wrong_name_gets_the_known_ones_in_one_line() -> None:
+    held = values("b", "2.9.1", 3) + values("a", "2.4.1", 1)
+    with pytest.raises(NoResultsError, match=r"no results of machine 'c'.*of: a, b") as error:
+        machines.choose(held, [], here="b", named="c")
+    assert "\n" not in str(error.value)
+
+
+def test_nothing_asked_takes_any_release() -> None:
+    held = values("a", "2.4.1", 1) + values("b", "2.4.1", 1) + values("b", "2.9.1", 1)
+    held += [value._replace(what=7) for value in values("b", "2.5.1", 1)]
+    assert machines.choose(held, [], here="x").machine == "b"
+
+
+def test_no_results_at_all() -> None:
+    with pytest.raises(NoResultsError, match="nox -s bench"):
+        machines.choose([], ["2.9.1"], here="x")
+
+
+def test_records_say_what_was_measured_and_by_which_method() -> None:
+    def record(measurement: Measurement) -> Record:
+        return Record("box", "01234567", "env", measurement, "2.9.1")
+
+    old = examples.measurement()
+    launches = [msgspec.structs.replace(one, method=METHOD) for one in old.launches]
+    new = msgspec.structs.replace(old, launches=launches)
+    failed = examples.measurement(outcome=Outcome(Status.CRASH, "killed"))
+    found = machines.of_records(map(record, (old, new, failed)))
+    assert [(value.measured, value.newest) for value in found] == [
+        (True, False),
+        (True, True),
+        (False, False),
+    ]
+    assert {value[:3] for value in found} == {("box", "2.9.1", old.cell)}
