@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import torch
 from torch import nn
 
@@ -99,3 +101,55 @@ class Repeating(nn.Module):
 
 def repeating():
     return Repeating(), (torch.randn(*SMALL),)
+
+
+# Outputs that torch's pytree does not know, and outputs that are not finite
+
+
+@dataclasses.dataclass
+class Scores:
+    """A plain dataclass with a tensor and a number."""
+
+    logits: torch.Tensor
+    classes: int
+
+
+class Named(dict):
+    """A dict subclass that no one registered with pytree."""
+
+
+class Opaque:
+    """An object that hides its tensor."""
+
+    __slots__ = ("hidden",)
+
+    def __init__(self, hidden):
+        self.hidden = hidden
+
+
+class Answering(nn.Module):
+    """Returns its logits wrapped in ``answer``."""
+
+    def __init__(self, answer):
+        super().__init__()
+        self.layer = nn.Linear(64, 8)
+        self.answer = answer
+
+    def forward(self, x):
+        return self.answer(self.layer(x))
+
+
+def dataclass_output():
+    return Answering(lambda logits: Scores(logits, 8)), (torch.randn(*SMALL),)
+
+
+def dict_subclass_output():
+    return Answering(lambda logits: Named(logits=logits)), (torch.randn(*SMALL),)
+
+
+def opaque_output():
+    return Answering(Opaque), (torch.randn(*SMALL),)
+
+
+def nan_output():
+    return Answering(lambda logits: torch.log(logits)), (torch.randn(*SMALL),)

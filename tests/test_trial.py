@@ -27,7 +27,8 @@ from torchcompile_suite.trial import plan, target, view
 from torchcompile_suite.trial.outline import Outline
 from torchcompile_suite.trial.plan import Trial, TrialError
 from torchcompile_suite.trial.run import Answer, run
-from torchcompile_suite.trial.target import Target, TargetError
+from torchcompile_suite.trial.target import Target
+from torchcompile_suite.workloads import WorkloadError
 
 from . import examples
 from .conftest import QUICK, ROOT, ReleaseEnvironment
@@ -54,7 +55,7 @@ def test_a_target_is_what_its_text_looks_like(text: str, kind: str, name: str) -
 
 def test_the_suites_own_workloads_are_no_targets() -> None:
     assert target.parse("resnet18") is None
-    with pytest.raises(TargetError, match="leave --input out"):
+    with pytest.raises(WorkloadError, match="leave --input out"):
         target.parse("resnet18", ["1x3x224x224"])
 
 
@@ -69,7 +70,7 @@ def test_the_suites_own_workloads_are_no_targets() -> None:
     ],
 )
 def test_what_names_no_model_is_said_in_one_line(text: str, said: str) -> None:
-    with pytest.raises(TargetError, match=said) as error:
+    with pytest.raises(WorkloadError, match=said) as error:
         target.parse(text)
     assert "\n" not in str(error.value)
 
@@ -84,12 +85,12 @@ def test_inputs_have_sizes_dtypes_bounds_and_names() -> None:
 
 @pytest.mark.parametrize("text", ["", "3x", "8x3:float99", "x8", "8,3", "8x3:float32:abc", "C"])
 def test_an_input_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(TargetError, match="write"):
+    with pytest.raises(WorkloadError, match="write"):
         target.shapes([text])
 
 
 def test_inputs_are_all_named_or_none_is() -> None:
-    with pytest.raises(TargetError, match="all inputs a name"):
+    with pytest.raises(WorkloadError, match="all inputs a name"):
         target.shapes(["x=8x3", "8x3"])
 
 
@@ -327,7 +328,7 @@ def test_what_cannot_be_compiled_says_why(try_: Command) -> None:
     assert status == 1
     assert "Do not compile it as it is: compile-error" in out
     assert "this operator has no shape to give" in out
-    assert "(targets.py:60)" in out
+    assert "(targets.py:62)" in out
 
 
 @pytest.mark.slow
@@ -404,7 +405,7 @@ def test_ctrl_c_keeps_what_was_measured_and_resume_goes_on(
     status, out, err = try_(f"{TARGETS}:branching", "--resume")
     assert status == 0, err
     assert "launch 3" not in err, "three are enough, and two were kept"
-    assert "targets.py:20: graph break" in out
+    assert "targets.py:22: graph break" in out
     assert "torch.where" in out
 
 
@@ -436,5 +437,5 @@ def test_a_break_fails_a_projects_test_with_its_place(newest: ReleaseEnvironment
     done = newest.run("-c", code, env=newest.variables(PYTHONPATH=here))
     assert done.returncode == 1
     assert "AssertionError: graph breaks: 1" in done.stderr
-    assert "targets.py:20" in done.stderr
+    assert "targets.py:22" in done.stderr
     assert "remedy: a branch on a tensor's value" in done.stderr

@@ -1,6 +1,7 @@
 """A reproducible benchmark suite for ``torch.compile``, on airspeed velocity (ASV).
 
-For a project's own tests: `compare`, `figures` and `assert_no_graph_breaks`.
+For a project's own tests: `compare`, `figures` and `assert_no_graph_breaks`. `compare` returns a
+`Measurement` or raises `TrialError`; `figures` returns a `Row`.
 """
 
 from __future__ import annotations
@@ -10,9 +11,24 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from .trial.api import assert_no_graph_breaks, compare, figures
+    from .trial.api import (
+        Measurement,
+        Row,
+        TrialError,
+        assert_no_graph_breaks,
+        compare,
+        figures,
+    )
 
-__all__ = ["__version__", "assert_no_graph_breaks", "compare", "figures"]
+__all__ = [
+    "Measurement",
+    "Row",
+    "TrialError",
+    "__version__",
+    "assert_no_graph_breaks",
+    "compare",
+    "figures",
+]
 
 
 def __getattr__(name: str) -> Any:

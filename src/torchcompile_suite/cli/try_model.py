@@ -1,4 +1,4 @@
-"""``torchcompile-suite try`` on the command line."""
+"""``torchcompile-suite try``: does compiling pay for one model, on this machine?"""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from ..presentation.terminal import Progress, console, one_line_errors, say
 from ..presentation.wording import printable
 from ..releases import catalogue, environments, ledger
 from ..results import records
-from ..trial import target as targets
 from ..trial import view
 from ..trial.plan import BUDGET_S, Trial, TrialError, headline
 from ..trial.run import Answer, python_of, run
+from ..trial.target import parse
 
 RESULTS = Path("results")
 
 
 def _workloads(incomplete: str) -> list[str]:
-    """For shell completion."""
+    """Shell completion of the workloads."""
     try:
         return [name for name in workloads.names() if name.startswith(incomplete)]
     except SuiteError:
@@ -40,6 +40,7 @@ def _workloads(incomplete: str) -> list[str]:
 
 
 def _modes(incomplete: str) -> list[str]:
+    """Shell completion of the modes."""
     return [name for name in MODES if name.startswith(incomplete)]
 
 
@@ -58,53 +59,73 @@ def try_command(
         ),
     ] = None,
     batch_sizes: Annotated[
-        list[int] | None, typer.Option("--batch-size", min=1, help="Repeat it for several.")
+        list[int] | None,
+        typer.Option("--batch-size", min=1, help="Repeat the option for several sizes."),
     ] = None,
     modes: Annotated[
         list[str] | None,
-        typer.Option("--mode", help="Repeat it for several.", autocompletion=_modes),
+        typer.Option(
+            "--mode",
+            help="Mode of torch.compile. Repeat the option for several.",
+            autocompletion=_modes,
+        ),
     ] = None,
     backends: Annotated[
-        list[str] | None, typer.Option("--backend", help="Of torch.compile; else inductor.")
+        list[str] | None,
+        typer.Option("--backend", help="Backend of torch.compile. Default: inductor."),
     ] = None,
     allocators: Annotated[
         list[str] | None,
-        typer.Option("--allocator", help=f"system, libc, {', '.join(LIBRARIES)}."),
+        typer.Option("--allocator", help=f"One of: system, libc, {', '.join(LIBRARIES)}."),
     ] = None,
-    dtype: Annotated[str, typer.Option(help="float32, or that of autocast: bfloat16.")] = "float32",
-    training: Annotated[bool, typer.Option("--training", help="A whole optimizer step.")] = False,
-    dynamic: Annotated[
-        bool, typer.Option("--dynamic", help="Call it with all batch sizes in turns.")
+    dtype: Annotated[
+        str, typer.Option(help="float32, or bfloat16 for an autocast region.")
+    ] = "float32",
+    training: Annotated[
+        bool, typer.Option("--training", help="Measure a whole optimizer step.")
     ] = False,
-    device: Annotated[str | None, typer.Option(help="cpu or cuda; else what there is.")] = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="Of torch, on a CPU.")] = None,
+    dynamic: Annotated[
+        bool, typer.Option("--dynamic", help="Call the model with all batch sizes in turn.")
+    ] = False,
+    device: Annotated[
+        str | None, typer.Option(help="cpu or cuda. Default: cuda if there is a GPU.")
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Number of torch's threads on a CPU.")
+    ] = None,
     precision: Annotated[
-        float, typer.Option(min=0.001, help="How far the ratio's interval may reach.")
+        float, typer.Option(min=0.001, help="Relative half-width of the ratio's interval.")
     ] = 0.03,
     budget: Annotated[
-        float | None, typer.Option(min=1, help=f"Seconds for all; else {BUDGET_S:.0f} a cell.")
+        float | None,
+        typer.Option(min=1, help=f"Seconds for all cells. Default: {BUDGET_S:.0f} for each."),
     ] = None,
     release: Annotated[
-        str | None, typer.Option(help="Such as v2.9, installed now; else the torch that is here.")
+        str | None,
+        typer.Option(help="A release to install, such as v2.9. Default: the torch of this Python."),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on where Ctrl-C or the budget ended it.")
+        bool, typer.Option("--resume", help="Continue after Ctrl-C or the end of the budget.")
     ] = False,
     json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write everything here; - is standard output.")
+        Path | None,
+        typer.Option("--json", help="Write the whole answer to this file; - is standard output."),
     ] = None,
     save: Annotated[
-        bool, typer.Option("--save", help="Add it to results/, so that the site shows it.")
+        bool, typer.Option("--save", help="Add the measurements to results/ and the site.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
-    no_color: Annotated[bool, typer.Option("--no-color", help="As NO_COLOR=1.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")] = False,
+    no_color: Annotated[
+        bool, typer.Option("--no-color", help="Print no colors, like NO_COLOR=1.")
+    ] = False,
 ) -> None:
-    """Does torch.compile pay for this model, here? A table, one sentence, and what to mend.
+    """Does torch.compile pay for this model, here? A table, one sentence, and what to change.
 
-    The factory returns a torch.nn.Module, or a pair of module and inputs: a tuple by position or a
-    dict by name. With a parameter batch_size it is asked for each --batch-size.
+    The factory returns a torch.nn.Module, or a pair of module and inputs. Inputs are a tuple (by
+    position) or a dict (by name). A factory with a parameter batch_size is called for each
+    --batch-size.
 
-    Exit status: 0 measured, 1 a cell or the model failed, 2 a wrong command line, 130 interrupted.
+    Exit status: 0 measured, 1 the model or a cell failed, 2 wrong command line, 130 interrupted.
 
     Examples:
 
@@ -136,11 +157,11 @@ def try_command(
         wanted = catalogue.find(release) if release else None
         variables = {"OMP_NUM_THREADS": str(threads)} if threads else {}
         out = console(no_color=no_color)
-        with _Telling(quiet, no_color) as telling:
+        with _Progress(quiet, no_color) as progress:
             if wanted is not None:
-                telling.say(environments.making(wanted))
+                progress.say(environments.making(wanted))
             python = python_of(wanted)
-            answer = run(trial, python, telling.hear, resume=resume, variables=variables)
+            answer = run(trial, python, progress.hear, resume=resume, variables=variables)
         to_stdout = json_file is not None and str(json_file) == "-"
         if not to_stdout:
             _show(out, trial, answer)
@@ -148,43 +169,46 @@ def try_command(
             _write(json_file, view.as_json(trial, answer), to_stdout)
         if save:
             for file in _save(answer.measurements):
-                typer.echo(f"saved to {file}; to see it: nox -s site", err=True)
+                typer.echo(f"saved to {file}; to see it on the site: nox -s site", err=True)
         if answer.interrupted:
-            typer.echo("interrupted; go on with the same command and --resume", err=True)
+            typer.echo("interrupted; to continue: the same command with --resume", err=True)
             raise typer.Exit(130)
         if view.failed(answer.measurements):
             raise typer.Exit(1)
 
 
 def _trial(text: str, inputs: list[str], asked: Trial, budget_for_all: bool) -> Trial:
-    """The trial with its target found, or TrialError for an option that makes no sense."""
+    """The trial with its target and the budget for one cell.
+
+    Raises SuiteError for a wrong option, and if ``text`` names no model.
+    """
     if unknown := set(asked.modes) - set(MODES):
         raise TrialError(f"no mode {', '.join(sorted(unknown))}; there are: {', '.join(MODES)}")
     if asked.device not in machine.DEVICES:
         raise TrialError(f"no device {asked.device}; there are: {', '.join(machine.DEVICES)}")
     if asked.dtype not in matrix.DTYPES:
         raise TrialError(f"no dtype {asked.dtype}; there are: {', '.join(matrix.DTYPES)}")
-    found = targets.parse(text, inputs)
-    if found is not None and asked.dynamic:
-        found = msgspec.structs.replace(found, stream=asked.batch_sizes)
+    target = parse(text, inputs)
+    if target is not None and asked.dynamic:
+        target = msgspec.structs.replace(target, stream=asked.batch_sizes)
     cells = max(1, len(asked.batch_sizes)) * len(asked.modes) * len(asked.allocators)
     return msgspec.structs.replace(
         asked,
-        target=found,
-        workload=found.name if found else text,
+        target=target,
+        workload=target.name if target else text,
         budget_s=asked.budget_s / (cells if budget_for_all else 1),
     )
 
 
-class _Telling(Progress):
-    """A line for what was learned, and a moving one on a terminal."""
+class _Progress(Progress):
+    """A line for each result, and on a terminal a status line for the current stage."""
 
     def __init__(self, quiet: bool, no_color: bool) -> None:
         super().__init__(quiet=quiet, no_color=no_color)
         self._status = self.console.status("importing torch, building the model")
         self._launch = 1
 
-    def __enter__(self) -> _Telling:
+    def __enter__(self) -> _Progress:
         if self.console.is_terminal:
             self._status.start()
         return self
@@ -217,15 +241,15 @@ def _show(out: Console, trial: Trial, answer: Answer) -> None:
     out.print(terminal.draw(view.table(answer)))
     for sentence in view.sentences(answer):
         say(out, sentence, "bold")
-    for failure in view.failures(answer):
-        say(out, failure)
-    found = view.advices(trial, answer)
-    if found:
+    for line in (*view.notes(answer), *view.failures(answer)):
+        say(out, line)
+    advices = view.advices(trial, answer)
+    if advices:
         out.print()
-        say(out, "Worth mending:")
-    for each in found:
-        say(out, f"- {f'{each.where}: ' if each.where else ''}{each.what}")
-        say(out, f"  remedy: {each.remedy}")
+        say(out, "Worth changing:")
+    for advice in advices:
+        say(out, f"- {f'{advice.where}: ' if advice.where else ''}{advice.what}")
+        say(out, f"  remedy: {advice.remedy}")
 
 
 def _write(file: Path, content: bytes, to_stdout: bool) -> None:
@@ -239,21 +263,25 @@ def _write(file: Path, content: bytes, to_stdout: bool) -> None:
 
 
 def _save(measurements: list[Measurement]) -> list[Path]:
-    """Append to the record of the release; its commit must be in the ledger. Returns the files."""
+    """Append the measurements to the record of their release. Returns the files.
+
+    Raises TrialError if the release is not in the ledger, or if a file cannot be written.
+    """
     commits = {release.version: sha for sha, release in ledger.compute()[0].items()}
     saved: dict[Path, None] = {}
-    for each in measurements:
-        torch = each.environment.torch.partition("+")[0] if each.environment else ""
+    for measurement in measurements:
+        environment = measurement.environment
+        torch = environment.torch.partition("+")[0] if environment else ""
         if torch not in commits:
             raise TrialError(
-                f"torch {torch or 'of a failed cell'} is no release of the ledger, so --save has "
-                "no place for it; see: torchcompile-suite releases list"
+                f"torch {torch or 'of a failed cell'} is not a release of the ledger, so --save "
+                "has no place for it; see: torchcompile-suite releases list"
             )
         folder = RESULTS / machine.detect().machine
         try:
             machine.record(folder)
             file = records.path(folder, commits[torch], "try")
-            records.append(file, each)
+            records.append(file, measurement)
         except OSError as error:
             raise TrialError(f"cannot write to {folder}: {error.strerror}") from None
         saved[file] = None

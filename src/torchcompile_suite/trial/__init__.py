@@ -1,5 +1,7 @@
-"""``torchcompile-suite try``: one model, this machine, an answer within minutes.
+"""``torchcompile-suite try``: does compiling pay for one model, on this machine?
 
-`plan` says what is asked, `worker` measures it in the Python whose torch is asked about, `run`
-starts that and keeps what it finds, `view` shows it.
+- `target` reads the name of a model; `build` builds it; `given` registers it as a workload.
+- `plan` holds the question and its cells.
+- `worker` measures the cells in the Python whose torch is asked about; `run` starts it.
+- `view` shows the answer; `api` offers the same to a project's own tests.
 """

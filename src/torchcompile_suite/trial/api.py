@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +21,8 @@ from .target import Target
 if TYPE_CHECKING:
     import torch
 
+__all__ = ["Measurement", "Row", "TrialError", "assert_no_graph_breaks", "compare", "figures"]
+
 
 def compare(
     module: torch.nn.Module,
@@ -35,32 +36,50 @@ def compare(
     precision: float = 0.03,
     budget_s: float = BUDGET_S,
 ) -> Measurement:
-    """Measure the module in eager and compiled, in new processes, as ``torchcompile-suite try``.
+    """Measure the module in eager and compiled, in new processes, like ``torchcompile-suite try``.
 
-    ``inputs`` are those of one call, tensors of any shape on the CPU: a sequence by position, a
-    mapping by name, or the one tensor. The module is copied (cloudpickle) and moved to ``device``
-    (``cpu`` or ``cuda``; else what there is) in the new processes; this one stays as it was.
-    ``dtype`` is float32 or that of an autocast region. The launches go on until the interval of
-    the time ratio reaches ``precision`` (relative) to either side, or for ``budget_s`` seconds;
-    expect a minute or two.
+    Parameters:
 
-    A compile that fails, or gives wrong results, is the measurement's ``outcome``; `figures` has
-    the numbers. Raises `TrialError` where nothing can be measured: the module cannot be copied, or
-    there is no torch.
+    - ``module``: any torch.nn.Module. It is copied (cloudpickle) to the new processes and moved to
+      ``device`` there; the module of this process does not change.
+    - ``inputs``: the inputs of one call, on the CPU: a sequence (by position), a mapping (by name)
+      or a single tensor. Tensors of any shape; the batch size is theirs.
+    - ``mode``, ``backend``: of torch.compile.
+    - ``dtype``: "float32"; "bfloat16" runs both in an autocast region.
+    - ``training``: measure a whole optimizer step instead of the forward pass.
+    - ``device``: "cpu" or "cuda". Default: "cuda" if there is a GPU.
+    - ``precision``: target half-width of the interval of the time ratio, relative to the ratio.
+    - ``budget_s``: seconds of measuring if the target is not reached before. Imports and the last
+      launch come on top: expect one or two minutes.
+
+    Returns all launches and the ``outcome``: a compile that fails or a wrong result is an outcome,
+    not an exception. ``notes`` tells if the outputs could not be compared. `figures` returns the
+    numbers.
+
+    Raises TrialError if nothing can be measured: the module cannot be copied, it does not import in
+    another process, or torch is missing.
+
+    Example::
+
+        measurement = compare(torch.nn.Linear(64, 64), torch.randn(8, 64), budget_s=30)
+        assert measurement.outcome.ok
+        assert figures(measurement).ratio.value < 2
     """
     import cloudpickle
 
-    given = (inputs,) if not isinstance(inputs, Sequence | Mapping) else inputs
-    given = dict(given) if isinstance(given, Mapping) else tuple(given)
+    if isinstance(inputs, Mapping):
+        given: Any = dict(inputs)
+    else:
+        given = tuple(inputs) if isinstance(inputs, Sequence) else (inputs,)
+    name = type(module).__name__
+    # Everything lies in a folder that goes away, the launches included: nobody can resume them.
     with tempfile.TemporaryDirectory(prefix="compare-") as folder:
         file = Path(folder, "module.pkl")
         try:
             file.write_bytes(cloudpickle.dumps((module, given)))
         except Exception as error:
-            name = type(module).__name__
             raise TrialError(f"{name} cannot be copied to another process: {error}") from error
-        name = type(module).__name__.lstrip("_") or "module"
-        target = Target(f"module.{name}", "pickle", str(file))
+        target = Target(f"module.{name.lstrip('_') or 'module'}", "pickle", str(file))
         trial = Trial(
             workload=target.name,
             target=target,
@@ -76,18 +95,29 @@ def compare(
             trial,
             Path(sys.executable),
             lambda _: None,
-            # Whatever the module was defined in must be found there, too.
-            variables={
-                "PYTHONPATH": os.pathsep.join([str(interpreter.SOURCE), *filter(None, sys.path)])
-            },
+            # The new processes must find the modules in which the classes are defined.
+            variables={"PYTHONPATH": interpreter.import_path(*filter(None, sys.path))},
+            kept=Path(folder, "launches.jsonl"),
         )
     (measurement,) = answer.measurements
     return measurement
 
 
 def figures(measurement: Measurement) -> Row:
-    """The numbers of a measurement: seconds a call in eager and compiled and their ratio, each with
-    its 95 % interval over processes; compile costs in seconds; None where there is no number.
+    """The numbers of a measurement, as `compare` returns it.
+
+    ``eager_s`` and ``latency_s`` are seconds for one call, in eager and compiled; ``ratio`` is
+    compiled over eager, so below 1 is a gain. Each is an interval (``value``, ``low``, ``high``)
+    with 95 % confidence over launches. ``cold_compile_s`` and ``warm_compile_s`` are seconds,
+    ``peak_memory_bytes`` is bytes, ``break_even_calls`` is a number of calls.
+
+    A number that does not exist is None: all of them if the measurement's ``outcome`` is not ok.
+    Never raises.
+
+    Example::
+
+        row = figures(compare(model, inputs))
+        print(f"{row.latency_s.value * 1e3:.1f} ms, {row.ratio.value:.2f} of eager's time")
     """
     return row(Record("", "", "", measurement))
 
@@ -96,10 +126,22 @@ def assert_no_graph_breaks(
     function: Callable[..., Any] | torch.nn.Module,
     inputs: Sequence[Any] | Mapping[str, Any] | torch.Tensor,
 ) -> None:
-    """Raise AssertionError where Dynamo breaks the graph, naming each place, reason and remedy.
+    """Check that Dynamo captures the function as one graph.
 
-    ``inputs`` are those of one call, as for `compare`. Captures in this process, without
-    generating code (torch._dynamo.explain), and forgets what was captured before.
+    Parameters:
+
+    - ``function``: a module, or any function that torch.compile takes.
+    - ``inputs``: the inputs of one call, as for `compare`, on the device of the module.
+
+    Captures in this process with torch._dynamo.explain. No code is generated, so this takes
+    seconds. All earlier captures of this process are dropped, before and after.
+
+    Raises AssertionError if there is a graph break: it names the line, the reason and a remedy of
+    each.
+
+    Example::
+
+        assert_no_graph_breaks(torch.nn.Linear(64, 64), torch.randn(8, 64))
     """
     import torch._dynamo
 
@@ -108,16 +150,17 @@ def assert_no_graph_breaks(
     torch._dynamo.reset()
     explain = torch._dynamo.explain(function)
     if isinstance(inputs, Mapping):
-        found = explain(**inputs)
+        explained = explain(**inputs)
     elif isinstance(inputs, Sequence):
-        found = explain(*inputs)
+        explained = explain(*inputs)
     else:
-        found = explain(inputs)
+        explained = explain(inputs)
     torch._dynamo.reset()
-    breaks = [versions.graph_break(each) for each in found.break_reasons]
+    breaks = [versions.graph_break(reason) for reason in explained.break_reasons]
     if breaks:
-        said = "\n".join(
-            f"- {each.where}: {each.reason}\n  remedy: {advice.break_remedy(each)}"
-            for each in breaks
+        listed = "\n".join(
+            f"- {graph_break.where}: {graph_break.reason}\n"
+            f"  remedy: {advice.break_remedy(graph_break)}"
+            for graph_break in breaks
         )
-        raise AssertionError(f"graph breaks: {len(breaks)}\n{said}")
+        raise AssertionError(f"graph breaks: {len(breaks)}\n{listed}")

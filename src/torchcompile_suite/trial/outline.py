@@ -1,7 +1,7 @@
-"""What a workload is, before it is measured: built once, called never.
+"""A workload before it is measured: its model, its inputs and its torch.
 
-Runs in a process of its own, so that whoever asks stays without torch and survives whatever
-building does.
+The outline is made in a process of its own: the caller must not import torch, and must survive
+whatever building the model does.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from ..errors import SuiteError
 class Outline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A workload's model and inputs, and the torch that builds it.
 
-    ``inputs`` are dtypes and shapes in the order of the call, such as ``float32 8x3x224x224``.
-    ``batch_size`` is the first size of the first tensor; ``scales`` says whether another one can be
-    asked for. ``training`` is the mode that the model came in. ``error`` is empty, or one line that
-    says why there is no model.
+    - ``inputs``: dtype and shape of each tensor, such as ``float32 8x3x224x224``.
+    - ``batch_size``: the first size of the first tensor. ``scales``: another one can be asked for.
+    - ``training``: the model came in training mode.
+    - ``error``: why there is no model, in one line; empty if there is one.
     """
 
     torch: Text = ""
@@ -33,7 +33,7 @@ class Outline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def outline(workload: str, batch_size: int) -> Outline:
-    """Build the workload and look at it. Never raises: what goes wrong is ``error``."""
+    """Build the workload and describe it. Never raises: a fault becomes ``error``."""
     from ..launch import failures
 
     try:
@@ -42,8 +42,10 @@ def outline(workload: str, batch_size: int) -> Outline:
         return Outline(error=str(error))
     except BaseException as error:
         where = failures.where(error)
-        said = failures.one_line(f"{type(error).__name__}: {error}")
-        return Outline(error=f"{workload} cannot be built: {said}{f' ({where})' if where else ''}")
+        reason = failures.one_line(f"{type(error).__name__}: {error}")
+        return Outline(
+            error=f"{workload} cannot be built: {reason}{f' ({where})' if where else ''}"
+        )
 
 
 def _outline(workload: str, batch_size: int) -> Outline:
@@ -51,12 +53,13 @@ def _outline(workload: str, batch_size: int) -> Outline:
     from torch.utils._pytree import tree_leaves
 
     from .. import workloads
-    from . import target
+    from . import build
+    from .target import from_environment
 
     torch.manual_seed(0)
-    given = target.given()
-    if given is not None and given.name == workload:
-        module, inputs, scales = target.make(given, batch_size)
+    target = from_environment()
+    if target is not None and target.name == workload:
+        module, inputs, scales = build.build(target, batch_size)
     else:
         module, inputs = workloads.get(workload).build(batch_size)
         scales = True
@@ -67,13 +70,14 @@ def _outline(workload: str, batch_size: int) -> Outline:
         threads=torch.get_num_threads(),
         model=type(module).__name__,
         parameters=sum(parameter.numel() for parameter in module.parameters()),
-        inputs=[_described(tensor) for tensor in tensors],
+        inputs=[_description(tensor) for tensor in tensors],
         batch_size=1 if first is None else first.shape[0],
         scales=scales,
         training=module.training,
     )
 
 
-def _described(tensor: object) -> str:
+def _description(tensor: object) -> str:
+    """Dtype and shape of a tensor."""
     shape = "x".join(map(str, tensor.shape)) or "scalar"  # type: ignore[attr-defined]
     return f"{str(tensor.dtype).removeprefix('torch.')} {shape}"  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""What is asked of a model, and the cells that answer it."""
+"""The question of a trial, the cells that answer it, and the messages of its worker."""
 
 from __future__ import annotations
 
@@ -8,26 +8,29 @@ from pathlib import Path
 
 import msgspec
 
-from ..cell import Cell, Launch, Measurement, Text
+from ..cell import Cell, Launch, Measurement, Shapes, Text
 from ..errors import SuiteError
 from ..modes import EAGER
 from .outline import Outline
 from .target import Target
 
-# A cell that is not known to the precision asked for after this long is answered as far as it is:
-# with imports and the last launch it comes to two minutes.
+# Seconds for one cell. After this time the answer is as precise as the launches so far allow. With
+# imports and the last launch, a cell then takes two minutes.
 BUDGET_S = 75.0
 
 
 class TrialError(SuiteError):
-    """The model cannot be tried as asked; the message says what to change."""
+    """The model cannot be measured as asked. The message says what to change."""
 
 
 class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A question about one model: every combination of what is listed is a cell.
+    """A question about one model. Every combination of the tuples is a cell.
 
-    ``target`` is None for one of the suite's own workloads. No ``batch_sizes`` are those that the
-    model comes with. ``budget_s`` is for one cell.
+    - ``target``: None for one of the suite's own workloads.
+    - ``batch_sizes``: empty for the batch size of the model's own inputs.
+    - ``dynamic``: call the model with all batch sizes in turn, with several policies for shapes.
+    - ``precision``: relative half-width of the ratio's interval.
+    - ``budget_s``: seconds for one cell.
     """
 
     workload: str
@@ -44,19 +47,19 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     budget_s: float = BUDGET_S
 
     def digest(self, python: str) -> str:
-        """The same for the same question about the same code in the same Python.
+        """A name for the question: the same for the same question, code and Python.
 
-        How long and how precisely it is asked is no part of it, so that an answer can be improved.
+        Precision and budget are no part of it, so that a second run can improve the answer.
         """
-        asked = msgspec.structs.replace(self, precision=0.0, budget_s=0.0)
-        parts = [msgspec.json.encode(asked), python.encode()]
-        if self.target is not None and self.target.kind in ("file", "pickle"):
+        question = msgspec.structs.replace(self, precision=0.0, budget_s=0.0)
+        parts = [msgspec.json.encode(question), python.encode()]
+        if self.target is not None and self.target.kind == "file":
             parts.append(Path(self.target.where).read_bytes())
         return hashlib.sha256(b"\0".join(parts)).hexdigest()[:20]
 
 
 def headline(trial: Trial, outline: Outline) -> str:
-    """What is tried, in one line."""
+    """The model, its inputs and its torch, in one line."""
     inputs = ", ".join(outline.inputs) or "no tensors"
     return (
         f"{trial.workload}: {outline.model}, {outline.parameters / 1e6:.3g} M parameters, called "
@@ -65,7 +68,7 @@ def headline(trial: Trial, outline: Outline) -> str:
 
 
 class Known(msgspec.Struct, frozen=True):
-    """A line of what a trial keeps: the outline, a launch of a cell, or its measurement."""
+    """A line of a trial's file: the outline, a launch of a cell, or a cell's measurement."""
 
     outline: Outline | None = None
     cell: Cell | None = None
@@ -73,28 +76,30 @@ class Known(msgspec.Struct, frozen=True):
     measurement: Measurement | None = None
 
 
-class Refused(msgspec.Struct, frozen=True):
-    """Why the worker measured nothing."""
+class NotMeasured(msgspec.Struct, frozen=True):
+    """The worker's answer if it cannot begin: the reason."""
 
     error: Text
 
 
 def cells(trial: Trial, outline: Outline) -> list[Cell]:
-    """The cells to measure. Raises TrialError where the model has no such batch size or dtype."""
+    """The cells to measure. Raises TrialError if the model cannot have these batch sizes."""
     if trial.batch_sizes and not outline.scales:
         raise TrialError(
-            f"{trial.workload} decides its batch size ({outline.batch_size}) itself; let its "
-            "factory take batch_size, or give inputs with a B: --input Bx3x224x224"
+            f"{trial.workload} decides its batch size ({outline.batch_size}) itself; add a "
+            "parameter batch_size to its factory, or give inputs with a B: --input Bx3x224x224"
         )
     if trial.dynamic and trial.target is not None and len(trial.batch_sizes) < 2:
         raise TrialError(
-            "--dynamic calls the model with several batch sizes in turns; name at least two: "
+            "--dynamic calls the model with several batch sizes in turn; name at least two: "
             "--batch-size 1 --batch-size 8"
         )
     sizes = trial.batch_sizes or (1 if outline.scales else outline.batch_size,)
-    # With dynamic shapes all sizes are one stream of requests.
-    streams = ("recompile", "automatic", "dynamic") if trial.dynamic else ("static",)
-    found = []
+    # With dynamic shapes, all sizes belong to one stream of requests.
+    streams: tuple[Shapes, ...] = ("static",)
+    if trial.dynamic:
+        streams = ("recompile", "automatic", "dynamic")
+    made = []
     for size, backend, mode, allocator, shapes in itertools.product(
         sizes[:1] if trial.dynamic else sizes,
         trial.backends,
@@ -103,8 +108,8 @@ def cells(trial: Trial, outline: Outline) -> list[Cell]:
         streams,
     ):
         if backend != "inductor" and mode != trial.modes[0]:
-            continue  # modes are Inductor's
-        found.append(
+            continue  # only Inductor has modes
+        made.append(
             Cell(
                 trial.workload,
                 size,
@@ -117,4 +122,4 @@ def cells(trial: Trial, outline: Outline) -> list[Cell]:
                 allocator=allocator,
             )
         )
-    return found
+    return made

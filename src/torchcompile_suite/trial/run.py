@@ -1,4 +1,4 @@
-"""Starts a trial's worker in the Python that is asked about, and keeps what it finds."""
+"""Starts a trial's worker in the Python that is asked about, and reads its results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..releases import environments
 from ..releases.catalogue import Release
 from . import target
 from .outline import Outline
-from .plan import Known, Refused, Trial, TrialError
+from .plan import Known, NotMeasured, Trial, TrialError
 from .worker import Order
 
 # The workload file that registers the target.
@@ -31,7 +31,7 @@ GIVEN = Path(__file__).with_name("given.py")
 
 
 class Answer(NamedTuple):
-    """What is known: of an interrupted trial, what was known when it ended."""
+    """The result of a trial. An interrupted trial has the measurements made so far."""
 
     outline: Outline
     measurements: list[Measurement]
@@ -39,9 +39,9 @@ class Answer(NamedTuple):
 
 
 def python_of(release: Release | None) -> Path:
-    """The Python to ask: this one, or that of the release's environment, which is made now.
+    """The Python to measure: this one, or that of the release's environment, which is made now.
 
-    Raises TrialError where this one has no torch, and ReleaseError.
+    Raises TrialError if this Python has no torch, and SuiteError if the release does not install.
     """
     if release is not None:
         return environments.install(release, environments.SCRATCH)[0]
@@ -59,34 +59,40 @@ def run(
     *,
     resume: bool = False,
     variables: Mapping[str, str] | None = None,
+    kept: Path | None = None,
 ) -> Answer:
-    """Measure the trial in that Python; ``hear`` is told of everything on the way.
+    """Measure the trial in that Python.
 
-    With ``resume``, what an earlier run of the same question found counts. Ctrl-C ends it early.
-    Raises TrialError where nothing can be measured, or where nothing was when it was interrupted.
+    - ``hear``: gets every progress event.
+    - ``resume``: the launches of an earlier run of the same question count.
+    - ``variables``: further environment variables of the measuring processes.
+    - ``kept``: the file for the results. Default: a file for this question in the user's cache.
+
+    Ctrl-C ends the trial early. Raises TrialError if nothing can be measured, or if nothing was
+    measured before Ctrl-C.
     """
-    kept = _kept(trial, python)
+    kept = kept or _kept(trial, python)
     if not resume:
         kept.unlink(missing_ok=True)
     elif not kept.exists():
-        raise TrialError("nothing is kept of this question; ask it without --resume")
+        raise TrialError("there are no earlier launches of this question; omit --resume")
     kept.parent.mkdir(parents=True, exist_ok=True)
     started = datetime.now(timezone.utc).isoformat(timespec="seconds")
     order = msgspec.json.encode(Order(trial, str(kept)))
     interrupted = False
     with progress.listening(hear):
         try:
-            said = interpreter.ask(
+            completed = interpreter.ask(
                 python,
                 "torchcompile_suite.trial.worker",
                 order,
-                {**_told(trial), **(variables or {})},
+                {**_target_variables(trial), **(variables or {})},
             )
         except KeyboardInterrupt:
             interrupted = True
         else:
-            if said.status:
-                raise TrialError(_reason(said))
+            if completed.status:
+                raise TrialError(_reason(completed))
     return _answer(read_lines(kept, Known), started, interrupted)
 
 
@@ -95,8 +101,11 @@ def _kept(trial: Trial, python: Path) -> Path:
     return cache / "try" / f"{trial.digest(str(python.resolve()))}.jsonl"
 
 
-def _told(trial: Trial) -> dict[str, str]:
-    """The variables that make the target a workload in the worker and in its launches."""
+def _target_variables(trial: Trial) -> dict[str, str]:
+    """The variables that make the target a workload in the worker and in all its launches.
+
+    The user's own workload files stay in the list.
+    """
     if trial.target is None:
         return {}
     files = (str(GIVEN), os.environ.get(workloads.VARIABLE, ""))
@@ -106,25 +115,26 @@ def _told(trial: Trial) -> dict[str, str]:
     }
 
 
-def _reason(said: interpreter.Said) -> str:
-    """Why the worker ended, in one line."""
+def _reason(completed: interpreter.Completed) -> str:
+    """Why the worker failed, in one line."""
     with contextlib.suppress(msgspec.DecodeError):
-        return msgspec.json.decode(said.out, type=Refused).error
-    return f"the measuring process ended with status {said.status}: {said.last_line}"
+        return msgspec.json.decode(completed.out, type=NotMeasured).error
+    return f"the measuring process ended with status {completed.status}: {completed.last_line}"
 
 
 def _answer(lines: list[Known], started: str, interrupted: bool) -> Answer:
-    outlines = [each.outline for each in lines if each.outline is not None]
+    outlines = [line.outline for line in lines if line.outline is not None]
     launches: dict[Cell, list[Launch]] = {}
     measured: dict[Cell, Measurement] = {}
-    for each in lines:
-        if each.cell is not None and each.launch is not None and each.launch.outcome.ok:
-            launches.setdefault(each.cell, []).append(each.launch)
-            measured.pop(each.cell, None)
-        if each.measurement is not None:
-            measured[each.measurement.cell] = each.measurement
-    # Nobody looked at the numbers before pressing Ctrl-C, so their interval is that of a fixed
-    # number of launches.
+    for line in lines:
+        if line.cell is not None and line.launch is not None and line.launch.outcome.ok:
+            launches.setdefault(line.cell, []).append(line.launch)
+            # A launch after the measurement belongs to a newer run, which was interrupted.
+            measured.pop(line.cell, None)
+        if line.measurement is not None:
+            measured[line.measurement.cell] = line.measurement
+    # Ctrl-C does not depend on the results, so these cells have the interval of a fixed number of
+    # launches.
     for cell in launches.keys() - measured.keys():
         measured[cell] = Measurement(cell, OK, launches[cell], started, 0.0, stopped="fixed")
     if not outlines or not measured:

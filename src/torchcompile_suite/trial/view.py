@@ -10,7 +10,7 @@ from ..analysis import advice, summary
 from ..analysis.advice import Advice
 from ..analysis.break_even import break_even
 from ..analysis.summary import Row
-from ..cell import Measurement
+from ..cell import Cell, Measurement
 from ..modes import EAGER, MODES
 from ..presentation.sheets import CELL, Sheet, cell_columns
 from ..presentation.wording import ratio, seconds
@@ -18,9 +18,14 @@ from ..results.records import Record
 from .plan import Trial
 from .run import Answer
 
+_FIGURES = (
+    *("ms a call [95 %]", "of eager's time", "cold s", "warm s", "MiB", "breaks"),
+    *("pays after", "time to pay"),
+)
+
 
 def rows(answer: Answer) -> list[Row]:
-    """The measurements as rows, fastest modes and all."""
+    """The measurements as rows, in the order of the modes."""
     release = answer.outline.torch.partition("+")[0]
     return summary.rows(
         (Record("", "", "", measurement, release) for measurement in answer.measurements), MODES
@@ -28,28 +33,23 @@ def rows(answer: Answer) -> list[Row]:
 
 
 def table(answer: Answer) -> Sheet:
-    """One line a cell, after one for eager. The model is the headline's, so it has no column."""
-    figures = [
-        *("ms a call [95 %]", "of eager's time", "cold s", "warm s", "MiB", "breaks"),
-        *("pays after", "time to pay"),
-    ]
-    seen = {each.cell: each for each in answer.measurements}
+    """A line for eager, then a line for each cell. The headline names the model."""
+    measurements = {measurement.cell: measurement for measurement in answer.measurements}
+    no_figures = [""] * (len(_FIGURES) - 1)
     lines = []
     for row in rows(answer):
-        measurement = seen[row.cell]
         if row.cell.mode != EAGER and row.eager_s is not None:
-            size = str(row.cell.batch_size)
-            lines.append([size, EAGER, f"{row.eager_s.scaled(1e3):.3g}", *[""] * 7])
-        line = cell_columns(row.cell)[1:]
-        if row.outcome.ok:
-            line += _figures(row, measurement)
-        else:
-            line += [row.outcome.status.value, *[""] * 7]
-        lines.append(line)
-    once = list(dict.fromkeys(map(tuple, lines)))
-    return Sheet(
-        [*CELL[1:], *figures], frozenset(("batch", *figures)), [list(line) for line in once]
-    )
+            eager = f"{row.eager_s.scaled(1e3):.3g}"
+            lines.append((str(row.cell.batch_size), EAGER, eager, *no_figures))
+        figures = (
+            _figures(row, measurements[row.cell])
+            if row.outcome.ok
+            else [row.outcome.status.value, *no_figures]
+        )
+        lines.append((*cell_columns(row.cell)[1:], *figures))
+    # Modes share the line of eager.
+    unique = [list(line) for line in dict.fromkeys(lines)]
+    return Sheet([*CELL[1:], *_FIGURES], frozenset(("batch", *_FIGURES)), unique)
 
 
 def _figures(row: Row, measurement: Measurement) -> list[str]:
@@ -69,41 +69,58 @@ def _figures(row: Row, measurement: Measurement) -> list[str]:
 
 
 def sentences(answer: Answer) -> list[str]:
-    """What to do, one sentence for each way of calling the model."""
-    again = "go on with --resume and a longer --budget."
-    found = rows(answer)
+    """The verdict: one sentence for each way to call the model (batch size, shapes, allocator)."""
+    again = "continue with --resume and a longer --budget."
     ways: dict[tuple[int, str, str], list[Row]] = {}
-    for row in found:
+    for row in rows(answer):
         way = row.cell.batch_size, row.cell.shapes, row.cell.allocator
         ways.setdefault(way, []).append(row)
-    said = []
-    for way, mine in ways.items():
-        sentence = advice.sentence(mine, again)
+    texts = []
+    for (size, shapes, allocator), own in ways.items():
+        text = advice.sentence(own, again)
         if len(ways) > 1:
-            size, shapes, allocator = way
             names = [f"batch {size}"]
             names += [shapes] * (shapes != "static") + [allocator] * (allocator != "system")
-            sentence = f"{', '.join(names)}: {sentence}"
-        said.append(sentence)
-    return said
+            text = f"{', '.join(names)}: {text}"
+        texts.append(text)
+    return texts
+
+
+def notes(answer: Answer) -> list[str]:
+    """What a reader has to know about the accuracy check, one line each.
+
+    For example: outputs of a type that cannot be compared, or NaN in eager's output. A note that
+    does not hold for all cells names its cell.
+    """
+    cells: dict[str, list[Cell]] = {}
+    for measurement in answer.measurements:
+        for note in measurement.notes:
+            cells.setdefault(note, []).append(measurement.cell)
+    lines = []
+    for note, concerned in cells.items():
+        if len(concerned) == len(answer.measurements):
+            lines.append(note)
+        else:
+            lines += [f"mode {cell.mode} at batch {cell.batch_size}: {note}" for cell in concerned]
+    return lines
 
 
 def failures(answer: Answer) -> list[str]:
-    """Why cells failed, where the sentences do not tell."""
-    said = "\n".join(sentences(answer))
+    """The reasons of failed cells that the sentences do not name."""
+    named = "\n".join(sentences(answer))
     return [
         f"Mode {row.cell.mode} at batch {row.cell.batch_size} failed: "
         f"{row.outcome.status.value}: {row.outcome.reason}"
         for row in rows(answer)
-        if not row.outcome.ok and row.outcome.reason not in said
+        if not row.outcome.ok and row.outcome.reason not in named
     ]
 
 
 def advices(trial: Trial, answer: Answer) -> list[Advice]:
-    """What to mend."""
+    """What to change in the model or its use."""
     return advice.advice(
         answer.measurements,
-        # timm's models come so, and who names one has no code to mend.
+        # timm's models come in training mode, and their users have no code to change.
         came_training=answer.outline.training
         and trial.target is not None
         and trial.target.kind != "timm",
@@ -112,13 +129,14 @@ def advices(trial: Trial, answer: Answer) -> list[Advice]:
 
 
 def as_json(trial: Trial, answer: Answer) -> bytes:
-    """All of it for programs: one object; intervals are [value, low, high], unknown ones null."""
+    """The whole answer as one JSON object. Intervals are [value, low, high]; null if not known."""
     content = {
         "workload": trial.workload,
         "outline": answer.outline,
         "interrupted": answer.interrupted,
         "sentences": sentences(answer),
-        "advice": [each._asdict() for each in advices(trial, answer)],
+        "notes": notes(answer),
+        "advice": [item._asdict() for item in advices(trial, answer)],
         "rows": [row._asdict() for row in rows(answer)],
         "measurements": answer.measurements,
     }
@@ -126,5 +144,5 @@ def as_json(trial: Trial, answer: Answer) -> bytes:
 
 
 def failed(measurements: Sequence[Measurement]) -> bool:
-    """Whether any cell ended otherwise than with numbers."""
-    return any(not each.outcome.ok for each in measurements)
+    """Whether any cell has no numbers."""
+    return any(not measurement.outcome.ok for measurement in measurements)

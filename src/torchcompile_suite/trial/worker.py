@@ -1,8 +1,8 @@
 """``python -m torchcompile_suite.trial.worker``: measures a trial with the torch of this Python.
 
-Reads an `Order` on stdin and appends what it finds to the order's file, a `plan.Known` a line, as
-soon as it is found: whoever kills it loses the launch that was under way. What it cannot begin at
-all is a `plan.Refused` on stdout, with exit status 1.
+Reads an `Order` from stdin. Appends each result to the order's file at once, one `plan.Known` a
+line, so a kill loses only the current launch. If it cannot begin, it writes a `plan.NotMeasured` to
+stdout and ends with exit status 1.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from ..measuring import processes
 from ..measuring.session import Session
 from ..measuring.settings import LAUNCH_LIMIT_S, Settings
 from .outline import Outline, outline
-from .plan import Known, Refused, Trial, TrialError, cells, headline
+from .plan import Known, NotMeasured, Trial, TrialError, cells, headline
 
 
 class Order(msgspec.Struct, frozen=True):
-    """A trial, and the file that keeps what is found; what is in it already counts."""
+    """A trial, and the path of the file for its results. Launches already in the file count."""
 
     trial: Trial
     kept: str
 
 
 def work(order: Order) -> None:
-    """Measure the order's trial. Raises SuiteError where it cannot begin."""
+    """Measure the order's trial. Raises SuiteError if it cannot begin."""
     trial, file = order.trial, Path(order.kept)
     processes.preload(workloads.get(trial.workload).imports)
     if "torch" not in sys.modules:
@@ -41,16 +41,16 @@ def work(order: Order) -> None:
             f"torch does not import in {sys.executable}; see: torchcompile-suite doctor"
         )
 
-    def keep(**found: object) -> None:
-        append_line(file, msgspec.json.encode(Known(**found)))  # type: ignore[arg-type]
+    def keep(line: Known) -> None:
+        append_line(file, msgspec.json.encode(line))
 
     before = read_lines(file, Known)
-    found = _outline(trial)
-    keep(outline=found)
-    progress.known(trial.workload, headline(trial, found))
+    described = _outline(trial)
+    keep(Known(outline=described))
+    progress.known(trial.workload, headline(trial, described))
 
     def watch(cell: Cell, launch: Launch) -> None:
-        keep(cell=cell, launch=launch)
+        keep(Known(cell=cell, launch=launch))
 
     settings = Settings.from_environment()._replace(
         device=trial.device,
@@ -62,35 +62,36 @@ def work(order: Order) -> None:
     )
     with tempfile.TemporaryDirectory(prefix="try-", ignore_cleanup_errors=True) as folder:
         session = Session(Path(folder), settings, watch)
-        for cell in cells(trial, found):
+        for cell in cells(trial, described):
             earlier = [
-                each.launch
-                for each in before
-                if each.cell == cell and each.launch is not None and each.launch.outcome.ok
+                line.launch
+                for line in before
+                if line.cell == cell and line.launch is not None and line.launch.outcome.ok
             ]
-            keep(measurement=session.measure(cell, earlier))
+            keep(Known(measurement=session.measure(cell, earlier)))
 
 
 def _outline(trial: Trial) -> Outline:
+    """The outline of the trial's model, made in a child process."""
     size = trial.batch_sizes[0] if trial.batch_sizes else 1
     data, reason = processes.in_child(
         lambda: msgspec.json.encode(outline(trial.workload, size)), LAUNCH_LIMIT_S
     )
     if reason:
         raise TrialError(f"{trial.workload} cannot be built: {reason}")
-    found = msgspec.json.decode(data, type=Outline)
-    if found.error:
-        raise TrialError(found.error)
-    return found
+    described = msgspec.json.decode(data, type=Outline)
+    if described.error:
+        raise TrialError(described.error)
+    return described
 
 
 def main() -> int:
-    """Work on the order of stdin; 1 where that was refused."""
+    """Measure the order of stdin. Returns the exit status."""
     order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
     try:
         work(order)
     except SuiteError as error:
-        sys.stdout.buffer.write(msgspec.json.encode(Refused(str(error))))
+        sys.stdout.buffer.write(msgspec.json.encode(NotMeasured(str(error))))
         return 1
     return 0
 
