@@ -13,7 +13,7 @@ from ...presentation import sheets, wording
 from .. import charts, paths
 from ..content import Content, Machine, label
 from ..page import Choice, Figure, Link, Marked, Option, Page, Section, Table, Value
-from . import common
+from . import common, compiler
 
 KINDS = {
     Difference.BETTER: "gain",
@@ -21,13 +21,14 @@ KINDS = {
     Difference.SAME: "none",
     Difference.UNKNOWN: "unknown",
 }
-# Exact counts, by the JSON name of the field of `Compiled`: each difference is real.
+# Exact counts: each difference is real. JSON name of the field of `Compiled` -> its published name in
+# the data of the page, which does not change.
 COUNTED = {
     "graphs": "graphs",
     "graph_breaks": "graph breaks",
     "recompiles": "recompiles",
     "kernels": "kernels",
-    "launches": "kernel launches a call",
+    "launches": "launches a call",
     "guards": "guards",
 }
 # Limit for the lines of a chart that can still be read.
@@ -93,8 +94,8 @@ def _page(content: Content, machine: Machine, before: str, after: str) -> Page:
         for cell in comparison.changes
         for name, effect in cell.effects.items()
     ] + [
-        {"cell": str(cell), "figure": what, "verdict": "", "before": was, "after": now}
-        for cell, what, was, now in counted
+        {"cell": str(cell), "figure": COUNTED[field], "verdict": "", "before": was, "after": now}
+        for cell, field, was, now in counted
     ]
     return made
 
@@ -170,8 +171,8 @@ def _moved(path: str, machine: Machine, after: str, comparison: Comparison) -> S
         ),
         [
             Table(
-                "What changed beyond noise. For a time ratio: the time that changed, eager's or "
-                "compiled's.",
+                "The figures that changed beyond noise. The last column is for time ratios: it names "
+                "the time that changed.",
                 ["cell", "figure", "after/before", "difference", "time that changed"],
                 frozenset(["after/before"]),
                 [_line(machine, after, cell, name) for cell, name in moved],
@@ -230,10 +231,10 @@ def _counted(machine: Machine, before: str, after: str) -> list[tuple[Cell, str,
         for release in (before, after)
     ]
     return [
-        (cell, title, was, now)
+        (cell, field, was, now)
         for cell, earlier in sides[0].items()
         if cell in sides[1]
-        for field, title in COUNTED.items()
+        for field in COUNTED
         if (was := _count(earlier, field)) is not None
         and (now := _count(sides[1][cell], field)) is not None
         and was != now
@@ -251,8 +252,13 @@ def _counts_section(
     if not counted:
         return None
     lines: list[list[Value]] = [
-        [Link(str(cell), paths.in_cell(machine.name, cell, after)), what, f"{was:,}", f"{now:,}"]
-        for cell, what, was, now in counted
+        [
+            Link(str(cell), paths.in_cell(machine.name, cell, after)),
+            compiler.COLUMNS[field],
+            f"{was:,}",
+            f"{now:,}",
+        ]
+        for cell, field, was, now in counted
     ]
     table = Table(
         "The counts that differ. Counts are exact: they have no noise.",

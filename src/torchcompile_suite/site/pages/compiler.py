@@ -14,7 +14,7 @@ from . import common
 # JSON name of a field of `Compiled` -> the title of its column.
 COLUMNS = {
     "graphs": "graphs",
-    "graph_breaks": "breaks",
+    "graph_breaks": "graph breaks",
     "recompiles": "recompiles",
     "operators": "operators",
     "guards": "guards",
