@@ -142,8 +142,9 @@ def _non_finite(eager: Parts) -> list[str]:
     count = total = 0
     for leaf in eager.leaves:
         if isinstance(leaf, torch.Tensor):
-            total += leaf.numel()
-            count += leaf.numel() - int(torch.isfinite(_numbers(leaf)).sum())
+            finite = torch.isfinite(_numbers(leaf))
+            total += finite.numel()
+            count += finite.numel() - int(finite.sum())
         elif isinstance(leaf, float):
             total += 1
             count += not math.isfinite(leaf)

@@ -1,0 +1,163 @@
+"""Outputs of any type are compared, or the record says which were not. In one process with torch."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from .conftest import ReleaseEnvironment
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+COMPARE = """
+import collections, dataclasses, json, math
+import msgspec, torch
+from torchcompile_suite.launch import accuracy, outputs
+
+@dataclasses.dataclass
+class Plain:
+    hidden: object
+    count: int = 3
+
+class Registered(collections.OrderedDict):
+    "A dict subclass that pytree does not know."
+
+class Items(collections.abc.Mapping):
+    def __init__(self, **items): self.items_ = items
+    def __getitem__(self, key): return self.items_[key]
+    def __iter__(self): return iter(self.items_)
+    def __len__(self): return len(self.items_)
+
+class Row(collections.abc.Sequence):
+    def __init__(self, *parts): self.parts = parts
+    def __getitem__(self, at): return self.parts[at]
+    def __len__(self): return len(self.parts)
+
+class Attributes:
+    made = 0
+    def __init__(self, tensor):
+        Attributes.made += 1
+        self.serial, self.nested, self.me = Attributes.made, {"deep": [tensor]}, self
+
+class Slots:
+    __slots__ = ("tensor", "unset")
+    def __init__(self, tensor): self.tensor = tensor
+
+class Opaque:
+    pass
+
+class Faulty(collections.abc.Sequence):
+    def __getitem__(self, at): raise RuntimeError("not now")
+    def __len__(self): raise RuntimeError("not now")
+
+Pair = collections.namedtuple("Pair", "first second")
+
+def cyclic(tensor):
+    value = [tensor]
+    value.append(value)
+    return value
+
+right = torch.arange(1.0, 9.0)
+makers = {
+    "dataclass": Plain,
+    "dict subclass": lambda t: Registered(out=t),
+    "mapping": lambda t: Items(out=t, other=2),
+    "sequence": lambda t: Row("text", t),
+    "attributes": Attributes,
+    "slots": Slots,
+    "named tuple of dataclasses": lambda t: Pair(Plain(t), [Plain(None)]),
+    "complex": lambda t: torch.complex(torch.ones_like(t), t),
+    "sparse": lambda t: t.to_sparse(),
+    "nested": lambda t: torch.nested.nested_tensor([t, t[:3]]),
+    "float": lambda t: float(t.sum()),
+    "array": lambda t: t.numpy(),
+    "beside an opaque one": lambda t: (t, Opaque()),
+    "cyclic": cyclic,
+}
+
+def judged(make, mode):
+    made = accuracy.compare(make(right), make(mode), make(right.double()), "float64", "float32")
+    return [accuracy.wrong(made) == "", made.compared, made.notes]
+
+results = {name: [judged(make, right + 1e-7), judged(make, right + 1)]
+           for name, make in makers.items()}
+for name, value in {"opaque": Opaque(), "faulty": Faulty(), "generator": (n for n in "ab")}.items():
+    made = accuracy.compare(value, value, value, "float64", "float32")
+    msgspec.json.encode(made)
+    results[name] = [accuracy.wrong(made) == "", made.compared, made.notes]
+
+nan = torch.tensor([1.0, math.nan, math.inf, 4.0])
+finite = torch.tensor([1.0, 2.0, 3.0, 4.0])
+for name, triple in {
+    "the same places": (nan, nan, finite.double()),
+    "other places": (nan, nan.flip(0), finite.double()),
+    "only the mode": (finite, nan, finite.double()),
+    "only the reference": (finite, finite, nan.double()),
+    "wrong elsewhere": (nan, nan * 2, finite.double()),
+}.items():
+    made = accuracy.compare(*triple, "float64", "float32")
+    results[name] = [accuracy.wrong(made) == "", made.notes]
+results["types"] = accuracy.compare(*[Plain(finite), (finite, 3), Plain(finite)], "f", "float32").mode_error
+results["tensors"] = [len(outputs.tensors(Plain(right))), len(outputs.tensors(Opaque()))]
+print(json.dumps(results))
+"""
+
+
+@pytest.fixture(scope="module")
+def results(newest: ReleaseEnvironment) -> dict[str, Any]:
+    done = newest.run("-c", COMPARE)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "dataclass",
+        "dict subclass",
+        "mapping",
+        "sequence",
+        "attributes",
+        "slots",
+        "named tuple of dataclasses",
+        "complex",
+        "sparse",
+        "nested",
+        "float",
+        "array",
+    ],
+)
+def test_tensors_are_found_in_any_container(results: dict[str, Any], name: str) -> None:
+    right, wrong = results[name]
+    assert right == [True, True, []]
+    assert wrong == [False, True, []]
+
+
+def test_the_parts_that_cannot_be_compared_are_named(results: dict[str, Any]) -> None:
+    note = "outputs of type {}: accuracy not checked"
+    for name, kind in (("beside an opaque one", "Opaque"), ("cyclic", "list")):
+        right, wrong = results[name]
+        assert right == [True, kind != "list", [note.format(kind)]]
+        assert wrong == [kind == "list", kind != "list", [note.format(kind)]]
+    for name in ("opaque", "faulty", "generator"):
+        kind = name if name == "generator" else name.capitalize()
+        assert results[name] == [True, False, [note.format(kind)]]
+
+
+def test_non_finite_values_of_eager_are_noted_and_expected(results: dict[str, Any]) -> None:
+    note = (
+        "2 of 4 values of eager's output are NaN or infinite: the compiled output must be so at "
+        "the same places"
+    )
+    assert results["the same places"] == [True, [note]]
+    assert results["other places"] == [False, [note]]
+    assert results["wrong elsewhere"] == [False, [note]]
+    assert results["only the mode"] == [False, []]
+    assert results["only the reference"] == [True, []]
+
+
+def test_another_type_is_another_structure(results: dict[str, Any]) -> None:
+    assert results["types"] is None
+    assert results["tensors"] == [1, 0]
