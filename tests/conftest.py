@@ -1,4 +1,4 @@
-"""Fixtures: a real environment of a real release, made once a test run."""
+"""Fixtures: real environments of real releases, and a browser."""
 
 from __future__ import annotations
 
@@ -9,24 +9,54 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from hypothesis import settings
 from playwright.sync_api import Browser, sync_playwright
 
-from torchcompile_suite.measuring.settings import REPEATS_VARIABLE
+from torchcompile_suite.measuring.settings import PRECISION_VARIABLE, REPEATS_VARIABLE
 from torchcompile_suite.releases import catalogue, environments
 
-# A shared CI machine may pause any example for longer than any deadline.
+# A busy machine may pause any example for longer than any deadline.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# Two test processes disturb each other: what they measure need not be made again for that.
-QUICK = {REPEATS_VARIABLE: "0"}
+# Settings for measurements whose figures nobody reads. Three launches are precise enough, and a
+# launch that another process disturbed is not repeated. Inductor does not compile six programs in
+# each empty cache to learn which vector instructions the C++ compiler knows.
+QUICK = {
+    PRECISION_VARIABLE: "1",
+    REPEATS_VARIABLE: "0",
+    "TORCHINDUCTOR_VEC_ISA_OK": "1",
+}
+
+# xdist hands out whole files in this order: the longest first, so that both test processes finish
+# at about the same time. Other files follow in their usual order.
+LONGEST_FIRST = (
+    "tests/test_asv.py",
+    "tests/test_compiled.py",
+    "tests/test_trial.py",
+    "tests/commits/test_measured.py",
+    "tests/test_launch.py",
+    "tests/test_workloads.py",
+    "tests/test_browser.py",
+    "tests/test_hostile.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort the tests by file; see LONGEST_FIRST."""
+
+    def place(item: pytest.Item) -> int:
+        file = item.nodeid.partition("::")[0]
+        return LONGEST_FIRST.index(file) if file in LONGEST_FIRST else len(LONGEST_FIRST)
+
+    items.sort(key=place)
 
 
 class ReleaseEnvironment:
-    """A virtual environment that holds one release's lock, and nothing of the suite."""
+    """A virtual environment with the packages of one release's lock, without the suite."""
 
     def __init__(self, folder: Path, version: str) -> None:
         self.folder = folder
@@ -34,7 +64,7 @@ class ReleaseEnvironment:
         self.python = folder / "bin" / "python"
 
     def variables(self, **more: str) -> dict[str, str]:
-        """The environment variables a process in it gets, without the user's own settings."""
+        """The variables for a process in the environment: QUICK, not the user's own settings."""
         kept = {
             name: value
             for name, value in os.environ.items()
@@ -46,31 +76,70 @@ class ReleaseEnvironment:
         return {**kept, **more}
 
     def run(self, *arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
-        """Run its Python with the arguments."""
+        """Run the environment's Python with the arguments."""
         options.setdefault("env", self.variables())
         options.setdefault("timeout", 600)
         return subprocess.run(  # type: ignore[call-overload, no-any-return]
             [str(self.python), *arguments], capture_output=True, text=True, **options
         )
 
+    def copy(self, folder: Path) -> ReleaseEnvironment:
+        """Copy the environment in a second: the files are hard links, which installers and Python
+        replace and never write to.
+        """
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(self.folder, folder, symlinks=True, copy_function=_link)
+        return ReleaseEnvironment(folder, self.version)
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:
+        shutil.copy2(source, target, follow_symlinks=False)
+
 
 @pytest.fixture(scope="session")
-def make_environment(worker_id: str) -> Callable[[str], ReleaseEnvironment]:
-    """Makes (or changes) the one environment of this test process to a release, as ASV would."""
+def make_environment(
+    worker_id: str, testrun_uid: str
+) -> Iterator[Callable[[str], ReleaseEnvironment]]:
+    """Makes a release's environment for this test process, which may change it.
+
+    The first test process that asks for a release installs it; all of them use copies.
+    """
     # Beside the checkout, so that uv links from its cache instead of copying gigabytes.
-    folder = ROOT / ".asv" / f"test-env-{worker_id}"
+    asv = ROOT / ".asv"
+    made: dict[str, ReleaseEnvironment] = {}
 
     def make(name: str) -> ReleaseEnvironment:
-        release = catalogue.find(name)
-        environments.install(release, folder)
-        return ReleaseEnvironment(folder, release.version)
+        version = catalogue.find(name).version
+        if version not in made:
+            shared = _installed(version, asv / f"test-env-{version}", testrun_uid)
+            made[version] = shared.copy(asv / f"test-env-{version}-{worker_id}")
+        return made[version]
 
-    return make
+    asv.mkdir(exist_ok=True)
+    yield make
+    for environment in made.values():
+        shutil.rmtree(environment.folder)
 
 
-@pytest.fixture(scope="module")
+def _installed(version: str, folder: Path, testrun_uid: str) -> ReleaseEnvironment:
+    """The environment that the test processes copy: installed or checked once a test run."""
+    environment = ReleaseEnvironment(folder, version)
+    checked = folder.with_name(f"{folder.name}.checked")
+    with FileLock(folder.with_name(f"{folder.name}.lock")):
+        if not checked.exists() or checked.read_text() != testrun_uid:
+            environments.install(catalogue.find(version), folder)
+            # The bytecode takes ten seconds, and copies share it.
+            environment.run("-c", "import torch._inductor.compile_fx, torch._inductor.codegen.cpp")
+            checked.write_text(testrun_uid)
+    return environment
+
+
+@pytest.fixture(scope="session")
 def newest(make_environment: Callable[[str], ReleaseEnvironment]) -> ReleaseEnvironment:
-    """The environment of the newest release; asked anew by each module, for others change it."""
+    """The environment of the newest release."""
     return make_environment(catalogue.read()[-1].version)
 
 

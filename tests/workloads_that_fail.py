@@ -1,4 +1,4 @@
-"""Workloads that end in every other way than well; tests name this file to the suite."""
+"""Workloads that fail, each in another way, and one that does not. Tests load this file."""
 
 from __future__ import annotations
 
@@ -45,11 +45,12 @@ def greedy(batch_size: int) -> Any:
 
 @workload("slow", family="tests")
 def slow(batch_size: int) -> Any:
+    import os
     import subprocess
     import time
 
-    # A compiler that hangs: it must not outlive the launch that started it.
-    subprocess.Popen(["sleep", "4321"])
+    # Like a compiler that hangs: it must end with the launch that started it.
+    subprocess.Popen(["sleep", os.environ["TESTS_SLEEP_S"]])
     time.sleep(1000)
     raise AssertionError
 
