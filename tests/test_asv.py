@@ -29,7 +29,9 @@ from .test_matrix import NEW_WORKLOAD
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 OLD, NEW = "v2.4", catalogue.read()[-1].tag
-CELLS = r"Inference.*\('vit16x6x384', 1, '(eager|default)'\)"
+# Workloads that take microseconds a call and compile in seconds: what is tested does not depend on
+# the model.
+CELLS = r"Inference.*\('softmax_matmul', 1, '(eager|default)'\)"
 METRICS = {
     f"inference.Inference.track_{name}"
     for name in ("latency", "time_ratio", "cold_compile", "warm_compile", "peak_memory")
@@ -42,6 +44,8 @@ class Checkout:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.workloads: Path | None = None
+        # The launches of a cell. None: the stopping rule decides.
+        self.launches: int | None = None
         self.results = folder / "results" / machine.detect().machine
         listed = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -62,8 +66,9 @@ class Checkout:
             for name, value in os.environ.items()
             if not name.startswith(("TORCHCOMPILE_SUITE_", "TORCHINDUCTOR_", "ASV_"))
         }
-        # A noisy machine must not make the tests long.
-        variables.update(QUICK, TORCHCOMPILE_SUITE_BUDGET_S="45")
+        variables.update(QUICK)
+        if self.launches:
+            variables["TORCHCOMPILE_SUITE_LAUNCHES"] = str(self.launches)
         if self.workloads:
             variables["TORCHCOMPILE_SUITE_WORKLOADS"] = str(self.workloads)
         return subprocess.Popen(
@@ -124,37 +129,45 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
 @pytest.fixture(scope="module")
 def history(checkout: Checkout) -> str:
     """What `asv run` printed for two releases, oldest first."""
-    return "".join(
+    printed = "".join(
         checkout.asv("run", f"{tag}^!", "--bench", CELLS, "--show-stderr") for tag in (OLD, NEW)
     )
+    # No other test reads statistics of its launches.
+    checkout.launches = 1
+    return printed
 
 
 def test_two_releases_are_measured(checkout: Checkout, history: str) -> None:
     for tag in (OLD, NEW):
         result = checkout.result(tag)
         assert set(result) == METRICS
-        cells = {("'vit16x6x384'", "1", f"'{mode}'") for mode in ("eager", "default")}
+        cells = {("'softmax_matmul'", "1", f"'{mode}'") for mode in ("eager", "default")}
         assert set(measured(result["inference.Inference.track_latency"])) == cells
         ratios = measured(result["inference.Inference.track_time_ratio"])
-        assert 0.7 < ratios["'vit16x6x384'", "1", "'eager'"] < 1.4  # type: ignore[operator]
+        assert set(ratios) == cells
         compiles = measured(result["inference.Inference.track_cold_compile"])
-        assert set(compiles) == {("'vit16x6x384'", "1", "'default'")}
+        assert set(compiles) == {("'softmax_matmul'", "1", "'default'")}
         memory = measured(result["inference.Inference.track_peak_memory"])
         assert all(1e8 < value < 4e9 for value in memory.values())  # type: ignore[operator]
 
 
-def test_asv_gets_one_sample_a_launch(checkout: Checkout, history: str) -> None:
-    row = checkout.result(NEW)["inference.Inference.track_latency"]
+@pytest.mark.parametrize(
+    ("metric", "figure"),
+    [("latency", statistics.launch_latency), ("time_ratio", statistics.launch_ratio)],
+)
+def test_asv_gets_one_sample_a_launch(
+    checkout: Checkout, history: str, metric: str, figure: Callable[..., float]
+) -> None:
+    row = checkout.result(NEW)[f"inference.Inference.track_{metric}"]
     samples = [one for one in row["samples"] if one]  # type: ignore[attr-defined]
     launches = [
         statistics.counted(records.decode(line).launches)
         for line in checkout.record(NEW).read_bytes().splitlines()
     ]
-    # As many as the stopping rule asked for: on a noisy machine more than three.
-    assert all(len(those) >= 3 for those in launches)
-    expected = [[statistics.launch_latency(one.pairs_s) for one in those] for those in launches]
-    for found, wanted in zip(sorted(samples), sorted(expected), strict=True):
-        assert found == pytest.approx(wanted)
+    assert all(len(those) >= statistics.FIRST_LOOK for those in launches)
+    expected = [[figure(launch.pairs_s) for launch in those] for those in launches]
+    for actual, wanted in zip(sorted(samples), sorted(expected), strict=True):
+        assert actual == pytest.approx(wanted)
 
 
 def test_all_metrics_of_a_cell_are_one_measurement(checkout: Checkout, history: str) -> None:
@@ -171,15 +184,15 @@ def test_all_metrics_of_a_cell_are_one_measurement(checkout: Checkout, history: 
 
 
 def test_it_says_what_it_does_and_how_long_is_left(history: str) -> None:
-    assert "cell 1 of 2: vit16x6x384, batch 1, default: measuring" in history
+    assert "cell 1 of 2: softmax_matmul, batch 1, default: measuring" in history
     assert "left" in history
 
 
 def test_compare_needs_no_options(checkout: Checkout, history: str) -> None:
     out = checkout.asv("compare", OLD, NEW)
     assert "<v2.4>" in out
-    assert "inference.Inference.track_latency('vit16x6x384', 1, 'default')" in out
-    assert "inference.Inference.track_cold_compile('vit16x6x384', 1, 'default')" in out
+    assert "inference.Inference.track_latency('softmax_matmul', 1, 'default')" in out
+    assert "inference.Inference.track_cold_compile('softmax_matmul', 1, 'default')" in out
 
 
 def test_publish_builds_the_site(checkout: Checkout, history: str) -> None:
@@ -214,50 +227,76 @@ def test_a_narrower_run_erases_nothing(checkout: Checkout, history: str, tmp_pat
     mine = ("'mlp'", "1", "'eager'")
     assert measured(checkout.result(NEW)[name]).keys() == before.keys() | {mine}
     checkout.workloads = None
-    cells = r"Inference.*\('softmax_matmul', 1, 'eager'\)"
+    cells = r"Inference.*\('layernorm_gelu', 1, 'eager'\)"
     checkout.asv("run", f"{NEW}^!", "--bench", cells)
     after = measured(checkout.result(NEW)[name])
-    assert after.keys() == before.keys() | {mine, ("'softmax_matmul'", "1", "'eager'")}
+    assert after.keys() == before.keys() | {mine, ("'layernorm_gelu'", "1", "'eager'")}
     assert all(after[cell] == value for cell, value in before.items())
     checkout.asv("publish")
     published = json.loads((checkout.folder / "html" / "index.json").read_text())
     assert "'mlp'" in published["benchmarks"][name]["params"][0]
 
 
-def test_a_killed_run_is_completed_by_the_next(checkout: Checkout, history: str) -> None:
-    """kill -9 in mid-cell: nothing goes on running, what was measured counts, the rest follows."""
-    cells = r"Inference.*\('(resnet18|vit_tiny_patch16_224)', 1, 'eager'\)"
+# Its build waits, so that a run can be killed in the middle of a cell on any machine.
+WAITING_WORKLOAD = """
+import pathlib, time
+from torchcompile_suite.workloads import workload
+
+FOLDER = pathlib.Path(__file__).parent
+
+@workload("waiting", family="tests")
+def waiting(batch_size):
+    import torch
+
+    (FOLDER / "started").touch()
+    while not (FOLDER / "go").exists():
+        time.sleep(0.1)
+    return torch.nn.Linear(8, 8), (torch.randn(batch_size, 8),)
+"""
+
+
+def test_a_killed_run_is_completed_by_the_next(
+    checkout: Checkout, history: str, tmp_path: Path
+) -> None:
+    """kill -9 in mid-cell: no process is left, what was measured counts, the next run adds the
+    rest.
+    """
+    cells = r"Inference.*\('(branch_on_value|waiting)', 1, 'eager'\)"
     record = checkout.record(NEW)
     before = record.read_text().splitlines()
+    checkout.workloads = tmp_path / "mine.py"
+    checkout.workloads.write_text(WAITING_WORKLOAD)
     process = checkout.start("run", f"{NEW}^!", "--bench", cells)
-    _wait_until(lambda: len(record.read_text().splitlines()) > len(before), 300)
-    time.sleep(3)  # well into the second cell, which takes ten
+    _wait_until(lambda: (tmp_path / "started").exists())
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
-    _wait_until(lambda: not processes_named(str(checkout.folder)), 30)
+    _wait_until(lambda: not processes_named(str(checkout.folder)))
     after_kill = record.read_text().splitlines()
     assert len(after_kill) == len(before) + 1
+    (tmp_path / "go").touch()
     checkout.asv("run", f"{NEW}^!", "--bench", cells, "--skip-existing")
+    checkout.workloads = None
     assert len(record.read_text().splitlines()) == len(before) + 2
     latency = measured(checkout.result(NEW)["inference.Inference.track_latency"])
-    assert ("'resnet18'", "1", "'eager'") in latency
-    assert ("'vit_tiny_patch16_224'", "1", "'eager'") in latency
-    # The narrower run has not touched what the wider one found.
-    assert ("'vit16x6x384'", "1", "'default'") in latency
+    assert ("'branch_on_value'", "1", "'eager'") in latency
+    assert ("'waiting'", "1", "'eager'") in latency
+    # The narrower run has not touched what the wider one measured.
+    assert ("'softmax_matmul'", "1", "'default'") in latency
 
 
-def _wait_until(met: Callable[[], bool], limit_s: float) -> None:
-    deadline = time.monotonic() + limit_s
+def _wait_until(met: Callable[[], bool]) -> None:
+    # Guards against a hanging test; generous, because the machine may be busy.
+    deadline = time.monotonic() + 600
     while not met():
         assert time.monotonic() < deadline
-        time.sleep(0.2)
+        time.sleep(0.02)
 
 
 def test_a_failure_is_recorded_and_mended_by_the_next_run(
     checkout: Checkout, history: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a compiler every compiled cell fails, with the remedy; with one, all is measured."""
-    cells = r"Inference.*\('vit16x6x384', 8, 'default'\)"
+    cells = r"Inference.*\('softmax_matmul', 8, 'default'\)"
     with monkeypatch.context() as patched:
         patched.setenv("PATH", _path_without_compilers(checkout.folder))
         patched.setenv("CXX", "no-such-compiler")
@@ -266,7 +305,7 @@ def test_a_failure_is_recorded_and_mended_by_the_next_run(
     out = checkout.asv("run", f"{NEW}^!", "--bench", cells, "--skip-existing")
     assert "of eager's time" in out
     latency = measured(checkout.result(NEW)["inference.Inference.track_latency"])
-    assert ("'vit16x6x384'", "8", "'default'") in latency
+    assert ("'softmax_matmul'", "8", "'default'") in latency
 
 
 def _path_without_compilers(folder: Path) -> str:
@@ -316,7 +355,7 @@ def test_a_full_disk_for_results_stops_at_once(checkout: Checkout, history: str)
 def test_a_full_disk_for_compiled_code_is_said_and_the_next_run_completes(
     checkout: Checkout, history: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cells = r"Inference.*\('convnext_atto', 1, 'eager'\)"
+    cells = r"Inference.*\('shape_loop', 1, 'eager'\)"
     # Not pytest's folder for temporary files: ASV binds a socket in TMPDIR, and the system allows
     # a socket's path 107 bytes.
     with (
@@ -336,12 +375,14 @@ def test_a_killed_installation_is_mended_and_never_measured(
 ) -> None:
     cells = r"Inference.*\('vit16x6x384', 8, 'eager'\)"
     other = OLD if checkout.installed() == checkout.commit(NEW) else NEW
+    (packages,) = (checkout.folder / ".asv" / "env").glob("*/lib/python*/site-packages")
+    (installed,) = packages.glob("torch-*.dist-info")
     process = checkout.start("run", f"{other}^!", "--bench", cells)
-    _wait_until(lambda: processes_named("uv pip sync") != [], 120)
-    time.sleep(1)
-    for found in processes_named("uv pip sync"):
+    # uv has removed the one torch, and has still to link the thousands of files of the other.
+    _wait_until(lambda: not installed.exists())
+    for uv in processes_named("uv pip sync", str(checkout.folder)):
         with contextlib.suppress(ProcessLookupError):
-            os.kill(found, signal.SIGKILL)
+            os.kill(uv, signal.SIGKILL)
     process.communicate()
     checkout.asv("run", f"{other}^!", "--bench", cells, "--skip-existing")
     assert checkout.installed() == checkout.commit(other)

@@ -97,6 +97,7 @@ def test_a_commit_is_overlaid_recorded_and_removed(
 def test_asv_measures_commits_and_says_why_not(history: History, tmp_path: Path) -> None:
     """A commit that is measured, and a commit that is refused."""
     checkout = Checkout(tmp_path)
+    checkout.launches = 1
     config = checkout.folder / "asv.commits.conf.json"
     text = config.read_text()
     assert text.count('"../pytorch"') == 1
