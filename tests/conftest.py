@@ -131,8 +131,6 @@ def _installed(version: str, folder: Path, testrun_uid: str) -> ReleaseEnvironme
     with FileLock(folder.with_name(f"{folder.name}.lock")):
         if not checked.exists() or checked.read_text() != testrun_uid:
             environments.install(catalogue.find(version), folder)
-            # The bytecode takes ten seconds, and copies share it.
-            environment.run("-c", "import torch._inductor.compile_fx, torch._inductor.codegen.cpp")
             checked.write_text(testrun_uid)
     return environment
 

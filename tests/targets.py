@@ -1,4 +1,4 @@
-"""Models that nobody wrote for the suite, as its users have them."""
+"""Models as users of the suite have them; tests/test_trial.py measures them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SMALL = (4, 64)
 
 
 class Branching(nn.Module):
-    """Depends on the data."""
+    """Takes a branch by the values of its input."""
 
     def __init__(self):
         super().__init__()
@@ -36,8 +36,8 @@ class Keywords(nn.Module):
         self.layer = nn.Linear(64, 8)
 
     def forward(self, *, values, mask=None):
-        found = self.layer(values)
-        return {"scores": found, "chosen": found.masked_fill(mask, 0.0)}
+        scores = self.layer(values)
+        return {"scores": scores, "chosen": scores.masked_fill(mask, 0.0)}
 
 
 def keywords(batch_size):
@@ -56,7 +56,7 @@ def _(x):
 
 
 class Uncompilable(nn.Module):
-    """Runs in eager alone."""
+    """Runs in eager only."""
 
     def forward(self, x):
         return unshaped(x + 1)
@@ -67,7 +67,7 @@ def uncompilable():
 
 
 class Greedy(nn.Module):
-    """Wants more memory than there is."""
+    """Needs more memory than any machine has."""
 
     def forward(self, x):
         return x + torch.ones(1 << 42)
@@ -119,12 +119,10 @@ class Named(dict):
 
 
 class Opaque:
-    """An object that hides its tensor."""
-
-    __slots__ = ("hidden",)
+    """An object that gives its tensor only through a function."""
 
     def __init__(self, hidden):
-        self.hidden = hidden
+        self.read = lambda: hidden
 
 
 class Answering(nn.Module):
