@@ -1,4 +1,4 @@
-"""What could spoil a measurement is found: each fault is made for real."""
+"""The doctor finds faults that affect a measurement: each fault is made for real."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .conftest import ReleaseEnvironment
 
 
 def found(**changes: Any) -> dict[str, Any]:
-    """What the probe says of a Python in order."""
+    """The probe's description of a Python without faults."""
     versions = {"torch": "2.9.1+cu128", "torchvision": "0.24.1+cu128", "triton": "3.5.1"}
     return {
         "python": "3.11.7",
@@ -73,7 +73,7 @@ def test_no_headers_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"versions": {"torchvision": "0.20.0"}, "wants_torch": ["torch==2.5.0"]}, "wants torch"),
+        ({"versions": {"torchvision": "0.20.0"}, "wants_torch": ["torch==2.5.0"]}, "needs torch"),
         ({"versions": {"torch": "2.9.1+cpu"}}, "different builds"),
         ({"torchvision_error": "RuntimeError: no operator nms"}, "no operator nms"),
     ],
@@ -85,7 +85,10 @@ def test_a_foreign_torchvision_is_an_error(changes: dict[str, Any], said: str) -
     assert software.torchvision(found()).level is Level.OK
 
 
-def test_a_process_that_burns_a_core_is_named() -> None:
+def test_a_process_that_burns_a_core_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    # On a busy machine it gets a small share of a core, and other processes take more.
+    monkeypatch.setattr(hardware, "MOST_NAMED", 10_000)
+    monkeypatch.setattr(hardware, "BUSY", 0.005)
     burner = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
         load = next(check for check in hardware.load() if check.name == "other load")
@@ -112,18 +115,18 @@ def test_compiling_switched_off_is_an_error(monkeypatch: pytest.MonkeyPatch) -> 
     assert not list(software.switches())
 
 
-def test_every_check_of_the_machine_says_something() -> None:
+def test_every_check_of_the_machine_has_a_text_and_a_remedy_if_needed() -> None:
     for check in hardware.checks():
         assert check.says, check
         assert bool(check.remedy) == (check.level is not Level.OK), check
 
 
-def test_a_torch_that_is_missing_is_told_with_the_way_out(tmp_path: Path) -> None:
+def test_a_missing_torch_is_an_error_with_a_remedy(tmp_path: Path) -> None:
     python = tmp_path / "bin" / "python"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path)], check=True)
     said, fault = software.probe(python)
     assert fault == ""
-    (check,) = software.torch(said)
+    check = software.torch(said)
     assert check.level is Level.ERROR
     assert "--release" in check.remedy
 

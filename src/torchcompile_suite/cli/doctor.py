@@ -1,4 +1,4 @@
-"""``torchcompile-suite doctor`` on the command line."""
+"""``torchcompile-suite doctor``: checks of this machine and its Python."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Annotated
 
 import msgspec
 import typer
+from rich.console import Console
 
 from ..doctor import hardware, software
-from ..doctor.check import Level
-from ..presentation.terminal import console, one_line_errors
-from ..presentation.wording import printable
+from ..doctor.check import Check, Level
+from ..presentation.terminal import console, one_line_errors, say
 from ..releases import catalogue, environments
 
 STYLES = {Level.OK: "green", Level.WARNING: "yellow", Level.ERROR: "bold red"}
@@ -20,16 +20,23 @@ STYLES = {Level.OK: "green", Level.WARNING: "yellow", Level.ERROR: "bold red"}
 
 def doctor_command(
     release: Annotated[
-        str | None, typer.Option(help="Such as v2.9, installed now; else the torch that is here.")
+        str | None,
+        typer.Option(help="A release to install, such as v2.9. Default: the torch of this Python."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="A list of objects.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Warnings fail, too.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only what is not ok.")] = False,
-    no_color: Annotated[bool, typer.Option("--no-color", help="As NO_COLOR=1.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list of objects.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="A warning gives exit status 1, too.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print only warnings and errors.")
+    ] = False,
+    no_color: Annotated[
+        bool, typer.Option("--no-color", help="Print no colors, like NO_COLOR=1.")
+    ] = False,
 ) -> None:
-    """Look for what could spoil a compile or a measurement here, with the remedy of each.
+    """Check this machine for faults that affect compiling or measuring, and print remedies.
 
-    Exit status: 0 nothing worse than a warning, 1 an error (with --strict, or a warning).
+    Exit status: 0 no error, 1 an error (with --strict: or a warning).
 
     Examples: torchcompile-suite doctor; torchcompile-suite doctor --release v2.9 --json
     """
@@ -40,21 +47,22 @@ def doctor_command(
             if not quiet:
                 typer.echo(environments.making(wanted), err=True)
             python = environments.install(wanted, environments.SCRATCH)[0]
-        found = [*software.checks(python), *hardware.checks()]
+        checks = [*software.checks(python), *hardware.checks()]
     if as_json:
-        content = msgspec.json.encode([each._asdict() for each in found])
+        content = msgspec.json.encode([check._asdict() for check in checks])
         typer.echo(msgspec.json.format(content))
     else:
         out = console(no_color=no_color)
-        for each in found:
-            if quiet and each.level is Level.OK:
-                continue
-            out.print(each.level.value.ljust(8), style=STYLES[each.level], end="")
-            said = f"{each.name}: {each.says}"
-            out.print(printable(said), markup=False, highlight=False, soft_wrap=True)
-            if each.remedy:
-                remedy = f"{'':8}remedy: {each.remedy}"
-                out.print(printable(remedy), markup=False, highlight=False, soft_wrap=True)
-    worst = {each.level for each in found}
-    if Level.ERROR in worst or (strict and Level.WARNING in worst):
+        for check in checks:
+            if not (quiet and check.level is Level.OK):
+                _show(out, check)
+    levels = {check.level for check in checks}
+    if Level.ERROR in levels or (strict and Level.WARNING in levels):
         raise typer.Exit(1)
+
+
+def _show(out: Console, check: Check) -> None:
+    out.print(check.level.value.ljust(8), style=STYLES[check.level], end="")
+    say(out, f"{check.name}: {check.says}")
+    if check.remedy:
+        say(out, f"{'':8}remedy: {check.remedy}")

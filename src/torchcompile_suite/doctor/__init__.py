@@ -1,4 +1,4 @@
-"""``torchcompile-suite doctor``: what could spoil a measurement or a compile on this machine.
+"""``torchcompile-suite doctor``: faults of this machine that affect compiling or measuring.
 
-`software` looks at the Python whose torch is to be used, `hardware` at the machine under it.
+`software` checks the Python whose torch is to be used, `hardware` checks the machine.
 """

@@ -1,4 +1,4 @@
-"""What a check says."""
+"""The result of a check."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Level(str, Enum):
-    """How bad it is: an error spoils what is measured or keeps it from running at all."""
+    """How severe a fault is. An error makes numbers wrong, or nothing runs."""
 
     OK = "ok"
     WARNING = "warning"
@@ -15,7 +15,7 @@ class Level(str, Enum):
 
 
 class Check(NamedTuple):
-    """One thing that was looked at: what was seen, and the remedy unless it is fine."""
+    """One check: its name, its level, the observation, and the remedy unless the level is ok."""
 
     name: str
     level: Level
@@ -24,15 +24,15 @@ class Check(NamedTuple):
 
 
 def ok(name: str, says: str) -> Check:
-    """Nothing to mend."""
+    """A check without a fault."""
     return Check(name, Level.OK, says)
 
 
 def warning(name: str, says: str, remedy: str) -> Check:
-    """Numbers may be noisier, or slower, than they need be."""
+    """A fault that makes numbers noisier, or calls slower."""
     return Check(name, Level.WARNING, says, remedy)
 
 
 def error(name: str, says: str, remedy: str) -> Check:
-    """Numbers would be wrong, or nothing would run."""
+    """A fault that makes numbers wrong, or nothing runs."""
     return Check(name, Level.ERROR, says, remedy)

@@ -1,4 +1,4 @@
-"""Checks of the machine: its processors' speed, who else uses them, memory and disk."""
+"""Checks of the machine: speed and load of its processors, memory and disk."""
 
 from __future__ import annotations
 
@@ -6,28 +6,32 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
 
 from ..host.allocators import LIBRARIES, preload
-from ..measuring.session import NEEDED_FOR_CACHE_BYTES
+from ..measuring.settings import NEEDED_FOR_CACHE_BYTES
 from .check import Check, error, ok, warning
 
-# How long other processes and other guests are watched.
+# Time for which other processes and other guests are watched.
 WATCH_S = 2.0
-# Of one processor: more than a terminal and an editor take.
+# Share of one processor: a terminal and an editor take less.
 BUSY = 0.10
+# The warning names this many processes.
+MOST_NAMED = 3
+# Share of all processors that the host gives to other guests.
 STOLEN = 0.02
 SYSTEM = Path("/sys/devices/system/cpu")
 NEEDED_MEMORY_BYTES = 4 << 30
 
 
 def checks() -> Iterator[Check]:
-    """All of them."""
-    yield from governor()
-    yield from turbo()
+    """All checks of the machine."""
+    yield governor()
+    yield turbo()
     yield from load()
     yield cores()
     yield siblings()
@@ -37,127 +41,134 @@ def checks() -> Iterator[Check]:
     yield disk()
 
 
-def _said(file: Path) -> str:
+def _text(file: Path) -> str:
+    """The text of a file of the kernel; empty if it does not exist."""
     try:
         return file.read_text().strip()
     except OSError:
         return ""
 
 
-def governor() -> Iterator[Check]:
+def governor() -> Check:
     """The policy that sets the processors' frequency."""
     name = "frequency governor"
-    found = {_said(file) for file in SYSTEM.glob("cpu[0-9]*/cpufreq/scaling_governor")} - {""}
-    if not found:
-        yield ok(name, "the kernel does not tell (a virtual machine, most likely)")
-    elif found == {"performance"}:
-        yield ok(name, "performance")
-    else:
-        yield warning(
-            name,
-            f"{', '.join(sorted(found))}: the frequency follows the load",
-            "sudo cpupower frequency-set --governor performance",
-        )
+    governors = {_text(file) for file in SYSTEM.glob("cpu[0-9]*/cpufreq/scaling_governor")} - {""}
+    if not governors:
+        return ok(name, "the kernel does not tell (probably a virtual machine)")
+    if governors == {"performance"}:
+        return ok(name, "performance")
+    return warning(
+        name,
+        f"{', '.join(sorted(governors))}: the frequency follows the load",
+        "sudo cpupower frequency-set --governor performance",
+    )
 
 
-def turbo() -> Iterator[Check]:
-    """Whether the frequency depends on heat and on the other cores."""
+def turbo() -> Check:
+    """Whether the frequency depends on heat and on the load of the other cores."""
     name = "turbo"
     intel, others = SYSTEM / "intel_pstate" / "no_turbo", SYSTEM / "cpufreq" / "boost"
-    said = {"0": "1", "1": "0"}.get(_said(intel)) or _said(others)
-    if not said:
-        yield ok(name, "the kernel does not tell")
-    elif said == "0":
-        yield ok(name, "off")
-    else:
-        file, value = (intel, 1) if _said(intel) else (others, 0)
-        yield warning(
-            name,
-            "on: the frequency depends on heat and on the other cores",
-            f"echo {value} | sudo tee {file}",
-        )
+    enabled = {"0": "1", "1": "0"}.get(_text(intel)) or _text(others)
+    if not enabled:
+        return ok(name, "the kernel does not tell")
+    if enabled == "0":
+        return ok(name, "off")
+    file, value = (intel, 1) if _text(intel) else (others, 0)
+    return warning(
+        name,
+        "on: the frequency depends on heat and on the load of the other cores",
+        f"echo {value} | sudo tee {file}",
+    )
 
 
 def load() -> Iterator[Check]:
-    """What other processes take, and other guests of the host."""
-    processes = {}
+    """The load of other processes, and of other guests of the host, over `WATCH_S`."""
+    processes = []
     for process in psutil.process_iter(["pid", "name"]):
-        try:
-            process.cpu_percent()
-        except psutil.Error:
-            continue
-        processes[process.pid] = process
+        if _share(process) is not None:  # psutil measures from the first call to the second
+            processes.append(process)
     before = psutil.cpu_times()
     time.sleep(WATCH_S)
     after = psutil.cpu_times()
+    yield _other_processes(processes)
+    yield _other_guests(before, after)
+
+
+def _share(process: psutil.Process) -> float | None:
+    """Share of one processor since the last call; None if the process cannot be read."""
+    try:
+        return float(process.cpu_percent()) / 100
+    except psutil.Error:
+        return None
+
+
+def _other_processes(processes: Sequence[psutil.Process]) -> Check:
     busy = []
-    for process in processes.values():
-        try:
-            share = process.cpu_percent() / 100
-        except psutil.Error:
-            continue
-        if share > BUSY and process.pid != os.getpid():
+    for process in processes:
+        share = _share(process)
+        if share is not None and share > BUSY and process.pid != os.getpid():
             busy.append((share, process.info["name"] or "?", process.pid))
-    if busy:
-        busy.sort(reverse=True)
-        listed = ", ".join(f"{name} ({pid}) {share:.0%}" for share, name, pid in busy[:3])
-        yield warning("other load", f"of a core: {listed}", "end it, or wait until it has ended")
-    else:
-        yield ok("other load", "nothing takes more than a tenth of a core")
-    stolen = (getattr(after, "steal", 0.0) - getattr(before, "steal", 0.0)) / (
-        WATCH_S * (os.cpu_count() or 1)
-    )
+    if not busy:
+        return ok("other load", "no other process takes more than a tenth of a core")
+    busy.sort(reverse=True)
+    listed = ", ".join(f"{name} ({pid}) {share:.0%}" for share, name, pid in busy[:MOST_NAMED])
+    return warning("other load", f"of a core: {listed}", "end them, or wait until they end")
+
+
+def _other_guests(before: Any, after: Any) -> Check:
+    """``before`` and ``after`` are psutil.cpu_times() of the machine, `WATCH_S` apart."""
+    stolen_s = getattr(after, "steal", 0.0) - getattr(before, "steal", 0.0)
+    stolen = stolen_s / (WATCH_S * (os.cpu_count() or 1))
     if stolen > STOLEN:
-        yield warning(
+        return warning(
             "other guests",
-            f"the host gave {stolen:.0%} of the processors to others",
-            "measure at a quieter time, or on a host of your own",
+            f"the host gave {stolen:.0%} of the processors to other guests",
+            "measure at a quieter time, or on your own host",
         )
-    else:
-        yield ok("other guests", f"the host gave {stolen:.1%} of the processors to others")
+    return ok("other guests", f"the host gave {stolen:.1%} of the processors to other guests")
 
 
 def cores() -> Check:
     """How many of the machine's processors this process may use."""
-    there = os.cpu_count() or 1
-    mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else there
+    total = os.cpu_count() or 1
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else total
     quota = _quota()
-    if quota and quota < mine:
+    if quota and quota < usable:
         return warning(
             "cores",
-            f"{quota:g} of {there} by the container's quota, which stops threads in mid-call",
+            f"{quota:g} of {total}: the container's quota stops threads during a call",
             "give the container whole cores: --cpuset-cpus instead of --cpus",
         )
-    return ok("cores", f"{mine} of {there}")
+    return ok("cores", f"{usable} of {total}")
 
 
 def _quota() -> float:
-    """Processors that the control group grants, 0 where it sets no limit (cgroup v2)."""
-    said = _said(Path("/sys/fs/cgroup/cpu.max")).split()
-    if len(said) != 2 or said[0] == "max":
+    """Number of processors that the control group (v2) grants; 0 if it sets no limit."""
+    limit, _, period = _text(Path("/sys/fs/cgroup/cpu.max")).partition(" ")
+    if not period or limit == "max":
         return 0.0
-    return int(said[0]) / int(said[1])
+    return int(limit) / int(period)
 
 
 def siblings() -> Check:
     """Whether processors are hardware threads of shared cores."""
     name = "shared cores"
-    groups = {_said(file) for file in SYSTEM.glob("cpu[0-9]*/topology/thread_siblings_list")} - {""}
+    groups = {_text(file) for file in SYSTEM.glob("cpu[0-9]*/topology/thread_siblings_list")} - {""}
     shared = [group for group in groups if not group.isdecimal()]
     if not shared:
-        return ok(name, "each processor is a core of its own" if groups else "unknown")
+        return ok(name, "no hardware threads share a core" if groups else "unknown")
     return warning(
         name,
         f"hardware threads share a core: {', '.join(sorted(shared)[:4])}",
-        "keep the siblings idle, or bind to one of each pair: taskset --cpu-list",
+        "keep one thread of each core idle, or bind to one of each pair: taskset --cpu-list",
     )
 
 
 def allocator() -> Check:
-    """Which malloc a process gets."""
+    """The malloc of a new process."""
     preloaded = os.environ.get("LD_PRELOAD", "")
-    known = [name for name in LIBRARIES if preload(name)[0]]
-    others = f"; for --allocator there are: {', '.join(known)}" if known else ""
+    installed = [name for name in LIBRARIES if preload(name)[0]]
+    others = f"; installed for --allocator: {', '.join(installed)}" if installed else ""
     if preloaded:
         return ok("allocator", f"LD_PRELOAD={preloaded}, which is recorded{others}")
     return ok("allocator", f"the C library's{others}")
@@ -165,8 +176,8 @@ def allocator() -> Check:
 
 def huge_pages() -> Check:
     """Transparent huge pages: fewer page faults for large tensors."""
-    said = _said(Path("/sys/kernel/mm/transparent_hugepage/enabled"))
-    chosen = said.partition("[")[2].partition("]")[0]
+    choices = _text(Path("/sys/kernel/mm/transparent_hugepage/enabled"))
+    chosen = choices.partition("[")[2].partition("]")[0]
     if chosen == "never":
         return warning(
             "huge pages",
@@ -177,21 +188,21 @@ def huge_pages() -> Check:
 
 
 def memory() -> Check:
-    """What a model and the C++ compilers may take."""
-    left = psutil.virtual_memory().available
-    said = f"{left / 2**30:.1f} GiB available"
-    if left < NEEDED_MEMORY_BYTES:
-        return warning("memory", said, "end what holds it: compiling alone takes some GiB")
-    return ok("memory", said)
+    """Memory for a model and the C++ compilers."""
+    available = psutil.virtual_memory().available
+    text = f"{available / 2**30:.1f} GiB available"
+    if available < NEEDED_MEMORY_BYTES:
+        return warning("memory", text, "end other processes: compiling alone takes some GiB")
+    return ok("memory", text)
 
 
 def disk() -> Check:
-    """Room for what is compiled."""
+    """Disk space for compiled code."""
     folder = tempfile.gettempdir()
-    left = shutil.disk_usage(folder).free
-    said = f"{left / 2**30:.1f} GiB free for compiled code ({folder})"
-    if left < NEEDED_FOR_CACHE_BYTES:
+    free = shutil.disk_usage(folder).free
+    text = f"{free / 2**30:.1f} GiB free for compiled code ({folder})"
+    if free < NEEDED_FOR_CACHE_BYTES:
         return error(
-            "disk", said, f"free at least {NEEDED_FOR_CACHE_BYTES >> 20} MiB, or set TMPDIR"
+            "disk", text, f"free at least {NEEDED_FOR_CACHE_BYTES >> 20} MiB, or set TMPDIR"
         )
-    return ok("disk", said)
+    return ok("disk", text)

@@ -1,6 +1,6 @@
-"""What the Python that is to be measured says of itself: run as a script by it, prints JSON.
+"""A script that describes the Python that runs it, as JSON on standard output.
 
-Standard library only, and no import of the suite: that Python need not have it.
+It uses the standard library only, because the suite need not be installed in that Python.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from importlib import metadata
 
 
 def version(name: str) -> str:
-    """The distribution's version, or nothing."""
+    """The distribution's version; empty if it is not installed."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return ""
 
 
-def tried(module: str) -> str:
-    """Why the module does not import, in one line, or nothing."""
+def import_error(module: str) -> str:
+    """Why the module does not import, in one line; empty if it does."""
     try:
         importlib.import_module(module)
     except BaseException as fault:
@@ -32,13 +32,13 @@ def tried(module: str) -> str:
 
 
 def main() -> None:
-    """Print what there is."""
+    """Print the description."""
     names = ("torch", "torchvision", "triton", "setuptools", "timm")
-    found = {
+    described = {
         "python": sys.version.split()[0],
         "versions": {name: version(name) for name in names},
         "include": sysconfig.get_path("include"),
-        "torch_error": tried("torch"),
+        "torch_error": import_error("torch"),
         "cuda_built": "",
         "cuda_available": False,
         "cuda_error": "",
@@ -47,31 +47,31 @@ def main() -> None:
         "wants_torch": [],
         "threads": 0,
     }
-    if not found["torch_error"]:
+    if not described["torch_error"]:
         import torch
 
-        found["threads"] = torch.get_num_threads()
-        found["cuda_built"] = torch.version.cuda or ""
+        described["threads"] = torch.get_num_threads()
+        described["cuda_built"] = torch.version.cuda or ""
         try:
-            found["cuda_available"] = torch.cuda.is_available()
-            if found["cuda_built"] and not found["cuda_available"]:
+            described["cuda_available"] = torch.cuda.is_available()
+            if described["cuda_built"] and not described["cuda_available"]:
                 torch.cuda.init()
         except BaseException as fault:
-            found["cuda_error"] = (str(fault).strip().splitlines() or [""])[0]
+            described["cuda_error"] = (str(fault).strip().splitlines() or [""])[0]
         if version("torchvision"):
-            found["torchvision_error"] = tried("torchvision")
-            found["wants_torch"] = [
-                each
-                for each in metadata.requires("torchvision") or ()
-                if each.partition(";")[0].strip().startswith("torch")
+            described["torchvision_error"] = import_error("torchvision")
+            described["wants_torch"] = [
+                requirement
+                for requirement in metadata.requires("torchvision") or ()
+                if requirement.partition(";")[0].strip().startswith("torch")
             ]
         if version("triton"):
-            found["triton_error"] = tried("triton")
-    print(json.dumps(found))
+            described["triton_error"] = import_error("triton")
+    print(json.dumps(described))
 
 
 if __name__ == "__main__":
-    # What imports print must not be taken for the answer.
+    # Imports may print to standard output: send that to standard error.
     answer = os.dup(1)
     os.dup2(2, 1)
     sys.stdout = os.fdopen(answer, "w")

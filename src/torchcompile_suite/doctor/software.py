@@ -1,4 +1,4 @@
-"""Checks of the Python whose torch is to be used: what it holds, and what a compile needs of it."""
+"""Checks of the Python whose torch is to be used: its packages, and what a compile needs."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from packaging.version import InvalidVersion, Version
 
 from ..host.machine import gpu_names
 from ..launch.caches import INDUCTOR, TRITON, VARIABLES
-from .check import Check, error, ok, warning
+from .check import Check, Level, error, ok, warning
 
 PROBE = Path(__file__).with_name("probe.py")
-# What Inductor writes: a C++ extension that includes Python's headers and runs on OpenMP.
+# Like the code that Inductor writes: a C++ extension with Python's headers and OpenMP.
 PROGRAM = """
 #include <Python.h>
 #include <omp.h>
@@ -30,24 +30,24 @@ PROGRAM = """
 extern "C" int threads() { return omp_get_max_threads() + (int)std::vector<int>(1).size(); }
 """
 DEBIAN = "on Debian or Ubuntu: apt-get install"
-# Variables that switch compiling off, or make it something else than what users get.
+# Variables that change torch.compile: level of the fault if one is set, and its effect.
 SWITCHES = {
-    "TORCH_COMPILE_DISABLE": "torch.compile does nothing",
-    "TORCHDYNAMO_DISABLE": "torch.compile does nothing",
-    "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "every start is a cold one",
-    "TORCH_COMPILE_DEBUG": "every compile writes its debug trace",
-    "TORCH_LOGS": "compiling logs, which takes time",
-    "TORCHINDUCTOR_FREEZING": "weights are folded into the code",
+    "TORCH_COMPILE_DISABLE": (Level.ERROR, "torch.compile does nothing"),
+    "TORCHDYNAMO_DISABLE": (Level.ERROR, "torch.compile does nothing"),
+    "TORCHINDUCTOR_FORCE_DISABLE_CACHES": (Level.WARNING, "every start is a cold start"),
+    "TORCH_COMPILE_DEBUG": (Level.WARNING, "every compile writes its debug trace"),
+    "TORCH_LOGS": (Level.WARNING, "the compiler writes logs, which takes time"),
+    "TORCHINDUCTOR_FREEZING": (Level.WARNING, "weights become constants of the compiled code"),
 }
 
 
 def checks(python: Path) -> Iterator[Check]:
-    """All of them, for that Python."""
+    """All checks of that Python."""
     found, fault = probe(python)
     if fault:
         yield error("python", f"{python}: {fault}", "name a Python that runs")
         return
-    yield from torch(found)
+    yield torch(found)
     yield compiler(found)
     yield setuptools(found)
     yield torchvision(found)
@@ -57,11 +57,11 @@ def checks(python: Path) -> Iterator[Check]:
 
 
 def probe(python: Path) -> tuple[dict[str, Any], str]:
-    """What the Python says of itself, or why it says nothing."""
+    """The description that `probe` prints in that Python; or nothing and the fault."""
     try:
         done = subprocess.run(
             [str(python), str(PROBE)],
-            # Folders that cannot be written are a check of their own, and not of every import.
+            # `caches` checks folders that cannot be written. Here such a fault must not appear.
             env={name: value for name, value in os.environ.items() if name not in VARIABLES},
             capture_output=True,
             text=True,
@@ -76,20 +76,18 @@ def probe(python: Path) -> tuple[dict[str, Any], str]:
         return {}, lines[-1] if lines else f"it ended with status {done.returncode}"
 
 
-def torch(found: dict[str, Any]) -> Iterator[Check]:
-    """Whether torch is there and imports."""
+def torch(found: dict[str, Any]) -> Check:
+    """Whether torch is installed and imports."""
     version = found["versions"]["torch"]
     if not version:
-        yield error(
+        return error(
             "torch",
-            "it is not installed beside the suite",
+            "torch is not installed in this Python",
             "pip install torch, or name a release: --release v2.15",
         )
-    elif found["torch_error"]:
-        yield error("torch", found["torch_error"], f"install torch {version} again")
-    else:
-        said = f"{version}, Python {found['python']}, {found['threads']} threads"
-        yield ok("torch", said)
+    if found["torch_error"]:
+        return error("torch", found["torch_error"], f"install torch {version} again")
+    return ok("torch", f"{version}, Python {found['python']}, {found['threads']} threads")
 
 
 def compiler(found: dict[str, Any]) -> Check:
@@ -106,7 +104,7 @@ def compiler(found: dict[str, Any]) -> Check:
         return error(
             "Python headers",
             f"there is no {found['include']}/Python.h",
-            f"{DEBIAN} python3-dev, or take a Python that uv installs",
+            f"{DEBIAN} python3-dev, or use a Python that uv installs",
         )
     with tempfile.TemporaryDirectory(prefix="doctor-") as folder:
         source = Path(folder, "try.cpp")
@@ -123,53 +121,53 @@ def compiler(found: dict[str, Any]) -> Check:
         except (OSError, subprocess.SubprocessError) as fault:
             return error(name, str(fault), f"{DEBIAN} g++, or set CXX")
     if done.returncode:
-        faults = [line for line in done.stderr.splitlines() if "error" in line] or ["it fails"]
+        errors = [line for line in done.stderr.splitlines() if "error" in line] or ["it fails"]
         return error(
             name,
-            f"{words[0]} cannot build what Inductor writes: {faults[0].strip()[:200]}",
+            f"{words[0]} cannot build code like Inductor's: {errors[0].strip()[:200]}",
             f"{DEBIAN} g++ libc6-dev libgomp1, or set CXX",
         )
-    said = subprocess.run([*words, "--version"], capture_output=True, text=True, check=False)
-    return ok(name, (said.stdout.splitlines() or words)[0])
+    printed = subprocess.run([*words, "--version"], capture_output=True, text=True, check=False)
+    return ok(name, (printed.stdout.splitlines() or words)[0])
 
 
 def setuptools(found: dict[str, Any]) -> Check:
-    """Inductor's C++ builder imports it in the older releases; Python 3.12 brings none."""
+    """Inductor's C++ builder imports setuptools in older releases; Python 3.12 lacks it."""
     version = found["versions"]["setuptools"]
     if version:
         return ok("setuptools", version)
     return warning(
         "setuptools",
-        "it is not installed; Inductor of older releases needs it",
+        "setuptools is not installed; Inductor of older releases needs it",
         "pip install setuptools",
     )
 
 
 def torchvision(found: dict[str, Any]) -> Check:
-    """Whether it is the one that goes with this torch; timm imports it."""
+    """Whether torchvision fits this torch; timm imports torchvision."""
     version, torch_version = found["versions"]["torchvision"], found["versions"]["torch"]
     name = "torchvision"
     if not version:
         return ok(name, "not installed; only timm's models need it")
-    remedy = f"install the torchvision that goes with torch {torch_version}, from the same index"
+    remedy = f"install the torchvision for torch {torch_version}, from the same index"
     for text in found["wants_torch"]:
         try:
-            wanted, there = Requirement(text), Version(torch_version)
+            required, installed = Requirement(text), Version(torch_version)
         except (InvalidRequirement, InvalidVersion):
             continue
-        if not wanted.specifier.contains(there.public, prereleases=True):
-            return error(name, f"{version} wants {wanted}, and torch is {torch_version}", remedy)
-    builds = {each.partition("+")[2] for each in (version, torch_version)} - {""}
+        if not required.specifier.contains(installed.public, prereleases=True):
+            return error(name, f"{version} needs {required}, but torch is {torch_version}", remedy)
+    builds = {text.partition("+")[2] for text in (version, torch_version)} - {""}
     if len(builds) > 1:
-        said = f"torch {torch_version} and torchvision {version} are of different builds"
-        return error(name, said, remedy)
+        fault = f"torch {torch_version} and torchvision {version} are different builds"
+        return error(name, fault, remedy)
     if found["torchvision_error"]:
         return error(name, f"{version} does not import: {found['torchvision_error']}", remedy)
     return ok(name, version)
 
 
 def cuda(found: dict[str, Any]) -> Iterator[Check]:
-    """Whether torch, driver and Triton fit the GPU, if there is one."""
+    """Whether torch, the driver and Triton fit the GPU, if there is one."""
     gpus = gpu_names()
     if not gpus:
         yield ok("CUDA", "no GPU here; everything is measured on the CPU")
@@ -177,37 +175,36 @@ def cuda(found: dict[str, Any]) -> Iterator[Check]:
     if not found["cuda_built"]:
         yield error(
             "CUDA",
-            f"there is a {gpus[0]}, and this torch is built without CUDA",
+            f"there is a {gpus[0]}, but this torch is built without CUDA",
             "install a CUDA build of torch",
         )
         return
     if not found["cuda_available"]:
-        said = found["cuda_error"] or "torch.cuda.is_available() is false"
+        fault = found["cuda_error"] or "torch.cuda.is_available() is false"
         yield error(
             "CUDA",
-            f"torch for CUDA {found['cuda_built']} cannot use the {gpus[0]}: {said}",
+            f"torch for CUDA {found['cuda_built']} cannot use the {gpus[0]}: {fault}",
             "update the driver, or install a torch for an older CUDA",
         )
         return
     yield ok("CUDA", f"{gpus[0]}, torch for CUDA {found['cuda_built']}")
     version = found["versions"]["triton"]
     if not version or found["triton_error"]:
-        said = found["triton_error"] or "it is not installed: nothing compiles on the GPU"
-        yield error("Triton", said, "install torch with its dependencies")
+        fault = found["triton_error"] or "it is not installed: nothing compiles on the GPU"
+        yield error("Triton", fault, "install torch with its dependencies")
     else:
         yield ok("Triton", version)
 
 
 def switches() -> Iterator[Check]:
-    """Variables that change what torch.compile is."""
-    for name, effect in SWITCHES.items():
+    """Environment variables that are set and change torch.compile."""
+    for name, (level, effect) in SWITCHES.items():
         if os.environ.get(name, "") not in ("", "0"):
-            make = error if "nothing" in effect else warning
-            yield make(name, f"it is set: {effect}", f"unset {name}")
+            yield Check(name, level, f"the variable is set: {effect}", f"unset {name}")
 
 
 def caches() -> Iterator[Check]:
-    """Whether the compilers can write where they keep what they made."""
+    """Whether the compilers can write to their caches."""
     user = re.sub(r'[\\/:*?"<>|]', "_", getpass.getuser())
     temporary = Path(tempfile.gettempdir())
     inductor = Path(os.environ.get(INDUCTOR) or temporary / f"torchinductor_{user}")
@@ -229,7 +226,7 @@ def caches() -> Iterator[Check]:
 
 
 def _unwritable(folder: Path) -> str:
-    """Why no file can be made there, or in the first of its parents that exists."""
+    """Why no file can be made in the folder, or in its nearest existing parent; empty if it can."""
     place = folder
     while not place.exists() and place != place.parent:
         place = place.parent
