@@ -1,4 +1,4 @@
-"""Measurements as the suite writes them, for tests that need some."""
+"""Measurements as the suite writes them, for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A static host, and a visitor who notes everything a page should not do."""
+"""A static web host, and a visitor that records what a page must not do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DESKTOP = {"width": 1280, "height": 800}
 
 @contextlib.contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """The address of a static host of the folder."""
+    """The address of a static web host for the folder."""
 
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, *_: object) -> None:
@@ -30,7 +30,7 @@ def served(folder: Path) -> Iterator[str]:
 
 
 class Visit:
-    """A page that notes everything it should not do."""
+    """A browser page; ``faults`` lists its errors, failed responses and requests to other hosts."""
 
     def __init__(self, page: Page, inside: str) -> None:
         self.page = page
@@ -49,14 +49,14 @@ class Visit:
     def open(self, url: str) -> Page:
         self.page.goto(url)
         if "/report/" not in url:
-            # ASV's pages fetch what they show.
+            # ASV's pages load their data by script.
             self.page.wait_for_load_state("networkidle")
         return self.page
 
 
 @contextlib.contextmanager
 def visited(chromium: Browser, inside: str) -> Iterator[Visit]:
-    """A page for which whatever is not below the address, or a file, does not exist."""
+    """A browser page that can load only files and addresses below ``inside``."""
     context = chromium.new_context(viewport=DESKTOP)
     context.route(lambda url: not url.startswith((inside, "file:")), lambda route: route.abort())
     yield Visit(context.new_page(), inside)

@@ -1,4 +1,4 @@
-"""Two releases compared: what is found, what is not claimed, and who moved."""
+"""Two releases compared: what is found, what is not claimed, and which time changed."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ def measurement(
     launches: int = 3,
     import_s: float = 0.0,
 ) -> Measurement:
-    """A measurement whose launches differ as real ones do: by a factor each, log-normal. Importing
-    the compiler takes ``import_s`` more, 0 where it was not timed.
+    """A measurement whose launches differ by log-normal factors.
+
+    Importing the compiler takes ``import_s`` more; 0 if it was not timed.
     """
     made = []
     for number in range(launches):
@@ -52,7 +53,7 @@ def measurement(
 def matrix(
     random: np.random.Generator, models: int = 10, **changes: dict[str, float]
 ) -> list[Measurement]:
-    """An eager and a default cell of each model; ``changes`` by the model's name."""
+    """An eager and a default cell of each model; ``changes`` by the name of the model."""
     return [
         measurement(random, Cell(f"model{number}", 1, mode), **changes.get(f"model{number}", {}))
         for number in range(models)
@@ -72,7 +73,7 @@ def effects(comparison: change.Comparison, workload: str) -> change.Change:
     )
 
 
-def test_a_slower_compiled_model_is_found_and_it_is_compiled_that_moved() -> None:
+def test_a_slower_compiled_model_is_found_and_compiled_is_named() -> None:
     random = np.random.default_rng(1)
     comparison = compare(matrix(random), matrix(random, model3={"mode_s": 0.036}))
     found = effects(comparison, "model3")
@@ -83,7 +84,7 @@ def test_a_slower_compiled_model_is_found_and_it_is_compiled_that_moved() -> Non
     assert found in comparison.regressions
 
 
-def test_a_faster_eager_model_makes_the_ratio_worse_and_it_is_eager_that_moved() -> None:
+def test_a_faster_eager_model_makes_the_ratio_worse_and_eager_is_named() -> None:
     random = np.random.default_rng(2)
     comparison = compare(matrix(random), matrix(random, model3={"eager_s": 0.03}))
     found = effects(comparison, "model3")
@@ -99,20 +100,20 @@ def test_dearer_compilation_is_found() -> None:
     assert effects(comparison, "model4").effects["warm compile"].difference is not Difference.WORSE
 
 
-def begun(measured: Measurement, **start: object) -> Measurement:
+def with_launches(measured: Measurement, **start: object) -> Measurement:
     launches = [msgspec.structs.replace(one, **start) for one in measured.launches]
     return msgspec.structs.replace(measured, launches=launches)
 
 
-def test_costs_are_compared_only_where_the_processes_began_alike() -> None:
-    """A fork has part of the compiler imported, and less memory; its times are the same."""
+def test_costs_are_compared_only_if_the_processes_started_alike() -> None:
+    """A forked process has part of the compiler imported, and uses less memory."""
     random = np.random.default_rng(5)
-    # As records from before schema 5 say it, and as those after it do.
-    before = [begun(one, process="forked") for one in matrix(random)]
-    alike = [begun(one, process="forked", preloaded=["timm"]) for one in matrix(random)]
+    # Records from before schema 5 do not name the imported libraries; later ones do.
+    before = [with_launches(one, process="forked") for one in matrix(random)]
+    alike = [with_launches(one, process="forked", preloaded=["timm"]) for one in matrix(random)]
     assert not compare(before, alike).unlike
     after = [
-        begun(one, process="forked", preloaded=[]) if one.cell.workload == "model3" else one
+        with_launches(one, process="forked", preloaded=[]) if one.cell.workload == "model3" else one
         for one in alike
     ]
     comparison = compare(before, after)
@@ -120,7 +121,7 @@ def test_costs_are_compared_only_where_the_processes_began_alike() -> None:
     assert set(effects(comparison, "model3").effects) == {"time ratio", "eager", "compiled"}
     assert "memory" in effects(comparison, "model4").effects
     assert "Compile costs and memory of 2 cells are left out" in wording.judgement(comparison)
-    fresh = compare(before, [begun(one, process="fresh") for one in alike])
+    fresh = compare(before, [with_launches(one, process="fresh") for one in alike])
     assert all("memory" not in one.effects for one in fresh.changes)
     assert len(json.loads(documents.comparison_json(fresh))["unlike"]) == 20
 
@@ -129,7 +130,8 @@ def test_times_of_two_methods_are_never_compared() -> None:
     random = np.random.default_rng(6)
     before = matrix(random)
     after = [
-        begun(one, method=2) if one.cell.workload == "model3" else one for one in matrix(random)
+        with_launches(one, method=2) if one.cell.workload == "model3" else one
+        for one in matrix(random)
     ]
     comparison = compare(before, after)
     assert not effects(comparison, "model3").effects
@@ -138,11 +140,11 @@ def test_times_of_two_methods_are_never_compared() -> None:
 
 
 def test_what_a_neighbour_slowed_is_not_compared() -> None:
-    """On a shared core the ratio itself is another one."""
+    """On a shared core the ratio itself changes."""
     random = np.random.default_rng(7)
-    before = [begun(one, calibration_s=1.0e-4) for one in matrix(random)]
+    before = [with_launches(one, calibration_s=1.0e-4) for one in matrix(random)]
     after = [
-        begun(one, calibration_s=1.4e-4 if one.cell.workload == "model3" else 1.1e-4)
+        with_launches(one, calibration_s=1.4e-4 if one.cell.workload == "model3" else 1.1e-4)
         for one in matrix(random)
     ]
     comparison = compare(before, after)
@@ -150,12 +152,12 @@ def test_what_a_neighbour_slowed_is_not_compared() -> None:
     assert not effects(comparison, "model3").effects
     assert effects(comparison, "model4").effects
     assert effects(compare(after, before), "model3").gap.startswith("before: ")
-    # Where one side does not know, nothing speaks against it.
+    # If one side has no calibration time, the cells are compared.
     assert not any(one.gap for one in compare(matrix(random), after).changes)
 
 
 def test_nothing_is_found_where_nothing_changed() -> None:
-    """A hundred comparisons of a machine with itself: under 1 % of the cells may be flagged."""
+    """100 comparisons of a machine with itself: at most 1 % of the cells may be flagged."""
     random = np.random.default_rng(4)
     flagged = cells = 0
     for _ in range(100):
@@ -166,54 +168,54 @@ def test_nothing_is_found_where_nothing_changed() -> None:
     assert flagged <= 0.01 * cells
 
 
-def test_a_mood_of_the_whole_machine_is_not_a_change() -> None:
-    """Each measurement meets another speed of the machine: times prove nothing, ratios do."""
+def test_drift_of_the_whole_machine_is_not_a_change() -> None:
+    """The machine has another speed at each measurement: only ratios can show a change."""
     random = np.random.default_rng(5)
 
-    def moody(mode_s: float) -> list[Measurement]:
+    def drifting(mode_s: float) -> list[Measurement]:
         found = []
         for number in range(10):
             for mode in ("eager", "default", "reduce-overhead"):
-                mood = math.exp(random.normal(0, 0.15))
+                drift = math.exp(random.normal(0, 0.15))
                 cell = Cell(f"model{number}", 1, mode)
-                found.append(measurement(random, cell, 0.04 * mood, mode_s * mood, 30 * mood))
+                found.append(measurement(random, cell, 0.04 * drift, mode_s * drift, 30 * drift))
         return found
 
-    comparison = compare(moody(0.03), moody(0.033))
-    verdicts = [
+    comparison = compare(drifting(0.03), drifting(0.033))
+    differences = [
         (name, effect.difference)
         for found in comparison.changes
         for name, effect in found.effects.items()
     ]
-    assert (("eager", Difference.WORSE) in verdicts) is False
-    assert (("eager", Difference.BETTER) in verdicts) is False
-    ratios = [verdict for name, verdict in verdicts if name == "time ratio"]
+    assert not [found for name, found in differences if name == "eager" and found.changed]
+    ratios = [found for name, found in differences if name == "time ratio"]
     assert ratios.count(Difference.WORSE) >= 0.9 * len(ratios)
 
 
-@pytest.mark.parametrize("moody", ["eager", "compiling"])
-def test_moods_of_compiling_are_told_by_the_import_of_the_compiler(moody: str) -> None:
-    """A dearer compile is found whatever eager's moods are, and not claimed in moods of its own."""
+@pytest.mark.parametrize("drifting", ["eager", "compiling"])
+def test_the_import_of_the_compiler_shows_the_drift_of_compiling(drifting: str) -> None:
+    """A longer compile is found if eager drifts, and is not claimed if compiling itself drifts."""
     random = np.random.default_rng(12)
 
     def release(compile_s: float) -> list[Measurement]:
         found = []
         for number in range(10):
             for mode in ("eager", "default"):
-                mood = math.exp(random.normal(0, 0.15))
-                calls, costs = (mood, 1.0) if moody == "eager" else (1.0, mood)
+                drift = math.exp(random.normal(0, 0.15))
+                calls, costs = (drift, 1.0) if drifting == "eager" else (1.0, drift)
                 cell = Cell(f"model{number}", 1, mode)
                 times = 0.04 * calls, 0.03 * calls, compile_s * costs
                 found.append(measurement(random, cell, *times, import_s=1.2 * costs))
         return found
 
     comparison = compare(release(30.0), release(33.0))
-    verdicts = [
+    differences = [
         found.effects["warm compile"].difference
         for found in comparison.changes
         if "warm compile" in found.effects
     ]
-    assert verdicts == [Difference.WORSE if moody == "eager" else Difference.UNKNOWN] * 10
+    expected = Difference.WORSE if drifting == "eager" else Difference.UNKNOWN
+    assert differences == [expected] * 10
 
 
 def test_the_cohort_is_what_both_sides_measured_and_gaps_say_why() -> None:
@@ -254,7 +256,7 @@ def test_noise_floor_is_the_distance_of_eager_from_itself() -> None:
 
 @given(st.floats(1e-5, 1e-2), st.floats(3, 50), st.integers(0, 2**32 - 1))
 def test_prior_spread_is_recovered(variance: float, degrees: float, seed: int) -> None:
-    """Cells whose variances are scaled inverse chi-squared, as the model says."""
+    """Cells whose variances are scaled inverse chi-squared, as in the model."""
     random = np.random.default_rng(seed)
     true = variance * degrees / random.chisquare(degrees, 4000)
     seen = true * random.chisquare(2, 4000) / 2
@@ -270,7 +272,7 @@ def test_a_single_launch_is_judged_by_the_whole_machine() -> None:
     assert statistics.moderated(0.01, 2, None) == (0.01, 2)
 
 
-def test_json_says_everything_and_markdown_holds_no_markup() -> None:
+def test_json_has_all_effects_and_markdown_is_escaped() -> None:
     random = np.random.default_rng(10)
     comparison = compare(matrix(random), matrix(random, model3={"mode_s": 0.06}))
     found = json.loads(documents.comparison_json(comparison))
@@ -286,14 +288,14 @@ def test_json_says_everything_and_markdown_holds_no_markup() -> None:
     assert "<b>" not in text.replace("\\<", "")
 
 
-def test_one_cold_start_a_side_is_judged_by_how_warm_ones_spread() -> None:
+def test_one_cold_start_a_side_is_judged_by_the_spread_of_warm_starts() -> None:
     random = np.random.default_rng(11)
     found = compare(matrix(random), matrix(random, model3={"compile_s": 60.0}))
-    verdicts = {
-        each.cell.workload: each.effects["cold compile"].difference
-        for each in found.changes
-        if each.cell.mode != "eager"
+    differences = {
+        change.cell.workload: change.effects["cold compile"].difference
+        for change in found.changes
+        if change.cell.mode != "eager"
     }
-    assert verdicts.pop("model3") is Difference.WORSE
-    assert len(verdicts) == 9
-    assert not any(each.changed for each in verdicts.values())
+    assert differences.pop("model3") is Difference.WORSE
+    assert len(differences) == 9
+    assert not any(difference.changed for difference in differences.values())

@@ -1,4 +1,4 @@
-"""The site as files: links, escaping, downloads, and the same out of the same."""
+"""The site as files: links, escaping, downloads, and the same output for the same results."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchcompile_suite import matrix
-from torchcompile_suite.analysis import history, summary
-from torchcompile_suite.analysis.statistics import Interval
+from torchcompile_suite.analysis import claims, history, summary
 from torchcompile_suite.analysis.payoff import Payoff, best, payoff
+from torchcompile_suite.analysis.statistics import Interval
 from torchcompile_suite.asv import pages
 from torchcompile_suite.cell import METHOD, Cell, Compiled, GraphBreak, Measurement, Outcome, Status
 from torchcompile_suite.modes import MODES
@@ -60,7 +60,7 @@ def made(release: str, workload: str, mode: str, **changes: object) -> Measureme
 
 
 def fill(results: Path) -> None:
-    """Results of two machines and three releases, with everything hostile that a file can hold."""
+    """Results of two machines and three releases, with hostile text in every text of a file."""
     commits = {release.version: sha for sha, release in ledger.compute()[0].items()}
     for machine in MACHINES:
         folder = results / machine
@@ -95,7 +95,7 @@ def site(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Parsed(HTMLParser):
-    """What of a page can do harm or lead somewhere."""
+    """The tags, handlers, links and ids of a page, and its text."""
 
     def __init__(self, file: Path) -> None:
         super().__init__()
@@ -138,14 +138,14 @@ def test_every_link_leads_somewhere(site: Path, parsed: dict[str, Parsed]) -> No
                 assert fragment in parsed[target].ids, f"{name} -> {link}"
 
 
-def test_no_page_has_a_script_or_obeys_a_result_file(parsed: dict[str, Parsed]) -> None:
+def test_no_page_has_a_script_or_markup_of_a_result_file(parsed: dict[str, Parsed]) -> None:
     assert any("alert('x')" in page.text for page in parsed.values())
     for name, page in parsed.items():
         assert not {"script", "img", "iframe", "object", "form"} & set(page.tags), name
         assert not page.handlers, name
 
 
-def test_every_page_forbids_what_is_not_shipped(site: Path) -> None:
+def test_every_page_forbids_files_of_other_hosts(site: Path) -> None:
     for file in site.rglob("*.html"):
         assert f'content="{render.POLICY.replace(chr(39), "&#39;")}"' in file.read_text()
 
@@ -183,7 +183,19 @@ def test_data_goes_with_every_page_that_has_any(site: Path) -> None:
     assert all(len(each["pairs_s"]) == 15 for each in processes)
 
 
-def test_a_table_never_starts_a_formula() -> None:
+def test_the_claims_page_describes_each_document_once(
+    site: Path, parsed: dict[str, Parsed]
+) -> None:
+    page = paths.claims(MACHINES[0], "2.9.1")
+    text = parsed[page].text
+    data = json.loads((site / page).with_suffix(".json").read_text())
+    for document in claims.read_documents():
+        assert text.count(document.setting) == 1
+        (settings,) = {line["document_setting"] for line in data if line["document"] == document.id}
+        assert settings == document.setting
+
+
+def test_no_text_in_a_csv_file_is_a_formula() -> None:
     page = Page("x.html", "", "", [], data=[{"reason": '=HYPERLINK("http://x")', "value": -1.5}])
     assert render.as_csv(page) == 'reason,value\n"\'=HYPERLINK(""http://x"")",-1.5\n'
 
@@ -207,13 +219,14 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_shown(results: Path, tmp_p
     with file.open("ab") as stream:
         stream.write(b'{"schema": 99}\n{"torn\n\xff\xfe\n')
     content = build.build(tmp_path / "results", tmp_path / "site")
-    assert len(content.problems) == 4
-    said = (tmp_path / "site" / paths.trust(MACHINES[1])).read_text()
-    assert "schema 99" in said
-    assert file.name in said
+    assert len(content.problems) == 2  # machine.json, and one line for the three lines of a file
+    text = (tmp_path / "site" / paths.trust(MACHINES[1])).read_text()
+    assert "schema 99" in text
+    assert "the first of 3 bad lines" in text
+    assert file.name in text
 
 
-def test_times_of_an_older_method_are_no_history_of_newer_ones(
+def test_times_of_an_older_method_are_not_mixed_with_newer_ones(
     results: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(results, tmp_path / "results")
@@ -226,7 +239,7 @@ def test_times_of_an_older_method_are_no_history_of_newer_ones(
     file = records.path(folder, newest, "virtualenv-py3.11")
     records.append(file, msgspec.structs.replace(one, launches=again))
     content = build.build(tmp_path / "results", tmp_path / "site")
-    # The site opens with the newer ones.
+    # The site opens with the machine of the newer method.
     mine, others = content.machines
     assert [mine.name, others.name] == list(MACHINES[::-1])
     timed = [each.measurement for each in mine.entries if each.row.outcome.ok]
@@ -234,10 +247,10 @@ def test_times_of_an_older_method_are_no_history_of_newer_ones(
         (f"{RELEASES[-1]}+cpu", one.cell)
     ]
     assert any("older method" in problem.reason for problem in content.problems)
-    # A machine that has only older ones shows them, and says so.
+    # A machine that has only older times shows them, with a note.
     assert len(others.releases) == len(RELEASES)
-    said = [(tmp_path / "site" / paths.trust(name)).read_text() for name in MACHINES]
-    assert ["by method 1" in each for each in said] == [True, False]
+    texts = [(tmp_path / "site" / paths.trust(name)).read_text() for name in MACHINES]
+    assert ["by method 1" in text for text in texts] == [True, False]
 
 
 def test_nothing_measured_is_a_site_too(tmp_path: Path) -> None:
@@ -264,23 +277,23 @@ def test_the_command_on_a_cell_page_selects_that_cell() -> None:
     assert matrix.pattern(Cell("somebody-elses", 1, "default")) is None
 
 
-# Verdicts and history
+# Payoff and history
 
 
 bounds = st.floats(0.1, 10)
 
 
 @given(bounds, st.floats(1, 2), st.floats(1, 2))
-def test_a_verdict_claims_nothing_its_interval_denies(
+def test_a_payoff_claims_nothing_that_its_interval_denies(
     value: float, below: float, above: float
 ) -> None:
     interval = Interval(value, value / below, value * above)
-    said = payoff(interval)
-    assert (said is Payoff.GAIN) == (interval.high < 1)
-    assert (said is Payoff.LOSS) == (interval.low > 1)
+    found = payoff(interval)
+    assert (found is Payoff.GAIN) == (interval.high < 1)
+    assert (found is Payoff.LOSS) == (interval.low > 1)
 
 
-def test_an_unknown_interval_tells_nothing() -> None:
+def test_an_unknown_interval_decides_nothing() -> None:
     assert payoff(Interval(0.5, float("nan"), float("nan"))) is Payoff.UNKNOWN
     assert payoff(None) is Payoff.UNKNOWN
     assert payoff(Interval(1.0, 0.97, 1.02)) is Payoff.NONE
@@ -330,7 +343,7 @@ def test_a_name_of_a_file_is_safe(text: str) -> None:
     assert set(name) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 
 
-def test_names_that_look_alike_stay_apart() -> None:
+def test_similar_names_get_different_files() -> None:
     assert len({paths.slug(text) for text in ("a b", "a-b", "a/b", "../a-b", "a-b-")}) == 5
 
 
@@ -344,10 +357,10 @@ def asv_page(tmp_path: Path) -> Path:
     return tmp_path / "html"
 
 
-def test_asvs_page_asks_no_other_host(asv_page: Path) -> None:
+def test_asvs_page_loads_nothing_from_other_hosts(asv_page: Path) -> None:
     page = Parsed(asv_page / "index.html")
     outside = [link for link in page.links if "//" in link]
-    assert outside == ["https://github.com/airspeed-velocity/asv/"]  # a link, loaded by nobody
+    assert outside == ["https://github.com/airspeed-velocity/asv/"]  # a link that is not loaded
     for link in page.links:
         if "//" not in link and not link.startswith(("#", "report/", "regressions.xml")):
             assert (asv_page / link).is_file(), link
@@ -355,7 +368,7 @@ def test_asvs_page_asks_no_other_host(asv_page: Path) -> None:
     assert not page.handlers or set(page.handlers) == {"style"}
 
 
-def test_shipped_files_are_what_their_hashes_say(asv_page: Path) -> None:
+def test_vendored_files_have_their_hashes(asv_page: Path) -> None:
     for file in pages.vendored():
         method, _, wanted = file.integrity.partition("-")
         digest = hashlib.new(method, (asv_page / "vendor" / file.name).read_bytes()).digest()

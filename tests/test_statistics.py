@@ -1,4 +1,4 @@
-"""The arithmetic of the numbers, on numbers whose answer is known."""
+"""Statistics, on numbers whose answer is known."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_compile_cost_is_not_moved_by_a_machine_that_slows_down() -> None:
 
 
 @given(st.lists(seconds, min_size=2, max_size=20))
-def test_interval_holds_its_own_estimate(values: list[float]) -> None:
+def test_an_interval_contains_its_estimate(values: list[float]) -> None:
     found = statistics.geometric_interval(values)
     assert found.low <= found.value * (1 + 1e-9)
     assert found.value <= found.high * (1 + 1e-9)
@@ -80,23 +80,25 @@ def test_interval_matches_scipy_on_logs() -> None:
     assert (found.low, found.high) == pytest.approx((math.exp(low), math.exp(high)))
 
 
-def test_interval_covers_as_often_as_it_says() -> None:
-    """Three log-normal launches, 4000 times: the truth lies inside in 95 % of them."""
+def test_the_coverage_of_an_interval_is_its_level() -> None:
+    """Three log-normal launches, 4000 times: 95 % of the intervals contain the true value."""
     random = np.random.default_rng(7)
-    held = 0
+    covered = 0
     for draw in np.exp(random.normal(math.log(0.7), 0.04, size=(4000, 3))):
         found = statistics.geometric_interval(draw.tolist(), level=0.95)
-        held += found.low <= 0.7 <= found.high
-    assert 0.94 <= held / 4000 <= 0.96
+        covered += found.low <= 0.7 <= found.high
+    assert 0.94 <= covered / 4000 <= 0.96
 
 
 @pytest.mark.parametrize("spread", [0.005, 0.015, 0.03, 0.05])
 def test_stopping_when_precise_does_not_break_coverage(spread: float) -> None:
-    """Launches until the ratio is known to 3 %, 3000 times over. They are normal here, which real
-    ones are not (see tests/test_evidence.py), so it may be a little more than promised.
+    """Launches until the ratio is known to 3 %, 3000 times.
+
+    These launches are log-normal. Real ones are not (tests/test_evidence.py), so the coverage here
+    may be a little above 95 %.
     """
     random = np.random.default_rng(11)
-    held = 0
+    covered = 0
     for draw in np.exp(random.normal(math.log(0.7), spread, size=(3000, 12))):
         launches: list[Launch] = []
         for ratio in draw.tolist():
@@ -104,21 +106,21 @@ def test_stopping_when_precise_does_not_break_coverage(spread: float) -> None:
             if statistics.precise(launches, 0.03):
                 break
         found = statistics.measured_ratio(launches)
-        held += found.low <= 0.7 <= found.high
-    assert 0.93 <= held / 3000 <= 0.98
+        covered += found.low <= 0.7 <= found.high
+    assert 0.93 <= covered / 3000 <= 0.98
 
 
-def test_plain_t_would_not_do() -> None:
-    """What the higher confidence of later looks is for."""
+def test_plain_t_does_not_cover_when_the_data_decide_when_to_stop() -> None:
+    """The reason for the higher nominal level of t at later looks."""
     random = np.random.default_rng(12)
-    held = 0
+    covered = 0
     for draw in np.exp(random.normal(0, 0.05, size=(3000, 12))):
         for n in range(3, 13):
             found = statistics.geometric_interval(draw[:n].tolist(), level=0.95)
             if statistics.half_width(found) <= 0.03:
                 break
-        held += found.low <= 1 <= found.high
-    assert held / 3000 < 0.93
+        covered += found.low <= 1 <= found.high
+    assert covered / 3000 < 0.93
 
 
 def test_half_width_is_relative() -> None:
@@ -126,7 +128,7 @@ def test_half_width_is_relative() -> None:
     assert math.isnan(statistics.half_width(statistics.geometric_interval([1.0])))
 
 
-def test_what_is_set_aside_does_not_count() -> None:
+def test_a_disturbed_launch_does_not_count() -> None:
     launches = [
         Launch("cold", OK, pairs_s=[(1.0, 0.5)]),
         Launch("warm", OK, pairs_s=[(1.0, 9.0)], disturbed="disturbed"),
@@ -135,7 +137,7 @@ def test_what_is_set_aside_does_not_count() -> None:
     assert statistics.measured_ratio(launches).value == pytest.approx(0.5)
 
 
-def test_a_slowdown_is_of_the_launches_that_count() -> None:
+def test_a_slowdown_is_that_of_the_launches_that_count() -> None:
     launches = [
         Launch("cold", OK, calibration_s=1.0e-4),
         Launch("warm", OK, calibration_s=1.5e-4, disturbed="disturbed"),
@@ -165,6 +167,20 @@ def test_break_even() -> None:
     assert statistics.calls_to_break_even(0.0, 0.04, 0.75) == 0
 
 
+@pytest.mark.parametrize(
+    ("interval", "spec", "text"),
+    [
+        (Interval(0.754, 0.7, 0.8), "", "0.75 [0.70, 0.80]"),
+        (Interval(0.754, 0.7, 0.8), ".3f", "0.754 [0.700, 0.800]"),
+        (Interval(1234.5, 1200.0, 1300.0), ".3g", "1.23e+03 [1.2e+03, 1.3e+03]"),
+        (Interval(0.754, math.nan, math.nan), "", "0.75"),
+    ],
+)
+def test_the_text_of_an_interval(interval: Interval, spec: str, text: str) -> None:
+    assert format(interval, spec) == text
+    assert str(interval) == format(interval)
+
+
 positive = st.floats(0.01, 100)
 intervals = st.builds(
     lambda value, reach: Interval(value, value / reach, value * reach),
@@ -174,17 +190,22 @@ intervals = st.builds(
 
 
 @given(intervals, intervals)
-def test_a_quotient_is_wider_than_either_and_inverts(one: Interval, other: Interval) -> None:
-    made = statistics.quotient(one, other)
-    width = made.high / made.low
+def test_a_quotient_is_wider_than_both_parts_and_can_be_inverted(
+    one: Interval, other: Interval
+) -> None:
+    found = statistics.quotient(one, other)
+    width = found.high / found.low
     assert width >= max(one.high / one.low, other.high / other.low) * (1 - 1e-9)
     back = statistics.inverse(statistics.quotient(other, one))
-    assert made == pytest.approx(back)
+    assert found == pytest.approx(back)
 
 
 @given(st.lists(intervals, min_size=1, max_size=6))
-def test_a_mean_lies_between_and_is_not_wider_than_the_widest(given: list[Interval]) -> None:
-    made = statistics.geometric_mean(given)
-    assert min(i.value for i in given) * 0.999 <= made.value
-    assert made.value <= max(i.value for i in given) * 1.001
-    assert math.log(made.high / made.low) <= max(math.log(i.high / i.low) for i in given) * 1.001
+def test_a_mean_lies_between_its_parts_and_is_not_wider_than_the_widest(
+    parts: list[Interval],
+) -> None:
+    mean = statistics.geometric_mean(parts)
+    assert min(part.value for part in parts) * 0.999 <= mean.value
+    assert mean.value <= max(part.value for part in parts) * 1.001
+    widest = max(math.log(part.high / part.low) for part in parts)
+    assert math.log(mean.high / mean.low) <= widest * 1.001

@@ -21,8 +21,8 @@ KINDS = {
     Difference.SAME: "none",
     Difference.UNKNOWN: "unknown",
 }
-# Exact counts: each difference is real. JSON name of the field of `Compiled` -> its published name in
-# the data of the page, which does not change.
+# Exact counts: each difference is real. JSON name of the field of `Compiled` -> its published name
+# in the data of the page.
 COUNTED = {
     "graphs": "graphs",
     "graph_breaks": "graph breaks",
@@ -171,8 +171,8 @@ def _moved(path: str, machine: Machine, after: str, comparison: Comparison) -> S
         ),
         [
             Table(
-                "The figures that changed beyond noise. The last column is for time ratios: it names "
-                "the time that changed.",
+                "The figures that changed beyond noise. The last column is for time ratios: it "
+                "names the time that changed.",
                 ["cell", "figure", "after/before", "difference", "time that changed"],
                 frozenset(["after/before"]),
                 [_line(machine, after, cell, name) for cell, name in moved],
