@@ -1,7 +1,7 @@
-"""The questions, as ASV benchmark classes: one file a question.
+"""The ASV benchmark classes: one file for each subject.
 
-ASV imports this package in each release's environment, where the suite is not installed; it is
-always taken from this very checkout.
+ASV imports this package in each release's environment, where the suite is not installed. The suite
+is imported from this checkout.
 """
 
 import sys
@@ -10,8 +10,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 if sys.argv[1:2] == ["run_server"]:
-    # This is ASV's fork server (`launch_method` in asv.conf.json), from which it forks a process
-    # for each value: torch is imported once a release and not once a value.
+    # This process is ASV's fork server (`launch_method` in asv.conf.json). ASV forks a process for
+    # each value from it, so torch is imported once for each release and not once for each value.
     from torchcompile_suite.measuring import processes
 
     processes.preload()

@@ -1,4 +1,4 @@
-"""What the benchmark classes share: their axes, the session, and how an outcome reaches ASV."""
+"""The base class of the benchmarks: axes, session, and the values and outcomes for ASV."""
 
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
@@ -9,17 +9,17 @@ from torchcompile_suite.modes import EAGER
 
 
 class _Cells:
-    """Benchmarks over the cells of a `matrix.Question`, whose axes they take.
+    """Benchmarks over the cells of a `matrix.Question`, with its axes.
 
-    Every metric of a cell is a look-up but the first to be asked, which measures; so is every
-    metric of another class that asks about the same cell.
+    The first metric of a cell measures the cell. All other metrics of the cell are look-ups, also
+    those of other classes.
     """
 
-    # Covers a cold launch and all warm ones of the slowest cell; each launch has its own limit.
+    # Enough for all launches of the slowest cell. Each launch has its own limit.
     timeout = 3600
-    # ASV's default is a hash of the source, so that a comment would void the history. Raise it
-    # when a metric's meaning changes, and only then. 2: eager and the mode take turns
-    # (`cell.METHOD`), and a launch begins without libraries that its workload does not need.
+    # ASV's default is a hash of the source code, so a new comment would discard the history. Raise
+    # this number only if the meaning of a metric changes. 2: eager and the mode take turns
+    # (`cell.METHOD`), and a launch starts without libraries that its workload does not need.
     version = "2"
 
     def __init_subclass__(cls, question):
@@ -28,12 +28,13 @@ class _Cells:
         cls.params = [list(values) for values in question.axes.values()]
 
     def setup_cache(self):
-        """ASV runs this once for all classes: they share one session, hence one measurement."""
+        """Open the session. ASV calls this once for all classes, so they share the measurements."""
         return open_session()
 
     def _measured(self, session, *point):
-        """The measurement at a point of the axes; n/a where the cell cannot exist, an error where
-        it failed.
+        """The measurement at a point of the axes.
+
+        Raises SkipNotImplemented (n/a) if the cell is not supported, and _Failed if it failed.
         """
         measurement = session.measure(self._question.cell(*point))
         outcome = measurement.outcome
@@ -44,11 +45,11 @@ class _Cells:
         return measurement
 
     def _latency(self, session, *point):
-        """Seconds a call in the mode, one a launch."""
+        """Seconds a call in the mode, one value for each launch."""
         return self._of_pairs(statistics.launch_latency, session, *point)
 
     def _time_ratio(self, session, *point):
-        """Time in the mode over the baseline's, one a launch."""
+        """Time in the mode over time in the baseline, one value for each launch."""
         return self._of_pairs(statistics.launch_ratio, session, *point)
 
     def _of_pairs(self, value, session, *point):
@@ -56,7 +57,7 @@ class _Cells:
         return _samples(value(launch.pairs_s) for launch in launches)
 
     def _compile_cost(self, kind, session, *point):
-        """Seconds lost to calls that compiled, one a launch of that kind."""
+        """Seconds lost to calls that compiled, one value for each launch of that kind."""
         if self._question.cell(*point).mode == EAGER:
             raise SkipNotImplemented("eager compiles nothing")
         costs = statistics.compile_costs(self._measured(session, *point).launches, kind)
@@ -65,25 +66,27 @@ class _Cells:
         return _samples(costs)
 
     def _peak_memory(self, session, *point):
-        """Bytes held at most while running, one a launch."""
+        """Peak memory of steady calls in bytes, one value for each launch."""
         launches = self._measured(session, *point).launches
         return _samples(launch.peak_memory_bytes for launch in launches)
 
     def _compiled(self, field, session, *point):
-        """A field of what the compiler saw and made; n/a, with the reason, where it is unknown."""
+        """The JSON field of the cell's `Compiled`. Raises SkipNotImplemented (n/a) with the reason
+        if it is unknown.
+        """
         compiled = self._measured(session, *point).compiled
         if compiled is None:
-            raise SkipNotImplemented("no cold launch was made that tells")
+            raise SkipNotImplemented("no cold launch recorded what the compiler did")
         value = compiled.value(field)
         if value is None:
-            raise SkipNotImplemented(compiled.unknown.get(field, "not told by this release"))
+            raise SkipNotImplemented(compiled.unknown.get(field, "not reported by this release"))
         return value
 
 
 class _Failed(Exception):
-    """The cell has no number; the record says why."""
+    """The cell has no numbers. The record has the reason."""
 
 
 def _samples(values):
-    """ASV's form of a value with its samples: one a launch, so its statistics see launches."""
+    """ASV's form of a value with samples. Each sample is one launch."""
     return {"samples": list(values), "number": 1}

@@ -1,4 +1,4 @@
-"""How much of the gain is the compiler's, and how much is malloc's?"""
+"""How much of the gain comes from the compiler, and how much from malloc?"""
 
 from torchcompile_suite import matrix
 from torchcompile_suite.analysis import statistics
@@ -7,7 +7,7 @@ from ._base import _Cells
 
 
 class Allocator(_Cells, question=matrix.ALLOCATOR):
-    """The same cell in processes that start with another allocator preloaded."""
+    """The same cell in processes with another allocator (malloc)."""
 
     def track_eager_latency(self, session, *point):
         """Seconds a call in eager."""
@@ -22,7 +22,7 @@ class Allocator(_Cells, question=matrix.ALLOCATOR):
     track_latency.unit = "seconds"
 
     def track_time_ratio(self, session, *point):
-        """Compiled over eager, both with that allocator; below 1 is the compiler's gain."""
+        """Compiled time over eager time, both with that allocator. Below 1: the compiler gains."""
         return self._time_ratio(session, *point)
 
     track_time_ratio.unit = "mode/eager"

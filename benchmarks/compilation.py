@@ -1,4 +1,4 @@
-"""Where does compiling take its time, and what does it leave behind?"""
+"""What takes the time of compiling, and how much memory and disk does compiling need?"""
 
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
@@ -8,28 +8,28 @@ from ._base import _Cells
 
 
 class Compilation(_Cells, question=matrix.COMPILATION):
-    """A cold start of the inference cells at batch 1, by phase; none contains another."""
+    """A cold start of the inference cells at batch 1. No phase contains another phase."""
 
     def track_dynamo(self, session, *point):
-        """Seconds in Dynamo: bytecode to graphs and guards."""
+        """Seconds in Dynamo, which makes graphs and guards from bytecode."""
         return self._phase("dynamo", session, *point)
 
     track_dynamo.unit = "seconds"
 
     def track_aot_autograd(self, session, *point):
-        """Seconds in AOTAutograd: functional graphs of ATen operators."""
+        """Seconds in AOTAutograd, which makes functional graphs of ATen operators."""
         return self._phase("aot_autograd", session, *point)
 
     track_aot_autograd.unit = "seconds"
 
     def track_inductor(self, session, *point):
-        """Seconds in Inductor: lowering, fusion and writing the code."""
+        """Seconds in Inductor for lowering, fusion and code generation."""
         return self._phase("inductor", session, *point)
 
     track_inductor.unit = "seconds"
 
     def track_kernel_build(self, session, *point):
-        """Seconds waiting for the C++ or Triton compiler."""
+        """Seconds that Inductor waits for the C++ or Triton compiler."""
         return self._phase("kernel_build", session, *point)
 
     track_kernel_build.unit = "seconds"
@@ -41,13 +41,13 @@ class Compilation(_Cells, question=matrix.COMPILATION):
         return phases[name]
 
     def track_cache_size(self, session, *point):
-        """Bytes on disk after compiling."""
+        """Size of the cache on disk after compiling, in bytes."""
         return self._compiled("cache_bytes", session, *point)
 
     track_cache_size.unit = "bytes"
 
     def track_peak_memory(self, session, *point):
-        """Bytes the process held at most while compiling; its compilers are other processes."""
+        """Peak memory of the process while it compiles, in bytes, without its child processes."""
         return self._compiled("peak_memory_bytes", session, *point)
 
     track_peak_memory.unit = "bytes"

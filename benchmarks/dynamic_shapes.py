@@ -1,4 +1,4 @@
-"""What do changing shapes cost, by the way they are met?"""
+"""What do changing shapes cost with each policy?"""
 
 from torchcompile_suite import matrix
 
@@ -6,28 +6,28 @@ from ._base import _Cells
 
 
 class DynamicShapes(_Cells, question=matrix.DYNAMIC_SHAPES):
-    """A call is one pass over a stream of requests, each of another batch size or length."""
+    """A call is one pass over a stream of requests with different batch sizes or lengths."""
 
     def track_compiles(self, session, *point):
-        """Graphs captured until the stream runs without capturing more."""
+        """Graphs captured until the stream runs without new captures."""
         return self._compiled("graphs", session, *point)
 
     track_compiles.unit = "graphs"
 
     def track_first_pass(self, session, *point):
-        """Seconds of the first pass, compiling included, nothing cached."""
+        """Seconds of the first pass, compiling included, with an empty cache."""
         return self._measured(session, *point).launches[0].warm_up_s[0]
 
     track_first_pass.unit = "seconds"
 
     def track_latency(self, session, *point):
-        """Seconds a pass once everything is compiled."""
+        """Seconds a pass in the steady state."""
         return self._latency(session, *point)
 
     track_latency.unit = "seconds"
 
     def track_time_ratio(self, session, *point):
-        """Time of such a pass over eager's; padding is paid for; below 1 is a gain."""
+        """Time of a compiled pass, padding included, over time in eager. Below 1: a gain."""
         return self._time_ratio(session, *point)
 
     track_time_ratio.unit = "mode/eager"

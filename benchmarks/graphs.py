@@ -1,4 +1,4 @@
-"""What did Dynamo capture, where did it break, and when does it capture again?"""
+"""What does Dynamo capture, where do graphs break, and what causes a new capture?"""
 
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
@@ -8,7 +8,7 @@ from ._base import _Cells
 
 
 class Graphs(_Cells, question=matrix.GRAPHS):
-    """The inference cells at batch 1. Reasons and places of breaks and skips are in the record."""
+    """The inference cells at batch 1. The record has the reasons and places of breaks and skips."""
 
     def track_graphs(self, session, *point):
         """Graphs captured until the steady state."""
@@ -17,7 +17,7 @@ class Graphs(_Cells, question=matrix.GRAPHS):
     track_graphs.unit = "graphs"
 
     def track_graph_breaks(self, session, *point):
-        """Places where a graph was broken."""
+        """Graph breaks."""
         return len(self._compiled("graph_breaks", session, *point))
 
     track_graph_breaks.unit = "breaks"
@@ -29,35 +29,35 @@ class Graphs(_Cells, question=matrix.GRAPHS):
     track_operators.unit = "operators"
 
     def track_guards(self, session, *point):
-        """Guards that decide whether a graph may be used again."""
+        """Guards of the captured graphs."""
         return self._compiled("guards", session, *point)
 
     track_guards.unit = "guards"
 
     def track_guard_check(self, session, *point):
-        """Seconds that checking them takes in every call."""
+        """Seconds to check the guards in each call."""
         return self._compiled("guard_check_s", session, *point)
 
     track_guard_check.unit = "seconds"
 
     def track_recompiles(self, session, *point):
-        """Captures of code that had been captured before."""
+        """Recompiles: captures of code that was captured before."""
         return self._compiled("recompiles", session, *point)
 
     track_recompiles.unit = "recompiles"
 
     def track_cudagraph_skips(self, session, *point):
-        """Reasons for which CUDA graphs were not used, where the mode asks for them."""
+        """Reasons why CUDA graphs were not used in a mode that uses them."""
         return len(self._compiled("cudagraph_skips", session, *point))
 
     track_cudagraph_skips.unit = "reasons"
 
 
 class Guards(_Cells, question=matrix.GUARDS):
-    """One property of the inputs changes between two calls."""
+    """Between two calls, one property of the inputs changes."""
 
     def track_recaptures(self, session, *point):
-        """Graphs captured because of the change."""
+        """Graphs captured after the change."""
         change = point[-1]
         counts = self._compiled("recaptures", session, *point)
         if change not in counts:

@@ -1,4 +1,4 @@
-"""Does compiling pay for inference, in which mode, at what price?"""
+"""Does compiling pay for inference, in which mode, and what does it cost?"""
 
 from torchcompile_suite import matrix
 
@@ -6,34 +6,34 @@ from ._base import _Cells
 
 
 class Inference(_Cells, question=matrix.INFERENCE):
-    """A forward pass in eval and inference mode, float32, the same input shape every call."""
+    """A forward pass in eval and inference mode, in float32, always with the same input shape."""
 
     def track_latency(self, session, *point):
-        """Seconds a call in the mode, steady state."""
+        """Seconds a call in the mode, in the steady state."""
         return self._latency(session, *point)
 
     track_latency.unit = "seconds"
 
     def track_time_ratio(self, session, *point):
-        """Time in the mode over time in eager, interleaved in one process; below 1 is a gain."""
+        """Time in the mode over time in eager, in turns in one process. Below 1: a gain."""
         return self._time_ratio(session, *point)
 
     track_time_ratio.unit = "mode/eager"
 
     def track_cold_compile(self, session, *point):
-        """Seconds lost to calls that compiled, nothing cached."""
+        """Seconds lost to calls that compiled, with an empty cache."""
         return self._compile_cost("cold", session, *point)
 
     track_cold_compile.unit = "seconds"
 
     def track_warm_compile(self, session, *point):
-        """Seconds lost to calls that compiled, Inductor's disk cache filled."""
+        """Seconds lost to calls that compiled, with Inductor's cache of an earlier process."""
         return self._compile_cost("warm", session, *point)
 
     track_warm_compile.unit = "seconds"
 
     def track_peak_memory(self, session, *point):
-        """Bytes held at most while running in the mode: resident on a CPU, allocated on a GPU."""
+        """Peak memory in the mode, in bytes: resident set on a CPU, reserved by torch on a GPU."""
         return self._peak_memory(session, *point)
 
     track_peak_memory.unit = "bytes"

@@ -1,4 +1,4 @@
-"""What did the compiler make of it: kernels, fusion, traffic, and on a GPU the time line."""
+"""What does the compiler generate: kernels, fusion, memory traffic, and a GPU's time line?"""
 
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
@@ -8,7 +8,7 @@ from ._base import _Cells
 
 
 class Kernels(_Cells, question=matrix.KERNELS):
-    """The inference cells at batch 1, as Inductor's scheduler and the profiler see them."""
+    """The inference cells at batch 1, as Inductor's scheduler and the profiler count them."""
 
     def track_kernels(self, session, *point):
         """Kernels that Inductor generated."""
@@ -17,77 +17,77 @@ class Kernels(_Cells, question=matrix.KERNELS):
     track_kernels.unit = "kernels"
 
     def track_launches(self, session, *point):
-        """Kernels started by one call, library calls included."""
+        """Kernel launches of one call, library calls included."""
         return self._compiled("launches", session, *point)
 
     track_launches.unit = "launches"
 
     def track_nodes_before_fusion(self, session, *point):
-        """Operations that the scheduler was given."""
+        """The scheduler's nodes before fusion."""
         return self._compiled("nodes_before", session, *point)
 
     track_nodes_before_fusion.unit = "nodes"
 
     def track_nodes_after_fusion(self, session, *point):
-        """Operations left when it had fused them."""
+        """The scheduler's nodes after fusion."""
         return self._compiled("nodes_after", session, *point)
 
     track_nodes_after_fusion.unit = "nodes"
 
     def track_bytes_before_fusion(self, session, *point):
-        """Bytes a call would read and write if nothing were fused, as the scheduler counts."""
+        """Bytes that a call would read and write without fusion, as the scheduler counts them."""
         return self._compiled("bytes_before", session, *point)
 
     track_bytes_before_fusion.unit = "bytes"
 
     def track_bytes_after_fusion(self, session, *point):
-        """Bytes a call reads and writes, as the scheduler counts."""
+        """Bytes that a call reads and writes after fusion, as the scheduler counts them."""
         return self._compiled("bytes_after", session, *point)
 
     track_bytes_after_fusion.unit = "bytes"
 
     def track_eager_bytes(self, session, *point):
-        """Bytes the same call reads and writes in eager, as the dispatcher sees it."""
+        """Bytes that the same call reads and writes in eager, as the dispatcher counts them."""
         return self._compiled("eager_bytes", session, *point)
 
     track_eager_bytes.unit = "bytes"
 
     def track_device_launches(self, session, *point):
-        """What the host starts in one call: kernels, or whole CUDA graphs."""
+        """Launches by the host in one call: of kernels, or of whole CUDA graphs."""
         profile = self._compiled("profile", session, *point)
         return profile.kernel_launches / profile.calls
 
     track_device_launches.unit = "launches"
 
     def track_busy(self, session, *point):
-        """Seconds a call in which the device works."""
+        """Seconds a call in which the device is busy."""
         profile = self._compiled("profile", session, *point)
         return profile.busy_s / profile.calls
 
     track_busy.unit = "seconds"
 
     def track_idle(self, session, *point):
-        """Seconds a call in which it waits for the host."""
+        """Seconds a call in which the device waits for the host."""
         profile = self._compiled("profile", session, *point)
         return profile.idle_s / profile.calls
 
     track_idle.unit = "seconds"
 
     def track_largest_gap(self, session, *point):
-        """Seconds of the longest such wait."""
+        """Seconds of the longest time in which the device waits for the host."""
         return self._compiled("profile", session, *point).largest_gap_s
 
     track_largest_gap.unit = "seconds"
 
     def track_idle_share(self, session, *point):
-        """Share of the time in which the device waits: 1 minus its utilisation."""
+        """Share of the time in which the device waits: 1 minus the utilisation."""
         profile = self._compiled("profile", session, *point)
         return profile.idle_s / (profile.busy_s + profile.idle_s)
 
     track_idle_share.unit = "share"
 
     def track_seconds_a_gigabyte(self, session, *point):
-        """Busy seconds for each 10^9 bytes moved: the inverse of the achieved bandwidth."""
+        """Busy seconds for 10^9 bytes read and written: the inverse of the bandwidth."""
         profile = self._compiled("profile", session, *point)
         moved = self._compiled("bytes_after", session, *point)
         if not moved:

@@ -1,4 +1,4 @@
-"""What does bfloat16 bring, alone and with the compiler?"""
+"""What does bfloat16 gain, alone and with the compiler?"""
 
 from torchcompile_suite import matrix
 
@@ -9,13 +9,13 @@ class Precision(_Cells, question=matrix.PRECISION):
     """A forward pass in a bfloat16 autocast region, eager or compiled."""
 
     def track_latency(self, session, *point):
-        """Seconds a call, steady state."""
+        """Seconds a call, in the steady state."""
         return self._latency(session, *point)
 
     track_latency.unit = "seconds"
 
     def track_time_ratio(self, session, *point):
-        """Time in bfloat16 in the mode over time in float32 in eager; below 1 is a gain."""
+        """Time in bfloat16 in the mode over time in float32 in eager. Below 1: a gain."""
         return self._time_ratio(session, *point)
 
     track_time_ratio.unit = "bfloat16 mode/float32 eager"

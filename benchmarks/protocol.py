@@ -1,4 +1,4 @@
-"""What would a naive timing have reported?"""
+"""What would a naive timing report?"""
 
 from torchcompile_suite import matrix
 from torchcompile_suite.analysis import statistics
@@ -7,15 +7,15 @@ from ._base import _Cells, _samples
 
 
 class Protocol(_Cells, question=matrix.PROTOCOL):
-    """The same model timed rightly, and with one classic mistake at a time.
+    """The same model, timed correctly and with one of the classic mistakes.
 
-    ``warm-up-mixed``: the first ten calls, compiling included, are averaged. ``data-inside``:
-    inputs are made inside the clock. ``no-sync``: the clock stops before the device is done.
-    ``grad-on``: no inference mode. ``train-mode``: nor eval mode.
+    ``warm-up-mixed``: the mean of the first ten calls, compiling included. ``data-inside``: the
+    clock includes the creation of the inputs. ``no-sync``: the clock stops before the device has
+    finished. ``grad-on``: without inference mode. ``train-mode``: without inference and eval mode.
     """
 
     def track_time_ratio(self, session, workload, protocol):
-        """Compiled over eager as that timing sees it."""
+        """Compiled time over eager time, as this timing reports it."""
         if protocol != matrix.WARM_UP_MIXED:
             return self._time_ratio(session, workload, protocol)
         launches = self._measured(session, workload, protocol).launches
@@ -26,7 +26,7 @@ class Protocol(_Cells, question=matrix.PROTOCOL):
     track_time_ratio.unit = "mode/eager"
 
     def track_cold_compile(self, session, *point):
-        """Seconds lost to calls that compiled, nothing cached."""
+        """Seconds lost to calls that compiled, with an empty cache."""
         return self._compile_cost("cold", session, *point)
 
     track_cold_compile.unit = "seconds"

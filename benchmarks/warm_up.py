@@ -1,4 +1,4 @@
-"""How many calls until a compiled model is as fast as it will be?"""
+"""After how many calls is a compiled model as fast as in the steady state?"""
 
 from torchcompile_suite import matrix
 from torchcompile_suite.analysis import statistics
@@ -7,17 +7,17 @@ from ._base import _Cells, _samples
 
 
 class WarmUp(_Cells, question=matrix.WARM_UP):
-    """The inference cells at batch 1, from the very first call in the mode."""
+    """The inference cells at batch 1, from the first call in the mode on."""
 
     def track_calls_until_steady(self, session, *point):
-        """Calls before the first that takes no longer than a steady one does."""
+        """Calls before the first call that is as fast as a steady call."""
         launches = self._measured(session, *point).launches
         return _samples(statistics.calls_until_steady(launch.warm_up_s) for launch in launches)
 
     track_calls_until_steady.unit = "calls"
 
     def track_seconds_until_steady(self, session, *point):
-        """Seconds that these calls took at a cold start."""
+        """Seconds of these calls at a cold start."""
         return statistics.seconds_until_steady(
             self._measured(session, *point).launches[0].warm_up_s
         )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host import machine
 
 
@@ -37,13 +38,13 @@ def test_the_device_is_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_an_unknown_device_is_refused_with_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(machine.DEVICE_VARIABLE, "abacus")
-    with pytest.raises(machine.MachineError, match=r"abacus.*cpu, cuda"):
+    with pytest.raises(SuiteError, match=r"abacus.*cpu, cuda"):
         machine.detect()
 
 
 @pytest.mark.parametrize("name", ["../up", "a/b", ".hidden", "x" * 200, "new\nline"])
 def test_a_name_that_is_no_folder_is_refused(name: str) -> None:
-    with pytest.raises(machine.MachineError, match="not usable"):
+    with pytest.raises(SuiteError, match="not usable"):
         machine.detect(name)
 
 
@@ -70,9 +71,9 @@ def test_another_machine_under_the_same_name_is_refused() -> None:
     machine.check_same(here, here)
     machine.check_same({**here, "os": "Linux 5.10.0-older"}, here)
     machine.check_same({"machine": "shared-name"}, here)
-    with pytest.raises(machine.MachineError, match=r"cpu 'Other'.*--machine NAME"):
+    with pytest.raises(SuiteError, match=r"cpu 'Other'.*--machine NAME"):
         machine.check_same({**here, "cpu": "Other"}, here)
-    with pytest.raises(machine.MachineError, match="device 'NVIDIA H100'"):
+    with pytest.raises(SuiteError, match="device 'NVIDIA H100'"):
         machine.check_same({**here, "device": "NVIDIA H100"}, here)
 
 

@@ -32,7 +32,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Looked up when asked for: every measuring process imports this package, and none needs them.
+    # Imported at the first use, because all measuring processes import this package without them.
     if name in __all__:
         from .trial import api
 

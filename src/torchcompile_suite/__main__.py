@@ -8,7 +8,7 @@ from .errors import SuiteError
 
 
 def main() -> None:
-    """Run the command; a workload file that cannot be used is said in one line, too."""
+    """Run the command. If a workload file cannot be used, print one line and exit."""
     try:
         from .cli.app import app
     except SuiteError as error:

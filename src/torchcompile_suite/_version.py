@@ -1,3 +1,3 @@
-"""The suite's version, in a module of its own: a launch records it and needs nothing else here."""
+"""The suite's version. A launch records it and imports only this module for it."""
 
 __version__ = "0.1.0"

@@ -1,5 +1,5 @@
-"""The one kind of error that users can mend themselves."""
+"""Base class of the errors that the user can fix."""
 
 
 class SuiteError(Exception):
-    """Its message is one line that names the fault and the remedy; no traceback is due."""
+    """The message is one line with the fault and the remedy. It is shown without a traceback."""

@@ -1,4 +1,4 @@
-"""Eager and the modes of ``torch.compile``, and the release each appeared in."""
+"""Eager and the modes of ``torch.compile``, with the release in which each of them appeared."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Mode(NamedTuple):
 
     @property
     def compiles(self) -> bool:
-        """Whether the mode calls ``torch.compile`` at all."""
+        """Whether the mode uses ``torch.compile``."""
         return self.name != EAGER
 
 
-# The order is that of ASV's axis: append, never reorder. Names are torch's own.
+# The order of ASV's axis: only append, never reorder. The names are torch's.
 MODES = {
     mode.name: mode
     for mode in (

@@ -1,1 +1,1 @@
-"""The computer: which machine it is, its allocators, its files, its processes' lifetime."""
+"""The computer: its identity, allocators, safe file writes, and the lifetime of processes."""

@@ -1,34 +1,37 @@
-"""The malloc libraries that a process can be started with, and where they are."""
+"""The malloc libraries that a process can be started with, and their paths."""
 
 from __future__ import annotations
 
 import ctypes.util
 import subprocess
 
-# Name -> (library as the linker knows it, Debian's package).
+# Name -> (the linker's name of the library, Debian's package).
 LIBRARIES = {
     "tcmalloc": ("tcmalloc_minimal", "libtcmalloc-minimal4"),
     "jemalloc": ("jemalloc", "libjemalloc2"),
 }
-# The C library's own, in a process started the same way as the others.
+# The C library's malloc, in a process that is started in the same way as with the others.
 LIBC = "libc"
 
 
 def preload(name: str) -> tuple[str, str]:
-    """What LD_PRELOAD must hold for that allocator, and why it cannot be had (one is empty)."""
+    """The value of LD_PRELOAD for an allocator, and the reason if it is not available.
+
+    One of the two is empty; both are for the C library's malloc.
+    """
     if name == LIBC:
         return "", ""
     if name not in LIBRARIES:
         known = ", ".join((LIBC, *LIBRARIES))
         return "", f"no allocator {name!r}; there are: {known}"
     library, package = LIBRARIES[name]
-    if found := ctypes.util.find_library(library):
-        return _path(found), ""
+    if soname := ctypes.util.find_library(library):
+        return _path(soname), ""
     return "", f"lib{library} is not installed; on Debian: apt-get install {package}"
 
 
 def _path(soname: str) -> str:
-    """The library's path, which the linker's cache knows; its bare name serves as well."""
+    """The library's path from the linker's cache, or its name, which the linker also accepts."""
     try:
         listed = subprocess.run(
             ["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True

@@ -1,4 +1,4 @@
-"""Writing files so that a kill or a full disk never leaves half of one."""
+"""Writes files so that a kill or a full disk never leaves half of one."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 def write_atomically(path: Path, data: bytes, *, sync: bool = True) -> None:
-    """Replace the file's contents, all or nothing. Raises OSError; the old contents then remain.
+    """Replace the file's contents, all or nothing. Raises OSError; then the old contents remain.
 
-    Without ``sync`` that holds against kills and full disks but not against a power cut, and
-    thousands of files take no longer than a plain write.
+    Without ``sync`` this is safe against kills and full disks but not against a power cut, and it
+    is as fast as a plain write.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -26,7 +26,7 @@ def write_atomically(path: Path, data: bytes, *, sync: bool = True) -> None:
             if sync:
                 stream.flush()
                 os.fsync(stream.fileno())
-        # mkstemp makes private files; results are meant to be read.
+        # mkstemp makes private files, but other users must be able to read results.
         umask = os.umask(0)
         os.umask(umask)
         Path(temporary).chmod(0o666 & ~umask)
@@ -39,11 +39,11 @@ def write_atomically(path: Path, data: bytes, *, sync: bool = True) -> None:
 def append_line(path: Path, line: bytes) -> None:
     """Add one line (without its newline) to the end of a file, all or nothing.
 
-    A line torn by an earlier kill is closed first, so that it spoils itself only. Raises OSError;
-    what was in the file then remains as it was.
+    If an earlier kill left an incomplete line, it gets its newline first, so that only that line is
+    lost. Raises OSError; then the file remains as it was.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Unbuffered: a buffer would write the rest of a failed line when it is closed.
+    # Unbuffered, because closing a buffer would write the rest of a failed line.
     with path.open("ab+", buffering=0) as stream:
         size = stream.seek(0, os.SEEK_END)
         torn = False
@@ -61,14 +61,15 @@ def append_line(path: Path, line: bytes) -> None:
 
 
 def read_lines(path: Path, kind: type[T]) -> list[T]:
-    """What `append_line` added as JSON of that type; nothing where there is no file.
+    """The lines of a file that `append_line` has written, as JSON of the type ``kind``.
 
-    A line torn by a kill, or of another kind, is left out. Raises OSError.
+    Incomplete lines and lines of another type are left out. Empty if there is no file. Raises
+    OSError.
     """
-    found = []
+    values = []
     for line in path.read_bytes().splitlines() if path.exists() else ():
         try:
-            found.append(msgspec.json.decode(line, type=kind))
+            values.append(msgspec.json.decode(line, type=kind))
         except msgspec.DecodeError:
             continue
-    return found
+    return values

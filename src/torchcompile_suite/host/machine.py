@@ -1,9 +1,9 @@
-"""Which machine this is, said so that it stays the same for years.
+"""The identity of this machine, in a form that stays the same for years.
 
-ASV splits a series by every field of a machine. Its own defaults hold the kernel's release, the
+ASV splits a series by each field of a machine. Its own defaults include the kernel's release, the
 host's name and the exact bytes of memory, so an upgrade or a new host of the same kind would start
-a new series. Here the name is the hardware: processor, cores, memory (in the steps it is sold in)
-and accelerator. Standard library only.
+a new series. Here the name is the hardware: processor, cores, memory (rounded up to a size that is
+sold) and accelerator. This module uses the standard library only.
 """
 
 from __future__ import annotations
@@ -26,10 +26,6 @@ MACHINE_VARIABLE = "TORCHCOMPILE_SUITE_MACHINE"
 DEVICES = ("cpu", "cuda")
 
 
-class MachineError(SuiteError):
-    """The machine or device asked for does not fit; the message says what to do."""
-
-
 class Machine(NamedTuple):
     """The identity of a machine and the device that its measurements use.
 
@@ -47,9 +43,10 @@ class Machine(NamedTuple):
 
 @cache
 def cpu_model() -> str:
-    """The processor's name with family, model and stepping, or what the platform says.
+    """The processor's name with family and model, or the platform's name for it.
 
-    Virtual machines often hide the name ("AMD EPYC"); the numbers still tell generations apart.
+    Virtual machines often hide the full name ("AMD EPYC"); family and model still distinguish the
+    generations.
     """
     try:
         text = Path("/proc/cpuinfo").read_text()
@@ -65,9 +62,9 @@ def cpu_model() -> str:
 
 
 def ram_gib() -> int:
-    """Memory as it is sold: the next step of 1, 1.5, 2, 3, 4, 6, 8, ... GiB.
+    """The memory, rounded up to the next size of 1, 1.5, 2, 3, 4, 6, 8, ... GiB.
 
-    What the kernel reports is a little less than that and changes with every upgrade.
+    The kernel reports a little less than the installed memory, and upgrades change its number.
     """
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     step = 1
@@ -80,7 +77,7 @@ def ram_gib() -> int:
 
 @cache
 def gpu_names() -> tuple[str, ...]:
-    """Names of the NVIDIA GPUs the driver shows, without importing torch; empty when none."""
+    """The names of the NVIDIA GPUs, from nvidia-smi (without importing torch); empty if none."""
     try:
         answer = subprocess.run(
             ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"],
@@ -95,30 +92,31 @@ def gpu_names() -> tuple[str, ...]:
 
 
 def device_kind() -> str:
-    """``cuda`` where there is a GPU, else ``cpu``; ``TORCHCOMPILE_SUITE_DEVICE`` overrides.
+    """``cuda`` if there is a GPU, else ``cpu``; ``TORCHCOMPILE_SUITE_DEVICE`` overrides this.
 
-    Raises MachineError when the variable names an unknown device.
+    Raises SuiteError if the variable names an unknown device.
     """
     wanted = os.environ.get(DEVICE_VARIABLE, "")
     if wanted and wanted not in DEVICES:
-        raise MachineError(f"{DEVICE_VARIABLE}={wanted!r} is not one of: {', '.join(DEVICES)}")
+        raise SuiteError(f"{DEVICE_VARIABLE}={wanted!r} is not one of: {', '.join(DEVICES)}")
     return wanted or ("cuda" if gpu_names() else "cpu")
 
 
 def detect(name: str | None = None) -> Machine:
     """This machine; ``name`` or ``TORCHCOMPILE_SUITE_MACHINE`` replaces the derived name.
 
-    Raises MachineError when the name cannot be a folder of results/.
+    Raises SuiteError if the name cannot be the name of a folder in results/.
     """
     kind = device_kind()
     gpus = gpu_names()
     device = gpus[0] if kind != "cpu" and gpus else kind
-    # Affinity and cgroups are a run's affair (its record says threads): the machine is the host.
+    # All cores of the host. Affinity and cgroups may differ from run to run; `Environment.threads`
+    # records the threads of a run.
     cores = os.cpu_count() or 1
     derived = "-".join((_slug(cpu_model()), f"{cores}c", f"{ram_gib()}g", _slug(device)))
     name = name or os.environ.get(MACHINE_VARIABLE) or derived
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,99}", name):
-        raise MachineError(
+        raise SuiteError(
             f"machine name {name!r} is not usable as a folder; use letters, digits, '.', '_', '-'"
         )
     return Machine(
@@ -133,9 +131,9 @@ def detect(name: str | None = None) -> Machine:
 
 
 def record(folder: Path) -> None:
-    """Say in machine.json what this machine is, or hold it against what is said there.
+    """Write this machine to ``folder``/machine.json, or compare it with the machine in that file.
 
-    Raises MachineError where that is another one, and OSError.
+    Raises SuiteError if the file holds another machine or cannot be read, and OSError.
     """
     here = detect(folder.name)._asdict()
     file = folder / "machine.json"
@@ -146,20 +144,19 @@ def record(folder: Path) -> None:
     try:
         check_same(json.loads(file.read_text()), here)
     except ValueError as error:
-        raise MachineError(f"{file} cannot be read ({error}); restore it") from None
+        raise SuiteError(f"{file} cannot be read ({error}); restore it") from None
 
 
 def check_same(recorded: Mapping[str, object], here: Mapping[str, object]) -> None:
-    """Refuse to add results of this machine to those of another under the same name.
+    """Raise SuiteError if the hardware of two machines with the same name differs.
 
-    ``recorded`` is what results/<name>/machine.json holds, ``here`` the same fields of this
-    machine. Raises MachineError naming the field that differs. The operating system may change
-    under a machine; its hardware may not.
+    ``recorded``: the content of results/<name>/machine.json. ``here``: the same fields of this
+    machine. The message names the field that differs. The operating system may differ.
     """
     for field in ("arch", "cpu", "num_cpu", "ram", "device"):
         was, now = recorded.get(field), here.get(field)
         if was is not None and was != now:
-            raise MachineError(
+            raise SuiteError(
                 f"results for machine {here.get('machine')!r} were measured with {field} {was!r}, "
                 f"this machine has {now!r}; choose another name: asv run --machine NAME"
             )

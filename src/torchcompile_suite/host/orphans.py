@@ -1,4 +1,4 @@
-"""A process that ends when the process that started it is killed."""
+"""Ends a process when its parent process has ended."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import time
 
 
 def die_with_parent() -> None:
-    """End this process, and its group if it leads one, soon after its parent ends.
+    """End this process soon after its parent ends, with its process group if it leads one.
 
-    Polls from a thread: portable, and one look a second costs a measurement nothing.
+    A thread checks the parent once a second. This works on all systems and is too rare to change a
+    measurement.
     """
     parent = os.getppid()
 
