@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import torch
 from torch import nn
@@ -126,28 +127,26 @@ class Opaque:
 
 
 class Answering(nn.Module):
-    """Returns its logits wrapped in ``answer``."""
+    """Returns outputs of several types; ``wrap`` makes them of the logits."""
 
-    def __init__(self, answer):
+    def __init__(self, wrap):
         super().__init__()
         self.layer = nn.Linear(64, 8)
-        self.answer = answer
+        self.wrap = wrap
 
     def forward(self, x):
-        return self.answer(self.layer(x))
+        return self.wrap(self.layer(x))
 
 
-def dataclass_output():
-    return Answering(lambda logits: Scores(logits, 8)), (torch.randn(*SMALL),)
+def several_outputs(batch_size):
+    """A dataclass, a dict subclass, an object that cannot be compared, and NaN."""
 
+    def wrap(logits):
+        return Scores(logits, 8), Named(logits=logits), Opaque(logits), logits * math.nan
 
-def dict_subclass_output():
-    return Answering(lambda logits: Named(logits=logits)), (torch.randn(*SMALL),)
+    return Answering(wrap), (torch.randn(batch_size, 64),)
 
 
 def opaque_output():
+    """Nothing in the output can be compared."""
     return Answering(Opaque), (torch.randn(*SMALL),)
-
-
-def nan_output():
-    return Answering(lambda logits: torch.log(logits)), (torch.randn(*SMALL),)

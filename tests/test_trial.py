@@ -20,7 +20,16 @@ from typer.testing import CliRunner
 
 from torchcompile_suite.analysis import advice, summary
 from torchcompile_suite.analysis.statistics import Interval
-from torchcompile_suite.cell import Accuracy, Cell, Compiled, GraphBreak, Outcome, Paging, Status
+from torchcompile_suite.cell import (
+    Accuracy,
+    Cell,
+    Compiled,
+    GraphBreak,
+    Measurement,
+    Outcome,
+    Paging,
+    Status,
+)
 from torchcompile_suite.cli.app import app
 from torchcompile_suite.releases import environments
 from torchcompile_suite.trial import plan, target, view
@@ -270,6 +279,23 @@ def test_a_mode_that_failed_beside_others_says_why() -> None:
     assert view.failures(Answer(Outline(torch="2.15.0"), [bad], interrupted=False)) == []
 
 
+def test_notes_about_the_accuracy_check_stand_once_or_with_their_cell() -> None:
+    everywhere, once = "outputs of type Foo: accuracy not checked", "3 of 64 values are NaN"
+
+    def with_notes(mode: str, *notes: str) -> Measurement:
+        made = examples.measurement("model", mode=mode)
+        accuracy = Accuracy("float64", None, None, 1e-4, list(notes), compared=False)
+        launches = [msgspec.structs.replace(each, accuracy=accuracy) for each in made.launches]
+        return msgspec.structs.replace(made, launches=launches)
+
+    made = [with_notes("default", everywhere), with_notes("max-autotune", everywhere, once)]
+    answer = Answer(Outline(torch="2.15.0"), made, interrupted=False)
+    assert view.notes(answer) == [everywhere, f"mode max-autotune at batch 1: {once}"]
+    assert json.loads(view.as_json(Trial("model"), answer))["notes"] == view.notes(answer)
+    plain = Answer(Outline(torch="2.15.0"), [examples.measurement("model")], interrupted=False)
+    assert view.notes(plain) == []
+
+
 def test_the_table_has_eager_once() -> None:
     measurements = [
         examples.measurement("model", mode=mode) for mode in ("default", "max-autotune")
@@ -324,12 +350,38 @@ def test_inputs_by_name_and_a_dict_of_outputs(try_: Command, tmp_path: Path) -> 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
+def test_outputs_of_any_type_are_compared_or_named(
+    try_: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With an allocator each launch is a fresh process; all of them read the user's own files."""
+    own, readers = tmp_path / "own.py", tmp_path / "readers"
+    own.write_text(f"import os; open({str(readers)!r}, 'a').write(f'{{os.getpid()}}\\n')")
+    monkeypatch.setenv("TORCHCOMPILE_SUITE_WORKLOADS", str(own))
+    file = tmp_path / "answer.json"
+    arguments = (f"{TARGETS}:several_outputs", "--allocator", "libc", "--backend", "eager")
+    status, out, err = try_(*arguments, "--json", str(file), "-q")
+    assert status == 0, out + err
+    notes = [
+        "outputs of type Opaque: accuracy not checked",
+        "8 of 24 values of eager's output are NaN or infinite",
+    ]
+    for note in notes:
+        assert note in out
+        assert note in " ".join(json.loads(file.read_text())["notes"])
+    assert "accuracy not checked" not in out.replace(notes[0], "")
+    launches = json.loads(file.read_text())["measurements"][0]["launches"]
+    assert {launch["process"] for launch in launches} == {"fresh"}
+    assert len(set(readers.read_text().split())) > len(launches), "the worker, and each launch"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_what_cannot_be_compiled_says_why(try_: Command) -> None:
     status, out, _ = try_(f"{TARGETS}:uncompilable")
     assert status == 1
     assert "Do not compile it as it is: compile-error" in out
     assert "this operator has no shape to give" in out
-    assert "(targets.py:62)" in out
+    assert "(targets.py:63)" in out
 
 
 @pytest.mark.slow
@@ -406,7 +458,7 @@ def test_ctrl_c_keeps_what_was_measured_and_resume_goes_on(
     status, out, err = try_(f"{TARGETS}:branching", "--resume")
     assert status == 0, err
     assert "launch 3" not in err, "three are enough, and two were kept"
-    assert "targets.py:22: graph break" in out
+    assert "targets.py:23: graph break" in out
     assert "torch.where" in out
 
 
@@ -421,5 +473,5 @@ def test_a_break_fails_a_projects_test_with_its_place(newest: ReleaseEnvironment
     done = newest.run("-c", code, env=newest.variables(PYTHONPATH=here))
     assert done.returncode == 1
     assert "AssertionError: graph breaks: 1" in done.stderr
-    assert "targets.py:22" in done.stderr
+    assert "targets.py:23" in done.stderr
     assert "remedy: a branch on a tensor's value" in done.stderr
