@@ -22,13 +22,13 @@ def unix_socket(file: Path) -> Iterator[None]:
     """A socket. Its path must be short, so that it is bound by its name in the current folder."""
     file.parent.mkdir(exist_ok=True)
     before = Path.cwd()
-    os.chdir(file.parent)
-    try:
-        with socket.socket(socket.AF_UNIX) as bound:
+    with socket.socket(socket.AF_UNIX) as bound:
+        os.chdir(file.parent)
+        try:
             bound.bind(file.name)
-            yield
-    finally:
-        os.chdir(before)
+        finally:
+            os.chdir(before)
+        yield
 
 
 @contextmanager

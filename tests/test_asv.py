@@ -188,6 +188,15 @@ def test_it_says_what_it_does_and_how_long_is_left(history: str) -> None:
     assert "left" in history
 
 
+def test_it_prints_the_cells_of_this_run_and_no_other(history: str) -> None:
+    rows = [line for line in history.splitlines() if "softmax_matmul, 1, " in line]
+    # Two cells of five metrics in each of two releases. Eager has no compile costs.
+    assert len(rows) == 20
+    assert sum(row.endswith(": n/a") for row in rows) == 4
+    assert history.count("n/a") == 4
+    assert len(history.splitlines()) < 80
+
+
 def test_compare_needs_no_options(checkout: Checkout, history: str) -> None:
     out = checkout.asv("compare", OLD, NEW)
     assert "<v2.4>" in out

@@ -1,14 +1,16 @@
-"""Two hundred result files from people who mean us harm: published by ASV, opened in Chromium."""
+"""Two hundred hostile result files, and things that are no files: published, opened in Chromium."""
 
 from __future__ import annotations
 
 import copy
 import json
 import random
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,21 +21,24 @@ from torchcompile_suite.releases import ledger
 from torchcompile_suite.site import build
 
 from .conftest import ROOT
+from .irregular import IRREGULAR
 from .site import served, visited
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 FOLDERS = 10
-# Of each folder's ten releases, one file of ASV's and one of ours.
+# Each folder has ten releases, with a file of ASV's and a file of ours.
 RELEASES = 10
 BENCHMARKS = ("inference.Inference.track_latency", "inference.Inference.track_time_ratio")
 MARKUP = "</td></script><script>window.attacked=1</script><img src=x onerror='window.attacked=1'>"
 MARKUP_URL = "javascript:window.attacked=1//"
+BINARY = "binary/01234567-virtualenv-py3.11.json"
+BINARY_RECORDS = BINARY.replace(".json", ".records.jsonl")
 VALUES: tuple[Any, ...] = (None, True, -1, 1e308, float("nan"), "text", MARKUP, [], {}, [[[]]])
 
 
 class Made(NamedTuple):
-    """The hostile files, by how they were made; those of ``broken`` cannot be read by anybody."""
+    """The hostile files. Those of ``broken`` cannot be read at all."""
 
     results: Path
     broken: list[str]
@@ -41,7 +46,7 @@ class Made(NamedTuple):
 
 
 class Harm:
-    """Ways of spoiling the text of one JSON value; each call makes another one."""
+    """Ways to spoil the text of one JSON value. Each call makes another text."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -50,7 +55,7 @@ class Harm:
         self.sure = {self.truncated, self.deep, self.newer, self.not_text, self.huge}
 
     def markup(self, content: Any) -> bytes:
-        """Every text is markup, but what says where the file belongs."""
+        """Every text is markup, except for what says where the file belongs."""
         return json.dumps(_texts(content, self.random.choice([MARKUP, MARKUP_URL]))).encode()
 
     def other_type(self, content: Any) -> bytes:
@@ -99,7 +104,7 @@ class Harm:
         return text[:at] + b"\xff\xfe\x00" + text[at:]
 
 
-# What says where a file belongs: with markup in it the file is merely foreign.
+# These fields say where a file belongs. With markup in them the file would only be foreign.
 _PLACE = {"commit_hash", "machine", "workload", "mode", "kind", "status", "stopped", "process"}
 _PLACE |= {"phase", "dtype", "device", "shapes", "backend", "allocator", "protocol", "baseline"}
 _PLACE |= {"torch", "result_columns", "reference", "results", "env_name"}
@@ -107,9 +112,9 @@ _PLACE |= {"torch", "result_columns", "reference", "results", "env_name"}
 
 def _texts(content: Any, text: str) -> Any:
     if isinstance(content, dict):
-        return {key: each if key in _PLACE else _texts(each, text) for key, each in content.items()}
+        return {key: one if key in _PLACE else _texts(one, text) for key, one in content.items()}
     if isinstance(content, list):
-        return [_texts(each, text) for each in content]
+        return [_texts(one, text) for one in content]
     return text if isinstance(content, str) else content
 
 
@@ -122,7 +127,7 @@ def _leaves(content: Any) -> Iterator[tuple[Any, Any]]:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     folder = tmp_path_factory.mktemp("hostile")
     for name in ("asv.conf.json", "benchmarks", "src"):
         source = ROOT / name
@@ -157,11 +162,24 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
             if way in harm.sure:
                 broken += [f"{machine}/{name}.json", f"{machine}/{name}.records.jsonl"]
     assert len(list(results.glob("hostile-*/*-*"))) == 200
-    return Made(results, broken, good.name)
+    (results / "binary").mkdir()
+    noise = random.Random(1).randbytes(100_000).replace(b"\xff", b"\n")
+    for name in (BINARY, BINARY_RECORDS):
+        (results / name).write_bytes(noise)
+    facts = {"machine": "binary", "version": 1}
+    (results / "binary" / "machine.json").write_text(json.dumps(facts))
+    with ExitStack() as stack:
+        for name, place in IRREGULAR.items():
+            for suffix in (".json", ".records.jsonl"):
+                stack.enter_context(place(results / "hostile-0" / f"{name}{suffix}"))
+                broken.append(f"hostile-0/{name}{suffix}")
+            stack.enter_context(place(results / name / "machine.json"))
+            broken.append(f"{name}/machine.json")
+        yield Made(results, broken, good.name)
 
 
 def _spoilt_benchmarks(file: Path) -> None:
-    """The list of benchmarks lies in results/ too, so a stranger may have written one into it."""
+    """Write the list of benchmarks, which is in results/, too, with a stranger's benchmark."""
     content = json.loads((ROOT / "results" / file.name).read_text())
     spoilt = _texts(content["inference.Inference.track_latency"], MARKUP)
     spoilt |= {"name": MARKUP, "type": "track", "version": "1"}
@@ -183,12 +201,17 @@ def published(made: Made) -> tuple[Path, str]:
     return made.results.parent / "html", run.stdout + run.stderr
 
 
-def test_each_broken_file_is_named(made: Made, published: tuple[Path, str]) -> None:
-    site, said = published
+def test_each_broken_file_is_named_once(made: Made, published: tuple[Path, str]) -> None:
+    site, printed = published
     trust = (site / "report" / made.good / "trust.html").read_text()
     for name in made.broken:
-        assert name in said
+        assert printed.count(f"left out: {name}:") == 1
         assert name in trust
+
+
+def test_a_binary_file_is_one_line_with_its_count(made: Made, published: tuple[Path, str]) -> None:
+    (line,) = [line for line in published[1].splitlines() if BINARY_RECORDS in line]
+    assert re.search(r":1: not a measurement: .* \(the first of \d+ bad lines\)$", line)
 
 
 def test_the_good_ones_are_published_as_if_alone(

@@ -28,13 +28,13 @@ def test_the_newest_measurement_of_a_cell_counts(tmp_path: Path) -> None:
     other = examples.measurement(mode="eager")
     for measurement in (first, other, second):
         records.append(file, measurement)
-    found = records.read(tmp_path)
-    assert found.problems == []
-    assert {record.measurement.cell: record.measurement for record in found.records} == {
+    content = records.read(tmp_path)
+    assert content.problems == []
+    assert {record.measurement.cell: record.measurement for record in content.records} == {
         second.cell: second,
         other.cell: other,
     }
-    assert {(r.machine, r.commit, r.env_name) for r in found.records} == {
+    assert {(r.machine, r.commit, r.env_name) for r in content.records} == {
         ("box", COMMIT[:8], "virtualenv-py3.11")
     }
     assert records.newest(file, first.cell) == second
@@ -50,7 +50,7 @@ def test_asv_does_not_take_a_record_for_a_result(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "text"),
     [
         (b"{", "not a measurement"),
         (b"null", "not a measurement"),
@@ -61,16 +61,16 @@ def test_asv_does_not_take_a_record_for_a_result(tmp_path: Path) -> None:
         (b'{"schema": 1, "cell": NaN}', "not a measurement"),
     ],
 )
-def test_a_bad_line_is_named_and_the_rest_is_read(tmp_path: Path, line: bytes, said: str) -> None:
+def test_a_bad_line_is_named_and_the_rest_is_read(tmp_path: Path, line: bytes, text: str) -> None:
     file = record_file(tmp_path)
     records.append(file, examples.measurement(mode="eager"))
     with file.open("ab") as stream:
         stream.write(line + b"\n")
     records.append(file, examples.measurement(mode="default"))
-    found = records.read(tmp_path)
-    assert [record.measurement.cell.mode for record in found.records] == ["eager", "default"]
-    (problem,) = found.problems
-    assert said in problem.reason
+    content = records.read(tmp_path)
+    assert [record.measurement.cell.mode for record in content.records] == ["eager", "default"]
+    (problem,) = content.problems
+    assert text in problem.reason
     assert "\n" not in str(problem)
     assert problem.where == f"box/{file.name}:2"
 
@@ -152,6 +152,6 @@ def test_a_failure_that_names_no_release_has_its_neighbours(tmp_path: Path) -> N
     file = record_file(tmp_path)
     killed = examples.measurement("vit", outcome=Outcome(Status.CRASH, "killed"))
     records.append(file, killed)
-    assert [each.release for each in records.read(tmp_path).records] == [""]
+    assert [record.release for record in records.read(tmp_path).records] == [""]
     records.append(file, examples.measurement())
-    assert [each.release for each in records.read(tmp_path).records] == ["2.9.1", "2.9.1"]
+    assert [record.release for record in records.read(tmp_path).records] == ["2.9.1", "2.9.1"]

@@ -75,5 +75,5 @@ def test_text_from_a_record_does_not_command_the_terminal() -> None:
 
 
 def test_modes_stand_in_the_order_of_the_axis() -> None:
-    found = rows(*(examples.measurement(mode=mode) for mode in reversed(list(MODES))))
-    assert [row.cell.mode for row in found] == list(MODES)
+    shown = rows(*(examples.measurement(mode=mode) for mode in reversed(list(MODES))))
+    assert [row.cell.mode for row in shown] == list(MODES)

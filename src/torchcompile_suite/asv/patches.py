@@ -177,15 +177,15 @@ def check(needed: Iterable[Needed]) -> None:
     for one in needed:
         original = inspect.getattr_static(one.owner, one.name, None)
         if original is None:
-            found = "is missing"
+            now = "is missing"
         else:
             parameters = " ".join(inspect.signature(_function(original)).parameters)
             if parameters == one.parameters:
                 continue
-            found = f"takes ({parameters})"
+            now = f"takes ({parameters})"
         raise util.UserError(
             f"asv {metadata.version('asv')} is not the version that torchcompile-suite was tested "
-            f"with: {one} {found}; install the tested one: pip install asv=={TESTED}"
+            f"with: {one} {now}; install the tested one: pip install asv=={TESTED}"
         )
 
 

@@ -55,7 +55,7 @@ def read_records() -> list[records.Record]:
 
 
 def select(
-    found: list[records.Record],
+    recorded: list[records.Record],
     machine_name: str | None,
     versions: Sequence[str] = (),
     *,
@@ -66,7 +66,7 @@ def select(
     Says on standard error why, if it is another machine than this one. Raises NoResultsError.
     """
     choice = machines.choose(
-        machines.of_records(found),
+        machines.of_records(recorded),
         versions,
         here=machine.detect().machine,
         named=machine_name,
@@ -76,5 +76,5 @@ def select(
     if choice.line:
         typer.echo(printable(choice.line), err=True)
     return Selection(
-        choice.machine, [record for record in found if record.machine == choice.machine]
+        choice.machine, [record for record in recorded if record.machine == choice.machine]
     )

@@ -59,10 +59,10 @@ def report_command(
 
 
 def compare_releases(
-    found: list[Record], before: str, after: str, machine_name: str | None
+    records: list[Record], before: str, after: str, machine_name: str | None
 ) -> change.Comparison:
     """Compare two versions on one machine (`recorded.select`). Raises ChangeError."""
-    selection = select(found, machine_name, [before, after])
+    selection = select(records, machine_name, [before, after])
     sides = (change.Side(version, selection.measurements(version)) for version in (before, after))
     return change.compare(selection.machine, *sides)
 
@@ -100,17 +100,17 @@ def print_comparison(comparison: change.Comparison, form: Format, everything: bo
 
 
 def print_report(
-    found: list[Record], versions: list[str], machine_name: str | None, form: Format
+    records: list[Record], versions: list[str], machine_name: str | None, form: Format
 ) -> None:
     """Print the measured cells of those versions on one machine, or all results."""
-    if found and (versions or machine_name):
-        found = select(found, machine_name, versions).records
-    rows = [row for row in summary.rows(found, MODES) if not versions or row.release in versions]
+    if records and (versions or machine_name):
+        records = select(records, machine_name, versions).records
+    rows = [row for row in summary.rows(records, MODES) if not versions or row.release in versions]
     if not rows:
         what = " and ".join(f"v{version}" for version in versions)
         raise ReportError(
             f"nothing of {what} was measured on {machine_name}; try: asv run RELEASE^!"
-            if found and versions
+            if records and versions
             else "nothing was measured yet; start with: nox -s bench"
         )
     if form is Format.JSON:
