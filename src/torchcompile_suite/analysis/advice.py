@@ -174,32 +174,32 @@ def advice(
     several batch sizes in turn, on purpose.
     """
     measured = list(measurements)
-    found = [item for measurement in measured for item in _compiler(measurement, varying)]
+    items = [item for measurement in measured for item in _compiler(measurement, varying)]
     for measurement in measured:
-        found += [*_accuracy(measurement), *_memory(measurement), *_cache(measurement)]
+        items += [*_accuracy(measurement), *_memory(measurement), *_cache(measurement)]
     if came_training and any(
         measurement.cell.phase == "inference" and measurement.outcome.ok for measurement in measured
     ):
-        found.append(
+        items.append(
             Advice(
                 "the model came in training mode and was measured in eval mode without gradients",
                 "",
                 "call model.eval() and run it under torch.inference_mode(), as was done here",
             )
         )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(items))
 
 
 def _compiler(measurement: Measurement, varying: bool) -> list[Advice]:
     compiled = measurement.compiled
     if compiled is None:
         return []
-    found = [
+    items = [
         Advice(f"graph break: {graph_break.reason}", graph_break.where, break_remedy(graph_break))
         for graph_break in compiled.graph_breaks
     ]
     if not varying:
-        found += [
+        items += [
             Advice(
                 f"recompiled: {recompile.reason}",
                 recompile.where,
@@ -207,11 +207,11 @@ def _compiler(measurement: Measurement, varying: bool) -> list[Advice]:
             )
             for recompile in compiled.recompile_reasons
         ]
-    found += [
+    items += [
         Advice(f"no CUDA graph: {reason}", "", _remedy(reason, _SKIPS, _GENERAL_SKIP))
         for reason in compiled.cudagraph_skips
     ]
-    return found
+    return items
 
 
 def break_remedy(graph_break: GraphBreak) -> str:

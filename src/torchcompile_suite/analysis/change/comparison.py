@@ -106,8 +106,8 @@ def compare(machine: str, before: Side, after: Side) -> Comparison:
         )
     background = _backgrounds(sides)
     unlike = [cell for cell in both if len(_starts(cell, sides)) > 1]
-    found = _log_changes(both, unlike, sides, background)
-    judged = effects(found, {key: QUANTITIES[key[1]].smallest for key in found})
+    log_changes = _log_changes(both, unlike, sides, background)
+    judged = effects(log_changes, {key: QUANTITIES[key[1]].smallest for key in log_changes})
     changes = [
         Change(
             cell,
@@ -119,7 +119,9 @@ def compare(machine: str, before: Side, after: Side) -> Comparison:
     means = {
         name: mean_factor(of_name, background[name].drift)
         for name in QUANTITIES
-        if (of_name := [change for (_, quantity), change in found.items() if quantity == name])
+        if (
+            of_name := [change for (_, quantity), change in log_changes.items() if quantity == name]
+        )
     }
     noise = noise_floor(measurement for side in sides for measurement in side.cells.values())
     return Comparison(machine, before.release, after.release, changes, means, noise, unlike)
@@ -167,15 +169,15 @@ def _log_changes(
     background: dict[str, _Background],
 ) -> dict[_Key, LogChange]:
     """The change of each quantity of each cell that has it on both sides."""
-    found = {}
+    log_changes = {}
     for cell in both:
         for name, quantity in QUANTITIES.items():
             if not quantity.concerns(cell) or (quantity.of_start and cell in unlike):
                 continue
             sample = [side.values(cell, name) for side in sides]
             if change := log_change(sample, *background[name]):
-                found[cell, name] = change
-    return found
+                log_changes[cell, name] = change
+    return log_changes
 
 
 def _gap(cell: Cell, sides: Sequence[Side]) -> str:

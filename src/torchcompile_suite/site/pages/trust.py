@@ -122,7 +122,7 @@ def _endings(machine: Machine, failed: list[Entry]) -> Section:
 
 
 def _environments(machine: Machine) -> Section:
-    found = Counter(
+    environments = Counter(
         (
             entry.row.release,
             environment.python,
@@ -136,7 +136,7 @@ def _environments(machine: Machine) -> Section:
         if (environment := entry.measurement.environment) is not None
     )
     lines: list[list[Value]] = [
-        [label(release), *values, str(count)] for (release, *values), count in found.items()
+        [label(release), *values, str(count)] for (release, *values), count in environments.items()
     ]
     columns = ["release", "Python", "compiler", "allocator", "threads", "kernel", "driver", "cells"]
     table = Table("The environments of the cells.", columns, frozenset(["threads", "cells"]), lines)
