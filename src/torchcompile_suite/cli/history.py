@@ -100,8 +100,8 @@ def check(anchors: Sequence[Measurement]) -> None:
     factor = statistics.quotient(last, first, more=math.log1p(DRIFT))
     if factor.low > 1 or factor.high < 1:
         raise SeriesError(
-            f"eager {ANCHOR.workload} takes {factor.value:.2f} of its time at the begin of the "
-            f"series, and noise does not explain this difference: the machine changed; begin "
+            f"eager {ANCHOR.workload} takes {factor.value:.2f} of its time at the beginning of "
+            f"the series, and noise does not explain this difference: the machine changed; begin "
             f"another series: {machine.MACHINE_VARIABLE}=NAME torchcompile-suite history"
         )
 
