@@ -1,4 +1,4 @@
-"""What a launch says of an error: one line that names the fault, not the wrapper around it."""
+"""The reason of a failed launch: one line that names the fault, not the wrapper around it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ compilation terminated."""
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "line"),
     [
         (
             LOWERING,
@@ -45,8 +45,8 @@ compilation terminated."""
         ("nothing follows:", "nothing follows:"),
     ],
 )
-def test_the_telling_lines_are_taken(text: str, told: str) -> None:
-    assert failures.one_line(text) == told
+def test_the_lines_that_name_the_fault_are_taken(text: str, line: str) -> None:
+    assert failures.one_line(text) == line
 
 
 @given(st.text())
@@ -56,7 +56,7 @@ def test_one_line_is_one_bounded_line(text: str) -> None:
     assert len(line.splitlines()) == 1
 
 
-def test_an_error_is_told_by_its_first_cause_too() -> None:
+def test_the_first_cause_decides_the_outcome() -> None:
     error = RuntimeError("backend='inductor' raised:")
     error.__cause__ = MemoryError()
     assert failures.outcome(error, "compile").status is Status.OUT_OF_MEMORY
@@ -82,7 +82,7 @@ def test_dynamos_error_names_the_cause_and_the_users_line() -> None:
     )
 
 
-def test_what_has_nothing_to_do_with_the_error_is_not_its_cause() -> None:
+def test_an_unrelated_earlier_error_is_not_the_cause() -> None:
     error = RuntimeError("it failed")
     error.__context__ = KeyError("a look-up before")
     assert failures.outcome(error, "eager").reason == "while in eager: RuntimeError: it failed"

@@ -58,7 +58,7 @@ def test_the_user_may_name_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     ("kib", "gib"),
     [(24_600_000, 24), (25_165_824, 24), (16_200_000, 16), (16_777_217, 24), (131_000_000, 128)],
 )
-def test_memory_is_told_in_the_steps_it_is_sold_in(
+def test_memory_is_rounded_up_to_a_size_that_is_sold(
     kib: int, gib: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes = {"SC_PAGE_SIZE": 1024, "SC_PHYS_PAGES": kib}

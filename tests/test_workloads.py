@@ -1,4 +1,4 @@
-"""Every registered workload, a user's too: it builds, repeats itself and runs in eager."""
+"""All registered workloads, also a user's: they build, repeat their numbers and run in eager."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small workloads of which it is known what the compiler must make; tests name this file."""
+"""Small workloads with known graphs and kernels. Tests give this file to the suite."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Watch:
         """Start counting."""
         self._start = _read()
 
-    def seen(self) -> Interference | None:
+    def shares(self) -> Interference | None:
         """Shares of all processors' time since the start; None if the kernel reports no times."""
         start, end = self._start, _read()
         if start is None or end is None:

@@ -186,7 +186,7 @@ class _Steps:
                 self.fields["pairs_s"] = timing.pairs(
                     subject.baseline, call, turn, plan, calibration
                 )
-            self.fields["interference"] = watch.seen()
+            self.fields["interference"] = watch.shares()
             seconds = calibration.seconds
             self.fields["calibration_s"] = seconds and timing.rounded(seconds)
 
