@@ -1,5 +1,5 @@
-"""When a session stops launching, and what it says of it. The launches here are scripted: what a
-real one does is tests/test_launch.py's matter."""
+"""When a session stops launching, and what it records. The launches here are scripted;
+tests/test_launch.py makes real ones."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ QUIET_S = 1e-4
 
 
 class Script:
-    """A launcher whose launches have the given ratios and disturbances."""
+    """A launcher whose launches have the given ratios, steal shares and calibration times."""
 
     def __init__(
         self,
         ratios: Iterator[float],
         steal: Iterator[float],
-        yardsticks: Iterator[float],
+        calibrations: Iterator[float],
         method: int,
     ) -> None:
         self._ratios = ratios
         self._steal = steal
-        self._yardsticks = yardsticks
+        self._calibrations = calibrations
         self._method = method
         self.kinds: list[str] = []
 
     def run(self, request: Request, workspace: Path, limit_s: float) -> Launch:
         self.kinds.append(request.kind)
-        # As a launch does: what it compiles makes the next launch a warm one.
+        # Like the compiled code of a real launch: the next launch is a warm one.
         Path(request.cache_dir, "compiled").touch()
         ratio = next(self._ratios)
         if ratio < 0:
@@ -54,7 +54,7 @@ class Script:
             pairs_s=[(0.1, 0.1 * ratio)] * 3,
             warm_up_s=[1.0] + [0.1] * 10,
             interference=Interference(next(self._steal), 0.0),
-            calibration_s=next(self._yardsticks),
+            calibration_s=next(self._calibrations),
             environment=msgspec.structs.replace(
                 examples.environment(), python=platform.python_version()
             ),
@@ -67,7 +67,7 @@ def measure(
     folder: Path,
     ratios: list[float],
     steal: list[float] | None = None,
-    yardsticks: list[float] | None = None,
+    calibrations: list[float] | None = None,
     cell: Cell = CELL,
     method: int = METHOD,
     **settings: object,
@@ -75,7 +75,7 @@ def measure(
     script = Script(
         iter(ratios),
         iter(steal or [0.0] * len(ratios)),
-        iter(yardsticks or [QUIET_S] * len(ratios)),
+        iter(calibrations or [QUIET_S] * len(ratios)),
         method,
     )
     monkeypatch.setattr(session, "launcher", lambda cell: script)
@@ -101,7 +101,7 @@ def test_it_goes_on_until_precise(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert statistics.half_width(ratio) <= settings.PRECISION
 
 
-def test_it_ends_with_the_budget_and_says_so(
+def test_it_ends_with_the_budget_and_records_that(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     noisy = [0.8, 1.2] * 20
@@ -113,7 +113,7 @@ def test_it_ends_with_the_budget_and_says_so(
     assert len(script.kinds) == statistics.FIRST_LOOK
 
 
-def test_a_fixed_number_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_fixed_number_of_launches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found, script = measure(monkeypatch, tmp_path, [0.9] * 9, launches=6)
     assert found.stopped == "fixed"
     assert len(script.kinds) == 6
@@ -152,31 +152,31 @@ def test_a_launch_that_a_neighbour_slowed_is_repeated_and_kept(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     ratios = [0.9, 1.4, 0.9, 0.9]
-    yardsticks = [QUIET_S, 1.4 * QUIET_S, 1.1 * QUIET_S, QUIET_S]
-    found, _ = measure(monkeypatch, tmp_path, ratios, yardsticks=yardsticks)
+    calibrations = [QUIET_S, 1.4 * QUIET_S, 1.1 * QUIET_S, QUIET_S]
+    found, _ = measure(monkeypatch, tmp_path, ratios, calibrations=calibrations)
     assert [bool(launch.disturbed) for launch in found.launches] == [False, True, False, False]
     assert "1.40 times as slow" in found.launches[1].disturbed
 
 
-def test_what_quiet_is_the_machines_records_say(
+def test_the_records_of_the_machine_tell_its_quiet_time(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Of any release; and what was measured in a noisy hour is not reused in a quieter one."""
+    """Records of any release. A measurement of a noisy hour is not reused in a quieter one."""
     first, second = (tmp_path / f"{name}{records.SUFFIX}" for name in ("first", "second"))
     noisy = [1.4 * QUIET_S] * 6
-    found, _ = measure(monkeypatch, tmp_path / "a", [1.0] * 6, yardsticks=noisy, record=second)
-    assert len(found.launches) == 3, "nothing quieter is known"
+    found, _ = measure(monkeypatch, tmp_path / "a", [1.0] * 6, calibrations=noisy, record=second)
+    assert len(found.launches) == 3, "no quieter launch is known"
     measure(monkeypatch, tmp_path / "b", [1.0] * 3, cell=EAGER_CELL, record=first)
-    again = {"record": second, "reuse": True, "yardsticks": noisy, "cell": EAGER_CELL}
+    again = {"record": second, "reuse": True, "calibrations": noisy, "cell": EAGER_CELL}
     found, _ = measure(monkeypatch, tmp_path / "c", [1.0] * 6, **again)
     assert len(found.launches) == settings.MOST_REPEATS + statistics.FIRST_LOOK
     found, script = measure(monkeypatch, tmp_path / "d", [1.0] * 6, **again)
     assert script.kinds, "still slowed: measured again"
     _, script = measure(monkeypatch, tmp_path / "e", [1.0] * 6, repeats=0, **again)
-    assert not script.kinds, "unless asked not to"
+    assert not script.kinds, "no launch is repeated, so the record is reused"
 
 
-def test_a_record_that_a_cell_is_unsupported_is_reused_though_nothing_was_timed(
+def test_a_record_of_an_unsupported_cell_is_reused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     outcome = Outcome(Status.UNSUPPORTED, "no such mode")
@@ -189,7 +189,7 @@ def test_a_record_that_a_cell_is_unsupported_is_reused_though_nothing_was_timed(
     assert not script.kinds
 
 
-def test_an_odd_result_alone_is_never_set_aside(
+def test_an_odd_result_alone_is_not_disturbed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     found, _ = measure(monkeypatch, tmp_path, [0.9, 3.0, *[0.9] * 20])
@@ -206,7 +206,7 @@ def test_a_failure_ends_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "variable", [settings.PRECISION_VARIABLE, settings.BUDGET_VARIABLE, settings.LAUNCHES_VARIABLE]
 )
-def test_a_senseless_setting_is_named(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+def test_a_wrong_setting_is_named(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
     monkeypatch.setenv(variable, "often")
     with pytest.raises(SuiteError, match=variable):
         Settings.from_environment()

@@ -91,7 +91,7 @@ def package_index(tmp_path, monkeypatch):
 
 @pytest.fixture
 def filled(package_index):
-    """An index with a new release, and everything that is none."""
+    """An index with one new release, and with files that are not new releases."""
     for release in KNOWN:
         package_index.add("torch", release.version, "cp311-cp311-manylinux_2_28_x86_64")
     for python in ("cp311", "cp312", "cp39"):
@@ -120,13 +120,15 @@ def filled(package_index):
             "pip",
         }:
             package_index.add(pin["name"], pin["version"])
-            package_index.add(pin["name"], "9999.0")  # newer, and of no use to a comparison
+            package_index.add(
+                pin["name"], "9999.0"
+            )  # newer, but environments must not differ in it
     return package_index
 
 
 @pytest.fixture
 def suite(tmp_path):
-    """A catalogue and locks of one's own, with the last releases."""
+    """A temporary catalogue with its locks, which has the last releases."""
     file, locks = tmp_path / "releases.toml", tmp_path / "locks"
     text = catalogue.CATALOGUE.read_text()
     head = text.index("[[release]]\n" + f'version = "{KNOWN[0].version}"')
@@ -187,7 +189,7 @@ def test_an_index_without_torch(package_index):
     assert "\n" not in str(caught.value)
 
 
-def test_no_network_is_one_line_and_shows_no_password(monkeypatch):
+def test_a_missing_network_is_one_line_without_a_password(monkeypatch):
     monkeypatch.setenv("UV_DEFAULT_INDEX", "http://me:secret@127.0.0.1:9/simple")
     result = CliRunner().invoke(app, ["update"])
     assert result.exit_code == 1

@@ -89,7 +89,7 @@ def test_environment_holds_exactly_the_lock(environment, checkout):
         ("os.kill(os.getpid(), signal.SIGKILL)", -9),
     ],
 )
-def test_an_unfinished_installation_is_mended(environment, checkout, check, status):
+def test_an_unfinished_installation_is_repaired(environment, checkout, check, status):
     python = environment / "bin/python"
     done = run(python, checkout, check)
     assert done.returncode == status

@@ -1,4 +1,4 @@
-"""The ledger, checked with the real git that ASV uses."""
+"""The ledger, checked with the real git, which ASV uses."""
 
 import os
 import shutil
@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.releases import catalogue, ledger
 
-# Published: results refer to these commits. A change here breaks every result there is. New
-# releases append lines; nothing else may ever change.
+# Published: results refer to these commits. A change here breaks all results. New releases append
+# lines; no line may ever change.
 FROZEN = """
 aae549065ded02672f9230149cd17f21a92046a9 2.4.0
 ca6967a091b40b83bea3451a938ec70bd9bf5442 2.4.1
@@ -48,7 +48,7 @@ def git(path, *arguments):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def build_elsewhere(path, **environment):
+def build_in_a_process(path, **environment):
     src = str(Path(ledger.__file__).parents[2])
     return subprocess.Popen(
         [sys.executable, "-c", BUILD, str(path)],
@@ -96,7 +96,7 @@ def test_same_commits_everywhere(tmp_path, environment):
             "[i18n]\n\tcommitEncoding = latin1\n[commit]\n\tgpgSign = true\n"
         )
         environment = {"HOME": str(tmp_path)}
-    builder = build_elsewhere(tmp_path / "ledger", **environment)
+    builder = build_in_a_process(tmp_path / "ledger", **environment)
     assert builder.communicate()[0].strip() == ledger.build(tmp_path / "other").head
     assert git(tmp_path / "ledger", "rev-parse", "HEAD^{commit}") in ledger.compute()[0]
 
@@ -112,7 +112,7 @@ def test_umask_is_obeyed_and_changes_no_commit(tmp_path, umask):
     assert built.path.stat().st_mode & 0o777 == 0o777 & ~umask
 
 
-def test_git_finds_it_sound_and_dated(built):
+def test_git_accepts_it_and_its_dates(built):
     git(built.path, "fsck", "--full", "--strict")
     assert git(built.path, "symbolic-ref", "HEAD") == "refs/heads/main"
     shown = git(built.path, "show", "-s", "--format=%aI %cI %an", "v2.4.0")
@@ -120,7 +120,7 @@ def test_git_finds_it_sound_and_dated(built):
     assert git(built.path, "show", "v2.4:requirements.txt").count("torch==2.4.1\n") == 1
 
 
-def test_what_asv_asks_of_it(built, tmp_path):
+def test_the_git_commands_of_asv(built, tmp_path):
     assert git(built.path, "rev-parse", "v2.4^{commit}") == built.tags["v2.4.1"]
     between = git(built.path, "rev-list", "--first-parent", "v2.4..v2.9", "--").split()
     assert [built.commits[sha].version for sha in reversed(between)] == [
@@ -186,7 +186,7 @@ def _break(path, part):
     ["HEAD", "config", "objects", "refs", "refs/tags/v2.4", "refs/heads/main", "description"],
 )
 @pytest.mark.parametrize("how", ["removed", "emptied"])
-def test_damage_is_mended(built, part, how):
+def test_damage_is_repaired(built, part, how):
     target = built.path / part
     git(built.path, "branch", "nightly", "v2.9.0")
     if how == "removed" or target.is_dir():
@@ -204,7 +204,7 @@ def test_damage_is_mended(built, part, how):
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.data())
-def test_any_damaged_object_is_mended(tmp_path, data):
+def test_any_damaged_object_is_repaired(tmp_path, data):
     built = ledger.build(tmp_path / "ledger")
     objects = sorted(p for p in built.path.glob("objects/??/*"))
     for victim in data.draw(st.lists(st.sampled_from(objects), max_size=4, unique=True)):
@@ -216,7 +216,7 @@ def test_any_damaged_object_is_mended(tmp_path, data):
 
 
 @pytest.mark.parametrize("kind", ["repository", "folder", "file"])
-def test_what_is_not_ours_is_left_alone(tmp_path, kind):
+def test_a_path_that_is_not_a_ledger_does_not_change(tmp_path, kind):
     path = tmp_path / "ledger"
     if kind == "file":
         path.write_text("mine")
@@ -239,9 +239,9 @@ def test_an_empty_folder_is_filled(tmp_path):
 
 
 def test_many_at_once(tmp_path):
-    builders = [build_elsewhere(tmp_path / "a" / "ledger") for _ in range(6)]
-    said = [builder.communicate() for builder in builders]
-    assert {out.strip() for out, _ in said} == {list(ledger.compute()[0])[-1]}, said
+    builders = [build_in_a_process(tmp_path / "a" / "ledger") for _ in range(6)]
+    printed = [builder.communicate() for builder in builders]
+    assert {out.strip() for out, _ in printed} == {list(ledger.compute()[0])[-1]}, printed
     assert [p.name for p in (tmp_path / "a").iterdir()] == ["ledger"]
     git(tmp_path / "a" / "ledger", "fsck", "--full", "--strict")
 
@@ -274,12 +274,12 @@ def test_killed_at_any_moment(tmp_path, started):
         assert git(path, "rev-parse", "main") == built.head
 
 
-def test_what_killed_runs_left_is_removed_once_it_is_old(built):
+def test_leftovers_of_killed_runs_are_removed_once_they_are_old(built):
     left = [built.path.parent / "ledger.new-abc", built.path / "tmp_0123"]
     left[0].mkdir()
     left[1].write_text("")
     ledger.build(built.path)
-    assert all(path.exists() for path in left)  # their owners may be at work
+    assert all(path.exists() for path in left)  # their owners may still be running
     for path in left:
         os.utime(path, (0, 0))
     ledger.build(built.path)
@@ -306,7 +306,7 @@ def test_a_missing_lock_is_one_clear_line(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kept", ["all but the checksum", "half", "none"])
-def test_a_truncated_object_is_mended(built, kept):
+def test_a_truncated_object_is_repaired(built, kept):
     victim = sorted(built.path.glob("objects/??/*"))[0]
     content = victim.read_bytes()
     victim.chmod(0o644)
@@ -316,7 +316,7 @@ def test_a_truncated_object_is_mended(built, kept):
 
 
 @pytest.mark.parametrize("content", [b"", b"junk\n", b"\xff\xff\n"])
-def test_a_damaged_packed_refs_file_is_mended(built, content):
+def test_a_damaged_packed_refs_file_is_repaired(built, content):
     git(built.path, "pack-refs", "--all")
     (built.path / "packed-refs").write_bytes(content)
     assert ledger.build(built.path) == built

@@ -9,8 +9,8 @@ from torchcompile_suite.releases.catalogue import find
 
 RELEASES = catalogue.read()
 
-# What differs between locks for a reason of PyTorch's own: it asks for certain versions.
-ASKED_FOR_BY_TORCH = {"torch", "torchvision", "triton", "sympy", "setuptools"}
+# The packages that may differ between locks, because PyTorch requires certain versions.
+REQUIRED_BY_TORCH = {"torch", "torchvision", "triton", "sympy", "setuptools"}
 
 
 def pins(version):
@@ -51,7 +51,7 @@ def test_releases_differ_in_nothing_but_pytorch():
     texts = [set(release.lock.read_text().splitlines()[1:]) for release in ours]
     differing = set().union(*texts) - set.intersection(*texts)
     names = {line.partition("==")[0] for line in differing}
-    assert {n for n in names if not n.startswith(("nvidia-", "cuda-"))} == ASKED_FOR_BY_TORCH
+    assert {n for n in names if not n.startswith(("nvidia-", "cuda-"))} == REQUIRED_BY_TORCH
 
 
 def test_a_release_without_python_3_10_has_the_same_versions_for_the_others():

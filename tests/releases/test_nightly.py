@@ -22,7 +22,7 @@ FIRST, SECOND = "2.16.0.dev20261120", "2.16.0.dev20261121"
 
 @pytest.fixture
 def nightlies(filled, monkeypatch):  # noqa: F811
-    """The index has two nightlies and their torchvision beside everything else."""
+    """The index of `filled`, with two nightlies and their torchvision."""
     for version in (FIRST, SECOND):
         for python in ("cp311", "cp312"):
             filled.add("torch", f"{version}+cpu", f"{python}-{python}-manylinux_2_28_x86_64")
@@ -41,7 +41,7 @@ def locks(tmp_path):
 
 
 def proven(release: Release) -> Proof:
-    """Installing takes a real torch, which the index has none of."""
+    """Not installed: the index has no real torch."""
     return Proof(release, True, "torch", 0.0, SHA)
 
 
@@ -60,7 +60,7 @@ def test_nightlies_are_added_oldest_first(nightlies, locks, tmp_path):
     locking.check(FIRST, text)
     assert f"torch=={FIRST}+cpu\n" in text
     assert "torchvision==0.30.0.dev20261120+cpu\n" in text
-    # What PyTorch has no say in is what the releases are measured with.
+    # Packages that PyTorch does not require have the versions of the releases.
     assert "9999" not in text
     with pytest.raises(SuiteError, match="added before"):
         nightly.add([SECOND], url, file, locks, proven)
@@ -68,7 +68,7 @@ def test_nightlies_are_added_oldest_first(nightlies, locks, tmp_path):
         nightly.add(["2.16.0.dev20261119"], url, file, locks, proven)
 
 
-def test_one_that_does_not_install_leaves_nothing(nightlies, locks, tmp_path):
+def test_a_nightly_that_does_not_install_leaves_no_file(nightlies, locks, tmp_path):
     file = tmp_path / "nightlies.toml"
 
     def broken(release):
@@ -90,7 +90,9 @@ def test_one_that_does_not_install_leaves_nothing(nightlies, locks, tmp_path):
         ("2.4.0.dev20240101", "older than"),
     ],
 )
-def test_what_cannot_be_added_is_one_clear_line(nightlies, locks, tmp_path, version, words):
+def test_a_nightly_that_cannot_be_added_is_one_clear_line(
+    nightlies, locks, tmp_path, version, words
+):
     with pytest.raises(SuiteError, match=words) as caught:
         nightly.add([version], None, tmp_path / "nightlies.toml", locks, proven)
     assert "\n" not in str(caught.value)
@@ -109,7 +111,7 @@ def test_bad_input_is_one_line():
 
 @pytest.fixture
 def with_nightlies(monkeypatch, tmp_path):
-    """The catalogue, and two nightlies whose locks are those of the newest release."""
+    """The catalogue with two nightlies, which have the lock of the newest release."""
     newest = catalogue.read()[-1]
     folder = tmp_path / "locks"
     folder.mkdir()

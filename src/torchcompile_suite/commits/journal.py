@@ -1,6 +1,6 @@
 """Applies an overlay to an environment, and restores the base, whatever interrupts it.
 
-No file of the base is written to, because uv links these files from its cache. Each is set aside as
+No file of the base is written to, because uv links these files from its cache. Each is kept as
 a hard link, and another file is moved into its place. A journal is written first: from it the next
 run restores the very same files, whatever interrupted this run.
 """

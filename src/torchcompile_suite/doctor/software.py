@@ -43,15 +43,15 @@ SWITCHES = {
 
 def checks(python: Path) -> Iterator[Check]:
     """All checks of that Python."""
-    found, fault = probe(python)
+    probed, fault = probe(python)
     if fault:
         yield error("python", f"{python}: {fault}", "name a Python that runs")
         return
-    yield torch(found)
-    yield compiler(found)
-    yield setuptools(found)
-    yield torchvision(found)
-    yield from cuda(found)
+    yield torch(probed)
+    yield compiler(probed)
+    yield setuptools(probed)
+    yield torchvision(probed)
+    yield from cuda(probed)
     yield from switches()
     yield from caches()
 
@@ -76,21 +76,21 @@ def probe(python: Path) -> tuple[dict[str, Any], str]:
         return {}, lines[-1] if lines else f"it ended with status {done.returncode}"
 
 
-def torch(found: dict[str, Any]) -> Check:
+def torch(probed: dict[str, Any]) -> Check:
     """Whether torch is installed and imports."""
-    version = found["versions"]["torch"]
+    version = probed["versions"]["torch"]
     if not version:
         return error(
             "torch",
             "torch is not installed in this Python",
             "pip install torch, or name a release: --release v2.15",
         )
-    if found["torch_error"]:
-        return error("torch", found["torch_error"], f"install torch {version} again")
-    return ok("torch", f"{version}, Python {found['python']}, {found['threads']} threads")
+    if probed["torch_error"]:
+        return error("torch", probed["torch_error"], f"install torch {version} again")
+    return ok("torch", f"{version}, Python {probed['python']}, {probed['threads']} threads")
 
 
-def compiler(found: dict[str, Any]) -> Check:
+def compiler(probed: dict[str, Any]) -> Check:
     """Whether a C++ extension with Python's headers and OpenMP compiles and links."""
     name = "C++ compiler"
     words = shlex.split(os.environ.get("CXX") or "g++")
@@ -100,16 +100,16 @@ def compiler(found: dict[str, Any]) -> Check:
             f"there is no {words[0]}: nothing compiles on a CPU",
             f"{DEBIAN} g++, or set CXX",
         )
-    if not Path(found["include"], "Python.h").exists():
+    if not Path(probed["include"], "Python.h").exists():
         return error(
             "Python headers",
-            f"there is no {found['include']}/Python.h",
+            f"there is no {probed['include']}/Python.h",
             f"{DEBIAN} python3-dev, or use a Python that uv installs",
         )
     with tempfile.TemporaryDirectory(prefix="doctor-") as folder:
         source = Path(folder, "try.cpp")
         source.write_text(PROGRAM)
-        command = [*words, "-shared", "-fPIC", "-fopenmp", f"-I{found['include']}", str(source)]
+        command = [*words, "-shared", "-fPIC", "-fopenmp", f"-I{probed['include']}", str(source)]
         try:
             done = subprocess.run(
                 [*command, "-o", str(Path(folder, "try.so"))],
@@ -131,9 +131,9 @@ def compiler(found: dict[str, Any]) -> Check:
     return ok(name, (printed.stdout.splitlines() or words)[0])
 
 
-def setuptools(found: dict[str, Any]) -> Check:
+def setuptools(probed: dict[str, Any]) -> Check:
     """Inductor's C++ builder imports setuptools in older releases; Python 3.12 lacks it."""
-    version = found["versions"]["setuptools"]
+    version = probed["versions"]["setuptools"]
     if version:
         return ok("setuptools", version)
     return warning(
@@ -143,14 +143,14 @@ def setuptools(found: dict[str, Any]) -> Check:
     )
 
 
-def torchvision(found: dict[str, Any]) -> Check:
+def torchvision(probed: dict[str, Any]) -> Check:
     """Whether torchvision fits this torch; timm imports torchvision."""
-    version, torch_version = found["versions"]["torchvision"], found["versions"]["torch"]
+    version, torch_version = probed["versions"]["torchvision"], probed["versions"]["torch"]
     name = "torchvision"
     if not version:
         return ok(name, "not installed; only timm's models need it")
     remedy = f"install the torchvision for torch {torch_version}, from the same index"
-    for text in found["wants_torch"]:
+    for text in probed["wants_torch"]:
         try:
             required, installed = Requirement(text), Version(torch_version)
         except (InvalidRequirement, InvalidVersion):
@@ -161,36 +161,36 @@ def torchvision(found: dict[str, Any]) -> Check:
     if len(builds) > 1:
         fault = f"torch {torch_version} and torchvision {version} are different builds"
         return error(name, fault, remedy)
-    if found["torchvision_error"]:
-        return error(name, f"{version} does not import: {found['torchvision_error']}", remedy)
+    if probed["torchvision_error"]:
+        return error(name, f"{version} does not import: {probed['torchvision_error']}", remedy)
     return ok(name, version)
 
 
-def cuda(found: dict[str, Any]) -> Iterator[Check]:
+def cuda(probed: dict[str, Any]) -> Iterator[Check]:
     """Whether torch, the driver and Triton fit the GPU, if there is one."""
     gpus = gpu_names()
     if not gpus:
         yield ok("CUDA", "no GPU here; everything is measured on the CPU")
         return
-    if not found["cuda_built"]:
+    if not probed["cuda_built"]:
         yield error(
             "CUDA",
             f"there is a {gpus[0]}, but this torch is built without CUDA",
             "install a CUDA build of torch",
         )
         return
-    if not found["cuda_available"]:
-        fault = found["cuda_error"] or "torch.cuda.is_available() is false"
+    if not probed["cuda_available"]:
+        fault = probed["cuda_error"] or "torch.cuda.is_available() is false"
         yield error(
             "CUDA",
-            f"torch for CUDA {found['cuda_built']} cannot use the {gpus[0]}: {fault}",
+            f"torch for CUDA {probed['cuda_built']} cannot use the {gpus[0]}: {fault}",
             "update the driver, or install a torch for an older CUDA",
         )
         return
-    yield ok("CUDA", f"{gpus[0]}, torch for CUDA {found['cuda_built']}")
-    version = found["versions"]["triton"]
-    if not version or found["triton_error"]:
-        fault = found["triton_error"] or "it is not installed: nothing compiles on the GPU"
+    yield ok("CUDA", f"{gpus[0]}, torch for CUDA {probed['cuda_built']}")
+    version = probed["versions"]["triton"]
+    if not version or probed["triton_error"]:
+        fault = probed["triton_error"] or "it is not installed: nothing compiles on the GPU"
         yield error("Triton", fault, "install torch with its dependencies")
     else:
         yield ok("Triton", version)

@@ -12,7 +12,7 @@ other package is installed yet, and Python may be 3.10. Exit status:
 - 2: wrong use.
 - 130: interrupted.
 
-The next installation mends a killed one. uv considers a package installed as soon as its metadata
+The next installation repairs a killed one. uv considers a package installed as soon as its metadata
 exists, so a half-written package would stay. A marker file therefore exists during an
 installation. If the next run finds the marker, it empties the environment first. (`uv pip sync
 --reinstall` is not enough: it keeps files whose RECORD is gone, and it asks the network for every

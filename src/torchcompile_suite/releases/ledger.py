@@ -4,7 +4,7 @@ ASV compares the commits of a repository, and this repository makes commits out 
 Nightlies, if the user has added any, follow on a branch of their own.
 
 git itself never runs, and no git configuration is read: both could change what is written. A killed
-run or a full disk leaves the old state, the new state, or something that the next `build` mends.
+run or a full disk leaves the old state, the new state, or something that the next `build` repairs.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class Ledger:
 
 
 def build(path: Path, releases: Sequence[Release] | None = None) -> Ledger:
-    """Create, refresh or mend the ledger at ``path``. Writes nothing if it is up to date.
+    """Create, refresh or repair the ledger at ``path``. Writes nothing if it is up to date.
 
     Branches and tags with other names do not change. Several processes may call this at once.
-    Raises ``SuiteError`` if ``path`` holds something else, cannot be written or cannot be mended,
+    Raises ``SuiteError`` if ``path`` holds something else, cannot be written or cannot be repaired,
     if a lock is missing, or if the catalogue is not valid.
     """
     path = Path(os.path.abspath(path))  # noqa: PTH100 (resolve() would follow a symlink at path)
@@ -63,14 +63,14 @@ def build(path: Path, releases: Sequence[Release] | None = None) -> Ledger:
             _refresh(path, contents)
         if fault := ledger_files.first_fault(path, contents):
             raise SuiteError(
-                f"{path} is damaged and could not be mended ({fault}); delete it and run again: "
+                f"{path} is damaged and could not be repaired ({fault}); delete it and run again: "
                 "it is generated"
             )
     except OSError as error:
         reason = error.strerror or str(error)
         raise SuiteError(
             f"cannot write the release ledger at {path}: {reason}; "
-            "free the disk or mend the permissions and run again"
+            "free the disk or correct the permissions and run again"
         ) from error
     return Ledger(path, contents.commits, contents.tags)
 
@@ -95,7 +95,7 @@ def _create(path: Path, contents: Contents) -> None:
                 path.rmdir()
             fresh.rename(path)
         except OSError:
-            # Another process was first: check its ledger, and mend it if needed.
+            # Another process was first: check its ledger, and repair it if needed.
             if not path.is_dir():
                 raise
             _refresh(path, contents)

@@ -1,7 +1,7 @@
 """The release ledger on disk: a bare git repository, read with dulwich and written atomically.
 
 dulwich's `Repo` refuses a damaged repository and reads the user's git configuration. The ledger
-must be mended when it is damaged, and no configuration may change it. Objects and refs are
+must be repaired when it is damaged, and no configuration may change it. Objects and refs are
 therefore read with dulwich's object store and refs container alone.
 
 dulwich writes through git's lock files. A killed process leaves such a file behind, and it blocks
