@@ -39,7 +39,7 @@ QUICK_BUDGET_S = 75
 def run(names: Sequence[str], quick: str = QUICK) -> list[Release]:
     """Measure the named releases (by default the newest), publish, compare.
 
-    Returns the measured releases. Raises AsvError or ReleaseError. Earlier results stay on disk.
+    Returns the measured releases. Raises SuiteError. Earlier results stay on disk.
     """
     os.environ.setdefault(BUDGET_VARIABLE, str(QUICK_BUDGET_S))
     releases = [catalogue.find(name) for name in names] or [catalogue.read()[-1]]

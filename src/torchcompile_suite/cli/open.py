@@ -25,8 +25,8 @@ class OpenError(SuiteError):
 def open_cell(cell: Cell, release: Release, folder: Path) -> str:
     """Compile the cell in the release's environment and write its artefacts to ``folder``.
 
-    The folder must be empty or missing. Returns the kinds of artefacts. Raises OpenError or
-    ReleaseError.
+    The folder must be empty or missing. Returns the kinds of artefacts. Raises
+    SuiteError.
     """
     if folder.exists() and any(folder.iterdir()):
         raise OpenError(f"{folder} is not empty; name another folder with --output")
