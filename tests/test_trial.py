@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+import torchcompile_suite
 from torchcompile_suite.analysis import advice, summary
 from torchcompile_suite.analysis.statistics import Interval
 from torchcompile_suite.cell import (
@@ -31,6 +32,8 @@ from torchcompile_suite.cell import (
     Status,
 )
 from torchcompile_suite.cli.app import app
+from torchcompile_suite.host.files import append_line
+from torchcompile_suite.measuring import interpreter
 from torchcompile_suite.releases import environments
 from torchcompile_suite.trial import plan, target, view
 from torchcompile_suite.trial.outline import Outline
@@ -294,6 +297,31 @@ def test_notes_about_the_accuracy_check_stand_once_or_with_their_cell() -> None:
     assert json.loads(view.as_json(Trial("model"), answer))["notes"] == view.notes(answer)
     plain = Answer(Outline(torch="2.15.0"), [examples.measurement("model")], interrupted=False)
     assert view.notes(plain) == []
+
+
+def test_compare_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = examples.measurement("model")
+    kept: list[Path] = []
+
+    def ask(python: Path, module: str, order: bytes, more: dict[str, str]) -> interpreter.Completed:
+        kept.append(Path(msgspec.json.decode(order)["kept"]))
+        for line in (plan.Known(outline=FREE), plan.Known(measurement=made)):
+            append_line(kept[0], msgspec.json.encode(line))
+        return interpreter.Completed(0, b"", "")
+
+    monkeypatch.setattr(interpreter, "ask", ask)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    measurement = torchcompile_suite.compare("a module, as far as pickle cares", (1,))  # type: ignore[arg-type]
+    assert measurement == made
+    assert isinstance(measurement, torchcompile_suite.Measurement)
+    assert isinstance(torchcompile_suite.figures(measurement), torchcompile_suite.Row)
+    assert not kept[0].exists()
+    assert not list(tmp_path.iterdir())
+
+
+def test_compare_of_a_module_that_cannot_be_copied_says_so() -> None:
+    with pytest.raises(torchcompile_suite.TrialError, match="generator cannot be copied"):
+        torchcompile_suite.compare((_ for _ in ()), (1,))  # type: ignore[arg-type]
 
 
 def test_the_table_has_eager_once() -> None:
