@@ -39,7 +39,7 @@ PATIENCE_MS = 120_000
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site that `asv publish` makes from the committed results, in a static host's subfolder."""
+    """The site that `asv publish` makes from the committed results, in a subfolder of a host."""
     clone = tmp_path_factory.mktemp("publish")
     for name in ("asv.conf.json", "benchmarks", "src", "results"):
         source = ROOT / name
