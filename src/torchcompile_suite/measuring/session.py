@@ -27,6 +27,7 @@ from ..launch import progress
 from ..modes import EAGER
 from ..results import overlay_marker, records
 from .launches import launcher, make_launch, mark_disturbed
+from .processes import Launcher
 from .progress import launch_line, measurement_line
 from .settings import (
     MOST_LAUNCHES,
@@ -48,11 +49,15 @@ class Session:
         folder: Path,
         settings: Settings,
         watch: Callable[[Cell, Launch], None] = _ignore,
+        launcher: Callable[[Cell], Launcher] = launcher,
     ) -> None:
-        """Remember measurements in ``folder``. ``watch`` gets each launch as soon as it ends."""
+        """Remember measurements in ``folder``. ``watch`` gets each launch as soon as it ends.
+        ``launcher`` returns the way to start a cell's launches.
+        """
         self.folder = folder
         self.settings = settings
         self._watch = watch
+        self._launcher = launcher
         self._quiet_s: float | None = None
 
     def measure(self, cell: Cell, earlier: Sequence[Launch] = ()) -> Measurement:
@@ -157,7 +162,7 @@ class Session:
     ) -> tuple[list[Launch], Stopped]:
         """All launches of the cell, and why there are no more; an empty reason after a failure."""
         launches = list(earlier)
-        starter = launcher(cell)
+        starter = self._launcher(cell)
         deadline = time.monotonic() + self.settings.budget_s
         while not (stopped := self._stopped(launches, deadline)):
             launch = make_launch(
