@@ -1,6 +1,6 @@
-"""Takes the README's pictures of the site in html/, in the system's Chromium.
+"""Takes the pictures of the site in html/ for the documents, with the system's Chromium.
 
-They are of the machine that the site opens with.
+They show the machine that the site opens with.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from playwright.sync_api import sync_playwright
 HERE = Path(__file__).parent
 OVERVIEW = HERE.parents[1] / "html" / "report" / "index.html"
 WIDTH, HEIGHT = 1100, 900
-# As the site's navigation calls them.
+# Picture: the link in the navigation of the site.
 PAGES = {"verdict": "Does it pay?", "history": "History"}
 
 
 def main() -> None:
-    """One picture a page, light."""
+    """Take one picture of each page."""
     if not OVERVIEW.exists():
         raise SystemExit("html/ has no report; make it with: asv publish")
     with sync_playwright() as playwright:
