@@ -133,7 +133,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
         source = ROOT / name
         (shutil.copytree if source.is_dir() else shutil.copy2)(source, folder / name)
     results = folder / "results"
-    good = min(ROOT.glob("results/*/machine.json")).parent
+    # The machine with the fewest results: any will do, and all of them are published twice.
+    good = min((file.parent for file in ROOT.glob("results/*/machine.json")), key=_size)
     shutil.copytree(good, results / good.name)
     _spoilt_benchmarks(results / "benchmarks.json")
 
@@ -176,6 +177,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
             stack.enter_context(place(results / name / "machine.json"))
             broken.append(f"{name}/machine.json")
         yield Made(results, broken, good.name)
+
+
+def _size(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.iterdir())
 
 
 def _spoilt_benchmarks(file: Path) -> None:
@@ -228,10 +233,17 @@ def test_the_good_ones_are_published_as_if_alone(
 
 def test_nothing_executes(published: tuple[Path, str], chromium: Browser) -> None:
     site, _ = published
+    # The pages of hostile machines, and those with a hostile text: no other page can execute one.
+    report = [
+        file
+        for file in (site / "report").rglob("*.html")
+        if "hostile-" in str(file.relative_to(site)) or "attacked" in file.read_text()
+    ]
+    assert len(report) > 1
     pages = [
         *("index.html", "index.html#/summarylist", "index.html#/regressions"),
         *(f"index.html#{name}" for name in (*BENCHMARKS, MARKUP)),
-        *(str(file.relative_to(site)) for file in sorted((site / "report").rglob("*.html"))),
+        *(str(file.relative_to(site)) for file in sorted(report)),
     ]
     with served(site) as address, visited(chromium, address) as visit:
         for name in pages:
