@@ -1,4 +1,4 @@
-"""``nox -s bench`` measures, ``nox -s tests`` proves, ``nox`` checks everything."""
+"""``nox -s bench`` measures, ``nox -s tests`` tests, ``nox`` runs all checks."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ nox.options.sessions = ["lint", "types", "tests"]
 nox.options.reuse_existing_virtualenvs = True
 nox.needs_version = ">=2024.10.9"
 
-# asv.conf.json measures on this one; see there.
+# The Python that asv.conf.json measures with; see there.
 PYTHON = "3.11"
 
 SYSTEM_PACKAGES = "git g++ python3-dev chromium"
 
 
 def _need(session: nox.Session, *programs: str) -> None:
-    """Stop at once where a system package is missing: an hour later is a bad time to say it."""
+    """Stop at once if a system package is missing, not after minutes of tests."""
     missing = [name for name in programs if shutil.which(name) is None]
     if missing:
         session.error(
@@ -30,7 +30,7 @@ def _need(session: nox.Session, *programs: str) -> None:
 
 @nox.session(python=PYTHON)
 def bench(session: nox.Session) -> None:
-    """Measure a quick selection of cells on the newest release, or on those named after ``--``.
+    """Measure a quick selection of cells on the newest release, or on the releases after ``--``.
 
     ``nox -s bench -- v2.4 v2.9`` measures both and ends with ``asv compare``.
     """
@@ -41,16 +41,18 @@ def bench(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON)
 def tests(session: nox.Session) -> None:
-    """Run all tests; ``nox -s tests -- -m 'not slow'`` runs those that take seconds."""
+    """Run all tests; ``nox -s tests -- -m 'not slow'`` runs only those that take seconds."""
     _need(session, "git", "g++", "chromium")
     session.install("-e", ".", "--group", "tests")
-    # Two at a time halves the wait; more would each need a torch of several gigabytes.
-    session.run("pytest", "--numprocesses=2", "--dist=loadfile", *session.posargs)
+    # Two processes: more would compete for the cores of a small machine. A file stays in one
+    # process, for its fixtures; tests/conftest.py decides on the order of the files.
+    distribution = ("--numprocesses=2", "--dist=loadfile", "--no-loadscope-reorder")
+    session.run("pytest", *distribution, *session.posargs)
 
 
 @nox.session(python=PYTHON)
 def site(session: nox.Session) -> None:
-    """Build the site out of results/ and serve it; ``-- --port 8000`` as for ``asv preview``."""
+    """Build the site from results/ and serve it; takes options such as ``-- --port 8000``."""
     _need(session, "git")
     session.install("-e", ".")
     session.run("asv", "publish")
@@ -82,10 +84,11 @@ def evidence(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON)
 def lint(session: nox.Session) -> None:
-    """Check style and formatting."""
+    """Check style, formatting and the imports between rooms."""
     session.install("--group", "lint")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
+    session.run("lint-imports", "--no-cache", env={"PYTHONPATH": "src"})
 
 
 @nox.session(python=PYTHON)

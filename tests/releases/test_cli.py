@@ -2,7 +2,7 @@ import pytest
 from typer.testing import CliRunner
 
 from torchcompile_suite.cli.releases import app
-from torchcompile_suite.releases import catalogue
+from torchcompile_suite.releases import catalogue, environments
 
 
 def test_list_shows_every_release():
@@ -22,7 +22,12 @@ def test_bad_input_is_one_line(arguments):
 
 
 @pytest.mark.slow
-def test_verify_proves_a_lock(tmp_path, monkeypatch):
+@pytest.mark.timeout(900)
+def test_verify_proves_a_lock(tmp_path, monkeypatch, make_environment):
+    # The new environment begins with the packages of the release, so uv has only to check them.
+    # The environments of all other tests begin empty (tests/conftest.py).
+    made = make_environment("v2.15")
+    monkeypatch.setattr(environments, "_create", lambda release, folder: made.copy(folder))
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, ["verify", "v2.15"])
     assert result.exit_code == 0, result.output
