@@ -49,9 +49,9 @@ class Parts(NamedTuple):
 
 def parts(output: Any) -> Parts:
     """Take an output apart. Never raises for what the output is."""
-    found = Parts([], [], [])
-    _add(output, found, frozenset(), tensors_only=False)
-    return found._replace(unchecked=list(dict.fromkeys(found.unchecked)))
+    taken = Parts([], [], [])
+    _add(output, taken, frozenset(), tensors_only=False)
+    return taken._replace(unchecked=list(dict.fromkeys(taken.unchecked)))
 
 
 def tensors(output: Any) -> list[torch.Tensor]:
@@ -59,16 +59,16 @@ def tensors(output: Any) -> list[torch.Tensor]:
     return [leaf for leaf in parts(output).leaves if isinstance(leaf, torch.Tensor)]
 
 
-def _add(value: Any, found: Parts, around: frozenset[int], tensors_only: bool) -> None:
+def _add(value: Any, taken: Parts, around: frozenset[int], tensors_only: bool) -> None:
     """Add a value's parts. ``around``: the ids of the containers around it."""
     if isinstance(value, torch.Tensor) and not (value.is_meta or value.is_nested):
-        found.structure.append("tensor")
-        found.leaves.append(value)
+        taken.structure.append("tensor")
+        taken.leaves.append(value)
         return
     if isinstance(value, _PLAIN):
         if not tensors_only:
-            found.structure.append("value")
-            found.leaves.append(value)
+            taken.structure.append("value")
+            taken.leaves.append(value)
         return
     opened = None
     if id(value) not in around and len(around) < DEEPEST:
@@ -78,12 +78,12 @@ def _add(value: Any, found: Parts, around: frozenset[int], tensors_only: bool) -
             opened = None
     if opened is not None:
         kind, children = opened
-        found.structure.append(kind)
+        taken.structure.append(kind)
         for child in children:
-            _add(child, found, around | {id(value)}, tensors_only)
-    elif not _add_attributes(value, found, around) and not tensors_only:
-        found.structure.append("unchecked")
-        found.unchecked.append(type(value).__qualname__)
+            _add(child, taken, around | {id(value)}, tensors_only)
+    elif not _add_attributes(value, taken, around) and not tensors_only:
+        taken.structure.append("unchecked")
+        taken.unchecked.append(type(value).__qualname__)
 
 
 def _open(value: Any) -> tuple[Any, Iterable[Any]] | None:
@@ -108,7 +108,7 @@ def _open(value: Any) -> tuple[Any, Iterable[Any]] | None:
     return None
 
 
-def _add_attributes(value: Any, found: Parts, around: frozenset[int]) -> bool:
+def _add_attributes(value: Any, taken: Parts, around: frozenset[int]) -> bool:
     """Add the tensors in an object's attributes; False if there are none.
 
     Only tensors: other attributes may be caches or time stamps, which differ without a fault.
@@ -124,8 +124,8 @@ def _add_attributes(value: Any, found: Parts, around: frozenset[int]) -> bool:
             inside.leaves.extend(one.leaves)
     if not inside.leaves:
         return False
-    found.structure.append((type(value).__qualname__, inside.structure))
-    found.leaves.extend(inside.leaves)
+    taken.structure.append((type(value).__qualname__, inside.structure))
+    taken.leaves.extend(inside.leaves)
     return True
 
 
