@@ -16,11 +16,17 @@ nox.needs_version = ">=2024.10.9"
 PYTHON = "3.11"
 
 SYSTEM_PACKAGES = "git g++ python3-dev chromium"
+# Other names of a program. GitHub's runners have Google Chrome, which does as well.
+OTHER_NAMES = {"chromium": ("chromium-browser", "google-chrome")}
 
 
 def _need(session: nox.Session, *programs: str) -> None:
     """Stop at once if a system package is missing, not after minutes of tests."""
-    missing = [name for name in programs if shutil.which(name) is None]
+    missing = [
+        program
+        for program in programs
+        if not any(shutil.which(name) for name in (program, *OTHER_NAMES.get(program, ())))
+    ]
     if missing:
         session.error(
             f"not on PATH: {', '.join(missing)}; on Debian or Ubuntu: "
@@ -69,26 +75,39 @@ def pictures(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON)
 def evidence(session: nox.Session) -> None:
-    """Measure or print the evidence of docs/method.md: ``nox -s evidence -- coverage spread``."""
+    """Write tables of evidence/README.md: ``nox -s evidence -- coverage spread``.
+
+    ``--kept`` measures nothing and writes the tables from the kept data.
+    """
+    # `collect` reads its work from another script.
     known = sorted(
-        file.stem for file in Path("evidence").glob("*.py") if "__main__" in file.read_text()
+        file.stem
+        for file in Path("evidence").glob("*.py")
+        if "__main__" in file.read_text() and file.stem != "collect"
     )
-    unknown = [name for name in session.posargs if name not in known]
-    if unknown or not session.posargs:
+    options = [argument for argument in session.posargs if argument.startswith("-")]
+    names = [argument for argument in session.posargs if argument not in options]
+    if not names or set(names) - set(known):
         session.error(f"name some of: {', '.join(known)}")
     _need(session, "git", "g++")
     session.install("-e", ".")
-    for name in session.posargs:
-        session.run("python", "-m", f"evidence.{name}")
+    for name in names:
+        session.run("python", "-m", f"evidence.{name}", *options)
 
 
 @nox.session(python=PYTHON)
 def lint(session: nox.Session) -> None:
-    """Check style, formatting and the imports between rooms."""
+    """Check style, formatting, the imports between rooms, and the workflow files."""
     session.install("--group", "lint")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("lint-imports", "--no-cache", env={"PYTHONPATH": "src"})
+    for schema, folder in (
+        ("vendor.github-workflows", ".github/workflows"),
+        ("vendor.dependabot", ".github/dependabot.yml"),
+    ):
+        files = sorted(map(str, Path(folder).glob("*.yml"))) or [folder]
+        session.run("check-jsonschema", "--builtin-schema", schema, *files)
 
 
 @nox.session(python=PYTHON)
