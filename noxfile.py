@@ -19,6 +19,14 @@ SYSTEM_PACKAGES = "git g++ python3-dev chromium"
 # Other names of a program. GitHub's runners have Google Chrome, which does as well.
 OTHER_NAMES = {"chromium": ("chromium-browser", "google-chrome")}
 
+# Files that nothing runs here, and the schema of each.
+SCHEMAS = {
+    "vendor.github-workflows": ".github/workflows/*.yml",
+    "vendor.github-issue-forms": ".github/ISSUE_TEMPLATE/*.yml",
+    "vendor.dependabot": ".github/dependabot.yml",
+    "vendor.citation-file-format": "CITATION.cff",
+}
+
 
 def _need(session: nox.Session, *programs: str) -> None:
     """Stop at once if a system package is missing, not after minutes of tests."""
@@ -102,11 +110,8 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("lint-imports", "--no-cache", env={"PYTHONPATH": "src"})
-    for schema, folder in (
-        ("vendor.github-workflows", ".github/workflows"),
-        ("vendor.dependabot", ".github/dependabot.yml"),
-    ):
-        files = sorted(map(str, Path(folder).glob("*.yml"))) or [folder]
+    for schema, pattern in SCHEMAS.items():
+        files = sorted(map(str, Path().glob(pattern)))
         session.run("check-jsonschema", "--builtin-schema", schema, *files)
 
 
