@@ -85,6 +85,14 @@ def test_a_foreign_torchvision_is_an_error(changes: dict[str, Any], said: str) -
     assert software.torchvision(found()).level is Level.OK
 
 
+def test_the_busiest_processes_above_a_tenth_of_a_core_are_named() -> None:
+    assert hardware.other_processes([(0.10, "idle", 1), (0.0, "asleep", 2)]).level is Level.OK
+    shares = [(0.11, "a", 1), (0.5, "b", 2), (1.0, "c", 3), (0.2, "d", 4), (0.1, "e", 5)]
+    check = hardware.other_processes(shares)
+    assert check.level is Level.WARNING
+    assert check.says == "of a core: c (3) 100%, b (2) 50%, d (4) 20%"
+
+
 def test_a_process_that_burns_a_core_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     # On a busy machine it gets a small share of a core, and other processes take more.
     monkeypatch.setattr(hardware, "MOST_NAMED", 10_000)

@@ -90,7 +90,7 @@ def load() -> Iterator[Check]:
     before = psutil.cpu_times()
     time.sleep(WATCH_S)
     after = psutil.cpu_times()
-    yield _other_processes(processes)
+    yield other_processes(_shares(processes))
     yield _other_guests(before, after)
 
 
@@ -102,15 +102,20 @@ def _share(process: psutil.Process) -> float | None:
         return None
 
 
-def _other_processes(processes: Sequence[psutil.Process]) -> Check:
-    busy = []
-    for process in processes:
-        share = _share(process)
-        if share is not None and share > BUSY and process.pid != os.getpid():
-            busy.append((share, process.info["name"] or "?", process.pid))
+def _shares(processes: Sequence[psutil.Process]) -> list[tuple[float, str, int]]:
+    """Share of one processor, name and number of each process that still runs, without this one."""
+    return [
+        (share, process.info["name"] or "?", process.pid)
+        for process in processes
+        if process.pid != os.getpid() and (share := _share(process)) is not None
+    ]
+
+
+def other_processes(shares: Sequence[tuple[float, str, int]]) -> Check:
+    """Warn of processes that take more than `BUSY` of a core; name the busiest of them."""
+    busy = sorted((process for process in shares if process[0] > BUSY), reverse=True)
     if not busy:
         return ok("other load", "no other process takes more than a tenth of a core")
-    busy.sort(reverse=True)
     listed = ", ".join(f"{name} ({pid}) {share:.0%}" for share, name, pid in busy[:MOST_NAMED])
     return warning("other load", f"of a core: {listed}", "end them, or wait until they end")
 
