@@ -166,7 +166,7 @@ def _check_python(wanted: Checkout) -> None:
         # The installation removes every package that is not in the lock.
         raise InstallError(
             f"{sys.executable} is not in a virtual environment; "
-            'use "environment_type": "virtualenv" in asv.conf.json'
+            'use "environment_type": "torch-release" in asv.conf.json'
         )
 
 
