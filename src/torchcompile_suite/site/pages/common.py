@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...analysis.payoff import Payoff, payoff
@@ -13,7 +13,7 @@ from ...cell import METHOD
 from ...presentation.wording import ratio
 from .. import paths
 from ..content import Content, Machine, label
-from ..page import Choice, Link, Marked, Option, Value
+from ..page import Choice, Link, Marked, Option, Page, Value
 
 # Limits for charts. A chart with more lines cannot be read, and a site with more charts takes too
 # long to make. The tables have everything.
@@ -47,6 +47,17 @@ def paying(machine: Machine, row: Row, best: bool = False) -> Value:
 
 
 KINDS = {Payoff.GAIN: "gain", Payoff.LOSS: "loss", Payoff.NONE: "none", Payoff.UNKNOWN: "unknown"}
+
+
+def page_a_release(
+    content: Content, page: Callable[[Content, Machine, str], Page]
+) -> Iterator[Page]:
+    """One page for each machine and release."""
+    return (
+        page(content, machine, release)
+        for machine in content.machines
+        for release in machine.releases
+    )
 
 
 def machines(content: Content, here: Machine, to: Callable[[Machine], str]) -> list[Choice]:

@@ -31,11 +31,7 @@ COLUMNS = {
 
 def pages(content: Content) -> Iterator[Page]:
     """One page for each machine and release."""
-    return (
-        _page(content, machine, release)
-        for machine in content.machines
-        for release in machine.releases
-    )
+    return common.page_a_release(content, _page)
 
 
 def path(machine: Machine) -> str:
