@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from playwright.sync_api import Browser, sync_playwright
 
 from torchcompile_suite.measuring.settings import PRECISION_VARIABLE, REPEATS_VARIABLE
 from torchcompile_suite.releases import catalogue, environments
 
-# A busy machine may pause any example for longer than any deadline.
-settings.register_profile("patient", deadline=None)
+# A busy machine may pause any example, or the making of examples, for longer than any limit.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -28,23 +28,27 @@ PLAN = Plan(warm_up_limit_s=1, min_pairs=3, min_timed_s=0.1, max_timed_s=100)
 Run = Callable[..., Launch]
 
 # One process forks all launches of a release, so torch and the compiler are imported once. All
-# launches share the folder for temporary files, so the C++ headers are precompiled once. What
-# compiling costs is tested in tests/test_launch.py.
+# launches share the folder for temporary files, so the C++ headers are precompiled once. The vector
+# instructions of the C++ compiler are looked up once. What compiling costs is tested in
+# tests/test_launch.py.
 SEVERAL = """
 import json, sys, tempfile
 from pathlib import Path
 import msgspec
 from torchcompile_suite.measuring import launches, processes
 from torchcompile_suite.cell import Request
-from torchcompile_suite.launch.caches import TEMPORARY
+from torchcompile_suite.launch import caches
 
 if __name__ == "__main__":
     processes.preload(["torch._inductor.compile_fx"])
     shared = tempfile.TemporaryDirectory()
+    caches.use(Path(shared.name))
+    sys.modules["torch._inductor.codecache"].pick_vec_isa()
+    caches.drop()
     for request in msgspec.json.decode(sys.stdin.buffer.read(), type=list[Request]):
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "cache").mkdir()
-            (Path(folder) / "cache" / TEMPORARY).symlink_to(shared.name)
+            (Path(folder) / "cache" / caches.TEMPORARY).symlink_to(shared.name)
             request = msgspec.structs.replace(request, cache_dir=folder + "/cache")
             launch = launches.launcher(request.cell).run(request, Path(folder), 300)
         sys.stdout.buffer.write(msgspec.json.encode(launch) + b"\\n")
@@ -80,11 +84,15 @@ CELLS = {
 
 
 @pytest.fixture(scope="module", params=["v2.4", catalogue.read()[-1].tag])
-def launches(
+def environment(
     request: pytest.FixtureRequest, make_environment: Callable[[str], ReleaseEnvironment]
-) -> dict[str, Launch]:
+) -> ReleaseEnvironment:
+    return make_environment(request.param)
+
+
+@pytest.fixture(scope="module")
+def launches(environment: ReleaseEnvironment) -> dict[str, Launch]:
     """A cold launch of each cell."""
-    environment = make_environment(request.param)
     requests = [Request(cell, "cold", "", PLAN) for cell in CELLS.values()]
     done = subprocess.run(
         [str(environment.python), "-c", SEVERAL],
@@ -173,9 +181,22 @@ def test_fusion_saves_traffic(launches: dict[str, Launch]) -> None:
     assert compiled.eager_bytes > 6 * compiled.bytes_after
 
 
-def test_a_cpu_skips_cuda_graphs_silently_or_with_a_reason(launches: dict[str, Launch]) -> None:
-    compiled = ok(launches["reduce-overhead"])
-    assert all(isinstance(reason, str) for reason in compiled.cudagraph_skips)
+def test_torch_gives_no_reason_for_no_cuda_graphs_on_a_cpu(launches: dict[str, Launch]) -> None:
+    assert ok(launches["reduce-overhead"]).cudagraph_skips == []
+
+
+SKIP = """
+from torchcompile_suite.launch.inspect import versions
+from torch._inductor import cudagraph_utils
+reasons = versions.watch_cudagraph_skips()
+cudagraph_utils.log_cudagraph_skip_and_bump_counter("skipping cudagraphs due to a test")
+print(reasons)
+"""
+
+
+def test_the_reason_for_skipped_cuda_graphs_is_kept(environment: ReleaseEnvironment) -> None:
+    done = environment.run("-c", SKIP)
+    assert done.stdout == "['skipping cudagraphs due to a test']\n", done.stderr
 
 
 @pytest.mark.parametrize(

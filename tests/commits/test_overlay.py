@@ -174,7 +174,10 @@ names = st.sampled_from([*FILES, "torch/new.py", "torch/fresh/__init__.py", "tor
 commits = st.dictionaries(names, st.none() | st.binary(max_size=4), max_size=6)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=60,
+)
 @given(st.lists(commits, min_size=1, max_size=3))
 def test_the_base_is_restored_exactly(
     tmp_path_factory: pytest.TempPathFactory, several: list[dict[str, bytes | None]]
