@@ -1,4 +1,4 @@
-"""A machine's name outlives kernels and hosts, and two machines never share it."""
+"""A machine keeps its name when its kernel or host name changes, and shares it with no other."""
 
 from __future__ import annotations
 
