@@ -462,7 +462,7 @@ def test_ctrl_c_keeps_what_was_measured_and_resume_goes_on(
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
         "from pathlib import Path; from torchcompile_suite.releases import environments;"
         f"environments.SCRATCH = Path({str(newest.folder)!r});"
-        "from torchcompile_suite.cli import app; app()"
+        "from torchcompile_suite.cli.app import app; app()"
     )
     arguments = [f"{TARGETS}:branching", "--release", newest.version, "--budget", "300"]
     process = subprocess.Popen(
