@@ -29,7 +29,7 @@ def compare(original: Callable[..., Any]) -> Callable[..., Any]:
         with user_errors(), staged(conf) as stage:
             names = (hash_1, hash_2)
             options["machine"] = _machine(conf, stage, names, options.get("machine"))
-            return original(_MeasuredCompare, conf, hash_1, hash_2, **options)
+            return original(_MeasuredRows, conf, hash_1, hash_2, **options)
 
     return run
 
@@ -110,13 +110,14 @@ def _commits(conf: Any, names: Sequence[str]) -> list[str]:
     return commits
 
 
-class _MeasuredCompare(Compare):  # type: ignore[misc]
-    """`Compare` without the rows of cells that neither side measured."""
+class _MeasuredRows:
+    """Prints the table of `Compare` without the rows of cells that neither side measured.
 
-    @classmethod
-    def print_table(
-        cls, conf: Any, hash_1: str, hash_2: str, *arguments: Any, **options: Any
-    ) -> Any:
+    It is no subclass of `Compare`, because ASV makes a command of each subclass.
+    """
+
+    @staticmethod
+    def print_table(conf: Any, hash_1: str, hash_2: str, *arguments: Any, **options: Any) -> Any:
         """Pass ASV the measured values only: it prints a row for each value that it gets."""
         machine_name, env_names = options.get("machine"), options.get("env_names")
         for number, commit in enumerate((hash_1, hash_2), 1):
@@ -127,7 +128,7 @@ class _MeasuredCompare(Compare):  # type: ignore[misc]
                 if env_names is None or result.env_name in env_names
                 for row in _rows(result)
             ]
-        return super().print_table(conf, hash_1, hash_2, *arguments, **options)
+        return Compare.print_table(conf, hash_1, hash_2, *arguments, **options)
 
 
 def _rows(result: Results) -> Iterator[tuple[Any, ...]]:
