@@ -59,6 +59,16 @@ def cyclic(tensor):
     value.append(value)
     return value
 
+class Node:
+    "One of many objects that refer to each other: too many paths to follow each."
+
+def graph(tensor):
+    nodes = [Node() for _ in range(40)]
+    for node in nodes:
+        node.others = nodes
+    nodes[-1].tensor = tensor
+    return nodes[0]
+
 right = torch.arange(1.0, 9.0)
 makers = {
     "dataclass": Plain,
@@ -67,6 +77,8 @@ makers = {
     "sequence": lambda t: Row("text", t),
     "attributes": Attributes,
     "slots": Slots,
+    "objects that refer to each other": graph,
+    "dtype beside": lambda t: {"out": t, "dtype": t.dtype},
     "named tuple of dataclasses": lambda t: Pair(Plain(t), [Plain(None)]),
     "complex": lambda t: torch.complex(torch.ones_like(t), t),
     "sparse": lambda t: t.to_sparse(),
@@ -122,6 +134,8 @@ def results(newest: ReleaseEnvironment) -> dict[str, Any]:
         "sequence",
         "attributes",
         "slots",
+        "objects that refer to each other",
+        "dtype beside",
         "named tuple of dataclasses",
         "complex",
         "sparse",

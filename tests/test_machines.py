@@ -54,9 +54,25 @@ def test_two_releases_need_cells_that_both_have() -> None:
     one = values("one", "2.4.1", 50)
     both = values("both", "2.4.1", 1) + values("both", "2.9.1", 2)
     asked = ["2.4.1", "2.9.1"]
-    assert machines.choose([*apart, *one, *both], asked, here="apart").machine == "both"
+    assert machines.choose([*apart, *one, *both], asked, here="x").machine == "both"
+    assert machines.choose([*apart, *one, *both], asked, here="one").machine == "both"
     with pytest.raises(NoResultsError, match=r"no machine has results of v2\.4 and v2\.9"):
-        machines.choose([*apart, *one], asked, here="apart", labels=["v2.4", "v2.9"])
+        machines.choose(one, asked, here="one", labels=["v2.4", "v2.9"])
+
+
+def test_a_release_that_failed_here_is_shown_from_here() -> None:
+    """Else `report --fail-on-regression` would judge another machine."""
+    here = [*values("here", "2.4.1", 3), Value("here", "2.9.1", 0, False, True)]
+    other = values("other", "2.4.1", 9) + values("other", "2.9.1", 9)
+    assert machines.choose([*here, *other], ["2.4.1", "2.9.1"], here="here") == Choice("here")
+
+
+def test_gaps_of_this_machine_can_be_shown() -> None:
+    held = values("here", "2.4.1", 1) + values("other", "2.4.1", 9) + values("other", "2.9.1", 9)
+    asked = ["2.4.1", "2.9.1"]
+    assert machines.choose(held, asked, here="here").machine == "other"
+    assert machines.choose(held, asked, here="here", every=False) == Choice("here")
+    assert machines.choose(held, asked, here="x", every=False).machine == "other"
 
 
 def test_the_named_machine_always_wins() -> None:

@@ -24,7 +24,7 @@ Version 8 added `Accuracy.notes` and `Accuracy.compared`."""
 METHOD = 2
 """Version of how pairs are timed, the ``method`` field of a launch. Times of two methods are not
 compared. 1: eager and the mode alternate sample by sample; a sample is one call or 10 ms. 2: eager
-and the mode take turns; the first calls of a turn do not count (docs/method.md, Turns)."""
+and the mode take turns; the first calls of a turn do not count (docs/method.md, "One launch")."""
 
 Name = Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.\-]*$")]
 Text = Annotated[str, Meta(max_length=4000)]

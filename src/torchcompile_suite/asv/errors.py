@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from asv import util
 
 from ..errors import SuiteError
+from ..presentation.wording import printable
 
 
 @contextmanager
@@ -16,7 +17,7 @@ def user_errors() -> Iterator[None]:
     try:
         yield
     except SuiteError as error:
-        raise util.UserError(str(error)) from None
+        raise util.UserError(printable(str(error))) from None
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        raise util.UserError(f"{where}{error.strerror or error}") from None
+        raise util.UserError(printable(f"{where}{error.strerror or error}")) from None

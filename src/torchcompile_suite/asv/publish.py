@@ -14,6 +14,7 @@ from asv.publishing import OutputPublisher
 from asv.results import Results
 
 from ..errors import SuiteError
+from ..presentation.wording import printable
 from .errors import user_errors
 from .repository import add_nightlies, of_releases
 from .staging import Staged, staged
@@ -29,21 +30,25 @@ def publish(original: Callable[..., Any]) -> Callable[..., Any]:
         add_nightlies(conf)
         with user_errors(), staged(conf) as stage:
             for problem in stage.checked.problems:
-                log.warning(f"left out: {problem}")
+                log.warning(printable(f"left out: {problem}"))
             Report.stage = stage
-            return original(_SortedPublish, conf, *arguments, **options)
+            return original(_SortedResults, conf, *arguments, **options)
 
     return run
 
 
-class _SortedPublish(Publish):  # type: ignore[misc]
-    """`Publish`, which reads the files in the same order everywhere."""
+class _SortedResults:
+    """Gives `Publish` the results in the same order everywhere.
+
+    It is no subclass of `Publish`, because ASV makes a command of each subclass.
+    """
 
     @staticmethod
     def iter_results(conf: Any, repo: Any, range_spec: Any = None) -> Iterator[Results]:
         results = Publish.iter_results(conf, repo, range_spec)
         yield from sorted(
-            results, key=lambda result: (result.params["machine"], result.commit_hash)
+            results,
+            key=lambda result: (result.params["machine"], result.commit_hash, result.env_name),
         )
 
 
@@ -85,4 +90,4 @@ class Report(OutputPublisher):  # type: ignore[misc]
                 f"cannot write {error.filename}: {error.strerror}; mend it and publish again"
             ) from None
         for problem in content.problems[len(left_out) :]:
-            log.warning(f"left out: {problem}")
+            log.warning(printable(f"left out: {problem}"))

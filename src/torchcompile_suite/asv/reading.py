@@ -15,7 +15,9 @@ from asv.console import log
 from asv.repo import NoSuchNameError, get_repo
 from asv.results import Results, iter_results_for_machine_and_hash
 
+from ..errors import SuiteError
 from ..host import machine
+from ..presentation.wording import printable
 from ..results import asv_files, machines
 from .command import ROWS_VARIABLE
 from .errors import user_errors
@@ -26,7 +28,7 @@ def compare(original: Callable[..., Any]) -> Callable[..., Any]:
     """`Compare.run`, which needs no option where several machines have results."""
 
     def run(_cls: type[Compare], conf: Any, hash_1: str, hash_2: str, **options: Any) -> Any:
-        with user_errors(), staged(conf) as stage:
+        with staged(conf) as stage:
             names = (hash_1, hash_2)
             options["machine"] = _machine(conf, stage, names, options.get("machine"))
             return original(_MeasuredRows, conf, hash_1, hash_2, **options)
@@ -38,7 +40,7 @@ def show(original: Callable[..., Any]) -> Callable[..., Any]:
     """`Show.run`, which shows a commit on one machine. Without a commit it lists all machines."""
 
     def run(cls: Any, conf: Any, commit: str | None = None, **options: Any) -> Any:
-        with user_errors(), staged(conf) as stage:
+        with staged(conf) as stage:
             named = options.get("machine")
             if commit is not None or named is not None:
                 names = [commit] if commit is not None else []
@@ -65,27 +67,28 @@ def _machine(
     versions = _versions(stage.results / BENCHMARKS)
     values = list(asv_files.values(checked, versions))
     if current and versions:
-        values = [value for value in values if value.newest]
-    choice = machines.choose(
-        values,
-        _commits(conf, names),
-        here=machine.detect().machine,
-        named=named,
-        known=checked.machines,
-        labels=names,
-    )
+        values = [value for value in values if value.newest and value.what is not None]
+    with user_errors():
+        choice = machines.choose(
+            values,
+            _commits(conf, checked, names),
+            here=machine.detect().machine,
+            named=named,
+            known=checked.machines,
+            labels=names,
+        )
     log.flush()
     if choice.line:
-        print(choice.line, file=sys.stderr)
+        print(printable(choice.line), file=sys.stderr)
     if current and not any(value.machine == choice.machine for value in values):
         print(
-            f"{choice.machine} has no results of the current version of the benchmarks, and asv "
-            "show has no others; see: asv compare, torchcompile-suite report",
+            f"{printable(choice.machine)} has no results of the current version of the benchmarks, "
+            "and asv show has no others; see: asv compare, torchcompile-suite report",
             file=sys.stderr,
         )
     for problem in checked.problems:
         if problem.where.startswith(f"{choice.machine}/"):
-            print(f"left out: {problem}", file=sys.stderr)
+            print(printable(f"left out: {problem}"), file=sys.stderr)
     return choice.machine
 
 
@@ -98,15 +101,26 @@ def _versions(file: Path) -> dict[str, str]:
     return {name: one.get("version", "") for name, one in content.items() if isinstance(one, dict)}
 
 
-def _commits(conf: Any, names: Sequence[str]) -> list[str]:
-    """The commits of those names; a name that the repository does not know stays as it is."""
+def _commits(conf: Any, checked: asv_files.Checked, names: Sequence[str]) -> list[str]:
+    """The commits of those names.
+
+    A commit that the repository lacks can be in the result files of somebody else. Raises
+    SuiteError if neither knows the name.
+    """
     repo = get_repo(conf)
     commits = []
     for name in names:
         try:
             commits.append(repo.get_hash_from_name(name))
         except NoSuchNameError:
-            commits.append(name)
+            known = {result.commit_hash for result in checked.results.values()}
+            found = [commit for commit in known if commit.startswith(name)]
+            if len(found) != 1:
+                raise SuiteError(
+                    f"there is no release, tag or commit {name!r}; see: torchcompile-suite "
+                    "releases list"
+                ) from None
+            commits.extend(found)
     return commits
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from ..releases import ledger
 from ..results import asv_files, regular
+from .errors import user_errors
 from .repository import of_releases
 
 BENCHMARKS = "benchmarks.json"
@@ -30,16 +31,18 @@ class Staged(NamedTuple):
 def staged(conf: Any) -> Iterator[Staged]:
     """While it is entered, ``conf.results_dir`` has links to the sound files only.
 
-    Raises the errors of `ledger.compute`.
+    Raises ASV's UserError.
     """
     results = Path(conf.results_dir)
-    commits = ledger.compute()[0] if of_releases(conf) else None
-    checked = asv_files.check(results, commits)
+    with user_errors():
+        commits = ledger.compute()[0] if of_releases(conf) else None
+        checked = asv_files.check(results, commits)
     with tempfile.TemporaryDirectory(prefix="torchcompile-suite-results-") as folder:
-        for file in checked.files:
-            _link(file, Path(folder, file.parent.name, file.name))
-        if regular.is_regular(results / BENCHMARKS):
-            _link(results / BENCHMARKS, Path(folder, BENCHMARKS))
+        with user_errors():
+            for file in sorted(checked.files):
+                _link(file, Path(folder, file.parent.name, file.name))
+            if regular.is_regular(results / BENCHMARKS):
+                _link(results / BENCHMARKS, Path(folder, BENCHMARKS))
         conf.results_dir = folder
         try:
             yield Staged(checked, results)

@@ -74,8 +74,6 @@ def bisect_command(
         commits = [first, *clone.between(first, last)]
         question = "\0".join((str(repo.resolve()), first, last, str(wanted), metric))
         kept = CACHE / f"{hashlib.sha256(question.encode()).hexdigest()[:20]}.jsonl"
-        if not resume:
-            kept.unlink(missing_ok=True)
         progress = Progress()
 
         def report(step: Step) -> None:
@@ -85,6 +83,8 @@ def bisect_command(
             CACHE.mkdir(parents=True, exist_ok=True)
             # There is one environment, and two searches at once would disturb each other anyway.
             with FileLock(CACHE / "lock", timeout=0):
+                if not resume:
+                    kept.unlink(missing_ok=True)
                 measuring = Measuring(
                     clone,
                     wanted,
@@ -113,7 +113,13 @@ def bisect_command(
         )
         _show(console(), clone, result, metric, check)
         if json_file is not None:
-            write_atomically(json_file, as_json(result, wanted, metric, measuring))
+            try:
+                write_atomically(json_file, as_json(result, wanted, metric, measuring))
+            except OSError as error:
+                raise SuiteError(
+                    f"cannot write {json_file}: {error.strerror}; correct this, then repeat the "
+                    "same command with --resume"
+                ) from None
 
 
 def cell_named(text: str) -> Cell:

@@ -29,7 +29,9 @@ def coverage_command(
     with one_line_errors():
         asked = [catalogue.find(name).version for name in releases or []]
         # The question is about completeness, so the method of the times comes second.
-        selection = select(read_records(), machine_name, asked, completeness_first=True)
+        selection = select(
+            read_records(), machine_name, asked, completeness_first=True, every=False
+        )
         cells = matrix.core_cells()
         covered = {
             version: coverage.coverage(selection.measurements(version), cells, selection.device)

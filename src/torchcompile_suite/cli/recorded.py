@@ -60,6 +60,7 @@ def select(
     versions: Sequence[str] = (),
     *,
     completeness_first: bool = False,
+    every: bool = True,
 ) -> Selection:
     """The records of the machine that `machines.choose` chooses for those releases.
 
@@ -72,6 +73,7 @@ def select(
         named=machine_name,
         labels=[f"v{version}" for version in versions],
         completeness_first=completeness_first,
+        every=every,
     )
     if choice.line:
         typer.echo(printable(choice.line), err=True)

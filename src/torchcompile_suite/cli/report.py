@@ -104,7 +104,7 @@ def print_report(
 ) -> None:
     """Print the measured cells of those versions on one machine, or all results."""
     if records and (versions or machine_name):
-        records = select(records, machine_name, versions).records
+        records = select(records, machine_name, versions, every=False).records
     rows = [row for row in summary.rows(records, MODES) if not versions or row.release in versions]
     if not rows:
         what = " and ".join(f"v{version}" for version in versions)

@@ -30,7 +30,12 @@ def _read() -> _Reading | None:
         times = psutil.cpu_times()
         busy_s = times.user + times.nice + times.system + times.irq + times.softirq
         return _Reading(time.perf_counter(), time.process_time(), busy_s, times.steal)
-    except (ImportError, OSError, AttributeError):  # other systems have no time of interrupts
+    except (
+        ImportError,
+        OSError,
+        ValueError,
+        AttributeError,
+    ):  # other systems have no time of interrupts
         return None
 
 

@@ -204,6 +204,8 @@ def _mode(name: str) -> Mode:
     mode = MODES.get(name)
     if mode is None:
         raise failures.Unsupported(f"no mode {name!r}; there are: {', '.join(MODES)}")
-    if torch.__version__ < mode.since:  # a TorchVersion, which compares with tuples
-        raise failures.Unsupported(f"mode {name!r} came with torch {mode.since[0]}.{mode.since[1]}")
+    since = ".".join(map(str, mode.since))
+    # A TorchVersion, which compares with version texts. A nightly counts as its release.
+    if torch.__version__ < f"{since}.dev0":
+        raise failures.Unsupported(f"mode {name!r} came with torch {since}")
     return mode

@@ -50,7 +50,7 @@ class Parts(NamedTuple):
 def parts(output: Any) -> Parts:
     """Take an output apart. Never raises for what the output is."""
     taken = Parts([], [], [])
-    _add(output, taken, frozenset(), tensors_only=False)
+    _add(output, taken, frozenset(), set(), tensors_only=False)
     return taken._replace(unchecked=list(dict.fromkeys(taken.unchecked)))
 
 
@@ -59,8 +59,14 @@ def tensors(output: Any) -> list[torch.Tensor]:
     return [leaf for leaf in parts(output).leaves if isinstance(leaf, torch.Tensor)]
 
 
-def _add(value: Any, taken: Parts, around: frozenset[int], tensors_only: bool) -> None:
-    """Add a value's parts. ``around``: the ids of the containers around it."""
+def _add(
+    value: Any, taken: Parts, around: frozenset[int], opened_ids: set[int], tensors_only: bool
+) -> None:
+    """Add a value's parts.
+
+    ``around``: the ids of the containers around it. ``opened_ids``: the ids of the objects whose
+    attributes were read. Objects that refer to each other are on too many paths to follow them all.
+    """
     if isinstance(value, torch.Tensor) and not (value.is_meta or value.is_nested):
         taken.structure.append("tensor")
         taken.leaves.append(value)
@@ -80,8 +86,8 @@ def _add(value: Any, taken: Parts, around: frozenset[int], tensors_only: bool) -
         kind, children = opened
         taken.structure.append(kind)
         for child in children:
-            _add(child, taken, around | {id(value)}, tensors_only)
-    elif not _add_attributes(value, taken, around) and not tensors_only:
+            _add(child, taken, around | {id(value)}, opened_ids, tensors_only)
+    elif not _add_attributes(value, taken, around, opened_ids) and not tensors_only:
         taken.structure.append("unchecked")
         taken.unchecked.append(type(value).__qualname__)
 
@@ -108,17 +114,20 @@ def _open(value: Any) -> tuple[Any, Iterable[Any]] | None:
     return None
 
 
-def _add_attributes(value: Any, taken: Parts, around: frozenset[int]) -> bool:
-    """Add the tensors in an object's attributes; False if there are none.
+def _add_attributes(value: Any, taken: Parts, around: frozenset[int], opened_ids: set[int]) -> bool:
+    """Add the tensors in an object's attributes, once; False if there are none.
 
     Only tensors: other attributes may be caches or time stamps, which differ without a fault.
     """
     if isinstance(value, _CLOSED) or id(value) in around or len(around) >= DEEPEST:
         return False
+    if id(value) in opened_ids:
+        return True
+    opened_ids.add(id(value))
     inside = Parts([], [], [])
     for name, attribute in _attributes(value):
         one = Parts([], [], [])
-        _add(attribute, one, around | {id(value)}, tensors_only=True)
+        _add(attribute, one, around | {id(value)}, opened_ids, tensors_only=True)
         if one.leaves:
             inside.structure.append((name, one.structure))
             inside.leaves.extend(one.leaves)

@@ -42,9 +42,11 @@ class Subject:
 
     - ``module``, ``inputs``: one forward call of the module that is compiled.
     - ``random``: outputs differ from call to call, so they are compared as random draws.
+    - ``draws``: the module itself is random, so the reference is another draw.
     - ``dynamic``: the argument of torch.compile.
 
-    All calls enter the same number of Python frames, so that pairs compare like with like.
+    The baseline and the compiled call enter the same number of Python frames, so that pairs compare
+    like with like; `ForwardAgainstFloat32` has one less in the baseline.
     """
 
     dynamic: bool | None = None
@@ -55,6 +57,7 @@ class Subject:
         self.module = module
         self.inputs = inputs
         self.random = random
+        self.draws = random
 
     def call(self, forward: Any) -> Any:
         """One call, with the module or the compiled module as ``forward``."""
@@ -93,7 +96,7 @@ class Subject:
         """The expected outputs, and their dtype's name: float64 if possible. For a random function
         another draw.
         """
-        if not self.random:
+        if not self.draws:
             return self._exact()
         self.reset()
         torch.manual_seed(SEED + 2)
@@ -111,6 +114,7 @@ class Forward(Subject):
         self._fresh_inputs = cell.protocol == "data-inside"
         # Calls with other inputs have other outputs, as random draws have.
         super().__init__(cell, module, inputs, random or self._fresh_inputs)
+        self.draws = random
 
     def call(self, forward: Any) -> Any:
         """The outputs of the forward pass."""

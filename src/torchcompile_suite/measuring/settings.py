@@ -101,4 +101,6 @@ def _read(variable: str, kind: type, least: float, default: Any) -> Any:
         return msgspec.convert(text, Annotated[kind, Meta(ge=least, le=_LARGEST)], strict=False)
     except msgspec.ValidationError:
         what = "whole number" if kind is int else "number"
-        raise SuiteError(f"{variable}={text!r} must be a {what} of at least {least:g}") from None
+        raise SuiteError(
+            f"{variable}={text!r} must be a {what} from {least:g} to {_LARGEST:g}"
+        ) from None

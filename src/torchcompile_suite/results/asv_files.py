@@ -116,8 +116,9 @@ def values(checked: Checked, versions: Mapping[str, str]) -> Iterator[Value]:
             numbers = row.get("result")
             points = itertools.product(*(row.get("params") or []))
             for point, number in zip(points, _as_list(numbers), strict=False):
-                if number is not None and number == number:  # neither failed nor n/a
-                    yield Value(machine, result.commit_hash, (name, point), True, newest)
+                if number == number:  # NaN: never measured; None: failed
+                    measured = number is not None
+                    yield Value(machine, result.commit_hash, (name, point), measured, newest)
 
 
 def read_object(file: Path) -> dict[str, Any]:

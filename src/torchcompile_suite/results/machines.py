@@ -1,7 +1,7 @@
 """Which machine's results a command shows: the one rule for all commands.
 
 1. The machine that the user names with ``--machine``.
-2. This machine, if it has results for what is asked.
+2. This machine, if it has results for what is asked. A failure is a result, too.
 3. The machine with the most complete results, and one line says so.
 
 "Most complete" counts measured values. Values of the newest method count first (`cell.METHOD`):
@@ -79,8 +79,11 @@ def choose(
     known: Iterable[str] = (),
     labels: Sequence[str] = (),
     completeness_first: bool = False,
+    every: bool = True,
 ) -> Choice:
     """The machine whose results of all ``releases`` are shown (of any release, if none is asked).
+
+    Without ``every``, results of one of the releases are enough.
 
     ``here`` is the name of this machine, and ``named`` is the one that the user asked for.
     ``known`` are machines without values that can be named, too. ``labels`` are the releases as
@@ -106,7 +109,7 @@ def choose(
     ranks = {
         name: rank
         for name in names
-        if (rank := _rank([held[name].get(release) for release in wanted])) is not None
+        if (rank := _rank([held[name].get(release) for release in wanted], every)) is not None
     }
     asked = " and ".join(labels or releases)
     if here in ranks:
@@ -123,15 +126,19 @@ def choose(
     return Choice(best, _line(best, asked, here, sorted(ranks)))
 
 
-def _rank(held: Sequence[_Held | None]) -> tuple[int, int] | None:
-    """Values of the newest method and all values that every release has; None where one lacks."""
+def _rank(held: Sequence[_Held | None], every: bool) -> tuple[int, int] | None:
+    """Numbers of values of the newest method, and of all values.
+
+    With ``every``: of the values that all releases have, and None if one release has no results.
+    Else: over all releases, and None if no release has results.
+    """
     present = [one for one in held if one is not None]
-    if len(present) < len(held):
+    if not present or (every and len(present) < len(held)):
         return None
+    if not every:
+        return sum(len(one.newest) for one in present), sum(len(one.measured) for one in present)
     newest = set.intersection(*(one.newest for one in present))
     measured = set.intersection(*(one.measured for one in present))
-    if len(held) > 1 and not measured:
-        return None
     return len(newest), len(measured)
 
 
