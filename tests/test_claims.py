@@ -192,6 +192,18 @@ intervals = st.builds(
 )
 
 
+@given(intervals, positive, positive)
+def test_yes_needs_the_figure_in_the_range_and_no_the_whole_interval_outside(
+    interval: Interval, one: float, other: float
+) -> None:
+    low, high = sorted((one, other))
+    holds = within(interval, low, high)
+    if holds is False:
+        assert interval.high < low or interval.low > high
+    if holds is True:
+        assert low <= interval.value <= high
+
+
 @given(intervals, st.floats(1.2, 5))
 def test_a_range_around_the_interval_confirms_and_one_beside_it_contradicts(
     interval: Interval, factor: float
