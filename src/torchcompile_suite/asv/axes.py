@@ -32,7 +32,7 @@ def discover(original: Callable[..., Any]) -> Callable[..., Any]:
         check: bool = False,
     ) -> Benchmarks:
         here = original(cls, conf, repo, environments, commit_hash, None, check)
-        recorded = _recorded(Path(conf.results_dir) / "benchmarks.json")
+        recorded = asv_files.recorded_benchmarks(Path(conf.results_dir))
         kept = [_with_recorded_values(one, recorded.get(name)) for name, one in here.items()]
         benchmarks = cls(conf, kept, regex=regex)
         for name, selected in benchmarks.benchmark_selection.items():
@@ -46,15 +46,6 @@ def discover(original: Callable[..., Any]) -> Callable[..., Any]:
         return benchmarks
 
     return discover
-
-
-def _recorded(file: Path) -> dict[str, Any]:
-    """The content of benchmarks.json; empty where the file is missing or cannot be read."""
-    try:
-        content = asv_files.read_object(file)
-    except ValueError:
-        return {}
-    return {name: one for name, one in content.items() if isinstance(one, dict)}
 
 
 def _with_recorded_values(benchmark: dict[str, Any], recorded: dict[str, Any] | None) -> Any:

@@ -7,7 +7,6 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from asv.commands.compare import Compare
@@ -21,7 +20,7 @@ from ..presentation.wording import printable
 from ..results import asv_files, machines
 from .command import ROWS_VARIABLE
 from .errors import user_errors
-from .staging import BENCHMARKS, Staged, staged
+from .staging import Staged, staged
 
 
 def compare(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -64,7 +63,8 @@ def _machine(
     others.
     """
     checked = stage.checked
-    versions = _versions(stage.results / BENCHMARKS)
+    recorded = asv_files.recorded_benchmarks(stage.results)
+    versions = {name: benchmark.get("version", "") for name, benchmark in recorded.items()}
     values = list(asv_files.values(checked, versions))
     if current and versions:
         values = [value for value in values if value.newest and value.what is not None]
@@ -90,15 +90,6 @@ def _machine(
         if problem.where.startswith(f"{choice.machine}/"):
             print(printable(f"left out: {problem}"), file=sys.stderr)
     return choice.machine
-
-
-def _versions(file: Path) -> dict[str, str]:
-    """The current version of each benchmark, by name."""
-    try:
-        content = asv_files.read_object(file)
-    except ValueError:
-        return {}
-    return {name: one.get("version", "") for name, one in content.items() if isinstance(one, dict)}
 
 
 def _commits(conf: Any, checked: asv_files.Checked, names: Sequence[str]) -> list[str]:

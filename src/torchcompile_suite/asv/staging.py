@@ -17,8 +17,6 @@ from ..results import asv_files, regular
 from .errors import user_errors
 from .repository import of_releases
 
-BENCHMARKS = "benchmarks.json"
-
 
 class Staged(NamedTuple):
     """What the checks found, and the folder of results itself."""
@@ -41,8 +39,8 @@ def staged(conf: Any) -> Iterator[Staged]:
         with user_errors():
             for file in sorted(checked.files):
                 _link(file, Path(folder, file.parent.name, file.name))
-            if regular.is_regular(results / BENCHMARKS):
-                _link(results / BENCHMARKS, Path(folder, BENCHMARKS))
+            if regular.is_regular(results / asv_files.BENCHMARKS):
+                _link(results / asv_files.BENCHMARKS, Path(folder, asv_files.BENCHMARKS))
         conf.results_dir = folder
         try:
             yield Staged(checked, results)

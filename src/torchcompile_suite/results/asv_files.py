@@ -40,6 +40,10 @@ class Result(msgspec.Struct):
     durations: dict[Name, Any] = {}
 
 
+# The file of results/ in which ASV records what the benchmarks are.
+BENCHMARKS = "benchmarks.json"
+
+
 class Checked(NamedTuple):
     """The sound files under results/, and the problems of the others.
 
@@ -119,6 +123,18 @@ def values(checked: Checked, versions: Mapping[str, str]) -> Iterator[Value]:
                 if number == number:  # NaN: never measured; None: failed
                     measured = number is not None
                     yield Value(machine, result.commit_hash, (name, point), measured, newest)
+
+
+def recorded_benchmarks(results: Path) -> dict[str, dict[str, Any]]:
+    """The benchmarks that earlier runs recorded, by name.
+
+    Empty if their file is missing or cannot be read.
+    """
+    try:
+        content = read_object(results / BENCHMARKS)
+    except ValueError:
+        return {}
+    return {name: one for name, one in content.items() if isinstance(one, dict)}
 
 
 def read_object(file: Path) -> dict[str, Any]:

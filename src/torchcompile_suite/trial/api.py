@@ -67,10 +67,7 @@ def compare(
     """
     import cloudpickle
 
-    if isinstance(inputs, Mapping):
-        given: Any = dict(inputs)
-    else:
-        given = tuple(inputs) if isinstance(inputs, Sequence) else (inputs,)
+    given = _arguments(inputs)
     name = type(module).__name__
     # Everything lies in a folder that goes away, the launches included: nobody can resume them.
     with tempfile.TemporaryDirectory(prefix="compare-") as folder:
@@ -149,12 +146,8 @@ def assert_no_graph_breaks(
 
     torch._dynamo.reset()
     explain = torch._dynamo.explain(function)
-    if isinstance(inputs, Mapping):
-        explained = explain(**inputs)
-    elif isinstance(inputs, Sequence):
-        explained = explain(*inputs)
-    else:
-        explained = explain(inputs)
+    given = _arguments(inputs)
+    explained = explain(**given) if isinstance(given, dict) else explain(*given)
     torch._dynamo.reset()
     breaks = [versions.graph_break(reason) for reason in explained.break_reasons]
     if breaks:
@@ -164,3 +157,12 @@ def assert_no_graph_breaks(
             for graph_break in breaks
         )
         raise AssertionError(f"graph breaks: {len(breaks)}\n{listed}")
+
+
+def _arguments(
+    inputs: Sequence[Any] | Mapping[str, Any] | torch.Tensor,
+) -> tuple[Any, ...] | dict[str, Any]:
+    """The inputs of a call: a dict by name, or a tuple by position."""
+    if isinstance(inputs, Mapping):
+        return dict(inputs)
+    return tuple(inputs) if isinstance(inputs, Sequence) else (inputs,)
