@@ -3,7 +3,7 @@
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
 from torchcompile_suite.analysis import statistics
-from torchcompile_suite.cell import Status
+from torchcompile_suite.cell import METHOD, Status
 from torchcompile_suite.measuring.session import open_session
 from torchcompile_suite.modes import EAGER
 
@@ -18,9 +18,9 @@ class _Cells:
     # Enough for all launches of the slowest cell. Each launch has its own limit.
     timeout = 3600
     # ASV's default is a hash of the source code, so a new comment would discard the history. Raise
-    # this number only if the meaning of a metric changes. 2: eager and the mode take turns
-    # (`cell.METHOD`), and a launch starts without libraries that its workload does not need.
-    version = "2"
+    # this number only if the meaning of a metric changes: it is the method (`cell.METHOD`), and
+    # values of two methods are not compared.
+    version = str(METHOD)
 
     def __init_subclass__(cls, question):
         cls._question = question
@@ -65,10 +65,24 @@ class _Cells:
             raise SkipNotImplemented(f"no {kind} launch was made")
         return _samples(costs)
 
-    def _peak_memory(self, session, *point):
-        """Peak memory of steady calls in bytes, one value for each launch."""
-        launches = self._measured(session, *point).launches
-        return _samples(launch.peak_memory_bytes for launch in launches)
+    def _peak_memory(self, field, session, *point):
+        """The field of `Launch` with the peak memory in bytes, one value for each launch.
+
+        Raises SkipNotImplemented (n/a) for a settled heap, which holds more by design.
+        """
+        values = [getattr(one, field) for one in self._measured(session, *point).launches]
+        if None in values:
+            raise SkipNotImplemented(
+                "a settled heap holds more by design: see allocator.Allocator, default-heap"
+            )
+        return _samples(values)
+
+    def _page_faults(self, field, session, *point):
+        """Page faults a call, one value for each launch. ``field``: of `Launch`."""
+        pagings = [getattr(one, field) for one in self._measured(session, *point).launches]
+        if None in pagings:
+            raise SkipNotImplemented("page faults are counted on a CPU")
+        return _samples(paging.faults for paging in pagings)
 
     def _compiled(self, field, session, *point):
         """The JSON field of the cell's `Compiled`. Raises SkipNotImplemented (n/a) with the reason

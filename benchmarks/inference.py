@@ -33,7 +33,7 @@ class Inference(_Cells, question=matrix.INFERENCE):
     track_warm_compile.unit = "seconds"
 
     def track_peak_memory(self, session, *point):
-        """Peak memory in the mode, in bytes: resident set on a CPU, reserved by torch on a GPU."""
-        return self._peak_memory(session, *point)
+        """Peak memory in the mode, in bytes, reserved by torch on a GPU. On a CPU: `Allocator`."""
+        return self._peak_memory("peak_memory_bytes", session, *point)
 
     track_peak_memory.unit = "bytes"

@@ -30,7 +30,7 @@ class Training(_Cells, question=matrix.TRAINING):
     track_cold_compile.unit = "seconds"
 
     def track_peak_memory(self, session, *point):
-        """Peak memory of training in the mode, in bytes."""
-        return self._peak_memory(session, *point)
+        """Peak memory of training in the mode, in bytes. On a CPU: `TrainingAllocator`."""
+        return self._peak_memory("peak_memory_bytes", session, *point)
 
     track_peak_memory.unit = "bytes"

@@ -218,7 +218,7 @@ def spent_by_us(cell: Cell, python: Path) -> Spent:
             key = f"{launch.kind} {name}" if name in ("compiler", "compile") else name
             stages[key] = stages.get(key, 0.0) + taken_s
     cold = next(launch for launch in measurement.launches if launch.kind == "cold")
-    floor_s = import_s + cold.stages_s["build"] + stages["pairs"]
+    floor_s = import_s + cold.stages_s["build"] + stages["turns"]
     floor_s += cold.stages_s["compiler"] + cold.stages_s["compile"]
     ratio = statistics.measured_ratio(measurement.launches, measurement.sequential)
     return Spent(

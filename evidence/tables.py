@@ -25,9 +25,12 @@ Part: TypeAlias = Sheet | str
 
 
 def run(
-    name: str, parts: Callable[[], Sequence[Part]], measure: Callable[[], None] | None = None
+    name: str,
+    parts: Callable[[], Sequence[Part]],
+    measure: Callable[[], None] | None = None,
+    page: Path = PAGE,
 ) -> None:
-    """The main function of a script: measure what is missing, then publish ``parts``.
+    """The main function of a script: measure what is missing, then publish ``parts`` in ``page``.
 
     With the option ``--kept`` nothing is measured.
     """
@@ -39,7 +42,7 @@ def run(
     options = parser.parse_args()
     if measure is not None and not options.kept:
         measure()
-    publish(name, parts())
+    publish(name, parts(), page)
 
 
 def publish(name: str, parts: Sequence[Part], page: Path = PAGE) -> None:
@@ -63,7 +66,7 @@ def replaced(page: str, name: str, text: str) -> str:
     before, found, rest = page.partition(begin)
     _, closed, after = rest.partition(end)
     if not found or not closed or begin in rest or end in after:
-        raise SuiteError(f"{PAGE.name} must have {begin} once, and {end} once after it")
+        raise SuiteError(f"the page must have {begin} once, and {end} once after it")
     return f"{before}{begin}\n\n{text.strip()}\n\n{end}{after}"
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import get_args
 
+import msgspec
 from hypothesis import strategies as st
 
 from torchcompile_suite.cell import (
+    DEFAULT_HEAP,
+    METHOD,
     OK,
     Accuracy,
     Cell,
@@ -14,6 +17,7 @@ from torchcompile_suite.cell import (
     Launch,
     Measurement,
     Outcome,
+    Paging,
     Shapes,
     Status,
 )
@@ -74,6 +78,28 @@ def measurement(
         started_at="2026-11-21T03:00:00+00:00",
         duration_s=60.0,
     )
+
+
+def twin(
+    state: str, eager: float, mode: float, faults: tuple[float, float], release: str = "2.9.1"
+) -> Measurement:
+    """The same cell at one end of the heap: seconds and page faults a call of both sides."""
+    made = measurement("m")
+    launches = [
+        msgspec.structs.replace(
+            each,
+            pairs_s=[(eager * wobble, mode * wobble)] * 15,
+            environment=environment(f"{release}+cpu"),
+            heap=state,
+            method=METHOD,
+            eager_paging=Paging(faults[0], 0.3),
+            paging=Paging(faults[1], 0.1),
+        )
+        for each, wobble in zip(made.launches, (1.0, 1.01, 0.99), strict=True)
+    ]
+    allocator = DEFAULT_HEAP if state == "default" else "system"
+    cell = Cell("m", 1, "default", allocator=allocator)
+    return msgspec.structs.replace(made, cell=cell, launches=launches)
 
 
 names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,30}", fullmatch=True)

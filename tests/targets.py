@@ -29,6 +29,17 @@ def branching():
     return Branching(), (torch.randn(*SMALL),)
 
 
+class Large(nn.Module):
+    """Its tensors of 48 MiB are too large for malloc to keep."""
+
+    def forward(self, x):
+        return (x * 2 + 1).relu()
+
+
+def large():
+    return Large(), (torch.randn(12 << 20),)
+
+
 class Keywords(nn.Module):
     """Takes its inputs by name and returns a dict."""
 

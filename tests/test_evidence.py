@@ -8,15 +8,25 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from evidence import coverage, false_alarms, neighbours, pools, quiet, spread, tables
+from evidence import (
+    agreement,
+    coverage,
+    false_alarms,
+    neighbours,
+    pools,
+    quiet,
+    spread,
+    tables,
+    tools,
+)
 from evidence.collect import Job, Pool, missing
 
 from torchcompile_suite.analysis import change
-from torchcompile_suite.cell import METHOD
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.presentation.sheets import Sheet
 
 from . import examples
+from .conftest import ReleaseEnvironment
 
 
 @pytest.mark.parametrize("name", pools.CELLS)
@@ -24,7 +34,7 @@ def test_each_pool_holds_sixty_launches_of_its_cell(name: str) -> None:
     launches = pools.pool(name)
     assert len(launches) >= 60
     assert all(launch.outcome.ok and launch.kind == "warm" for launch in launches)
-    assert {launch.method for launch in launches} == {METHOD}
+    assert {launch.method for launch in launches} == {pools.METHOD}
     # As evidence/README.md says it: 1.5 % of pointwise, less of the others.
     assert round(float(spread.log_ratios(launches).std(ddof=1)), 3) <= 0.015
 
@@ -150,7 +160,65 @@ def test_each_script_that_writes_a_table_has_its_place_in_the_page() -> None:
         for file in folder.glob("*.py")
         if re.search(rf'tables\.(run|publish)\("{file.stem}"', file.read_text())
     }
-    page = tables.PAGE.read_text()
-    assert set(re.findall(r"<!-- (\w+) -->", page)) == scripts
-    for name in scripts:
-        tables.replaced(page, name, "")
+    pages = [page.read_text() for page in (tables.PAGE, tools.PAGE)]
+    marked = [set(re.findall(r"<!-- (\w+) -->", page)) - {"test"} for page in pages]
+    assert marked[0] | marked[1] == scripts
+    for page, names in zip(pages, marked, strict=True):
+        for name in names:
+            tables.replaced(page, name, "")
+
+
+def test_the_plain_script_is_short_and_knows_nothing_of_the_suite() -> None:
+    assert len(agreement.PLAIN.read_text().splitlines()) <= 25
+    for file in (agreement.PLAIN, agreement.PLAIN.with_name("models.py")):
+        assert "torchcompile_suite" not in file.read_text()
+
+
+SAME_MODELS = """
+import sys
+import torch
+sys.path.insert(0, sys.argv[1])
+import models
+from torchcompile_suite import workloads
+
+def output(built):
+    torch.manual_seed(1)
+    module, inputs = built(2)
+    with torch.inference_mode():
+        return module.eval()(*inputs)
+
+for name in sys.argv[2:]:
+    ours = output(workloads.get(name).build)
+    assert torch.equal(ours, output(lambda batch: models.build(name, batch))), name
+    print(name)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_plain_models_are_the_suites_workloads(newest: ReleaseEnvironment) -> None:
+    names = ["pointwise_chain", "softmax_matmul", "gpt_decode", "relevance_information"]
+    done = newest.run("-c", SAME_MODELS, str(agreement.PLAIN.parent), *names)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == names
+
+
+def test_the_agreement_is_that_of_the_geometric_means(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The suite's ratio is 2 % above the scripts': within the limit; then 10 %: not."""
+    cell = agreement.CELLS[0]
+    for more, counted in ((1.02, "1 of 1"), (1.10, "0 of 1")):
+        file = tmp_path / f"{more}.jsonl"
+        lines = [
+            agreement.Round(cell, "settled", by, 1.0, 0.5 * more_of * wobble, 0, 0, "2.15", "x", 3)
+            for by, more_of in (("script", 1.0), ("suite", more))
+            for wobble in (0.99, 1.0, 1 / 0.99)
+        ]
+        file.write_bytes(b"\n".join(map(msgspec.json.encode, lines)) + b"\n")
+        monkeypatch.setattr(agreement, "KEPT", file)
+        _, sheet, summary = agreement.table()
+        assert isinstance(sheet, Sheet)
+        (line,) = sheet.lines
+        assert line[2:4] == ["0.500", f"{0.5 * more:.3f}"]
+        assert str(summary).startswith(f"settled: {counted} within 3%")

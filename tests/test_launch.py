@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from torchcompile_suite.analysis import statistics
-from torchcompile_suite.cell import METHOD, Launch, Measurement, Status
+from torchcompile_suite.cell import DEFAULT_HEAP, METHOD, Launch, Measurement, Status
 from torchcompile_suite.launch import caches
 
 from .conftest import ReleaseEnvironment
@@ -87,10 +87,10 @@ def measure(
 
 
 def one_launch(
-    environment: ReleaseEnvironment, folder: Path, workload: str, mode: str
+    environment: ReleaseEnvironment, folder: Path, workload: str, mode: str, **cell: str
 ) -> subprocess.CompletedProcess[str]:
     request = {
-        "cell": {"workload": workload, "batch_size": 1, "mode": mode},
+        "cell": {"workload": workload, "batch_size": 1, "mode": mode, **cell},
         "kind": "cold",
         "cache_dir": str(folder / "cache"),
         "plan": {"min_pairs": 5, "min_timed_s": 0.5, "max_timed_s": 100.0},
@@ -98,7 +98,7 @@ def one_launch(
     }
     return environment.run(
         "-m",
-        "torchcompile_suite.launch",
+        "torchcompile_suite.measuring.launches",
         input=json.dumps(request),
         env=environment.variables(TORCHCOMPILE_SUITE_WORKLOADS=str(WORKLOADS)),
     )
@@ -148,12 +148,12 @@ def eager(newest: ReleaseEnvironment, tmp_path_factory: pytest.TempPathFactory) 
 
 
 def test_json_in_json_out(newest: ReleaseEnvironment, tmp_path: Path) -> None:
-    """A fresh process writes one launch to stdout. What the model prints goes to stderr."""
+    """One command writes one launch to stdout, without what the model prints."""
     done = one_launch(newest, tmp_path, "chatty", "default")
     assert done.returncode == 0, done.stderr
     launch = msgspec.json.decode(done.stdout, type=Launch)
     assert launch.outcome.ok, launch.outcome
-    assert launch.process == "fresh"
+    assert launch.process == "forked"
     assert len(launch.pairs_s) >= 5
     assert launch.method == METHOD
     assert launch.calibration_s is not None
@@ -163,17 +163,34 @@ def test_json_in_json_out(newest: ReleaseEnvironment, tmp_path: Path) -> None:
     assert launch.accuracy is not None
     assert launch.accuracy.reference == "float64"
     assert launch.warm_up_s[0] > 10 * min(launch.warm_up_s), "the first call compiles"
-    assert "on descriptor 1" in done.stderr
+    assert launch.heap == "settled"
+    assert launch.paging is not None
+    assert launch.eager_paging is not None
+    assert launch.peak_memory_bytes is None, "a settled heap holds more by design"
     assert any((tmp_path / "cache").rglob("*.so")), "Inductor compiled into the cache it was given"
     headers = tmp_path / "cache" / caches.TEMPORARY
     assert any(headers.rglob("*.gch")), "and what it precompiles for all models as well"
 
 
+def test_the_default_heap_is_that_of_a_script(newest: ReleaseEnvironment, tmp_path: Path) -> None:
+    """Two fresh processes, each with its memory and page faults: tensors of 48 MiB make some."""
+    done = one_launch(newest, tmp_path, "large", "default", allocator=DEFAULT_HEAP)
+    launch = msgspec.json.decode(done.stdout, type=Launch)
+    assert launch.outcome.ok, launch.outcome
+    assert (launch.heap, launch.process) == ("default", "fresh")
+    assert launch.eager_paging is not None
+    assert launch.eager_paging.faults > 1000
+    assert launch.eager_peak_memory_bytes is not None
+    assert launch.peak_memory_bytes is not None
+    # The compiler's modules are only in the process that compiles.
+    assert 50e6 < launch.eager_peak_memory_bytes < launch.peak_memory_bytes < 4e9
+
+
 # The clock moves only when a call runs, so the figures are exact.
 TURNS = """
-import json, types
-from torchcompile_suite.cell import Plan
+import json
 from torchcompile_suite.launch import device, timing
+from torchcompile_suite.launch.messages import Turn
 
 class Clock:
     now_s = 0.0
@@ -181,40 +198,31 @@ class Clock:
         return self.now_s
 
 clock = timing.time = Clock()
-log = []
+calls = 0
 
-def caller(name, usual_s):
-    def call():
-        after_the_other = name not in log[-3:] or len(set(log[-3:])) > 1
-        log.append(name)
-        clock.now_s += usual_s + 0.008 * after_the_other
-    return call
+def call():
+    global calls
+    clock.now_s += 0.010 if calls < 3 else 0.002
+    calls += 1
 
-for usual_s in (0.002, 0.25):
-    log.clear()
-    plan = Plan(settle_s=0.02, turn_s=0.04, min_pairs=3, min_timed_s=0.0)
-    turn = timing.Turn(device.get("cpu"), plan, usual_s, usual_s)
-    calls = [caller(name, usual_s) for name in ("eager", "mode")]
-    print(json.dumps([timing.pairs(*calls, turn, plan, lambda: None), log]))
+timed = timing.turn(call, device.get("cpu"), Turn("mode", 2, 0.03, 0.04))
+print(json.dumps([timed.call_s, timed.calls, calls, timed.kernel_s <= timed.cpu_s]))
 """
 
 
-def test_calls_that_pay_for_the_other_mode_do_not_count(newest: ReleaseEnvironment) -> None:
-    """Each turn's first calls cost 8 ms more. Only for long calls do they count."""
+def test_calls_that_pay_for_the_other_side_do_not_count(newest: ReleaseEnvironment) -> None:
+    """The first calls of the turn cost 8 ms more, and are within the time that does not count."""
     done = newest.run("-c", TURNS)
     assert done.returncode == 0, done.stderr
-    (short_s, _), (long_s, log) = map(json.loads, done.stdout.splitlines())
-    assert short_s == [[0.002, 0.002]] * 3
-    # A long call is a turn, and the order alternates.
-    assert log == ["eager", "mode", "mode", "eager", "eager", "mode"]
-    assert min(map(min, long_s)) >= 0.25
+    # Four calls settle: 32 ms. Then ten samples of two calls take 40 ms.
+    assert json.loads(done.stdout) == [0.002, 20, 24, True]
 
 
 def test_a_request_that_is_none_ends_with_status_2(newest: ReleaseEnvironment) -> None:
-    done = newest.run("-m", "torchcompile_suite.launch", input="{}")
+    done = newest.run("-m", "torchcompile_suite.measuring.launches", input="{}")
     assert done.returncode == 2
     assert done.stdout == ""
-    assert done.stderr.startswith("torchcompile_suite.launch: not a request")
+    assert done.stderr.startswith("torchcompile_suite.measuring.launches: not a request")
 
 
 def test_a_session_measures_once_and_remembers(

@@ -169,6 +169,7 @@ def test_a_new_workload_in_one_file_takes_part(
         "graphs.Graphs",
         "kernels.Kernels",
         "warm_up.WarmUp",
+        "allocator.Allocator",
     }
     assert all("'mlp'" in name for name in added)
 

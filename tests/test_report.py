@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from torchcompile_suite.analysis import summary
+from torchcompile_suite.analysis.ends import both_ends
 from torchcompile_suite.cell import Measurement, Outcome, Status
 from torchcompile_suite.modes import MODES
 from torchcompile_suite.presentation import sheets, terminal
@@ -77,3 +78,19 @@ def test_text_from_a_record_does_not_command_the_terminal() -> None:
 def test_modes_stand_in_the_order_of_the_axis() -> None:
     shown = rows(*(examples.measurement(mode=mode) for mode in reversed(list(MODES))))
     assert [row.cell.mode for row in shown] == list(MODES)
+
+
+def test_both_ends_of_the_heap_stand_side_by_side() -> None:
+    both = both_ends(
+        [
+            examples.twin("settled", 0.02, 0.017, (0, 0)),
+            examples.twin("default", 0.02, 0.0272, (0, 4870)),
+        ]
+    )
+    sheet = sheets.ends(both)
+    default, settled = (dict(zip(sheet.columns, line, strict=True)) for line in sheet.lines)
+    assert (default["heap"], settled["heap"]) == ("default", "settled")
+    assert (default["eager ms"], default["compiled ms"]) == ("20", "27.2")
+    assert (settled["eager ms"], settled["compiled ms"]) == ("20", "17")
+    assert (default["page faults: eager"], default["faults: compiled"]) == ("0", "4,870")
+    assert (default["malloc's share: eager"], default["share: compiled"]) == ("0%", "37%")

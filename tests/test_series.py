@@ -9,7 +9,7 @@ import pytest
 from packaging.version import Version
 
 from torchcompile_suite import matrix
-from torchcompile_suite.cell import Measurement
+from torchcompile_suite.cell import METHOD, Measurement
 from torchcompile_suite.cli import history
 from torchcompile_suite.releases import catalogue, ledger
 from torchcompile_suite.results import records
@@ -19,7 +19,10 @@ from . import examples
 
 def anchor(eager_s: float) -> Measurement:
     launches = [
-        examples.launch("warm", eager=eager_s * by, mode=eager_s * by) for by in (0.99, 1.0, 1.01)
+        msgspec.structs.replace(
+            examples.launch("warm", eager=eager_s * by, mode=eager_s * by), method=METHOD
+        )
+        for by in (0.99, 1.0, 1.01)
     ]
     measurement = examples.measurement(history.ANCHOR.workload, mode=history.ANCHOR.mode)
     return msgspec.structs.replace(measurement, launches=launches)
@@ -64,6 +67,8 @@ def test_the_anchor_has_a_history_of_its_own(tmp_path: Path) -> None:
     for eager_s in (0.040, 0.042):
         records.append(file, anchor(eager_s))
         records.append(file, examples.measurement())
+    older = [msgspec.structs.replace(each, method=2) for each in anchor(0.050).launches]
+    records.append(file, msgspec.structs.replace(anchor(0.050), launches=older))
     anchors = history.anchor_measurements(tmp_path, release)
     assert [anchor.launches[1].pairs_s[0][0] for anchor in anchors] == [0.040, 0.042]
 

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from torchcompile_suite import matrix
 from torchcompile_suite.analysis import claims, history, summary
+from torchcompile_suite.analysis.ends import REMEDY
 from torchcompile_suite.analysis.payoff import Payoff, best, payoff
 from torchcompile_suite.analysis.statistics import Interval
 from torchcompile_suite.asv import pages
@@ -32,6 +33,7 @@ from torchcompile_suite.site.page import Page
 from torchcompile_suite.site.pages.cell import reproduce
 
 from . import examples
+from .examples import twin
 
 ATTACK = "</td><script>alert('x')</script><img src=x onerror=alert(1)>\"'&"
 MACHINES = ("first-machine", "second-machine")
@@ -251,6 +253,31 @@ def test_times_of_an_older_method_are_not_mixed_with_newer_ones(
     assert len(others.releases) == len(RELEASES)
     texts = [(tmp_path / "site" / paths.trust(name)).read_text() for name in MACHINES]
     assert ["by method 1" in text for text in texts] == [True, False]
+
+
+def test_both_ends_of_the_heap_stand_on_the_page_of_the_payoff(tmp_path: Path) -> None:
+    """Only a release in which a cell was measured at both ends has the section."""
+    commits = {release.version: sha for sha, release in ledger.compute()[0].items()}
+    folder = tmp_path / "results" / MACHINES[0]
+    ends = [
+        twin("settled", 0.02, 0.017, (0, 0), RELEASES[-1]),
+        twin("default", 0.02, 0.0272, (0, 4870), RELEASES[-1]),
+    ]
+    one = twin("settled", 0.02, 0.017, (0, 0), RELEASES[0])
+    for release, measurements in ((RELEASES[-1], ends), (RELEASES[0], [one])):
+        file = records.path(folder, commits[release], "virtualenv-py3.11")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        for measurement in measurements:
+            records.append(file, measurement)
+    build.build(tmp_path / "results", tmp_path / "site")
+    with_both, with_one = (
+        Parsed(tmp_path / "site" / paths.payoff(MACHINES[0], release, 1))
+        for release in (RELEASES[-1], RELEASES[0])
+    )
+    assert "heap" in with_both.ids
+    assert "4,870" in with_both.text
+    assert REMEDY in with_both.text
+    assert "heap" not in with_one.ids
 
 
 def test_nothing_measured_is_a_site_too(tmp_path: Path) -> None:

@@ -20,15 +20,16 @@ from typer.testing import CliRunner
 
 import torchcompile_suite
 from torchcompile_suite.analysis import advice, summary
+from torchcompile_suite.analysis.ends import REMEDY
 from torchcompile_suite.analysis.statistics import Interval
 from torchcompile_suite.cell import (
+    DEFAULT_HEAP,
     Accuracy,
     Cell,
     Compiled,
     GraphBreak,
     Measurement,
     Outcome,
-    Paging,
     Status,
 )
 from torchcompile_suite.cli.app import app
@@ -44,6 +45,7 @@ from torchcompile_suite.workloads import WorkloadError
 
 from . import examples
 from .conftest import QUICK, ROOT, ReleaseEnvironment
+from .examples import twin
 
 TARGETS = ROOT / "tests" / "targets.py"
 
@@ -121,8 +123,13 @@ FREE = Outline(batch_size=1, scales=True)
 
 def test_every_combination_is_a_cell_and_modes_are_inductors() -> None:
     asked = Trial("resnet18", batch_sizes=(1, 8), modes=("default", "max-autotune"))
-    assert len(plan.cells(asked, FREE)) == 4
-    asked = Trial("resnet18", modes=("default", "max-autotune"), backends=("inductor", "aot_eager"))
+    assert len(plan.cells(asked, FREE)) == 8, "each at both ends of the heap"
+    asked = Trial(
+        "resnet18",
+        modes=("default", "max-autotune"),
+        backends=("inductor", "aot_eager"),
+        allocators=("system",),
+    )
     cells = [(cell.backend, cell.mode) for cell in plan.cells(asked, FREE)]
     assert cells == [
         ("inductor", "default"),
@@ -131,8 +138,21 @@ def test_every_combination_is_a_cell_and_modes_are_inductors() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("asked", "allocators"),
+    [
+        (Trial("m"), ["system", DEFAULT_HEAP]),
+        (Trial("m", allocators=("tcmalloc",)), ["tcmalloc"]),
+        (Trial("m", device="cuda"), ["system"]),
+    ],
+)
+def test_a_cpu_shows_both_ends_of_the_heap(asked: Trial, allocators: list[str]) -> None:
+    cells = plan.cells(asked, FREE)
+    assert [cell.allocator for cell in cells] == allocators
+
+
 def test_a_model_with_a_batch_of_its_own_is_measured_with_it() -> None:
-    (cell,) = plan.cells(Trial("model"), FIXED)
+    (cell,) = plan.cells(Trial("model", allocators=("system",)), FIXED)
     assert cell.batch_size == 4
     with pytest.raises(TrialError, match="decides its batch size"):
         plan.cells(Trial("model", batch_sizes=(8,)), FIXED)
@@ -237,10 +257,9 @@ def test_everything_worth_a_change_is_printed_once() -> None:
     measurement = measured(
         compiled=compiled,
         accuracy=Accuracy("float64", 1e-7, 5e-5, 1e-4),
-        eager_paging=Paging(5000, 0.4),
-        paging=Paging(100, 0.05),
     )
-    remarks = advice.advice([measurement, measurement], came_training=True, varying=False)  # type: ignore[list-item]
+    ends = [twin("settled", 0.02, 0.01, (0, 0)), twin("default", 0.03, 0.01, (5000, 0))]
+    remarks = advice.advice([measurement, measurement, *ends], came_training=True, varying=False)  # type: ignore[list-item]
     kinds = [remark.what.partition(":")[0] for remark in remarks[:3]]
     assert kinds == ["graph break", "recompiled", "no CUDA graph"]
     assert remarks[0].where == "model.py:3"
@@ -343,10 +362,15 @@ class Command:
         self.environment = environment
         self.cache = cache
 
-    def __call__(self, *arguments: str, budget: str = "1") -> tuple[int, str, str]:
+    def __call__(
+        self, *arguments: str, budget: str = "1", allocators: tuple[str, ...] = ("system",)
+    ) -> tuple[int, str, str]:
+        """Exit status, stdout, stderr. One end of the heap, unless ``allocators`` is empty."""
+        named = [argument for name in allocators for argument in ("--allocator", name)]
+        options = ["--release", self.environment.version, "--budget", budget]
         done = CliRunner().invoke(
             app,
-            ["try", *arguments, "--release", self.environment.version, "--budget", budget],
+            ["try", *arguments, *named, *options],
             env={"XDG_CACHE_HOME": str(self.cache), "NO_COLOR": "1", **QUICK},
         )
         assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
@@ -386,8 +410,8 @@ def test_outputs_of_any_type_are_compared_or_named(
     own.write_text(f"import os; open({str(readers)!r}, 'a').write(f'{{os.getpid()}}\\n')")
     monkeypatch.setenv("TORCHCOMPILE_SUITE_WORKLOADS", str(own))
     file = tmp_path / "answer.json"
-    arguments = (f"{TARGETS}:several_outputs", "--allocator", "libc", "--backend", "eager")
-    status, out, err = try_(*arguments, "--json", str(file), "-q")
+    arguments = (f"{TARGETS}:several_outputs", "--backend", "eager")
+    status, out, err = try_(*arguments, "--json", str(file), "-q", allocators=("libc",))
     assert status == 0, out + err
     notes = [
         "outputs of type Opaque: accuracy not checked",
@@ -404,12 +428,31 @@ def test_outputs_of_any_type_are_compared_or_named(
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
+def test_both_ends_of_the_heap_are_measured_with_one_cold_start(
+    try_: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "answer.json"
+    arguments = (f"{TARGETS}:large", "--backend", "eager", "--json", str(file), "-q")
+    status, out, err = try_(*arguments, allocators=())
+    assert status == 0, out + err
+    settled, default = json.loads(file.read_text())["measurements"]
+    assert settled["launches"][0]["kind"] == "cold"
+    assert {launch["kind"] for launch in default["launches"]} == {"warm"}
+    assert {launch["heap"] for launch in settled["launches"]} == {"settled"}
+    assert {launch["heap"] for launch in default["launches"]} == {"default"}
+    assert "Alone, with the C library's defaults, compiled takes" in out
+    assert REMEDY in out
+    assert "--allocator tcmalloc" in out
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_what_cannot_be_compiled_says_why(try_: Command) -> None:
     status, out, _ = try_(f"{TARGETS}:uncompilable")
     assert status == 1
     assert "Do not compile it as it is: compile-error" in out
     assert "this operator has no shape to give" in out
-    assert "(targets.py:63)" in out
+    assert "(targets.py:74)" in out
 
 
 @pytest.mark.slow
@@ -464,7 +507,8 @@ def test_ctrl_c_keeps_what_was_measured_and_resume_goes_on(
         f"environments.SCRATCH = Path({str(newest.folder)!r});"
         "from torchcompile_suite.cli.app import app; app()"
     )
-    arguments = [f"{TARGETS}:branching", "--release", newest.version, "--budget", "300"]
+    arguments = [f"{TARGETS}:branching", "--allocator", "system", "--budget", "300"]
+    arguments += ["--release", newest.version]
     process = subprocess.Popen(
         [sys.executable, "-c", code, "try", *arguments, "--precision", "0.001"],
         env={**os.environ, "XDG_CACHE_HOME": str(try_.cache), **QUICK},

@@ -1,4 +1,4 @@
-"""Workloads that fail, each in another way, and one that does not. Tests load this file."""
+"""Workloads that fail, each in another way, and two that do not. Tests load this file."""
 
 from __future__ import annotations
 
@@ -24,6 +24,14 @@ def module(forward: Any) -> Any:
 @workload("well", family="tests")
 def well(batch_size: int) -> Any:
     return module(lambda layer, x: layer(x).relu())
+
+
+@workload("large", family="tests")
+def large(batch_size: int) -> Any:
+    import torch
+
+    made, _ = module(lambda layer, x: (x * 2 + 1).relu())
+    return made, (torch.randn(12 << 20),)
 
 
 @workload("wrong", family="tests")

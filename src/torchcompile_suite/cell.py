@@ -16,24 +16,33 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct, field
 
-SCHEMA: Literal[8] = 8
+SCHEMA: Literal[9] = 9
 """Version of the JSON that crosses processes and machines, the ``schema`` field of each struct.
 A reader refuses a newer version and reads all older ones: each version added fields with defaults.
-Version 8 added `Accuracy.notes` and `Accuracy.compared`."""
+Version 9 added `Launch.heap`, `Launch.heap_note` and `Launch.eager_peak_memory_bytes`."""
 
-METHOD = 2
+METHOD = 3
 """Version of how pairs are timed, the ``method`` field of a launch. Times of two methods are not
 compared. 1: eager and the mode alternate sample by sample; a sample is one call or 10 ms. 2: eager
-and the mode take turns; the first calls of a turn do not count (docs/method.md, "One launch")."""
+and the mode take turns in one process; the first calls of a turn do not count. 3: on a CPU, eager
+and the mode each have a process of their own and a settled heap (docs/method.md, "One launch")."""
 
 Name = Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.\-]*$")]
 Text = Annotated[str, Meta(max_length=4000)]
 Seconds = Annotated[float, Meta(ge=0, le=1e7)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
-Schema = Literal[1, 2, 3, 4, 5, 6, 7, 8]
+Schema = Literal[1, 2, 3, 4, 5, 6, 7, 8, 9]
 Stopped = Literal["", "fixed", "precise", "budget"]
 Shapes = Literal["static", "recompile", "automatic", "dynamic", "marked", "buckets"]
 Protocol = Literal["right", "data-inside", "no-sync", "grad-on", "train-mode"]
+Side = Literal["eager", "mode"]
+Heap = Literal["", "default", "settled"]
+
+MOST_BATCH = 1_000_000
+"""The largest batch size of a cell."""
+
+DEFAULT_HEAP = "default-heap"
+"""The value of `Cell.allocator` for the C library's malloc as a script gets it."""
 
 
 class Cell(Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,7 +53,9 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True):
     - ``shapes``: ``static`` means that the input's shape never changes. The other values call the
       workload's stream of shapes (`torchcompile_suite.launch.subject.ShapeStream`).
     - ``backend``: the backend of torch.compile. Any name: `try` also takes backends of the user's.
-    - ``allocator``: the malloc of the process, ``system`` or the name of a preloaded one.
+    - ``allocator``: the malloc of the processes. ``system``: the C library's, told to keep its
+      memory (a settled heap, `torchcompile_suite.host.heap`). `DEFAULT_HEAP`: the C library's with
+      its defaults. ``libc``: as ``system``, in fresh processes. Else the name of a preloaded one.
     - ``protocol``: ``right``, or the timing mistake that the measurement makes on purpose.
     - ``baseline``: the other call of each pair, eager in the same dtype or in float32.
     - ``accumulation``: micro-batches of a training step.
@@ -53,7 +64,7 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     workload: Name
-    batch_size: Annotated[int, Meta(ge=1, le=1_000_000)]
+    batch_size: Annotated[int, Meta(ge=1, le=MOST_BATCH)]
     mode: Name
     phase: Literal["inference", "training"] = "inference"
     dtype: Name = "float32"
@@ -110,6 +121,7 @@ class Status(str, Enum):
     COMPILE_ERROR = "compile-error"
     WRONG_RESULT = "wrong-result"
     CRASH = "crash"
+    UNSETTLED = "unsettled"
 
 
 class Outcome(Struct, frozen=True, forbid_unknown_fields=True):
@@ -154,11 +166,12 @@ class Plan(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Request(Struct, frozen=True, forbid_unknown_fields=True):
-    """The task of one measuring process (its standard input).
+    """The task of one measuring process: its first message.
 
     ``cache_dir`` is the folder of Inductor's and Triton's caches. The caller empties the folder for
     a cold launch and gives the same folder to the warm launches. ``observe``: whether a cold launch
-    also records what the compiler did, which takes longer than the timing.
+    also records what the compiler did, which takes longer than the timing. ``sides``: which calls
+    this process makes. ``heap``: the state that its heap has to have.
     """
 
     cell: Cell
@@ -166,6 +179,8 @@ class Request(Struct, frozen=True, forbid_unknown_fields=True):
     cache_dir: Text
     plan: Plan = Plan()
     observe: bool = True
+    sides: tuple[Side, ...] = ("eager", "mode")
+    heap: Heap = "default"
     schema: Schema = SCHEMA
 
 
@@ -255,10 +270,11 @@ class GraphBreak(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Paging(Struct, frozen=True, forbid_unknown_fields=True):
-    """The kernel's work for a steady call, where the C library's malloc gets its memory.
+    """The kernel's work for a steady call: it hands out memory, and takes it back.
 
-    ``faults``: page faults a call. ``kernel_share``: the kernel's share of the call's processor
-    time.
+    ``faults``: page faults a call, the median over turns: a heap that grows once is not a cost of
+    each call. ``kernel_share``: the kernel's share of the calls' processor time. Both are of the
+    calls that count, by getrusage(2).
     """
 
     faults: Annotated[float, Meta(ge=0)]
@@ -352,7 +368,7 @@ _ATTRIBUTES = {field.encode_name: field.name for field in msgspec.structs.fields
 
 
 class Launch(Struct, frozen=True, forbid_unknown_fields=True):
-    """What one process measured of one cell (its standard output).
+    """What one launch measured of one cell.
 
     - ``pairs_s``: one ``[eager, mode]`` couple for each pair of turns, in seconds a call, in the
       order of measuring. ``method``: how they were timed (`METHOD`). ``calls_a_sample``: calls
@@ -361,16 +377,20 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
       nothing was compiled.
     - ``warm_up_s``: the calls in the mode from the first one on, in seconds. ``steady``: whether
       they became steady before the limit.
-    - ``peak_memory_bytes``: the peak memory of a few steady calls in the mode. On a CPU: the
-      process's resident set. On an accelerator: the memory that torch's allocator reserved.
+    - ``peak_memory_bytes``, ``eager_peak_memory_bytes``: the peak memory of a few steady calls in
+      the mode and in the baseline. On a CPU: the resident set of the process of that side, and
+      None with a settled heap, which holds more by design. On an accelerator: the memory that
+      torch's allocator reserved. Until method 2: of the one process.
     - ``stages_s``: seconds of each stage of the process.
     - ``interference``: of the time of the pairs.
     - ``calibration_s``: what the calibration loop (`launch.calibration`) took on all processors at
       the same time, during the pairs; None in records from before schema 7.
     - ``disturbed``: why the pairs do not count, because a neighbour slowed the launch and it was
       repeated; empty for a launch that counts.
-    - ``compiled``: for cold launches that compiled. ``eager_paging``, ``paging``: for the same
-      launches, on a CPU, of a call in eager and in the mode.
+    - ``compiled``: for cold launches that compiled. ``eager_paging``, ``paging``: on a CPU, of a
+      call in the baseline and in the mode; until method 2 for cold launches only.
+    - ``heap``: the state of the heap of the processes, ``settled`` or ``default``; empty in records
+      from before schema 9. ``heap_note``: why it is not settled although it should be.
     - ``preloaded``: the workloads' libraries that the process had imported when it was forked; None
       in records from before schema 5.
     """
@@ -395,6 +415,9 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     paging: Paging | None = None
     preloaded: list[Text] | None = None
     method: Annotated[int, Meta(ge=1, le=METHOD)] = 1
+    heap: Heap = ""
+    heap_note: Text = ""
+    eager_peak_memory_bytes: Count | None = None
     schema: Schema = SCHEMA
 
     @property

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from . import workloads
-from .cell import Cell, Shapes
+from .cell import DEFAULT_HEAP, Cell, Shapes
 from .modes import EAGER, MODES
 
 COMPILED = [name for name, mode in MODES.items() if mode.compiles]
@@ -25,7 +25,7 @@ DTYPES = ["float32", "bfloat16"]
 TRAINING_BATCH = 4
 POLICIES: list[Shapes] = ["recompile", "automatic", "dynamic", "marked", "buckets"]
 BACKENDS = ["eager", "aot_eager", "cudagraphs", "inductor"]
-ALLOCATORS = ["libc", "tcmalloc", "jemalloc"]
+ALLOCATORS = ["libc", "tcmalloc", "jemalloc", DEFAULT_HEAP]
 # Computed from the first calls of the cell with the right protocol, so it has no cell of its own.
 WARM_UP_MIXED = "warm-up-mixed"
 PROTOCOLS = ["right", WARM_UP_MIXED, "data-inside", "no-sync", "grad-on", "train-mode"]
@@ -86,6 +86,14 @@ def _with_tag(tag: str, *values: str) -> Callable[..., bool]:
     return lambda workload, *point: (
         tag in workloads.get(workload).core and (not values or point[-1] in values)
     )
+
+
+def _allocator_in_core(workload: str, allocator: str) -> bool:
+    """In the core: the default heap, and one other allocator to show the allocator's share."""
+    core = workloads.get(workload).core
+    if allocator == DEFAULT_HEAP:
+        return "default_heap" in core
+    return "allocator" in core and allocator in ("libc", "tcmalloc")
 
 
 def _default(workload: str, *_: Any) -> Cell:
@@ -170,10 +178,17 @@ PROTOCOL = Question(
 )
 ALLOCATOR = Question(
     "allocator.Allocator",
-    {"workload": workloads.tagged("allocator"), "allocator": ALLOCATORS},
+    {"workload": workloads.names(), "allocator": ALLOCATORS},
     lambda workload, allocator: Cell(workload, 1, "default", allocator=allocator),
-    # One other allocator is enough to show the allocator's share of a gain.
-    _with_tag("allocator", "libc", "tcmalloc"),
+    _allocator_in_core,
+)
+TRAINING_ALLOCATOR = Question(
+    "allocator.TrainingAllocator",
+    {"workload": workloads.tagged("training"), "allocator": ALLOCATORS},
+    lambda workload, allocator: Cell(
+        workload, TRAINING_BATCH, "default", phase="training", allocator=allocator
+    ),
+    _with_tag("training", DEFAULT_HEAP),
 )
 
 QUESTIONS = {
@@ -191,6 +206,7 @@ QUESTIONS = {
         BACKEND,
         PROTOCOL,
         ALLOCATOR,
+        TRAINING_ALLOCATOR,
     )
 }
 

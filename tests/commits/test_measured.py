@@ -27,7 +27,8 @@ NEWEST = catalogue.read()[-1]
 CELL = r"Inference.*\('softmax_matmul', 1, 'default'\)"
 DESCRIBE = (
     "import msgspec, sys; from torchcompile_suite.launch import device, environment;"
-    "sys.stdout.buffer.write(msgspec.json.encode(environment.describe(device.get('cpu')).overlay))"
+    "described = environment.describe(device.get('cpu'), 0.0);"
+    "sys.stdout.buffer.write(msgspec.json.encode(described.overlay))"
 )
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ..cell import GraphBreak, Measurement
 from ..modes import EAGER
 from .break_even import State, break_even
+from .ends import REMEDY, Ends, both_ends
 from .payoff import Payoff, best, payoff
 from .statistics import Interval
 from .summary import Row, mean_cost
@@ -100,8 +101,8 @@ _SKIPS = [
 ]
 _GENERAL_SKIP = "the graph runs without CUDA graphs: use mode default, or remove the cause"
 
-# Above this share of a call's time in the kernel, the allocator is worth a look.
-KERNEL_SHARE = 0.10
+# From this share of a call's time on, malloc is worth a setting.
+MALLOC_SHARE = 0.10
 # A compiled output is reported, even a correct one, if its error against the float64 reference is
 # larger than eager's by this factor.
 ERROR_MULTIPLE = 10.0
@@ -176,7 +177,8 @@ def advice(
     measured = list(measurements)
     items = [item for measurement in measured for item in _compiler(measurement, varying)]
     for measurement in measured:
-        items += [*_accuracy(measurement), *_memory(measurement), *_cache(measurement)]
+        items += [*_accuracy(measurement), *_cache(measurement)]
+    items += [item for both in both_ends(measured) for item in _heap(both)]
     if came_training and any(
         measurement.cell.phase == "inference" and measurement.outcome.ok for measurement in measured
     ):
@@ -242,20 +244,18 @@ def _accuracy(measurement: Measurement) -> list[Advice]:
     ]
 
 
-def _memory(measurement: Measurement) -> list[Advice]:
-    launch = next((launch for launch in measurement.launches if launch.paging), None)
-    if launch is None or launch.paging is None or launch.eager_paging is None:
-        return []
-    eager, mode = launch.eager_paging, launch.paging
-    if max(eager.kernel_share, mode.kernel_share) < KERNEL_SHARE:
+def _heap(both: Ends) -> list[Advice]:
+    share = max(both.eager_share, both.mode_share)
+    if share < MALLOC_SHARE:
         return []
     return [
         Advice(
-            f"the kernel takes {eager.kernel_share:.0%} of eager's processor time and "
-            f"{mode.kernel_share:.0%} of the compiled call's, for {eager.faults:,.0f} and "
-            f"{mode.faults:,.0f} page faults a call: part of any gain comes from the allocator",
+            f"malloc takes {both.eager_share:.0%} of eager's time and {both.mode_share:.0%} of the "
+            "compiled call's, if the process does nothing else: it gives large blocks back to the "
+            "kernel at each call",
             "",
-            "try another allocator for eager and compiled: --allocator tcmalloc (or jemalloc)",
+            f"start Python with {REMEDY}, or with tcmalloc or jemalloc in LD_PRELOAD; to measure "
+            "these: --allocator tcmalloc (or jemalloc)",
         )
     ]
 

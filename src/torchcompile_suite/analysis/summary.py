@@ -20,8 +20,8 @@ class Row(NamedTuple):
 
     Times are seconds with their 95 % intervals over launches. ``ratio`` is mode over eager, so
     below 1 is a gain. ``break_even_calls`` is an estimate (`break_even` says what can be claimed).
-    All fields after ``outcome`` are None where there is no number: for a failed cell, and for the
-    compile costs of eager.
+    All fields after ``outcome`` are None where there is no number: for a failed cell, for the
+    compile costs of eager, and for the memory of a settled heap.
     """
 
     machine: str
@@ -34,6 +34,7 @@ class Row(NamedTuple):
     cold_compile_s: float | None = None
     warm_compile_s: float | None = None
     peak_memory_bytes: int | None = None
+    eager_peak_memory_bytes: int | None = None
     break_even_calls: float | None = None
 
 
@@ -53,7 +54,8 @@ def row(record: Record) -> Row:
         eager_s=eager,
         latency_s=latency,
         ratio=ratio,
-        peak_memory_bytes=max((launch.peak_memory_bytes or 0 for launch in launches), default=None),
+        peak_memory_bytes=_most(launch.peak_memory_bytes for launch in launches),
+        eager_peak_memory_bytes=_most(launch.eager_peak_memory_bytes for launch in launches),
     )
     if measurement.cell.mode == EAGER:
         return known
@@ -65,6 +67,10 @@ def row(record: Record) -> Row:
             None if cold is None else statistics.calls_to_break_even(cold, eager.value, ratio.value)
         ),
     )
+
+
+def _most(peaks_bytes: Iterable[int | None]) -> int | None:
+    return max((peak for peak in peaks_bytes if peak is not None), default=None)
 
 
 def mean_cost(measurement: Measurement, kind: str) -> float | None:

@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 from rich.console import Console
 
 from .. import matrix, workloads
-from ..cell import Cell
+from ..cell import DEFAULT_HEAP, Cell
 from ..commits.bisection import Result, Step, bisect
 from ..commits.clone import Clone
 from ..commits.judge import Side
@@ -87,7 +87,7 @@ def bisect_command(
                     kept.unlink(missing_ok=True)
                 measuring = Measuring(
                     clone,
-                    wanted,
+                    _with_figure(wanted, metric),
                     metric,
                     CACHE,
                     kept,
@@ -120,6 +120,13 @@ def bisect_command(
                     f"cannot write {json_file}: {error.strerror}; correct this, then repeat the "
                     "same command with --resume"
                 ) from None
+
+
+def _with_figure(cell: Cell, metric: str) -> Cell:
+    """The cell whose launches have the metric: on a CPU, only a default heap has a memory."""
+    if metric == "memory" and cell.device == "cpu" and cell.allocator == "system":
+        return msgspec.structs.replace(cell, allocator=DEFAULT_HEAP)
+    return cell
 
 
 def cell_named(text: str) -> Cell:

@@ -18,7 +18,7 @@ import typer
 from .. import matrix
 from ..analysis import statistics
 from ..asv import command
-from ..cell import Cell, Measurement
+from ..cell import METHOD, Cell, Measurement
 from ..errors import SuiteError
 from ..host import machine
 from ..measuring.settings import BUDGET_VARIABLE
@@ -72,13 +72,14 @@ def newest_patches(releases: Sequence[Release]) -> list[Release]:
 
 
 def anchor_measurements(folder: Path, release: Release) -> list[Measurement]:
-    """Every measurement of the anchor in a machine's folder, oldest first."""
+    """Every measurement of the anchor in a machine's folder by the newest method, oldest first."""
     commit = next(sha for sha, one in ledger.compute()[0].items() if one == release)
     return [
         measurement
         for file in sorted(folder.glob(f"{commit[:8]}-*{records.SUFFIX}"))
         for measurement in records.history(file, ANCHOR)
         if measurement.outcome.ok
+        and all(launch.method == METHOD for launch in measurement.launches)
     ]
 
 

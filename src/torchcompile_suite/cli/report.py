@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from ..analysis import change, summary
+from ..analysis.ends import REMEDY, Ends, both_ends
+from ..cell import Measurement
 from ..modes import MODES
 from ..presentation import documents, markdown, sheets, terminal, wording
 from ..presentation.terminal import console, one_line_errors
@@ -117,14 +119,33 @@ def print_report(
         typer.echo(documents.rows_json(rows))
         return
     sheet = sheets.measured(rows)
+    both = sheets.ends(_both_ends(records, versions))
     explained = (
         "ratio: time in the mode over time in eager, below 1 is a gain; [95 % interval over "
         "launches].\ncompile s: time lost to calls that compiled, nothing cached; warm s: with "
         "Inductor's disk cache."
     )
+    heap = (
+        "The heap decides, too. default: malloc as a script gets it; settled: malloc keeps its "
+        f"memory, as with {REMEDY}. Malloc's share is of the time with the default heap."
+    )
     if form is Format.MARKDOWN:
         typer.echo(markdown.markdown(sheet) + "\n\n" + explained)
+        if both.lines:
+            typer.echo("\n" + markdown.markdown(both) + "\n\n" + heap)
         return
     out = console()
     out.print(terminal.draw(sheet))
     out.print(explained, style="dim", highlight=False, markup=False)
+    if both.lines:
+        out.print(terminal.draw(both))
+        out.print(heap, style="dim", highlight=False, markup=False)
+
+
+def _both_ends(records: list[Record], versions: list[str]) -> list[Ends]:
+    """The cells at both ends of the heap, of one machine and release after another."""
+    groups: dict[tuple[str, str], list[Measurement]] = {}
+    for record in records:
+        if not versions or record.release in versions:
+            groups.setdefault((record.machine, record.release), []).append(record.measurement)
+    return [both for measurements in groups.values() for both in both_ends(measurements)]

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from .. import matrix, workloads
-from ..cell import Measurement
+from ..cell import DEFAULT_HEAP, Measurement
 from ..errors import SuiteError
 from ..host import machine
 from ..host.allocators import LIBRARIES
@@ -24,7 +24,7 @@ from ..presentation.wording import printable
 from ..releases import catalogue, environments, ledger
 from ..results import records
 from ..trial import view
-from ..trial.plan import BUDGET_S, Trial, TrialError, headline
+from ..trial.plan import BUDGET_S, Trial, TrialError, allocators, headline
 from ..trial.run import Answer, python_of, run
 from ..trial.target import parse
 
@@ -74,9 +74,13 @@ def try_command(
         list[str] | None,
         typer.Option("--backend", help="Backend of torch.compile. Default: inductor."),
     ] = None,
-    allocators: Annotated[
+    named_allocators: Annotated[
         list[str] | None,
-        typer.Option("--allocator", help=f"One of: system, libc, {', '.join(LIBRARIES)}."),
+        typer.Option(
+            "--allocator",
+            help=f"One of: system, {DEFAULT_HEAP}, libc, {', '.join(LIBRARIES)}. Default: the "
+            "first two on a CPU, which are the C library's with a settled heap and as it comes.",
+        ),
     ] = None,
     dtype: Annotated[
         str, typer.Option(help="float32, or bfloat16 for an autocast region.")
@@ -144,7 +148,7 @@ def try_command(
                 batch_sizes=tuple(dict.fromkeys(batch_sizes or [])),
                 modes=tuple(dict.fromkeys(modes or [])) or ("default",),
                 backends=tuple(dict.fromkeys(backends or [])) or ("inductor",),
-                allocators=tuple(dict.fromkeys(allocators or [])) or ("system",),
+                allocators=tuple(dict.fromkeys(named_allocators or [])),
                 dtype=dtype,
                 device=device or machine.device_kind(),
                 training=training,
@@ -191,7 +195,7 @@ def _trial(text: str, inputs: list[str], asked: Trial, budget_for_all: bool) -> 
     target = parse(text, inputs)
     if target is not None and asked.dynamic:
         target = msgspec.structs.replace(target, stream=asked.batch_sizes)
-    cells = max(1, len(asked.batch_sizes)) * len(asked.modes) * len(asked.allocators)
+    cells = max(1, len(asked.batch_sizes)) * len(asked.modes) * len(allocators(asked))
     return msgspec.structs.replace(
         asked,
         target=target,

@@ -1,41 +1,22 @@
-"""``python -m torchcompile_suite.launch``: a `cell.Request` on stdin, a `cell.Launch` on stdout.
+"""``python -m torchcompile_suite.launch --connection FD``: one measuring process of a launch.
 
-    echo '{"cell": {"workload": "resnet18", "batch_size": 1, "mode": "default"},
-           "kind": "cold", "cache_dir": "/tmp/cache", "schema": 1}' |
-    python -m torchcompile_suite.launch
+`measuring.processes.Fresh` starts it, and talks with it over the inherited file descriptor FD. To
+make a whole launch from a script: ``python -m torchcompile_suite.measuring.launches``.
 
-``--die-with-parent`` ends this process when its parent process ends. The output of torch and of
-compilers goes to stderr. The exit status is 0 if a launch was written, with any outcome, and 2 if
-the request cannot be read.
+This process ends when its parent process ends. The output of torch and of compilers goes where its
+stdout and stderr go.
 """
 
 from __future__ import annotations
 
-import os
-import sys
-
-import msgspec
+import argparse
+from multiprocessing.connection import Connection
 
 from ..host.orphans import die_with_parent
-from .entry import prepare, run
-
-
-def main() -> int:
-    """Read, measure, write."""
-    if "--die-with-parent" in sys.argv[1:]:
-        die_with_parent()
-    # From now on output to descriptor 1, also from C++ libraries, must not mix with the JSON.
-    answer = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    try:
-        request = prepare(sys.stdin.buffer.read())
-    except msgspec.DecodeError as error:
-        print(f"torchcompile_suite.launch: not a request: {error}", file=sys.stderr)
-        return 2
-    answer.write(run(request, "fresh") + b"\n")
-    answer.close()
-    return 0
-
+from .entry import work
 
 if __name__ == "__main__":
-    sys.exit(main())
+    parser = argparse.ArgumentParser(description="One measuring process of a launch.")
+    parser.add_argument("--connection", type=int, required=True)
+    die_with_parent()
+    work(Connection(parser.parse_args().connection), "fresh")

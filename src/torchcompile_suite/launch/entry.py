@@ -1,28 +1,62 @@
-"""The first and the last step of a measuring process: read the request, write the launch.
+"""A measuring process from its first step to its last: request in, launch out (`messages`).
 
-A fresh process (`__main__`) and a forked one (`measuring.processes`) use the same functions. The
-first step runs before torch is imported.
+A fresh process (`__main__`) and a forked one (`measuring.processes`) use the same function. Its
+first steps run before torch is imported.
 """
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
 import tempfile
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from .. import workloads
 from ..cell import Launch, Outcome, Request, Status
-from . import caches
+from ..host import heap
+from . import caches, messages
 
 
-def prepare(data: bytes) -> Request:
-    """Decode the request, and set the compilers' caches to its folder.
+def work(connection: Connection, process: Literal["fresh", "forked"]) -> None:
+    """Measure what the driver at the other end of the connection asks for.
 
-    Raises ``msgspec.DecodeError`` if the data is not a request (``ValidationError`` is a subclass).
+    A failing import of torch is an outcome, too. Raises ``msgspec.DecodeError`` if the first
+    message is not a request, and EOFError if the driver is gone.
     """
-    request = msgspec.json.decode(data, type=Request)
+    request = msgspec.json.decode(connection.recv_bytes(), type=Request)
+    # First of all: what is allocated before keeps its place.
+    heap_note = heap.settle() if request.heap == "settled" else ""
+    _prepare(request)
+    try:
+        from .measure import measure
+    except Exception as error:
+        from .failures import one_line
+
+        outcome = Outcome(Status.CRASH, one_line(f"while in import: {error}"))
+        connection.send_bytes(messages.encode(messages.Ended(Launch(request.kind, outcome))))
+        return
+    with contextlib.suppress(Exception):  # a launch meets the same error and reports it
+        for name in workloads.get(request.cell.workload).imports:
+            importlib.import_module(name)
+    connection.send_bytes(messages.encode(messages.Imported()))
+    connection.recv_bytes()  # messages.Go
+    launch = measure(
+        request,
+        process,
+        say=lambda said: connection.send_bytes(messages.encode(said)),
+        hear=lambda: messages.decode_asked(connection.recv_bytes()),
+        heap_note=heap_note,
+    )
+    connection.send_bytes(messages.encode(messages.Ended(launch)))
+
+
+def _prepare(request: Request) -> None:
+    """Set the compilers' caches to the request's folder."""
     # Each cell has its own cache. With a shared one, "cold" would depend on the cells before.
     caches.use(Path(request.cache_dir))
     # Inductor precompiles C++ headers once for all models, in ten seconds, and keeps them in the
@@ -31,16 +65,3 @@ def prepare(data: bytes) -> Request:
     temporary.mkdir(parents=True, exist_ok=True)
     os.environ["TMPDIR"] = str(temporary)
     tempfile.tempdir = None
-    return request
-
-
-def run(request: Request, process: Literal["fresh", "forked"]) -> bytes:
-    """Measure, and return the launch as JSON. A failing import of torch is an outcome, too."""
-    try:
-        from .measure import measure
-    except Exception as error:
-        from .failures import one_line
-
-        outcome = Outcome(Status.CRASH, one_line(f"while in import: {error}"))
-        return msgspec.json.encode(Launch(kind=request.kind, outcome=outcome))
-    return msgspec.json.encode(measure(request, process))

@@ -8,12 +8,12 @@ import re
 import shutil
 import subprocess
 from importlib import metadata
-from pathlib import Path
 
 import torch
 
 from .._version import __version__
 from ..cell import Environment
+from ..host import allocators
 from ..host.machine import cpu_model
 from ..results import overlay_marker
 from . import caches
@@ -28,8 +28,10 @@ _VARIABLES = re.compile(
 _PACKAGES = ("timm", "torchvision", "numpy", "triton", "setuptools")
 
 
-def describe(device: Device) -> Environment:
-    """The environment of this process, which measures on ``device``."""
+def describe(device: Device, load_1min: float) -> Environment:
+    """The environment of this process, which measures on ``device``. ``load_1min``: the load of
+    the machine when the process began.
+    """
     return Environment(
         torch=str(torch.__version__),  # a TorchVersion, which JSON does not know
         torch_git=torch.version.git_version or "",
@@ -40,11 +42,11 @@ def describe(device: Device) -> Environment:
         driver=device.driver(),
         threads=torch.get_num_threads(),
         interop_threads=torch.get_num_interop_threads(),
-        allocator=_allocator(),
+        allocator=allocators.loaded(),
         compiler=_compiler(),
         kernel=f"{platform.system()} {platform.release()}",
         variables=_settings(),
-        load_1min=round(os.getloadavg()[0], 2),
+        load_1min=round(load_1min, 2),
         suite=__version__,
         overlay=overlay_marker.read(),
     )
@@ -65,19 +67,6 @@ def _settings() -> dict[str, str]:
         and name not in caches.VARIABLES
         and not name.startswith("TORCHCOMPILE_SUITE_")
     }
-
-
-def _allocator() -> str:
-    """The malloc of this process. On a CPU it matters as much as the compiler."""
-    try:
-        maps = Path("/proc/self/maps").read_text()
-    except OSError:
-        return "unknown"
-    for name in ("tcmalloc", "jemalloc", "mimalloc"):
-        if re.search(rf"/lib{name}[^/\n]*\.so", maps):
-            return name
-    libc, version = platform.libc_ver()
-    return f"{libc} {version}".strip() or "system"
 
 
 def _compiler() -> str:

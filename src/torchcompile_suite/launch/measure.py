@@ -1,4 +1,4 @@
-"""The measuring protocol: one cell, in one process, from start to end.
+"""The measuring protocol: one cell, or one side of it, in one process, from start to end.
 
 `_measure` shows the order of the steps; docs/method.md gives the reasons. `subject` says what a
 call is, `timing` how calls are timed, `inspect.steps` what a cold launch asks the compiler.
@@ -6,36 +6,49 @@ call is, `timing` how calls are timed, `inspect.steps` what a cold launch asks t
 
 from __future__ import annotations
 
+import gc
+import os
 import sys
 import time
+from collections.abc import Callable
 from typing import Any, Literal
 
 import torch
 
 from .. import workloads
 from ..analysis import statistics
-from ..cell import METHOD, OK, Cell, Environment, Launch, Request
+from ..cell import OK, Cell, Launch, Request, Side
 from ..host import allocators
 from ..modes import MODES, Mode
-from . import accuracy, device, environment, failures, interference, progress, timing
+from . import accuracy, device, environment, failures, messages, progress, timing
 from . import subject as subjects
-from .calibration import CalibrationLoop
 from .inspect.steps import Inspection, Observed, Unobserved
+from .messages import Asked, Ready, Said
 from .stages import Stages
 from .subject import Call, Subject
 
 
-def measure(request: Request, process: Literal["fresh", "forked"] = "fresh") -> Launch:
-    """Measure the request's cell in this process.
+def measure(
+    request: Request,
+    process: Literal["fresh", "forked"],
+    say: Callable[[Said], None],
+    hear: Callable[[], Asked],
+    heap_note: str = "",
+) -> Launch:
+    """Measure the request's sides in this process, and talk with the driver (`messages`).
 
-    Never raises for what the cell does: a failure is the launch's outcome. ``process`` says how
-    this process was started; the launch records it.
+    Returns what this process knows of the launch. Never raises for what the cell does: a failure is
+    the launch's outcome. ``process`` says how this process was started. ``heap_note``: why its heap
+    is not as the request asks.
     """
-    stages = Stages(str(request.cell))
-    fields: dict[str, Any] = {}
+    stages = Stages(str(request.cell), "" if "mode" in request.sides else "eager ")
+    fields: dict[str, Any] = {
+        "heap": "default" if heap_note else request.heap,
+        "heap_note": heap_note,
+        "preloaded": [name for name in workloads.imports() if name in sys.modules],
+    }
     try:
-        fields["preloaded"] = [name for name in workloads.imports() if name in sys.modules]
-        _measure(request, stages, fields)
+        _measure(request, stages, fields, say, hear)
         outcome = OK
     except Exception as error:
         outcome = failures.outcome(error, stages.now)
@@ -44,38 +57,59 @@ def measure(request: Request, process: Literal["fresh", "forked"] = "fresh") -> 
     )
 
 
-def _measure(request: Request, stages: Stages, fields: dict[str, Any]) -> None:
-    """Run all steps. ``fields`` gets the launch's fields as they become known."""
+def _measure(
+    request: Request,
+    stages: Stages,
+    fields: dict[str, Any],
+    say: Callable[[Said], None],
+    hear: Callable[[], Asked],
+) -> None:
+    """Run all steps. ``fields`` gets the launch's fields as they become known.
+
+    The steps before the turns do only what a user's script does. All that allocates memory for
+    other purposes comes after the turns: it would change the state of the heap.
+    """
     steps = _Steps(request, stages, fields)
-    mode = steps.prepare()
-    subject = steps.build()
-    with subject.context():
-        eager_s, eager_output = steps.eager(subject)
-        expected, reference_name = steps.reference(subject)
-        inspection = steps.import_compiler(mode)
-        call, forward, output, first_call_s = steps.compile(subject, inspection)
-        steps.check_accuracy(subject, eager_output, output, expected, reference_name)
-        del expected, eager_output, output
-        calls_s = steps.warm_up(call, first_call_s)
-        steps.peak_memory(call)
-        steps.pairs(subject, call, eager_s, calls_s)
-        inspection.after_pairs(subject, call, forward, steps.on)
-    inspection.at_end()
+    try:
+        mode = steps.prepare()
+        subject = steps.build()
+        calls: dict[Side, Call] = {}
+        steady_s: dict[Side, float] = {}
+        with subject.context():
+            if "eager" in request.sides:
+                calls["eager"] = subject.baseline
+                steady_s["eager"] = steps.eager(subject)
+            if "mode" in request.sides:
+                inspection = steps.import_compiler(mode)
+                call, forward, first_call_s = steps.compile(subject, inspection)
+                calls["mode"] = call
+                steady_s["mode"] = steps.warm_up(call, first_call_s)
+            say(Ready(steady_s, torch.get_num_threads()))
+            steps.turns(calls, say, hear)
+            if "mode" in request.sides:
+                steps.check_accuracy(subject, call)
+                inspection.after_turns(subject, call, forward, steps.on)
+        if "mode" in request.sides:
+            inspection.at_end()
+    finally:
+        steps.describe()
 
 
 class _Steps:
-    """The steps of one launch. Each of them is one stage."""
+    """The steps of one process. Each of them is one stage."""
 
     on: device.Device
     clock: device.Device
+    usable = False
 
     def __init__(self, request: Request, stages: Stages, fields: dict[str, Any]) -> None:
         self.request = request
         self.stages = stages
         self.fields = fields
+        self.load = os.getloadavg()[0]
 
     def prepare(self) -> Mode:
-        """Check that this process can measure the cell, and record the environment."""
+        """Check that this process can measure the cell."""
         cell = self.request.cell
         with self.stages("prepare"):
             self.on = device.get(cell.device)
@@ -84,11 +118,15 @@ class _Steps:
             self.clock = device.Unsynchronised(self.on) if cell.protocol == "no-sync" else self.on
             if reason := self.on.unavailable():
                 raise failures.Unsupported(reason)
-            mode = _mode(cell.mode)
-            self.fields["environment"] = environment.describe(self.on)
-            if reason := _unsupported(cell, self.fields["environment"]):
+            self.usable = True
+            if reason := _unsupported(cell):
                 raise failures.Unsupported(reason)
-        return mode
+            return _mode(cell.mode)
+
+    def describe(self) -> None:
+        """Record the environment. It is read last, because that takes memory and processes."""
+        if self.usable:
+            self.fields["environment"] = environment.describe(self.on, self.load)
 
     def build(self) -> Subject:
         """Build the module, its inputs and its calls."""
@@ -97,22 +135,17 @@ class _Steps:
             self.on.synchronize()
         return subject
 
-    def eager(self, subject: Subject) -> tuple[list[float], Any]:
-        """Warm eager up. Returns the seconds of each call, and an output to compare."""
+    def eager(self, subject: Subject) -> float:
+        """Warm the baseline up, and measure its memory. Returns seconds of a steady call."""
         with self.stages("eager"):
-            eager_s, _ = timing.warm_up(subject.baseline, self.on, self.request.plan)
+            calls_s, _ = timing.warm_up(subject.baseline, self.on, self.request.plan)
+            call_s = statistics.steady_call(calls_s)
             if self.request.kind == "cold":
-                call_s = statistics.steady_call(eager_s)
                 progress.learned(
                     str(self.request.cell), f"eager takes {call_s * 1e3:.3g} ms a call"
                 )
-            subject.reset()
-            return eager_s, subject.outputs(subject.eager())
-
-    def reference(self, subject: Subject) -> tuple[Any, str]:
-        """The expected output, and the dtype in which it was computed."""
-        with self.stages("reference"):
-            return subject.reference()
+            self._peak_memory("eager_peak_memory_bytes", subject.baseline)
+        return call_s
 
     def import_compiler(self, mode: Mode) -> Inspection:
         """Import the compiler, which the launch records apart from compiling."""
@@ -126,29 +159,61 @@ class _Steps:
             return Observed(self.request.cell, self.request.cache_dir, self.stages, self.fields)
         return Unobserved()
 
-    def compile(self, subject: Subject, inspection: Inspection) -> tuple[Call, Any, Any, float]:
-        """The call in the mode, the compiled module, the first call's output and its seconds."""
-        subject.reset()
+    def compile(self, subject: Subject, inspection: Inspection) -> tuple[Call, Any, float]:
+        """The call in the mode, the compiled module, and the seconds of the first call."""
         inspection.before_compile(self.on)
         on = self.on
         with self.stages("compile"):
             # The clock starts before torch.compile itself: setting it up is part of its cost.
             start = time.perf_counter()
             call, forward = subject.compile()
-            output = call()
+            call()
             on.synchronize()
             first_call_s = time.perf_counter() - start
         inspection.after_compile(on, first_call_s)
-        return call, forward, output, first_call_s
+        return call, forward, first_call_s
 
-    def check_accuracy(
-        self, subject: Subject, eager_output: Any, output: Any, expected: Any, reference_name: str
+    def warm_up(self, call: Call, first_call_s: float) -> float:
+        """Warm the mode up, and measure its memory. Returns seconds of a steady call."""
+        with self.stages("warm-up"):
+            calls_s, steady = timing.warm_up(call, self.clock, self.request.plan)
+            self.fields["warm_up_s"] = [timing.rounded(s) for s in (first_call_s, *calls_s)]
+            self.fields["steady"] = steady
+        with self.stages("memory"):
+            self._peak_memory("peak_memory_bytes", call)
+        return statistics.steady_call(calls_s)
+
+    def _peak_memory(self, field: str, call: Call) -> None:
+        """Measure the peak memory of steady calls, unless the heap keeps more by design."""
+        if self.fields["heap"] != "settled":
+            self.fields[field] = timing.peak_memory_bytes(call, self.on)
+
+    def turns(
+        self, calls: dict[Side, Call], say: Callable[[Said], None], hear: Callable[[], Asked]
     ) -> None:
+        """Make the turns that the driver asks for, until it asks for no more."""
+        with self.stages("turns"):
+            # As timeit does: a garbage collection would count against the call in which it starts.
+            gc.collect()
+            gc.disable()
+            try:
+                while isinstance(asked := hear(), messages.Turn):
+                    say(timing.turn(calls[asked.side], self.clock, asked))
+            finally:
+                gc.enable()
+
+    def check_accuracy(self, subject: Subject, call: Call) -> None:
         """Raise `failures.WrongResult` if the mode's output is too far from the expected one."""
+        with self.stages("reference"):
+            subject.reset()
+            eager_output = subject.outputs(subject.eager())
+            expected, reference_name = subject.reference()
         with self.stages("accuracy"):
+            subject.reset()
+            output = subject.outputs(call())
             checked = accuracy.compare(
                 eager_output,
-                subject.outputs(output),
+                output,
                 expected,
                 reference_name,
                 self.request.cell.dtype,
@@ -158,44 +223,13 @@ class _Steps:
             if reason := accuracy.wrong(checked):
                 raise failures.WrongResult(reason)
 
-    def warm_up(self, call: Call, first_call_s: float) -> list[float]:
-        """Warm the mode up. Returns the seconds of each call after the first."""
-        with self.stages("warm-up"):
-            calls_s, steady = timing.warm_up(call, self.clock, self.request.plan)
-            self.fields["warm_up_s"] = [timing.rounded(s) for s in (first_call_s, *calls_s)]
-            self.fields["steady"] = steady
-        return calls_s
 
-    def peak_memory(self, call: Call) -> None:
-        """Measure the peak memory of steady calls in the mode."""
-        with self.stages("memory"):
-            self.fields["peak_memory_bytes"] = timing.peak_memory_bytes(call, self.on)
-
-    def pairs(
-        self, subject: Subject, call: Call, eager_s: list[float], calls_s: list[float]
-    ) -> None:
-        """Time eager and the mode in turns, and watch what others take from the machine."""
-        plan = self.request.plan
-        with self.stages("pairs"):
-            steady_s = [statistics.steady_call(seconds) for seconds in (eager_s, calls_s)]
-            turn = timing.Turn(self.clock, plan, min(steady_s), max(steady_s))
-            self.fields["method"] = METHOD
-            self.fields["calls_a_sample"] = turn.count
-            watch = interference.Watch()
-            with CalibrationLoop(torch.get_num_threads()) as calibration:
-                self.fields["pairs_s"] = timing.pairs(
-                    subject.baseline, call, turn, plan, calibration
-                )
-            self.fields["interference"] = watch.shares()
-            seconds = calibration.seconds
-            self.fields["calibration_s"] = seconds and timing.rounded(seconds)
-
-
-def _unsupported(cell: Cell, here: Environment) -> str:
+def _unsupported(cell: Cell) -> str:
     """Why this process cannot measure the cell, or the empty string."""
     if cell.protocol == "no-sync" and cell.device == "cpu":
         return "a call on a CPU returns when it is done: there is nothing to forget to wait for"
-    if cell.allocator not in ("system", allocators.LIBC) and here.allocator != cell.allocator:
+    # Not looked up for the C library's: to read the list of libraries takes memory.
+    if allocators.preloaded(cell.allocator) and allocators.loaded() != cell.allocator:
         return allocators.preload(cell.allocator)[1] or f"{cell.allocator} was not loaded"
     return ""
 

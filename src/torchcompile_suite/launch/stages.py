@@ -16,9 +16,12 @@ class Stages:
     - ``seconds``: the time that each finished stage took.
     """
 
-    def __init__(self, cell: str) -> None:
-        """``cell``: the cell's name, for the progress display."""
+    def __init__(self, cell: str, prefix: str = "") -> None:
+        """``cell``: the cell's name, and ``prefix``: what to write before a stage's name, for the
+        progress display.
+        """
         self._cell = cell
+        self._prefix = prefix
         self.now = "start"
         self.seconds: dict[str, float] = {}
 
@@ -26,7 +29,7 @@ class Stages:
     def __call__(self, name: str) -> Iterator[None]:
         """Run the body as the stage of that name."""
         self.now = name
-        progress.stage(self._cell, name)
+        progress.stage(self._cell, self._prefix + name)
         start = time.perf_counter()
         try:
             yield

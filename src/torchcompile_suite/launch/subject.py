@@ -139,7 +139,7 @@ class TrainingStep(Subject):
         """The module is in training mode."""
         super().__init__(cell, module, inputs, random)
         self._optimizer = torch.optim.AdamW(module.parameters(), lr=LEARNING_RATE)
-        self._start = copy.deepcopy(module.state_dict())
+        self._start: dict[str, Any] | None = None
         # CUDA graphs write gradients into their own memory, and the replay for the next micro-batch
         # overwrites them. So with several micro-batches the gradients need memory that stays.
         self._keep_gradients = cell.accumulation > 1
@@ -154,7 +154,11 @@ class TrainingStep(Subject):
         return loss
 
     def reset(self) -> None:
-        """Restore the module's weights and the seed."""
+        """Restore the seed, and the module's weights at the first reset. They are copied only then:
+        a user's training loop has no second set of weights.
+        """
+        if self._start is None:
+            self._start = copy.deepcopy(self.module.state_dict())
         self.module.load_state_dict(self._start)
         super().reset()
 

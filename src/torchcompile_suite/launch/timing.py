@@ -1,28 +1,23 @@
-"""How calls are timed: one by one in warm-up, then in turns of eager and the mode."""
+"""How calls are timed: one by one in warm-up, then in turns."""
 
 from __future__ import annotations
 
 import gc
 import math
+import resource
 import time
 from statistics import fmean
 
 from ..analysis import statistics
 from ..cell import Plan
-from .calibration import CalibrationLoop
 from .device import Device
+from .messages import Timed, Turn
 from .subject import Call
 
 # Calls for the peak memory: the second one meets a warm allocator. If the first takes longer than
 # the limit, it is the only one: the warm-up has run before.
 MEMORY_CALLS = 3
 MEMORY_LIMIT_S = 3.0
-# Time between two readings of the clock. One short call alone would measure mostly the clock and
-# the interpreter.
-SAMPLE_S = 0.01
-# Calls of at least this many times `Plan.settle_s` need no settling: what the other mode left in
-# the caches is under 1 % of their time, and calls that do not count would double the time.
-LONG_CALL = 10
 
 
 def timed(call: Call, on: Device, count: int = 1) -> float:
@@ -62,58 +57,33 @@ def peak_memory_bytes(call: Call, on: Device) -> int | None:
     return on.peak_memory_bytes()
 
 
-class Turn:
-    """Times calls of eager or of the mode, between turns of the other one.
+def turn(call: Call, on: Device, asked: Turn) -> Timed:
+    """Call, and time the calls that count.
 
     The first calls of a turn do not count: they run on caches and branch predictors that the other
-    one has filled, which does not happen to a user who runs only one of them. Without settling, the
-    compiled calls of a convolutional network were 10 % slower.
+    side has filled, which does not happen to a user who runs only one of them. Without settling,
+    the compiled calls of a convolutional network were 10 % slower.
     """
-
-    def __init__(self, on: Device, plan: Plan, shorter_s: float, longer_s: float) -> None:
-        """``shorter_s`` and ``longer_s``: seconds of a steady call of the two."""
-        self._on = on
-        self._turn_s = plan.turn_s
-        self._settle_s = plan.settle_s if longer_s < LONG_CALL * plan.settle_s else 0.0
-        self.count = max(1, math.ceil(SAMPLE_S / shorter_s))
-
-    def __call__(self, call: Call) -> float:
-        """Seconds a call: the mean of the calls that count."""
-        self._samples(call, self._settle_s)
-        return rounded(fmean(self._samples(call, self._turn_s)))
-
-    def _samples(self, call: Call, seconds: float) -> list[float]:
-        """Seconds a call in each sample, until the samples have taken that many seconds."""
-        samples: list[float] = []
-        while self.count * math.fsum(samples) < seconds:
-            samples.append(timed(call, self._on, self.count))
-        return samples
+    _samples(call, on, asked.count, asked.settle_s)
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    samples = _samples(call, on, asked.count, asked.turn_s)
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    kernel_s = after.ru_stime - before.ru_stime
+    return Timed(
+        call_s=rounded(fmean(samples)),
+        calls=asked.count * len(samples),
+        faults=after.ru_minflt - before.ru_minflt,
+        kernel_s=kernel_s,
+        cpu_s=kernel_s + after.ru_utime - before.ru_utime,
+    )
 
 
-def pairs(
-    eager: Call, mode: Call, turn: Turn, plan: Plan, calibration: CalibrationLoop
-) -> list[tuple[float, float]]:
-    """Turns of both in alternating order, until the plan is met; a calibration before each pair."""
-    pairs_s: list[tuple[float, float]] = []
-    # As timeit does: a garbage collection would count against the call in which it starts.
-    gc.collect()
-    gc.disable()
-    try:
-        start = time.perf_counter()
-        while True:
-            calibration()
-            if len(pairs_s) % 2:
-                mode_s = turn(mode)
-                pairs_s.append((turn(eager), mode_s))
-            else:
-                eager_s = turn(eager)
-                pairs_s.append((eager_s, turn(mode)))
-            spent = time.perf_counter() - start
-            enough = len(pairs_s) >= plan.min_pairs and spent >= plan.min_timed_s
-            if enough or spent >= plan.max_timed_s:
-                return pairs_s
-    finally:
-        gc.enable()
+def _samples(call: Call, on: Device, count: int, seconds: float) -> list[float]:
+    """Seconds a call in each sample, until the samples have taken that many seconds."""
+    samples: list[float] = []
+    while count * math.fsum(samples) < seconds:
+        samples.append(timed(call, on, count))
+    return samples
 
 
 def rounded(seconds: float) -> float:

@@ -1,7 +1,14 @@
-"""One launch of a cell: how its process starts, whether it is cold or warm, whether it counts."""
+"""One launch of a cell: how its processes start, whether it is cold or warm, whether it counts.
+
+echo '{"cell": {"workload": "resnet18", "batch_size": 1, "mode": "default"},
+       "kind": "cold", "cache_dir": "/tmp/cache", "schema": 1}' |
+python -m torchcompile_suite.measuring.launches
+"""
 
 from __future__ import annotations
 
+import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,19 +16,21 @@ import msgspec
 
 from .. import workloads
 from ..analysis import statistics
-from ..cell import Cell, Launch, Plan, Request
+from ..cell import DEFAULT_HEAP, Cell, Heap, Launch, Plan, Request
 from ..host import allocators
-from .processes import Forked, Fresh, Launcher
+from .processes import Forked, Fresh, Launcher, preload
 from .settings import LAUNCH_LIMIT_S
 
 DEFAULT_PLAN = Plan()
 
 
 def launcher(cell: Cell) -> Launcher:
-    """The way to start the cell's launches."""
+    """The way to start the processes of the cell's launches."""
     if cell.allocator != "system":
-        # The dynamic linker preloads the allocator when a program starts: a fork is too late.
-        return Fresh({"LD_PRELOAD": allocators.preload(cell.allocator)[0]})
+        # The dynamic linker preloads an allocator when a program starts, and a default heap has to
+        # have a script's past: a fork is too late for both.
+        preloaded = allocators.preload(cell.allocator)[0]
+        return Fresh({"LD_PRELOAD": preloaded} if cell.allocator != DEFAULT_HEAP else {})
     if cell.device != "cpu":
         return Fresh()
     try:
@@ -29,6 +38,12 @@ def launcher(cell: Cell) -> Launcher:
     except workloads.WorkloadError:
         imports = ()  # the launch reports the missing workload as its outcome
     return Forked(imports)
+
+
+def heap_state(cell: Cell) -> Heap:
+    """The state that the heap of the cell's processes has to have."""
+    settled = cell.device == "cpu" and cell.allocator in ("system", allocators.LIBC)
+    return "settled" if settled else "default"
 
 
 def make_launch(
@@ -41,14 +56,21 @@ def make_launch(
     observe: bool = True,
     limit_s: float = LAUNCH_LIMIT_S,
 ) -> Launch:
-    """Measure the cell once in a new process: cold where ``cache`` is empty or missing, else warm.
+    """Measure the cell once in new processes: cold where ``cache`` is empty or missing, else warm.
 
-    ``workspace`` is a folder for files that the process and its caller exchange. A launch that
-    takes more than ``limit_s`` seconds is ended; its outcome is a timeout.
+    ``workspace`` is a folder for what the processes print. A launch that takes more than
+    ``limit_s`` seconds is ended; its outcome is a timeout.
     """
     cache.mkdir(parents=True, exist_ok=True)
     kind = "warm" if any(cache.iterdir()) else "cold"
-    request = Request(cell, kind, str(cache), plan, observe)  # type: ignore[arg-type]
+    request = Request(
+        cell,
+        kind,  # type: ignore[arg-type]
+        str(cache),
+        plan,
+        observe,
+        heap=heap_state(cell),
+    )
     return starter.run(request, workspace, limit_s)
 
 
@@ -65,3 +87,23 @@ def mark_disturbed(
     if repeated >= repeats or not launch.outcome.ok:
         return launch
     return msgspec.structs.replace(launch, disturbed=statistics.disturbed(launch, quiet_s))
+
+
+def main() -> int:
+    """One `cell.Request` on stdin, one `cell.Launch` on stdout. Returns the exit status."""
+    try:
+        request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
+    except msgspec.DecodeError as error:
+        print(f"torchcompile_suite.measuring.launches: not a request: {error}", file=sys.stderr)
+        return 2
+    request = msgspec.structs.replace(request, heap=heap_state(request.cell))
+    if request.cell.device == "cpu" and request.cell.allocator == "system":
+        preload()
+    with tempfile.TemporaryDirectory(prefix="launch-") as workspace:
+        launch = launcher(request.cell).run(request, Path(workspace), LAUNCH_LIMIT_S)
+    sys.stdout.buffer.write(msgspec.json.encode(launch) + b"\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

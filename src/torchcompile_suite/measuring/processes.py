@@ -4,7 +4,8 @@ There are two ways to start one:
 
 - `Fresh` runs ``python -m torchcompile_suite.launch``.
 - `Forked` forks a process that has imported torch and the workload's library, and has computed
-  nothing. A fresh process reaches the same state after ten seconds of imports.
+  nothing. A fresh process reaches the same state after ten seconds of imports. A fork inherits the
+  past of its parent's heap, so it needs a settled heap.
 
 A fork after the use of a device or of an OpenMP region is unsafe. Accelerators therefore always get
 fresh processes.
@@ -14,7 +15,7 @@ for all launches would be one sample, not several. The forked process also does 
 that the workload does not need: timm imports half of the compiler, and a user without timm pays for
 that import.
 
-Every launch leads a process group of its own, so that its compilers end with it. It also watches
+Every process leads a process group of its own, so that its compilers end with it. It also watches
 its parent, so that it ends when the parent is killed.
 """
 
@@ -28,27 +29,31 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.connection import Connection
 from multiprocessing.context import ForkContext, ForkServerContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
-import msgspec
-
 from ..cell import Launch, Outcome, Request, Status
 from ..host.files import write_atomically
 from ..host.orphans import die_with_parent
-from ..launch import caches
-from ..launch.entry import prepare, run
+from ..launch import caches, messages
+from ..launch.entry import work
+from ..launch.messages import Asked, Said
+from . import turns
 from .interpreter import import_path
 
 LOG_TAIL = 4000
+# What a process may take to end after it has closed its connection.
+GRACE_S = 10.0
 
 
-class Ended(NamedTuple):
-    """How a measuring process ended.
+class Exit(NamedTuple):
+    """How a process ended.
 
     - ``code``: exit status; the negative signal number if a signal killed the process.
     - ``timed_out``: the time limit ended it.
@@ -64,11 +69,59 @@ class Launcher(Protocol):
     """A way to run launches."""
 
     def run(self, request: Request, workspace: Path, limit_s: float) -> Launch:
-        """Measure in a new process. A failure is the outcome of the launch that is returned."""
+        """Measure in new processes. A failure is the outcome of the launch that is returned."""
+
+
+class Process:
+    """A measuring process, as its driver sees it. See `turns.Process`."""
+
+    def __init__(
+        self,
+        pid: int,
+        connection: Connection,
+        log: Path,
+        join: Callable[[float | None], int | None],
+    ) -> None:
+        """``join`` waits at most so many seconds for the end, and returns the exit status then."""
+        self.pid = pid
+        self._connection = connection
+        self._log = log
+        self._join = join
+        self._ended = False
+
+    def say(self, asked: Asked | Request) -> None:
+        """See `turns.Process.say`."""
+        try:
+            self._connection.send_bytes(messages.encode(asked))
+        except OSError:
+            raise self._lost() from None
+
+    def hear(self, deadline: float) -> Said:
+        """See `turns.Process.hear`."""
+        if not self._connection.poll(max(0.0, deadline - time.monotonic())):
+            raise turns.TimedOut
+        try:
+            return messages.decode_said(self._connection.recv_bytes())
+        except (EOFError, OSError):
+            raise self._lost() from None
+
+    def _lost(self) -> turns.Lost:
+        # A process that ends closes its end of the connection a moment before.
+        code = self._join(GRACE_S)
+        return turns.Lost(_crash(Exit(1 if code is None else code, False, _tail(self._log))))
+
+    def end(self) -> None:
+        """See `turns.Process.end`."""
+        if self._ended:
+            return  # the kernel may have given its number to another process
+        self._ended = True
+        _kill_group(self.pid)
+        self._join(None)
+        self._connection.close()
 
 
 class Fresh:
-    """A new interpreter for each launch, like a user's own script."""
+    """A new interpreter for each process, like a user's own script."""
 
     def __init__(self, variables: Mapping[str, str] = MappingProxyType({})) -> None:
         """Set ``variables`` in the environment of the process; an empty value removes one."""
@@ -76,27 +129,31 @@ class Fresh:
 
     def run(self, request: Request, workspace: Path, limit_s: float) -> Launch:
         """See `Launcher.run`."""
-        answer, log = workspace / "launch.json", workspace / "launch.log"
+        return turns.launch(self._start, request, workspace, limit_s)
+
+    def _start(self, log: Path) -> Process:
         environment = {**os.environ, "PYTHONPATH": import_path(), **self._variables}
-        environment = {name: value for name, value in environment.items() if value}
-        with answer.open("wb") as stdout, log.open("wb") as stderr:
+        ours, theirs = multiprocessing.Pipe()
+        with log.open("wb") as output, theirs:
             process = subprocess.Popen(
-                [sys.executable, "-m", "torchcompile_suite.launch", "--die-with-parent"],
-                stdin=subprocess.PIPE,
-                stdout=stdout,
-                stderr=stderr,
-                env=environment,
+                [
+                    *(sys.executable, "-m", "torchcompile_suite.launch"),
+                    *("--connection", str(theirs.fileno())),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env={name: value for name, value in environment.items() if value},
+                pass_fds=[theirs.fileno()],
                 start_new_session=True,
             )
-            timed_out = False
-            try:
-                process.communicate(msgspec.json.encode(request), timeout=limit_s)
-            except subprocess.TimeoutExpired:
-                timed_out = True
-            finally:
-                _kill_group(process.pid)
-                process.wait()
-        return _read(request, answer, Ended(process.returncode, timed_out, _tail(log)), limit_s)
+
+        def join(limit_s: float | None) -> int | None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return process.wait(limit_s)
+            return None
+
+        return Process(process.pid, ours, log, join)
 
 
 def preload(imports: Sequence[str] = ()) -> None:
@@ -135,19 +192,26 @@ class Forked:
 
     def run(self, request: Request, workspace: Path, limit_s: float) -> Launch:
         """See `Launcher.run`."""
-        answer, log = workspace / "launch.json", workspace / "launch.log"
-        answer.unlink(missing_ok=True)
+        return turns.launch(self._start, request, workspace, limit_s)
+
+    def _start(self, log: Path) -> Process:
         log.write_bytes(b"")
-        process = self._context.Process(
-            target=_forked_main, args=(msgspec.json.encode(request), str(answer), str(log))
-        )
+        ours, theirs = multiprocessing.Pipe()
+        process = self._context.Process(target=_forked_main, args=(theirs, str(log)))
         try:
             process.start()
         except (OSError, EOFError):
             # An import killed the fork server. A fresh process meets the same fault and reports it.
-            return Fresh().run(request, workspace, limit_s)
-        ended = _wait(process, log, limit_s)
-        return _read(request, answer, ended, limit_s)
+            return Fresh()._start(log)
+        finally:
+            theirs.close()
+        assert process.pid is not None
+
+        def join(limit_s: float | None) -> int | None:
+            process.join(limit_s)
+            return process.exitcode
+
+        return Process(process.pid, ours, log, join)
 
 
 def in_child(work: Callable[[], bytes], limit_s: float) -> tuple[bytes, str]:
@@ -169,7 +233,7 @@ def in_child(work: Callable[[], bytes], limit_s: float) -> tuple[bytes, str]:
         return b"", _crash(ended).reason
 
 
-def _wait(process: BaseProcess, log: Path, limit_s: float) -> Ended:
+def _wait(process: BaseProcess, log: Path, limit_s: float) -> Exit:
     """Wait for the process, at most ``limit_s`` seconds, and end it with its group."""
     assert process.pid is not None
     timed_out = False
@@ -182,7 +246,7 @@ def _wait(process: BaseProcess, log: Path, limit_s: float) -> Ended:
             process.kill()
         process.join()
     code = process.exitcode if process.exitcode is not None else 1
-    return Ended(code, timed_out, _tail(log))
+    return Exit(code, timed_out, _tail(log))
 
 
 def _child_main(work: Callable[[], bytes], answer: str, log: str) -> None:
@@ -201,10 +265,10 @@ def _detach(log: str) -> None:
     os.dup2(descriptor, 2)
 
 
-def _forked_main(data: bytes, answer: str, log: str) -> None:
+def _forked_main(connection: Connection, log: str) -> None:
     """The body of a forked launch."""
     _detach(log)
-    write_atomically(Path(answer), run(prepare(data), "forked"))
+    work(connection, "forked")
     # The normal exit of the interpreter waits seconds for threads and compile workers of torch.
     os._exit(0)
 
@@ -221,19 +285,7 @@ def _tail(log: Path) -> str:
         return ""
 
 
-def _read(request: Request, answer: Path, ended: Ended, limit_s: float) -> Launch:
-    """The launch that the process wrote; or a failed launch with the reason of its end."""
-    try:
-        return msgspec.json.decode(answer.read_bytes(), type=Launch)
-    except (OSError, msgspec.DecodeError):
-        pass
-    if ended.timed_out:
-        reason = f"a {request.kind} launch took more than {limit_s:.0f} s"
-        return Launch(request.kind, Outcome(Status.TIMEOUT, reason))
-    return Launch(request.kind, _crash(ended))
-
-
-def _crash(ended: Ended) -> Outcome:
+def _crash(ended: Exit) -> Outcome:
     """The outcome of a process that ended without a result."""
     if ended.code < 0:
         name = signal.Signals(-ended.code).name

@@ -50,14 +50,18 @@ class Session:
         settings: Settings,
         watch: Callable[[Cell, Launch], None] = _ignore,
         launcher: Callable[[Cell], Launcher] = launcher,
+        caches: Path | None = None,
     ) -> None:
         """Remember measurements in ``folder``. ``watch`` gets each launch as soon as it ends.
-        ``launcher`` returns the way to start a cell's launches.
+        ``launcher`` returns the way to start a cell's launches. ``caches`` is a folder that keeps
+        the compiled code: a cell that differs from an earlier one in its allocator only is then
+        measured without a cold launch. None: each cell begins with a cold launch.
         """
         self.folder = folder
         self.settings = settings
         self._watch = watch
         self._launcher = launcher
+        self._caches = caches
         self._quiet_s: float | None = None
 
     def measure(self, cell: Cell, earlier: Sequence[Launch] = ()) -> Measurement:
@@ -163,12 +167,15 @@ class Session:
         """All launches of the cell, and why there are no more; an empty reason after a failure."""
         launches = list(earlier)
         starter = self._launcher(cell)
+        cache = workspace / "cache"
+        if self._caches is not None:
+            cache = self._caches / _digest(msgspec.structs.replace(cell, allocator="system"))
         deadline = time.monotonic() + self.settings.budget_s
         while not (stopped := self._stopped(launches, deadline)):
             launch = make_launch(
                 starter,
                 cell,
-                workspace / "cache",
+                cache,
                 workspace,
                 plan=self.settings.plan,
                 limit_s=self.settings.launch_limit_s,

@@ -9,6 +9,7 @@ from ..analysis.break_even import break_even
 from ..analysis.change import Comparison
 from ..analysis.claims import Judged
 from ..analysis.coverage import Coverage
+from ..analysis.ends import Ends
 from ..analysis.summary import Row
 from ..cell import Cell
 from .wording import milliseconds, ratio, seconds
@@ -73,6 +74,25 @@ def _figures(row: Row) -> list[str]:
         seconds(row.warm_compile_s),
         str(break_even(row)),
     ]
+
+
+def ends(both: Sequence[Ends]) -> Sheet:
+    """Two lines for each cell that was measured at both ends of the heap: default and settled."""
+    lines = []
+    for each in both:
+        shares = [f"{each.eager_share:.0%}", f"{each.mode_share:.0%}"]
+        for name, end, share in (
+            ("default", each.default, shares),
+            ("settled", each.settled, ["", ""]),
+        ):
+            times = milliseconds(end.eager_s), milliseconds(end.mode_s), ratio(end.ratio)
+            faults = f"{end.eager_faults:,.0f}", f"{end.mode_faults:,.0f}"
+            lines.append([*cell_columns(each.cell), name, *times, *faults, *share])
+    figures = [
+        *("eager ms", "compiled ms", "ratio [95 %]", "page faults: eager", "faults: compiled"),
+        *("malloc's share: eager", "share: compiled"),
+    ]
+    return Sheet([*CELL, "heap", *figures], frozenset(("batch", *figures)), lines)
 
 
 def changed(comparison: Comparison, everything: bool = False) -> Sheet:

@@ -4,9 +4,8 @@
 2. This machine, if it has results for what is asked. A failure is a result, too.
 3. The machine with the most complete results, and one line says so.
 
-"Most complete" counts measured values. Values of the newest method count first (`cell.METHOD`):
-times of an older method may favour eager. A command that asks about completeness itself counts all
-values first.
+"Most complete" counts measured values. Values of the newest method count first (`cell.METHOD`). A
+command that asks about completeness itself counts all values first.
 """
 
 from __future__ import annotations

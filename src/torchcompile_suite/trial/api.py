@@ -82,6 +82,8 @@ def compare(
             target=target,
             modes=(mode,),
             backends=(backend,),
+            # One answer; `try` also measures the default heap.
+            allocators=("system",),
             dtype=dtype,
             device=device or machine.device_kind(),
             training=training,

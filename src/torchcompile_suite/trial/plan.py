@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..cell import Cell, Launch, Measurement, Shapes, Text
+from ..cell import DEFAULT_HEAP, MOST_BATCH, Cell, Launch, Measurement, Shapes, Text
 from ..errors import SuiteError
 from ..modes import EAGER
 from .outline import Outline
@@ -17,6 +17,11 @@ from .target import Target
 # Seconds for one cell. After this time the answer is as precise as the launches so far allow. With
 # imports and the last launch, a cell then takes two minutes.
 BUDGET_S = 75.0
+
+
+# The default heap is a lottery: more launches would not make its figures a property of the model.
+DEFAULT_HEAP_BUDGET_S = 30.0
+DEFAULT_HEAP_PRECISION = 0.05
 
 
 class TrialError(SuiteError):
@@ -29,6 +34,7 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - ``target``: None for one of the suite's own workloads.
     - ``batch_sizes``: empty for the batch size of the model's own inputs.
     - ``dynamic``: call the model with all batch sizes in turn, with several policies for shapes.
+    - ``allocators``: empty for those that `allocators` chooses.
     - ``precision``: relative half-width of the ratio's interval.
     - ``budget_s``: seconds for one cell.
     """
@@ -38,7 +44,7 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     batch_sizes: tuple[int, ...] = ()
     modes: tuple[str, ...] = ("default",)
     backends: tuple[str, ...] = ("inductor",)
-    allocators: tuple[str, ...] = ("system",)
+    allocators: tuple[str, ...] = ()
     dtype: str = "float32"
     device: str = "cpu"
     training: bool = False
@@ -56,6 +62,12 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.target is not None and self.target.kind == "file":
             parts.append(Path(self.target.where).read_bytes())
         return hashlib.sha256(b"\0".join(parts)).hexdigest()[:20]
+
+
+def allocators(trial: Trial) -> tuple[str, ...]:
+    """The allocators that the trial measures: if none is asked for, both ends of the heap."""
+    both = trial.device == "cpu" and not trial.dynamic
+    return trial.allocators or (("system", DEFAULT_HEAP) if both else ("system",))
 
 
 def headline(trial: Trial, outline: Outline) -> str:
@@ -94,7 +106,9 @@ def cells(trial: Trial, outline: Outline) -> list[Cell]:
             "--dynamic calls the model with several batch sizes in turn; name at least two: "
             "--batch-size 1 --batch-size 8"
         )
-    sizes = trial.batch_sizes or (1 if outline.scales else outline.batch_size,)
+    # The first dimension of a long vector is no batch.
+    own = outline.batch_size if outline.batch_size <= MOST_BATCH else 1
+    sizes = trial.batch_sizes or (1 if outline.scales else own,)
     # With dynamic shapes, all sizes belong to one stream of requests.
     streams: tuple[Shapes, ...] = ("static",)
     if trial.dynamic:
@@ -104,7 +118,7 @@ def cells(trial: Trial, outline: Outline) -> list[Cell]:
         sizes[:1] if trial.dynamic else sizes,
         trial.backends,
         trial.modes,
-        trial.allocators,
+        allocators(trial),
         streams,
     ):
         if backend != "inductor" and mode != trial.modes[0]:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ..analysis import advice, summary
+from ..analysis import advice, ends, summary
 from ..analysis.advice import Advice
 from ..analysis.break_even import break_even
 from ..analysis.summary import Row
-from ..cell import Cell, Measurement
+from ..cell import DEFAULT_HEAP, Cell, Measurement
 from ..modes import EAGER, MODES
 from ..presentation.sheets import CELL, Sheet, cell_columns
 from ..presentation.wording import ratio, seconds
@@ -18,8 +18,9 @@ from ..results.records import Record
 from .plan import Trial
 from .run import Answer
 
+_TIME, _MEMORY = "ms a call [95 %]", "MiB"
 _FIGURES = (
-    *("ms a call [95 %]", "of eager's time", "cold s", "warm s", "MiB", "breaks"),
+    *(_TIME, "of eager's time", "cold s", "warm s", _MEMORY, "breaks"),
     *("pays after", "time to pay"),
 )
 
@@ -39,8 +40,12 @@ def table(answer: Answer) -> Sheet:
     lines = []
     for row in rows(answer):
         if row.cell.mode != EAGER and row.eager_s is not None:
-            eager = f"{row.eager_s.scaled(1e3):.3g}"
-            lines.append((str(row.cell.batch_size), EAGER, eager, *no_figures))
+            eager = dict.fromkeys(_FIGURES, "") | {
+                _TIME: f"{row.eager_s.scaled(1e3):.3g}",
+                _MEMORY: _mebibytes(row.eager_peak_memory_bytes),
+            }
+            name = f"{EAGER}: {row.cell.allocator}" if row.cell.allocator != "system" else EAGER
+            lines.append((str(row.cell.batch_size), name, *eager.values()))
         figures = (
             _figures(row, measurements[row.cell])
             if row.outcome.ok
@@ -54,35 +59,47 @@ def table(answer: Answer) -> Sheet:
 
 def _figures(row: Row, measurement: Measurement) -> list[str]:
     compiled = measurement.compiled
-    memory = row.peak_memory_bytes
     paid = break_even(row)
     return [
         "-" if row.latency_s is None else f"{row.latency_s.scaled(1e3):.3g}",
         ratio(row.ratio),
         seconds(row.cold_compile_s),
         seconds(row.warm_compile_s),
-        "-" if not memory else f"{memory / 2**20:,.0f}",
+        _mebibytes(row.peak_memory_bytes),
         "-" if compiled is None else str(len(compiled.graph_breaks)),
         str(paid),
         paid.duration,
     ]
 
 
+def _mebibytes(memory_bytes: int | None) -> str:
+    return "-" if memory_bytes is None else f"{memory_bytes / 2**20:,.0f}"
+
+
 def sentences(answer: Answer) -> list[str]:
-    """The verdict: one sentence for each way to call the model (batch size, shapes, allocator)."""
+    """The verdict: one sentence for each way to call the model (batch size, shapes, allocator), and
+    what the state of the heap changes in it.
+    """
     again = "continue with --resume and a longer --budget."
+    both = {each.cell: each for each in ends.both_ends(answer.measurements)}
     ways: dict[tuple[int, str, str], list[Row]] = {}
     for row in rows(answer):
+        if msgspec.structs.replace(row.cell, allocator="system") in both and (
+            row.cell.allocator == DEFAULT_HEAP
+        ):
+            continue  # a sentence of its settled twin
         way = row.cell.batch_size, row.cell.shapes, row.cell.allocator
         ways.setdefault(way, []).append(row)
     texts = []
     for (size, shapes, allocator), own in ways.items():
-        text = advice.sentence(own, again)
-        if len(ways) > 1:
-            names = [f"batch {size}"]
-            names += [shapes] * (shapes != "static") + [allocator] * (allocator != "system")
-            text = f"{', '.join(names)}: {text}"
-        texts.append(text)
+        names = [f"batch {size}"]
+        names += [shapes] * (shapes != "static") + [allocator] * (allocator != "system")
+        way_name = f"{', '.join(names)}: " if len(ways) > 1 else ""
+        texts.append(way_name + advice.sentence(own, again))
+        for row in own:
+            if row.cell in both and row.cell.mode != EAGER:
+                name = "compiled" if len(own) == 1 else f"mode {row.cell.mode}"
+                texts += [way_name + text for text in ends.sentences(both[row.cell], name)]
     return texts
 
 

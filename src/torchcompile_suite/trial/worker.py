@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from .. import workloads
-from ..cell import Cell, Launch
+from ..cell import DEFAULT_HEAP, Cell, Launch
 from ..errors import SuiteError
 from ..host.files import append_line, read_lines
 from ..launch import progress
@@ -22,7 +22,16 @@ from ..measuring import processes
 from ..measuring.session import Session
 from ..measuring.settings import LAUNCH_LIMIT_S, Settings
 from .outline import Outline, outline
-from .plan import Known, NotMeasured, Trial, TrialError, cells, headline
+from .plan import (
+    DEFAULT_HEAP_BUDGET_S,
+    DEFAULT_HEAP_PRECISION,
+    Known,
+    NotMeasured,
+    Trial,
+    TrialError,
+    cells,
+    headline,
+)
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -61,14 +70,25 @@ def work(order: Order) -> None:
         reuse=False,
     )
     with tempfile.TemporaryDirectory(prefix="try-", ignore_cleanup_errors=True) as folder:
-        session = Session(Path(folder), settings, watch)
+        caches = Path(folder, "caches")
+        session = Session(Path(folder), settings, watch, caches=caches)
+        other_end = Session(Path(folder), default_heap_settings(settings), watch, caches=caches)
         for cell in cells(trial, described):
             earlier = [
                 line.launch
                 for line in before
                 if line.cell == cell and line.launch is not None and line.launch.outcome.ok
             ]
-            keep(Known(measurement=session.measure(cell, earlier)))
+            own = other_end if cell.allocator == DEFAULT_HEAP else session
+            keep(Known(measurement=own.measure(cell, earlier)))
+
+
+def default_heap_settings(settings: Settings) -> Settings:
+    """The settings for the default heap of a trial, which shows the other end of a range."""
+    return settings._replace(
+        precision=max(settings.precision, DEFAULT_HEAP_PRECISION),
+        budget_s=min(settings.budget_s, DEFAULT_HEAP_BUDGET_S),
+    )
 
 
 def _outline(trial: Trial) -> Outline:

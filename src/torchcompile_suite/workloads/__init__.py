@@ -49,6 +49,7 @@ TAGS = {
     "backends": "the backends of torch.compile",
     "protocol": "the classic timing mistakes",
     "allocator": "other allocators",
+    "default_heap": "malloc with its defaults, and memory",
     "guards": "changes of the inputs that cause a recapture",
     "tracing": "other capture methods; needs `cases`",
 }

@@ -54,7 +54,12 @@ def entropy_in_memory(batch_size: int) -> Built:
     return _entropy(batch_size, 32768)
 
 
-@workload("pointwise_chain", family="fusion", core=("inference", "allocator"), also=("backends",))
+@workload(
+    "pointwise_chain",
+    family="fusion",
+    core=("inference", "allocator", "default_heap"),
+    also=("backends",),
+)
 def pointwise_chain(batch_size: int) -> Built:
     """Nine pointwise operators in a row on (batch_size, 1024, 1024) floats of 4 MiB. Eager writes
     and reads eight intermediate results of that size; a fused kernel writes none.

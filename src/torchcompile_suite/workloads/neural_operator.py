@@ -59,7 +59,7 @@ def operator(
     "operator_stochastic",
     family="neural_operator",
     random=True,
-    core=("inference", "batch5", "training"),
+    core=("inference", "batch5", "training", "default_heap"),
     # Not in the core: a call takes 15 s on a processor without bfloat16 units.
     also=("precision",),
 )

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 # The models that a bare `asv run` measures, and their tags.
 CORE = {
-    "resnet18": ("inference", "eager", "protocol"),
-    "mobilenetv3_small_100": ("inference",),
+    "resnet18": ("inference", "eager", "protocol", "default_heap"),
+    "mobilenetv3_small_100": ("inference", "default_heap"),
     "vit_tiny_patch16_224": ("inference",),
 }
 # A small convnext, the timm models of PyTorch's dashboard (benchmarks/dynamo/timm_models_list.txt),
@@ -43,7 +43,7 @@ FULL = (
     "resnet50",
     "convmixer_1536_20",
 )
-ALSO = ("training", "allocator")
+ALSO = ("training",)
 # Dashboard's name -> timm's name, where timm's is longer.
 NAMES_IN_TIMM = {
     "deit_base_distilled": "deit_base_distilled_patch16_224",

@@ -1,7 +1,7 @@
 """What the compiler captured and generated in a cold launch, as a `Compiled`.
 
 Nothing here may change a time or make a measurement fail. Watching the compiler costs microseconds
-a graph. Everything else is asked after the pairs. A value that a release does not report is None,
+a graph. Everything else is asked after the turns. A value that a release does not report is None,
 with a reason.
 """
 

@@ -9,7 +9,6 @@ from ... import workloads
 from ...cell import Cell
 from .. import progress
 from ..device import Device
-from ..paging import paging
 from ..stages import Stages
 from ..subject import Call, Subject
 
@@ -23,7 +22,7 @@ class Inspection(Protocol):
     def after_compile(self, on: Device, first_call_s: float) -> None:
         """The first call in the mode has returned."""
 
-    def after_pairs(self, subject: Subject, call: Call, forward: Any, on: Device) -> None:
+    def after_turns(self, subject: Subject, call: Call, forward: Any, on: Device) -> None:
         """All is timed. Still inside the subject's context.
 
         Raises `failures.WrongResult` if the compiled module is wrong for other inputs.
@@ -42,7 +41,7 @@ class Unobserved:
     def after_compile(self, on: Device, first_call_s: float) -> None:
         """See `Inspection`."""
 
-    def after_pairs(self, subject: Subject, call: Call, forward: Any, on: Device) -> None:
+    def after_turns(self, subject: Subject, call: Call, forward: Any, on: Device) -> None:
         """See `Inspection`."""
 
     def at_end(self) -> None:
@@ -50,7 +49,7 @@ class Unobserved:
 
 
 class Observed:
-    """Fills the launch's fields ``compiled``, ``eager_paging`` and ``paging``."""
+    """Fills the launch's field ``compiled``."""
 
     def __init__(self, cell: Cell, cache_dir: str, stages: Stages, fields: dict[str, Any]) -> None:
         """Start to observe the compiler. Imports it."""
@@ -70,16 +69,13 @@ class Observed:
         self._observer.compiled_once(on.peak_memory_bytes())
         progress.learned(str(self._cell), f"the first compiled call took {first_call_s:.3g} s")
 
-    def after_pairs(self, subject: Subject, call: Call, forward: Any, on: Device) -> None:
-        """Record graphs, guards, kernels and paging; check the workload's other inputs."""
+    def after_turns(self, subject: Subject, call: Call, forward: Any, on: Device) -> None:
+        """Record graphs, guards and kernels; check the workload's other inputs."""
         from . import capture
 
         cell, workload = self._cell, workloads.get(self._cell.workload)
         with self._stages("observe"):
             self._observer.ran(subject, call, on)
-            if on.kind == "cpu":
-                self._fields["eager_paging"] = paging(subject.eager)
-                self._fields["paging"] = paging(call)
         with self._stages("cases"):
             cases = workload.cases(cell.batch_size) if workload.cases else []
             capture.check_cases(forward, subject.module, cases, cell.device)

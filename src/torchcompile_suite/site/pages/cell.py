@@ -120,7 +120,7 @@ def _release(machine: Machine, entry: Entry) -> Section:
     outcome = measurement.outcome
     text = [
         f"Measured {measurement.started_at} in {measurement.duration_s:.0f} s, in "
-        f"{common.plural(len(measurement.launches), 'launch')} (measuring processes). "
+        f"{common.plural(len(measurement.launches), 'launch')}. "
         f"{STOPPED[measurement.stopped]}"
     ]
     if not outcome.ok:
@@ -186,20 +186,28 @@ def _table(measurement: Measurement) -> Table:
                 first,
                 f"{launch.interference.others_share:.1%}" if launch.interference else "-",
                 f"{launch.calibration_s * 1e6:.0f}" if launch.calibration_s else "-",
+                _faults(launch),
+                launch.heap or "not known",
                 note or "counts",
             ]
         )
     columns = ["launch", "start", "eager ms", "mode ms", "ratio", "pairs", "first call s"]
-    columns += ["load", "calibration us"]
+    columns += ["load", "calibration us", "page faults"]
     return Table(
         "Each launch: the medians over its pairs of turns. Load: the share of the processors that "
         "other processes used. Calibration: the time of a fixed loop, which takes longer while "
-        "another guest of the host uses the same cores. The data at the end of the page has all "
-        "pairs.",
-        [*columns, "note"],
+        "another guest of the host uses the same cores. Page faults: of a call in eager and in the "
+        "mode. The data at the end of the page has all pairs.",
+        [*columns, "heap", "note"],
         frozenset(columns[2:]),
         lines,
     )
+
+
+def _faults(launch: Launch) -> str:
+    if launch.eager_paging is None or launch.paging is None:
+        return "-"
+    return f"{launch.eager_paging.faults:,.0f}, {launch.paging.faults:,.0f}"
 
 
 def _compiled(measurement: Measurement) -> Table:
@@ -250,6 +258,7 @@ def _flat(entry: Entry, number: int, launch: Launch) -> dict[str, Any]:
         "set_aside": launch.disturbed,
         "method": launch.method,
         "yardstick_s": launch.calibration_s,
+        "heap": launch.heap,
         "calls_a_sample": launch.calls_a_sample,
         "pairs_s": launch.pairs_s,
         "warm_up_s": launch.warm_up_s,

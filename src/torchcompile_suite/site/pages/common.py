@@ -22,7 +22,7 @@ MOST_DRAWN_CELLS = 500
 
 BELOW = (
     "A ratio is the time in the mode over the time in eager: below 1 is a gain. The brackets hold "
-    "the 95 % interval over launches; a launch is one measuring process."
+    "the 95 % interval over launches; a launch measures a cell once, in processes of its own."
 )
 
 
@@ -82,7 +82,8 @@ def older_method(machine: Machine) -> list[str]:
         return []
     return [
         f"These times were measured by method {machine.method}, which method {METHOD} has replaced "
-        "(see docs/method.md). They may favour eager, and cannot be compared with newer times."
+        "(see docs/method.md). The state of the heap in them is not known, and they cannot be "
+        "compared with newer times."
     ]
 
 

@@ -40,7 +40,7 @@ def pages(content: Content) -> list[Page]:
     first, last = content.machines[0].releases[0], content.machines[0].releases[-1]
     answer = [
         f"Measured on {names}, PyTorch {label(first)} to {label(last)}. Each time and ratio has a "
-        "95 % interval over launches (measuring processes). Each gap has a reason. Each cell has "
+        "95 % interval over launches. Each gap has a reason. Each cell has "
         "the command that measures it again."
     ]
     return [Page(paths.OVERVIEW, "overview", QUESTION, answer, [], sections, data)]

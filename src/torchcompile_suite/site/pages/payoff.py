@@ -6,14 +6,16 @@ import math
 from collections.abc import Iterator, Sequence
 
 from ...analysis import statistics
+from ...analysis.ends import REMEDY, Ends, both_ends
 from ...analysis.payoff import Payoff, asks_whether_it_pays, best, counts
 from ...analysis.summary import Row
 from ...cell import Cell
 from ...modes import EAGER, MODES
+from ...presentation import sheets
 from ...presentation.wording import milliseconds, ratio
 from .. import charts, paths
 from ..content import Content, Machine, label
-from ..page import Choice, Figure, Option, Page, Section, Table, Value
+from ..page import Choice, Figure, Link, Option, Page, Section, Table, Value
 from . import common
 
 COMPILED = [name for name in MODES if name != EAGER]
@@ -78,6 +80,13 @@ def _page(content: Content, machine: Machine, release: str, size: int) -> Page:
         sections.append(_ratios(machine, release, here, rows))
     elif rows:
         sections.append(Section("Gaps", "gaps", tables=[_matrix(machine, rows)]))
+    both = [
+        each
+        for each in both_ends(machine.measurements(release))
+        if each.cell.batch_size == size and asks_whether_it_pays(each.cell)
+    ]
+    if both:
+        sections.append(_heap(machine, release, both))
     return Page(
         here,
         "payoff",
@@ -131,6 +140,34 @@ def _ratios(machine: Machine, release: str, here: str, rows: Sequence[Row]) -> S
         text,
         Figure(chart, "The time ratio of each model and mode, with its 95 % interval."),
         [_matrix(machine, rows)],
+    )
+
+
+def _heap(machine: Machine, release: str, both: Sequence[Ends]) -> Section:
+    """The cells that were measured at both ends of the heap."""
+    lines: list[list[Value]] = [
+        [Link(line[0], paths.in_cell(machine.name, each.cell, release)), *line[1:]]
+        for each in both
+        for line in sheets.ends([each]).lines
+    ]
+    sheet = sheets.ends(both)
+    return Section(
+        "Both ends of the heap",
+        "heap",
+        [
+            "On a CPU the state of the heap decides, too. Default: malloc as a script gets it, in "
+            "a process that runs only eager or only the compiled model. Settled: malloc keeps its "
+            f"memory, as with the environment variables {REMEDY}. All other figures of this page "
+            "are of the settled heap. Malloc's share is of the time with the default heap."
+        ],
+        tables=[
+            Table(
+                "Times, ratio and page faults a call with the default and the settled heap.",
+                sheet.columns,
+                sheet.numbers,
+                lines,
+            )
+        ],
     )
 
 

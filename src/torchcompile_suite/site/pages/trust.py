@@ -61,9 +61,9 @@ def _answer(machine: Machine, failed: int) -> list[str]:
     floor = "The noise floor was not measured: there are no eager cells."
     if noise is not None:
         floor = (
-            "Noise floor: the true ratio of eager to eager is 1. In one launch (one measuring "
-            f"process) it is off by {noise:.1%} (root mean square). Intervals are over launches, "
-            "so they include this error."
+            "Noise floor: the true ratio of eager to eager is 1. In one launch it is off by "
+            f"{noise:.1%} (root mean square). Intervals are over launches, so they include this "
+            "error."
         )
     slowed = sum(machine.slowdown(entry) > statistics.MOST_SLOWDOWN for entry in machine.entries)
     return [

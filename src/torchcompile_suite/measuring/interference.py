@@ -21,34 +21,36 @@ class _Reading(NamedTuple):
     steal_s: float
 
 
-def _read() -> _Reading | None:
-    """Seconds since boot, over all processors; None if the kernel does not report them."""
-    try:
-        # Imported here, after the memory of the model was measured.
-        import psutil
+def _read(pids: set[int]) -> _Reading | None:
+    """Seconds since boot, over all processors; None if the kernel does not report them.
 
+    ``own_s`` is the processor time of this process and of the processes ``pids``.
+    """
+    try:
+        import psutil
+    except ImportError:
+        return None
+    try:
         times = psutil.cpu_times()
         busy_s = times.user + times.nice + times.system + times.irq + times.softirq
-        return _Reading(time.perf_counter(), time.process_time(), busy_s, times.steal)
-    except (
-        ImportError,
-        OSError,
-        ValueError,
-        AttributeError,
-    ):  # other systems have no time of interrupts
-        return None
+        own = [psutil.Process(pid).cpu_times() for pid in pids]
+        own_s = time.process_time() + sum(each.user + each.system for each in own)
+        return _Reading(time.perf_counter(), own_s, busy_s, times.steal)
+    except (psutil.Error, OSError, ValueError, AttributeError):
+        return None  # other systems have no time of interrupts
 
 
 class Watch:
     """Counts the time that others take, from its creation on."""
 
-    def __init__(self) -> None:
-        """Start counting."""
-        self._start = _read()
+    def __init__(self, pids: set[int]) -> None:
+        """Start counting. ``pids``: the measuring processes, which are not others."""
+        self._pids = pids
+        self._start = _read(pids)
 
     def shares(self) -> Interference | None:
         """Shares of all processors' time since the start; None if the kernel reports no times."""
-        start, end = self._start, _read()
+        start, end = self._start, _read(self._pids)
         if start is None or end is None:
             return None
         capacity = (end.clock_s - start.clock_s) * (os.cpu_count() or 1)

@@ -1,0 +1,282 @@
+"""Does the suite report what a user gets? Plain scripts beside the suite, at both ends of the heap.
+
+``plain/plain.py`` has at most 25 lines, does not import the suite, and runs one side, eager or
+compiled, alone in its process. In a round, four of these processes run: both sides, with the
+defaults of malloc and with the environment variables that settle the heap. They know nothing of
+each other. This script stops three of them at a time, so that they take turns and the drift of the
+machine cancels; a stretch in which a process was stopped is an outlier, which its median ignores.
+Then the suite makes one launch at each end. Takes an hour; leave the machine alone meanwhile.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import signal
+import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from statistics import fmean, stdev
+
+import msgspec
+
+from torchcompile_suite.analysis import statistics
+from torchcompile_suite.cell import DEFAULT_HEAP, Cell, Launch, Request
+from torchcompile_suite.errors import SuiteError
+from torchcompile_suite.host import heap
+from torchcompile_suite.host.files import append_line, read_lines
+from torchcompile_suite.measuring import interpreter
+from torchcompile_suite.presentation.sheets import Sheet
+from torchcompile_suite.releases import catalogue, environments
+
+from . import tables
+from .pools import ENVIRONMENT, NO_VECTOR_CHECK
+
+CELLS = (
+    Cell("resnet18", 1, "default"),
+    Cell("resnet18", 8, "default"),
+    Cell("mobilenetv2_100", 4, "default"),
+    Cell("mobilenetv3_small_100", 1, "default"),
+    Cell("convnext_atto", 1, "default"),
+    # Not a workload of the suite: measured as `torchcompile-suite try` measures it.
+    Cell("regnety_002", 1, "default"),
+    Cell("vit_tiny_patch16_224", 1, "default"),
+    Cell("deit_tiny_patch16_224", 1, "default"),
+    Cell("gpt_decode", 1, "default"),
+    Cell("pointwise_chain", 1, "default"),
+    Cell("softmax_matmul", 1, "default"),
+    Cell("relevance_information", 4, "default", phase="training"),
+)
+ROUNDS = 6
+# Within this much of the scripts' ratio.
+WITHIN = {"settled": 0.03, "default": 0.05}
+# How long one of the processes runs before the next one does.
+TURN_S = 0.5
+KEPT = Path(__file__).with_name("agreement.jsonl")
+PLAIN = Path(__file__).with_name("plain") / "plain.py"
+MORE_WORKLOADS = Path(__file__).with_name("plain") / "workloads.py"
+
+
+class Round(msgspec.Struct):
+    """One ratio of a cell at one end of the heap, with seconds and page faults a call.
+
+    ``by``: ``script`` for two plain processes, ``suite`` for one launch.
+    """
+
+    cell: Cell
+    end: str
+    by: str
+    eager_s: float
+    mode_s: float
+    eager_faults: float
+    mode_faults: float
+    torch: str
+    cpu: str
+    method: int
+
+    @property
+    def log_ratio(self) -> float:
+        """The log of compiled over eager."""
+        return math.log(self.mode_s / self.eager_s)
+
+
+def measure() -> None:
+    """Make the missing rounds. May be interrupted and run again."""
+    python, installed = environments.install(catalogue.read()[-1], ENVIRONMENT)
+    print(installed, flush=True)
+    with tempfile.TemporaryDirectory(prefix="agreement-") as scratch:
+        for number, cell in enumerate(CELLS):
+            folder = Path(scratch, str(number))
+            while len(_made(cell, "settled", "script")) < ROUNDS:
+                for made in _round(python.absolute(), cell, folder):
+                    append_line(KEPT, msgspec.json.encode(made))
+                    print(
+                        f"{cell}, {made.end}, {made.by}: {math.exp(made.log_ratio):.3f}", flush=True
+                    )
+
+
+def _made(cell: Cell, end: str, by: str) -> list[Round]:
+    kept = read_lines(KEPT, Round)
+    return [one for one in kept if (one.cell, one.end, one.by) == (cell, end, by)]
+
+
+def _round(python: Path, cell: Cell, folder: Path) -> list[Round]:
+    """A launch of the suite at each end, then the four plain processes."""
+    made, compiled = [], folder / "suite"
+    if not compiled.exists():
+        launch(python, Request(cell, "cold", str(compiled), observe=False))
+    for end in WITHIN:
+        allocator = DEFAULT_HEAP if end == "default" else "system"
+        at_end = msgspec.structs.replace(cell, allocator=allocator)
+        ours = launch(python, Request(at_end, "warm", str(compiled), observe=False))
+        assert ours.paging is not None
+        assert ours.eager_paging is not None
+        # The median over pairs of the ratio is the suite's figure; the times only show its sides.
+        eager_s = statistics.launch_eager_latency(ours.pairs_s)
+        mode_s = eager_s * statistics.launch_ratio(ours.pairs_s)
+        faults = ours.eager_paging.faults, ours.paging.faults
+        made.append(_made_by("suite", cell, end, (eager_s, mode_s), faults, ours))
+    for end, (eager, mode) in _scripts(python, cell, folder / "script").items():
+        seconds, faults = zip(eager, mode, strict=True)
+        made.append(_made_by("script", cell, end, seconds, faults, ours))
+    return made
+
+
+def _made_by(
+    by: str,
+    cell: Cell,
+    end: str,
+    seconds: tuple[float, ...],
+    faults: tuple[float, ...],
+    launch: Launch,
+) -> Round:
+    """A round with the environment of the launch. Seconds and faults: of eager and the mode."""
+    assert launch.environment is not None
+    where = launch.environment
+    (eager_s, mode_s), (eager_faults, mode_faults) = seconds, faults
+    return Round(
+        cell,
+        end,
+        by,
+        eager_s,
+        mode_s,
+        eager_faults,
+        mode_faults,
+        where.torch,
+        where.cpu,
+        launch.method,
+    )
+
+
+def launch(python: Path, request: Request) -> Launch:
+    """One launch of the suite in that Python. Raises SuiteError if it fails."""
+    Path(request.cache_dir).mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(
+        [str(python), "-m", "torchcompile_suite.measuring.launches"],
+        input=msgspec.json.encode(request),
+        env=_environment(python, {"TORCHCOMPILE_SUITE_WORKLOADS": str(MORE_WORKLOADS)}),
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    made = msgspec.json.decode(done.stdout, type=Launch)
+    if not made.outcome.ok:
+        raise SuiteError(f"{request.cell}: {made.outcome.status.value}: {made.outcome.reason}")
+    return made
+
+
+def _environment(python: Path, more: dict[str, str]) -> dict[str, str]:
+    return interpreter.environment(python, {**NO_VECTOR_CHECK, **more})
+
+
+def _scripts(python: Path, cell: Cell, cache: Path) -> dict[str, list[list[float]]]:
+    """End -> what the eager and the compiled script printed: seconds and page faults a call."""
+    name = cell.workload + (":training" if cell.phase == "training" else "")
+    running = {}
+    for end, side in itertools.product(WITHIN, ("eager", "compiled")):
+        settled = heap.VARIABLES if end == "settled" else {}
+        variables = {**settled, "TORCHINDUCTOR_CACHE_DIR": str(cache), "PYTHONPATH": ""}
+        running[end, side] = subprocess.Popen(
+            [str(python), str(PLAIN), name, str(cell.batch_size), side],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=_environment(python, variables),
+        )
+    try:
+        with ThreadPoolExecutor(len(running)) as pool:
+            list(pool.map(_stop_when_warm, running.values()))
+        answers = _turns(running)
+    finally:
+        for process in running.values():
+            process.kill()
+    return {end: [answers[end, side] for side in ("eager", "compiled")] for end in WITHIN}
+
+
+def _stop_when_warm(process: subprocess.Popen[str]) -> None:
+    assert process.stdout is not None
+    if process.stdout.readline() != "warm\n":
+        raise SuiteError(f"a plain script failed: {' '.join(map(str, process.args))}")  # type: ignore[arg-type]
+    process.send_signal(signal.SIGSTOP)
+
+
+def _turns(
+    running: dict[tuple[str, str], subprocess.Popen[str]],
+) -> dict[tuple[str, str], list[float]]:
+    """Let the stopped processes run one at a time until all have ended."""
+    answers: dict[tuple[str, str], list[float]] = {}
+    order = list(running)
+    while left := [key for key in order if key not in answers]:
+        for key in left:
+            process = running[key]
+            process.send_signal(signal.SIGCONT)
+            try:
+                out, _ = process.communicate(timeout=TURN_S)
+                answers[key] = [float(value) for value in out.split()]
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGSTOP)
+        order.reverse()
+    return answers
+
+
+def table() -> list[tables.Part]:
+    """A line for each cell and end."""
+    lines, within = [], dict.fromkeys(WITHIN, 0)
+    for cell, end in itertools.product(CELLS, WITHIN):
+        scripts, suite = (_made(cell, end, by) for by in ("script", "suite"))
+        if len(scripts) < 2 or len(suite) < 2:
+            continue
+        by_script, by_suite = (fmean(one.log_ratio for one in made) for made in (scripts, suite))
+        apart = by_suite - by_script
+        error = math.hypot(
+            *(
+                stdev(one.log_ratio for one in made) / math.sqrt(len(made))
+                for made in (scripts, suite)
+            )
+        )
+        within[end] += abs(math.expm1(apart)) <= WITHIN[end]
+        lines.append(
+            [
+                str(cell),
+                end,
+                f"{math.exp(by_script):.3f}",
+                f"{math.exp(by_suite):.3f}",
+                f"{math.expm1(apart):+.1%} ± {error:.1%}",
+                *(f"{_over(suite, scripts, side):+.1%}" for side in ("eager_s", "mode_s")),
+                *(
+                    _faults(made, side)
+                    for made in (scripts, suite)
+                    for side in ("eager_faults", "mode_faults")
+                ),
+            ]
+        )
+    numbers = [
+        *("scripts' ratio", "suite's ratio", "suite over scripts", "eager", "compiled"),
+        *("scripts: faults, eager", "compiled ", "suite: faults, eager", "compiled  "),
+    ]
+    counts = "; ".join(
+        f"{end}: {within[end]} of {sum(line[1] == end for line in lines)} within {WITHIN[end]:.0%}"
+        for end in WITHIN
+    )
+    kept = read_lines(KEPT, Round)
+    places = sorted({f"PyTorch {one.torch} on {one.cpu}, method {one.method}" for one in kept})
+    return [
+        f"Compiled over eager; {ROUNDS} pairs of plain processes and {ROUNDS} launches a line. "
+        "suite over scripts: of the ratio, with its standard error, then of each time. faults: "
+        "page faults a call.",
+        Sheet(["cell", "heap", *numbers], frozenset(numbers), lines),
+        f"{counts}. {'; '.join(places)}.",
+    ]
+
+
+def _over(suite: list[Round], scripts: list[Round], side: str) -> float:
+    logs = [fmean(math.log(getattr(one, side)) for one in made) for made in (suite, scripts)]
+    return math.expm1(logs[0] - logs[1])
+
+
+def _faults(made: list[Round], side: str) -> str:
+    return f"{fmean(getattr(one, side) for one in made):,.0f}"
+
+
+if __name__ == "__main__":
+    tables.run("agreement", table, measure)

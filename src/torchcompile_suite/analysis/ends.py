@@ -1,0 +1,120 @@
+"""Both ends of the heap: a cell with a settled heap, and as a script gets it.
+
+The default heap is the slow end: malloc gives large blocks back to the kernel and takes them again
+at the next call. How often it does so depends on all that the process allocated before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from statistics import median
+from typing import NamedTuple
+
+import msgspec
+
+from ..cell import DEFAULT_HEAP, Cell, Launch, Measurement
+from ..host import heap
+from . import statistics
+from .statistics import Interval
+
+# Times that differ by less are equal in practice.
+SMALLEST = 0.05
+# A call of a settled heap makes no page fault. The interpreter itself makes one now and then.
+MOST_FAULTS = 8.0
+REMEDY = " ".join(f"{name}={value}" for name, value in heap.VARIABLES.items())
+
+
+class End(NamedTuple):
+    """One end: seconds a call, page faults a call, and the ratio, with 95 % intervals."""
+
+    eager_s: Interval
+    mode_s: Interval
+    ratio: Interval
+    eager_faults: float
+    mode_faults: float
+
+
+class Ends(NamedTuple):
+    """A cell at both ends. ``cell`` is the one with the settled heap."""
+
+    cell: Cell
+    settled: End
+    default: End
+
+    @property
+    def differ(self) -> bool:
+        """Whether the default heap costs eager or the mode any time."""
+        return max(self.eager_share, self.mode_share) > 0
+
+    @property
+    def eager_share(self) -> float:
+        """Malloc's share of eager's time with the default heap, 0 to 1."""
+        return _share(self.settled.eager_s, self.default.eager_s, self.default.eager_faults)
+
+    @property
+    def mode_share(self) -> float:
+        """Malloc's share of the mode's time with the default heap, 0 to 1."""
+        return _share(self.settled.mode_s, self.default.mode_s, self.default.mode_faults)
+
+
+def _share(settled: Interval, default: Interval, faults: float) -> float:
+    """0 without page faults: a longer time has then another cause, such as a neighbour."""
+    share = 1 - settled.value / default.value
+    return share if share >= SMALLEST and faults > MOST_FAULTS else 0.0
+
+
+def both_ends(measurements: Iterable[Measurement]) -> list[Ends]:
+    """The cells that were measured at both ends, in the order of the measurements."""
+    measured = {each.cell: each for each in measurements if each.outcome.ok}
+    ends = []
+    for cell, measurement in measured.items():
+        other = measured.get(msgspec.structs.replace(cell, allocator=DEFAULT_HEAP))
+        if cell.allocator == "system" and other is not None:
+            settled, default = _end(measurement), _end(other)
+            if settled is not None and default is not None:
+                ends.append(Ends(cell, settled, default))
+    return ends
+
+
+def _end(measurement: Measurement) -> End | None:
+    """None for a measurement of an older method, whose heap is not known."""
+    launches = statistics.counted(measurement.launches)
+    wanted = "default" if measurement.cell.allocator == DEFAULT_HEAP else "settled"
+    eager, mode = ([_faults(launch, eager) for launch in launches] for eager in (True, False))
+    if not launches or {launch.heap for launch in launches} != {wanted} or None in eager + mode:
+        return None
+    return End(
+        statistics.measured_eager(launches),
+        statistics.geometric_interval(
+            [statistics.launch_latency(launch.pairs_s) for launch in launches]
+        ),
+        statistics.measured_ratio(launches, measurement.sequential),
+        median(faults for faults in eager if faults is not None),
+        median(faults for faults in mode if faults is not None),
+    )
+
+
+def _faults(launch: Launch, eager: bool) -> float | None:
+    paging = launch.eager_paging if eager else launch.paging
+    return None if paging is None else paging.faults
+
+
+def sentences(ends: Ends, compiled: str) -> list[str]:
+    """What a user has to know about the heap. ``compiled`` names the compiled side."""
+    settled, default = ends.settled, ends.default
+    alone = (
+        f"Alone, with the C library's defaults, {compiled} takes {default.ratio} of eager's time"
+    )
+    if not ends.differ:
+        return [f"{alone}: the state of the heap costs neither side any time here."]
+    shares = [
+        f"{share:.0%} of {name}'s time"
+        for name, share in (("eager", ends.eager_share), (compiled, ends.mode_share))
+        if share
+    ]
+    return [
+        f"{alone}: {default.eager_faults:,.0f} page faults a call in eager, "
+        f"{default.mode_faults:,.0f} compiled.",
+        f"With {REMEDY} it takes {settled.ratio}, without page faults. Malloc's share is "
+        f"{' and '.join(shares)}.",
+    ]

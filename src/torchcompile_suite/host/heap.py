@@ -1,0 +1,47 @@
+"""The state of the heap of this process, which decides how long a call takes on a CPU.
+
+The C library's malloc takes large blocks straight from the kernel and gives them back when they are
+freed, until its sliding threshold has moved above their size (mallopt(3), M_MMAP_THRESHOLD). The
+kernel fills each page with zeros when the process first writes to it. So the same call costs no
+page fault or ten thousand, depending on what the process has allocated and freed before.
+
+A *settled* heap keeps what it has, so no call depends on the process's past. A user gets the same
+with the environment variables `VARIABLES`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+from . import allocators
+
+# The parameters of mallopt(3), from glibc's malloc.h, and what they are set to.
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4
+_KEEP_BYTES = 2**31 - 1
+_PAD_BYTES = 64 << 20
+_SETTINGS = {_M_MMAP_MAX: 0, _M_TRIM_THRESHOLD: _KEEP_BYTES, _M_TOP_PAD: _PAD_BYTES}
+
+VARIABLES = {
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(_KEEP_BYTES),
+    "MALLOC_TOP_PAD_": str(_PAD_BYTES),
+}
+"""The environment variables that settle the heap of a process from its start."""
+
+
+def settle() -> str:
+    """Tell malloc to keep its memory, from now on. Returns why that is not possible, or "".
+
+    Call it before the process allocates tensors.
+    """
+    loaded = allocators.loaded()
+    if loaded in allocators.LIBRARIES or loaded == "mimalloc":
+        return f"{loaded} is loaded, which keeps its memory in its own way"
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError):
+        return f"the C library ({loaded}) has no mallopt"
+    refused = [each for each, value in _SETTINGS.items() if not mallopt(each, value)]
+    if refused:
+        return f"the C library ({loaded}) refuses mallopt"
+    return ""

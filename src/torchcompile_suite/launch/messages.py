@@ -1,0 +1,84 @@
+"""What a measuring process and the process that drives it say to each other.
+
+The driver starts one or two processes for a launch and sends each a `cell.Request`. Then, in this
+order: a process says `Imported`; the driver says `Go`; the process warms up and says `Ready`; the
+driver asks for turns, one `Turn` at a time, and gets a `Timed` for each; the driver says `Finish`,
+and the process says `Ended`. A process that fails says `Ended` at once.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from ..cell import Launch, Seconds, Side
+
+
+class Imported(Struct, tag=True, frozen=True):
+    """The process has imported torch and waits."""
+
+
+class Go(Struct, tag=True, frozen=True):
+    """Build, compile and warm up now: no other process works."""
+
+
+class Ready(Struct, tag=True, frozen=True):
+    """The process is warm. ``steady_s``: seconds a call of each of its sides. ``threads``: those
+    that its calls use.
+    """
+
+    steady_s: dict[Side, Seconds]
+    threads: int
+
+
+class Turn(Struct, tag=True, frozen=True):
+    """Call one side. Calls in the first ``settle_s`` seconds do not count; those in the next
+    ``turn_s`` seconds do. The clock is read every ``count`` calls.
+    """
+
+    side: Side
+    count: int
+    settle_s: Seconds
+    turn_s: Seconds
+
+
+class Timed(Struct, tag=True, frozen=True):
+    """The calls of a turn that count: seconds a call, their number, their page faults, and the
+    processor time that they used, in the kernel and in all.
+    """
+
+    call_s: Seconds
+    calls: int
+    faults: int
+    kernel_s: Seconds
+    cpu_s: Seconds
+
+
+class Finish(Struct, tag=True, frozen=True):
+    """No further turns."""
+
+
+class Ended(Struct, tag=True, frozen=True):
+    """The process ends. ``launch`` has what it knows, without pairs."""
+
+    launch: Launch
+
+
+Said: TypeAlias = Imported | Ready | Timed | Ended
+Asked: TypeAlias = Go | Turn | Finish
+
+encode = msgspec.json.encode
+
+
+def decode_said(data: bytes) -> Said:
+    """A message of a measuring process."""
+    said: Said = msgspec.json.decode(data, type=Said)
+    return said
+
+
+def decode_asked(data: bytes) -> Asked:
+    """A message of the driver."""
+    asked: Asked = msgspec.json.decode(data, type=Asked)
+    return asked

@@ -1,0 +1,223 @@
+"""One launch: eager and the mode take turns, each in a process of its own on a CPU.
+
+A user's process runs only one of them. In one process, each side would find the heap as the other
+side left it: eager was up to 10 % faster, and up to 6 % slower, beside compiled calls than alone.
+On an accelerator both sides are in one process. There torch's allocator keeps the memory, and a
+second process would need the device's memory for a second model.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from ..analysis.ends import MOST_FAULTS
+from ..cell import METHOD, OK, Launch, Outcome, Paging, Plan, Request, Side, Status
+from ..launch.messages import Asked, Ended, Finish, Go, Imported, Ready, Said, Timed, Turn
+from .calibration import CalibrationLoop
+from .interference import Watch
+
+# Time between two readings of the clock. One short call alone would measure mostly the clock and
+# the interpreter.
+SAMPLE_S = 0.01
+# Calls of at least this many times `Plan.settle_s` need no settling: what the other side left in
+# the caches is under 1 % of their time, and calls that do not count would double the time.
+LONG_CALL = 10
+
+
+class TimedOut(Exception):
+    """A process has not said anything before the deadline."""
+
+
+class Lost(Exception):
+    """A process has ended without saying so; its argument is the outcome."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome of the launch."""
+        return self.args[0]  # type: ignore[no-any-return]
+
+
+class Process(Protocol):
+    """A measuring process."""
+
+    pid: int
+
+    def say(self, asked: Asked | Request) -> None:
+        """Send a message. Raises `Lost`."""
+
+    def hear(self, deadline: float) -> Said:
+        """The next message. Raises `Lost`, and `TimedOut` at ``deadline`` (monotonic seconds)."""
+
+    def end(self) -> None:
+        """End the process with its group, and wait until it is gone."""
+
+
+class _Failed(Exception):
+    """A process has ended with an outcome that is not ok; its argument is its launch."""
+
+
+class _Times(NamedTuple):
+    pairs_s: list[tuple[float, float]]
+    paging: dict[Side, Paging]
+    calls_a_sample: int
+    fields: dict[str, Any]
+
+
+_Message = TypeVar("_Message", bound=Said)
+
+
+def launch(
+    start: Callable[[Path], Process], request: Request, workspace: Path, limit_s: float
+) -> Launch:
+    """Measure the request's cell in new processes, at most for ``limit_s`` seconds.
+
+    ``start`` starts a process whose output goes to the file that it gets, in ``workspace``. Nothing
+    is raised for what the cell does: a failure is the outcome of the launch.
+    """
+    deadline = time.monotonic() + limit_s
+    hosted: list[tuple[Side, ...]] = [("eager",), ("mode",)]
+    if request.cell.device != "cpu":
+        hosted = [("eager", "mode")]
+    processes: dict[tuple[Side, ...], Process] = {}
+    try:
+        for sides in hosted:
+            processes[sides] = start(workspace / f"{sides[-1]}.log")
+            processes[sides].say(msgspec.structs.replace(request, sides=sides))
+        return _launch(processes, request, deadline)
+    except TimedOut:
+        reason = f"a {request.kind} launch took more than {limit_s:.0f} s"
+        return Launch(request.kind, Outcome(Status.TIMEOUT, reason))
+    except Lost as lost:
+        return Launch(request.kind, lost.outcome)
+    except _Failed as failed:
+        return failed.args[0]  # type: ignore[no-any-return]
+    finally:
+        for process in processes.values():
+            process.end()
+
+
+def _launch(
+    processes: dict[tuple[Side, ...], Process], request: Request, deadline: float
+) -> Launch:
+    # Fresh processes import at the same time. Then each warms up alone.
+    for process in processes.values():
+        _expect(process, Imported, deadline)
+    ready: dict[Side, float] = {}
+    threads = 1
+    for process in processes.values():
+        process.say(Go())
+        said = _expect(process, Ready, deadline)
+        ready |= said.steady_s
+        threads = said.threads
+    sides = {side: process for hosted, process in processes.items() for side in hosted}
+    start = time.perf_counter()
+    times = _take_turns(sides, request.plan, ready, threads, deadline)
+    turns_s = round(time.perf_counter() - start, 4)
+    ended: dict[Side, Launch] = {}
+    for hosted, process in processes.items():
+        process.say(Finish())
+        ended |= dict.fromkeys(hosted, _expect(process, Ended, deadline).launch)
+        if "mode" not in hosted:
+            process.end()  # its memory is free while the compiled module is checked
+    eager, mode = ended["eager"], ended["mode"]
+    stages_s = {**mode.stages_s, "turns": turns_s}
+    if eager is not mode:
+        own_s = math.fsum(s for name, s in eager.stages_s.items() if name != "turns")
+        stages_s = {"eager": round(own_s, 4), **stages_s}
+    on_cpu = request.cell.device == "cpu"
+    made = msgspec.structs.replace(
+        mode,
+        stages_s=stages_s,
+        eager_peak_memory_bytes=eager.eager_peak_memory_bytes,
+        pairs_s=times.pairs_s,
+        method=METHOD,
+        calls_a_sample=times.calls_a_sample,
+        eager_paging=times.paging["eager"] if on_cpu else None,
+        paging=times.paging["mode"] if on_cpu else None,
+        **times.fields,
+    )
+    if reason := _unsettled(made):
+        return msgspec.structs.replace(made, outcome=Outcome(Status.UNSETTLED, reason), pairs_s=[])
+    return made
+
+
+def _expect(process: Process, kind: type[_Message], deadline: float) -> _Message:
+    """The next message, which has to be of that kind. Raises `_Failed` if the process failed."""
+    said = process.hear(deadline)
+    if isinstance(said, Ended) and said.launch.outcome != OK:
+        raise _Failed(said.launch)
+    if not isinstance(said, kind):
+        raise TypeError(f"a measuring process said {said} and not {kind.__name__}")
+    return said
+
+
+def _take_turns(
+    sides: dict[Side, Process],
+    plan: Plan,
+    steady_s: dict[Side, float],
+    threads: int,
+    deadline: float,
+) -> _Times:
+    """Turns of both sides in alternating order, until the plan is met; a calibration before each
+    pair.
+    """
+    count = max(1, math.ceil(SAMPLE_S / min(steady_s.values())))
+    longest_s = max(steady_s.values())
+    settle_s = plan.settle_s if longest_s < LONG_CALL * plan.settle_s else 0.0
+    timed: dict[Side, list[Timed]] = {"eager": [], "mode": []}
+    order: list[Side] = ["eager", "mode"]
+    watch = Watch({process.pid for process in sides.values()})
+    with CalibrationLoop(threads) as calibration:
+        start = time.perf_counter()
+        while True:
+            calibration()
+            for side in order:
+                sides[side].say(Turn(side, count, settle_s, plan.turn_s))
+                timed[side].append(_expect(sides[side], Timed, deadline))
+            order.reverse()
+            spent = time.perf_counter() - start
+            enough = len(timed["mode"]) >= plan.min_pairs and spent >= plan.min_timed_s
+            if enough or spent >= plan.max_timed_s:
+                break
+    calibration_s = calibration.seconds
+    return _Times(
+        pairs_s=[
+            (eager.call_s, mode.call_s)
+            for eager, mode in zip(timed["eager"], timed["mode"], strict=True)
+        ],
+        paging={side: _paging(turns) for side, turns in timed.items()},
+        calls_a_sample=count,
+        fields={
+            "interference": watch.shares(),
+            "calibration_s": calibration_s and float(f"{calibration_s:.6g}"),
+        },
+    )
+
+
+def _paging(turns: list[Timed]) -> Paging:
+    cpu_s = math.fsum(turn.cpu_s for turn in turns)
+    kernel_s = math.fsum(turn.kernel_s for turn in turns)
+    return Paging(
+        faults=float(f"{median(turn.faults / turn.calls for turn in turns):.4g}"),
+        kernel_share=round(min(1.0, kernel_s / cpu_s), 4) if cpu_s > 0 else 0.0,
+    )
+
+
+def _unsettled(made: Launch) -> str:
+    """Why the heap was not settled although malloc was told to; empty if it was."""
+    if made.heap != "settled" or made.eager_paging is None or made.paging is None:
+        return ""
+    eager, mode = made.eager_paging.faults, made.paging.faults
+    if max(eager, mode) <= MOST_FAULTS:
+        return ""
+    return (
+        f"{eager:,.0f} page faults a call in eager and {mode:,.0f} in the mode, although malloc "
+        "keeps its memory: the times would be those of the kernel"
+    )

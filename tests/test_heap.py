@@ -1,0 +1,88 @@
+"""A settled heap: set from inside a process, and with the environment variables that we advise."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from torchcompile_suite.analysis.ends import REMEDY, both_ends, sentences
+from torchcompile_suite.host import heap
+
+from . import examples
+from .conftest import ReleaseEnvironment
+from .examples import twin
+
+# Blocks of 48 MiB are above the largest threshold of glibc (32 MiB), so its defaults give every one
+# of them back.
+FAULTS = """
+import resource, sys
+if "settle" in sys.argv:
+    from torchcompile_suite.host import heap
+    reason = heap.settle()
+    assert not reason, reason
+import torch
+x = torch.randn(12 << 20)
+faults = []
+for _ in range(20):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    (x * 2 + 1).relu()
+    faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+print(sorted(faults)[10])
+"""
+
+
+def test_malloc_has_a_share_where_the_default_heap_is_slower() -> None:
+    (both,) = both_ends(
+        [twin("settled", 0.02, 0.017, (0, 0)), twin("default", 0.02, 0.0272, (0, 4870))]
+    )
+    assert both.differ
+    assert both.eager_share == 0
+    assert both.mode_share == pytest.approx(0.375)
+    first, second = sentences(both, "compiled")
+    assert first.startswith("Alone, with the C library's defaults, compiled takes 1.36")
+    assert "4,870 compiled" in first
+    assert second.startswith(f"With {REMEDY} it takes 0.85")
+    assert second.endswith("Malloc's share is 37% of compiled's time.")
+
+
+def test_a_heap_that_makes_no_difference_takes_one_sentence() -> None:
+    same = [twin(state, 0.02, 0.01, (0, 0)) for state in ("settled", "default")]
+    (both,) = both_ends(same)
+    assert not both.differ
+    (only,) = sentences(both, "compiled")
+    assert only.endswith("the state of the heap costs neither side any time here.")
+
+
+def test_one_end_or_an_older_method_makes_no_ends() -> None:
+    settled, default = (twin(state, 0.02, 0.01, (0, 0)) for state in ("settled", "default"))
+    assert both_ends([settled]) == []
+    assert both_ends([default]) == []
+    assert both_ends([examples.measurement("m"), default]) == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_remedy_and_the_suite_settle_the_heap(newest: ReleaseEnvironment) -> None:
+    """Both are counted beside a process with malloc's defaults, which has page faults."""
+
+    def faults(*arguments: str, **variables: str) -> int:
+        done = newest.run("-c", FAULTS, *arguments, env=newest.variables(**variables))
+        assert done.returncode == 0, done.stderr
+        return int(json.loads(done.stdout))
+
+    assert faults() > 1000
+    assert faults(**heap.VARIABLES) <= 8
+    assert faults("settle") <= 8
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_another_malloc_is_not_told(newest: ReleaseEnvironment, tmp_path: Path) -> None:
+    """A library with the name of an allocator stands for one that is installed."""
+    fake = tmp_path / "libjemalloc.so.2"
+    fake.write_bytes(Path("/lib/x86_64-linux-gnu/libm.so.6").read_bytes())
+    code = "from torchcompile_suite.host import heap; print(heap.settle())"
+    done = newest.run("-c", code, env=newest.variables(LD_PRELOAD=str(fake)))
+    assert done.stdout.startswith("jemalloc is loaded")

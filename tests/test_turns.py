@@ -1,0 +1,190 @@
+"""How a launch drives its processes. The processes here are scripted; tests/test_launch.py has real
+ones."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from torchcompile_suite.cell import METHOD, OK, Cell, Launch, Outcome, Plan, Request, Status
+from torchcompile_suite.launch.messages import (
+    Asked,
+    Ended,
+    Finish,
+    Go,
+    Imported,
+    Ready,
+    Said,
+    Timed,
+    Turn,
+)
+from torchcompile_suite.measuring import turns
+
+CELL = Cell("resnet18", 1, "default")
+PLAN = Plan(min_pairs=5, min_timed_s=0.0)
+STEADY_S = {"eager": 0.02, "mode": 0.01}
+
+
+class Scripted:
+    """A process that answers at once. ``says`` can replace an answer."""
+
+    def __init__(
+        self,
+        log: list[tuple[str, object]],
+        says: Callable[[Asked | Request], Said | Exception | None] = lambda asked: None,
+        steady_s: dict[str, float] = STEADY_S,
+        faults: int = 0,
+        heap: str = "settled",
+    ) -> None:
+        self.pid = 0
+        self.ended = 0
+        self._log = log
+        self._says = says
+        self._steady_s = steady_s
+        self._faults = faults
+        self._heap = heap
+        self._answer: Said | Exception | None = None
+        self.sides: tuple[str, ...] = ()
+
+    def say(self, asked: Asked | Request) -> None:
+        if isinstance(asked, Request):
+            self.sides = asked.sides
+        name = asked.side if isinstance(asked, Turn) else "+".join(self.sides)
+        self._log.append((name, asked))
+        self._answer = self._says(asked) or self._usual(asked)
+
+    def _usual(self, asked: Asked | Request) -> Said:
+        if isinstance(asked, Request):
+            return Imported()
+        if isinstance(asked, Go):
+            return Ready({side: self._steady_s[side] for side in self.sides}, 1)  # type: ignore[misc]
+        if isinstance(asked, Turn):
+            return Timed(self._steady_s[asked.side], 4, 4 * self._faults, 0.01, 0.1)
+        eager = 7 if "eager" in self.sides else None
+        stages_s = {"build": 1.0, "turns": 2.0}
+        return Ended(
+            Launch(
+                "warm", OK, stages_s=stages_s, heap=self._heap, eager_peak_memory_bytes=eager,  # type: ignore[arg-type]
+                peak_memory_bytes=9,
+            )
+        )  # fmt: skip
+
+    def hear(self, deadline: float) -> Said:
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        assert self._answer is not None
+        assert deadline > time.monotonic() - 1
+        return self._answer
+
+    def end(self) -> None:
+        self.ended += 1
+
+
+def launch(
+    tmp_path: Path, cell: Cell = CELL, **script: object
+) -> tuple[Launch, list[tuple[str, object]], list[Scripted]]:
+    log: list[tuple[str, object]] = []
+    made: list[Scripted] = []
+
+    def start(_: Path) -> Scripted:
+        made.append(Scripted(log, **script))  # type: ignore[arg-type]
+        return made[-1]
+
+    request = Request(cell, "warm", str(tmp_path), PLAN, heap="settled")
+    return turns.launch(start, request, tmp_path, 100), log, made
+
+
+def test_two_processes_take_turns_and_the_order_alternates(tmp_path: Path) -> None:
+    found, log, made = launch(tmp_path)
+    assert found.outcome == OK
+    assert found.method == METHOD
+    assert found.pairs_s == [(0.02, 0.01)] * 5, "eager first, whoever had the first turn"
+    order = [name for name, asked in log if isinstance(asked, Turn)]
+    assert order == ["eager", "mode", "mode", "eager"] * 2 + ["eager", "mode"]
+    assert [process.sides for process in made] == [("eager",), ("mode",)]
+    assert all(process.ended for process in made)
+
+
+def test_each_process_warms_up_alone(tmp_path: Path) -> None:
+    _, log, _ = launch(tmp_path)
+    kinds = [(name, type(asked)) for name, asked in log if not isinstance(asked, Turn)]
+    assert kinds == [
+        ("eager", Request), ("mode", Request), ("eager", Go), ("mode", Go),
+        ("eager", Finish), ("mode", Finish),
+    ]  # fmt: skip
+
+
+def test_what_each_process_knows_is_in_the_launch(tmp_path: Path) -> None:
+    found, _, _ = launch(tmp_path, faults=3)
+    assert (found.eager_peak_memory_bytes, found.peak_memory_bytes) == (7, 9)
+    assert found.stages_s["eager"] == 1.0
+    assert found.stages_s["build"] == 1.0
+    assert found.eager_paging is not None
+    assert found.eager_paging.faults == 3
+    assert found.eager_paging.kernel_share == 0.1
+    assert found.calibration_s is not None
+
+
+@pytest.mark.parametrize(("usual_s", "settle_s"), [(0.01, PLAN.settle_s), (0.25, 0.0)])
+def test_only_short_calls_are_settled(tmp_path: Path, usual_s: float, settle_s: float) -> None:
+    _, log, _ = launch(tmp_path, steady_s={"eager": usual_s, "mode": usual_s})
+    asked = [turn for _, turn in log if isinstance(turn, Turn)]
+    assert {(turn.settle_s, turn.turn_s, turn.count) for turn in asked} == {
+        (settle_s, PLAN.turn_s, 1)
+    }
+
+
+def test_the_clock_is_not_read_more_often_than_every_sample(tmp_path: Path) -> None:
+    _, log, _ = launch(tmp_path, steady_s={"eager": 1e-4, "mode": 2e-4})
+    assert {turn.count for _, turn in log if isinstance(turn, Turn)} == {100}
+
+
+def test_an_accelerator_has_both_sides_in_one_process(tmp_path: Path) -> None:
+    found, log, made = launch(tmp_path, cell=msgspec.structs.replace(CELL, device="cuda"))
+    assert [process.sides for process in made] == [("eager", "mode")]
+    assert found.pairs_s == [(0.02, 0.01)] * 5
+    assert (found.eager_peak_memory_bytes, found.peak_memory_bytes) == (7, 9)
+    assert found.paging is None, "page faults are those of a CPU"
+    assert {name for name, asked in log if isinstance(asked, Turn)} == {"eager", "mode"}
+
+
+def test_page_faults_with_a_settled_heap_are_a_finding_and_no_number(tmp_path: Path) -> None:
+    found, _, _ = launch(tmp_path, faults=4870)
+    assert found.outcome.status is Status.UNSETTLED
+    assert "4,870 page faults a call in eager" in found.outcome.reason
+    assert found.pairs_s == []
+    assert found.paging is not None, "the finding is in the record"
+
+
+def test_page_faults_with_the_default_heap_are_a_number(tmp_path: Path) -> None:
+    found, _, _ = launch(tmp_path, faults=4870, heap="default")
+    assert found.outcome == OK
+    assert found.paging is not None
+    assert found.paging.faults == 4870
+
+
+FAILED = Launch("warm", Outcome(Status.COMPILE_ERROR, "no"))
+
+
+@pytest.mark.parametrize("kind", [Request, Go, Turn, Finish])
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        (Ended(FAILED), Status.COMPILE_ERROR),
+        (turns.TimedOut(), Status.TIMEOUT),
+        (turns.Lost(Outcome(Status.CRASH, "killed by SIGKILL")), Status.CRASH),
+    ],
+)
+def test_a_process_that_fails_ends_both(
+    tmp_path: Path, kind: type, answer: Said | Exception, status: Status
+) -> None:
+    found, _, made = launch(
+        tmp_path, says=lambda asked: answer if isinstance(asked, kind) else None
+    )
+    assert found.outcome.status is status
+    assert found.pairs_s == []
+    assert all(process.ended for process in made)
