@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..cell import DEFAULT_HEAP, Cell, Launch, Measurement
+from ..cell import DEFAULT_HEAP, Cell, Measurement
 from ..host import heap
 from . import statistics
 from .statistics import Interval
@@ -80,23 +80,18 @@ def _end(measurement: Measurement) -> End | None:
     """None for a measurement of an older method, whose heap is not known."""
     launches = statistics.counted(measurement.launches)
     wanted = "default" if measurement.cell.allocator == DEFAULT_HEAP else "settled"
-    eager, mode = ([_faults(launch, eager) for launch in launches] for eager in (True, False))
-    if not launches or {launch.heap for launch in launches} != {wanted} or None in eager + mode:
+    eager = [launch.eager_paging.faults for launch in launches if launch.eager_paging]
+    mode = [launch.paging.faults for launch in launches if launch.paging]
+    counted = len(eager) == len(mode) == len(launches)
+    if not counted or {launch.heap for launch in launches} != {wanted}:
         return None
     return End(
         statistics.measured_eager(launches),
-        statistics.geometric_interval(
-            [statistics.launch_latency(launch.pairs_s) for launch in launches]
-        ),
+        statistics.measured_latency(launches),
         statistics.measured_ratio(launches, measurement.sequential),
-        median(faults for faults in eager if faults is not None),
-        median(faults for faults in mode if faults is not None),
+        median(eager),
+        median(mode),
     )
-
-
-def _faults(launch: Launch, eager: bool) -> float | None:
-    paging = launch.eager_paging if eager else launch.paging
-    return None if paging is None else paging.faults
 
 
 def sentences(ends: Ends, compiled: str) -> list[str]:

@@ -46,9 +46,7 @@ def row(record: Record) -> Row:
         return known
     launches = statistics.counted(measurement.launches)
     eager = statistics.measured_eager(launches)
-    latency = statistics.geometric_interval(
-        [statistics.launch_latency(launch.pairs_s) for launch in launches]
-    )
+    latency = statistics.measured_latency(launches)
     ratio = statistics.measured_ratio(launches, measurement.sequential)
     known = known._replace(
         eager_s=eager,

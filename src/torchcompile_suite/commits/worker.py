@@ -14,7 +14,7 @@ import msgspec
 
 from ..cell import Cell, Plan
 from ..measuring import processes
-from ..measuring.launches import launcher, make_launch
+from ..measuring.launches import forks, launcher, make_launch
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class Order(msgspec.Struct, frozen=True):
 
 def work(order: Order) -> None:
     """Make the launches, and write them to standard output."""
-    if order.cell.device == "cpu" and order.cell.allocator == "system":
+    if forks(order.cell):
         processes.preload()
     starter = launcher(order.cell)
     with tempfile.TemporaryDirectory(prefix="bisect-") as scratch:

@@ -10,6 +10,7 @@ import contextlib
 import importlib
 import os
 import tempfile
+from collections.abc import Iterable
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Literal
@@ -40,9 +41,8 @@ def work(connection: Connection, process: Literal["fresh", "forked"]) -> None:
         outcome = Outcome(Status.CRASH, one_line(f"while in import: {error}"))
         connection.send_bytes(messages.encode(messages.Ended(Launch(request.kind, outcome))))
         return
-    with contextlib.suppress(Exception):  # a launch meets the same error and reports it
-        for name in workloads.get(request.cell.workload).imports:
-            importlib.import_module(name)
+    with contextlib.suppress(Exception):  # the launch reports an unknown workload
+        import_quietly(workloads.get(request.cell.workload).imports)
     connection.send_bytes(messages.encode(messages.Imported()))
     connection.recv_bytes()  # messages.Go
     launch = measure(
@@ -53,6 +53,13 @@ def work(connection: Connection, process: Literal["fresh", "forked"]) -> None:
         heap_note=heap_note,
     )
     connection.send_bytes(messages.encode(messages.Ended(launch)))
+
+
+def import_quietly(names: Iterable[str]) -> None:
+    """Import modules. Errors are ignored: a launch meets the same error and reports it."""
+    for name in names:
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
 
 
 def _prepare(request: Request) -> None:

@@ -24,6 +24,11 @@ from .settings import LAUNCH_LIMIT_S
 DEFAULT_PLAN = Plan()
 
 
+def forks(cell: Cell) -> bool:
+    """Whether the processes of the cell's launches are forked from one that has imported torch."""
+    return cell.device == "cpu" and cell.allocator == "system"
+
+
 def launcher(cell: Cell) -> Launcher:
     """The way to start the processes of the cell's launches."""
     if cell.allocator != "system":
@@ -31,7 +36,7 @@ def launcher(cell: Cell) -> Launcher:
         # have a script's past: a fork is too late for both.
         preloaded = allocators.preload(cell.allocator)[0]
         return Fresh({"LD_PRELOAD": preloaded} if cell.allocator != DEFAULT_HEAP else {})
-    if cell.device != "cpu":
+    if not forks(cell):
         return Fresh()
     try:
         imports = workloads.get(cell.workload).imports
@@ -97,7 +102,7 @@ def main() -> int:
         print(f"torchcompile_suite.measuring.launches: not a request: {error}", file=sys.stderr)
         return 2
     request = msgspec.structs.replace(request, heap=heap_state(request.cell))
-    if request.cell.device == "cpu" and request.cell.allocator == "system":
+    if forks(request.cell):
         preload()
     with tempfile.TemporaryDirectory(prefix="launch-") as workspace:
         launch = launcher(request.cell).run(request, Path(workspace), LAUNCH_LIMIT_S)

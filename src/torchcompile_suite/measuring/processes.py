@@ -22,7 +22,6 @@ its parent, so that it ends when the parent is killed.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import multiprocessing
 import os
 import signal
@@ -42,7 +41,7 @@ from ..cell import Launch, Outcome, Request, Status
 from ..host.files import write_atomically
 from ..host.orphans import die_with_parent
 from ..launch import caches, messages
-from ..launch.entry import work
+from ..launch.entry import import_quietly, work
 from ..launch.messages import Asked, Said
 from . import turns
 from .interpreter import import_path
@@ -160,14 +159,7 @@ def preload(imports: Sequence[str] = ()) -> None:
     """Prepare this process for forking launches: import torch, compute nothing."""
     die_with_parent()
     caches.drop()
-    _import(["torch", *imports])
-
-
-def _import(names: Sequence[str]) -> None:
-    """Import modules. Errors are ignored: a launch meets the same error and reports it."""
-    for name in names:
-        with contextlib.suppress(Exception):
-            importlib.import_module(name)
+    import_quietly(["torch", *imports])
 
 
 class Forked:
@@ -184,7 +176,7 @@ class Forked:
         """
         self._context: ForkContext | ForkServerContext
         if "torch" in sys.modules:
-            _import(imports)
+            import_quietly(imports)
             self._context = multiprocessing.get_context("fork")
         else:
             self._context = multiprocessing.get_context("forkserver")

@@ -16,9 +16,7 @@ def measurement_line(measurement: Measurement) -> str:
     if not measurement.outcome.ok:
         return f"{measurement.outcome.status.value}: {measurement.outcome.reason}"
     launches = statistics.counted(measurement.launches)
-    latency = statistics.geometric_interval(
-        [statistics.launch_latency(launch.pairs_s) for launch in launches]
-    )
+    latency = statistics.measured_latency(launches)
     ratio = statistics.measured_ratio(launches, measurement.sequential)
     text = f"{latency.value * 1e3:.3g} ms a call, {ratio.value:.2f} of eager's time"
     half_width = statistics.half_width(ratio)

@@ -57,6 +57,7 @@ from .launches import (
 from .measured import (
     FIRST_LOOK,
     measured_eager,
+    measured_latency,
     measured_ratio,
     precise,
     sequential_interval,
@@ -94,6 +95,7 @@ __all__ = [
     "log_mean",
     "log_variance",
     "measured_eager",
+    "measured_latency",
     "measured_ratio",
     "moderated",
     "neighbour",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ...cell import Launch
 from .disturbance import counted
 from .intervals import T_LEVEL, T_LEVEL_LATER, Interval, geometric_interval, half_width
-from .launches import launch_eager_latency, launch_ratio
+from .launches import launch_eager_latency, launch_latency, launch_ratio
 
 # The stopping rule looks first after this many launches. With fewer, t gives no useful interval.
 FIRST_LOOK = 3
@@ -44,3 +44,8 @@ def measured_eager(launches: Sequence[Launch]) -> Interval:
     return geometric_interval(
         [launch_eager_latency(launch.pairs_s) for launch in counted(launches)]
     )
+
+
+def measured_latency(launches: Sequence[Launch]) -> Interval:
+    """Seconds a call in the mode, with the 95 % interval."""
+    return geometric_interval([launch_latency(launch.pairs_s) for launch in counted(launches)])
