@@ -91,6 +91,18 @@ class ReleaseEnvironment:
         shutil.copytree(self.folder, folder, symlinks=True, copy_function=_link)
         return ReleaseEnvironment(folder, self.version)
 
+    def lie_in(self, folder: Path) -> dict[str, str]:
+        """Be the release's own environment in that folder of environments.
+
+        Returns the variable that names the folder to the suite.
+        """
+        release = catalogue.find(self.version)
+        place = folder / environments.folder_of(release).name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(self.folder, target_is_directory=True)
+        (place / environments.STAMP).write_text(environments.digest(release))
+        return {environments.FOLDER_VARIABLE: str(folder)}
+
 
 def _link(source: str, target: str) -> None:
     try:

@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 from torchcompile_suite.cli.app import app
 from torchcompile_suite.doctor import hardware, software
 from torchcompile_suite.doctor.check import Level
-from torchcompile_suite.releases import environments
 
 from .conftest import ReleaseEnvironment
 
@@ -142,9 +141,10 @@ def test_a_missing_torch_is_an_error_with_a_remedy(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_command_ends_as_its_checks_do(
-    newest: ReleaseEnvironment, monkeypatch: pytest.MonkeyPatch
+    newest: ReleaseEnvironment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(environments, "SCRATCH", newest.folder)
+    for name, value in newest.lie_in(tmp_path).items():
+        monkeypatch.setenv(name, value)
     done = CliRunner().invoke(app, ["doctor", "--release", newest.version, "--json"])
     said = json.loads(done.stdout)
     assert done.exit_code == any(each["level"] == "error" for each in said)

@@ -1,79 +1,274 @@
-"""A series comes from one machine: the anchor decides."""
+"""A series measures releases in turns, and goes on where it was stopped. The launches here are
+scripted; tests/test_asv.py makes real ones."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from packaging.version import Version
 
-from torchcompile_suite import matrix
-from torchcompile_suite.cell import METHOD, Measurement
+from torchcompile_suite import matrix, workloads
+from torchcompile_suite.analysis import change, statistics
+from torchcompile_suite.cell import METHOD, OK, Cell, Interference, Launch, Outcome, Status
 from torchcompile_suite.cli import history
-from torchcompile_suite.releases import catalogue, ledger
-from torchcompile_suite.results import records
+from torchcompile_suite.measuring import series, settings
+from torchcompile_suite.measuring.series import Series
+from torchcompile_suite.releases import catalogue
 
-from . import examples
+CELL = Cell("resnet18", 1, "default")
+RELEASES = ("2.4.1", "2.9.1", "2.15.0")
 
 
-def anchor(eager_s: float) -> Measurement:
-    launches = [
-        msgspec.structs.replace(
-            examples.launch("warm", eager=eager_s * by, mode=eager_s * by), method=METHOD
+class Stopped(Exception):
+    """Stands for Ctrl-C, or for a kill."""
+
+
+class Machine:
+    """Makes launches: every release takes its own time, and all of them drift together."""
+
+    def __init__(
+        self,
+        compiled_s: dict[str, float] | None = None,
+        drift: Callable[[int], float] = lambda _number: 1.0,
+        noise: Callable[[int], float] = lambda number: 1.0 + 1e-4 * (number % 3),
+        stop_at: int | None = None,
+        failing: str = "",
+        disturbed: frozenset[int] = frozenset(),
+    ) -> None:
+        self.compiled_s = compiled_s or {}
+        self._drift = drift
+        self._noise = noise
+        self._stop_at = stop_at
+        self._failing = failing
+        self._disturbed = disturbed
+        self.made: list[tuple[str, str]] = []
+
+    def __call__(self, release: str, cache: Path) -> Launch:
+        number = len(self.made)
+        if number == self._stop_at:
+            raise Stopped
+        cache.mkdir(parents=True, exist_ok=True)
+        kind = "warm" if any(cache.iterdir()) else "cold"
+        self.made.append((release, kind))
+        if release == self._failing:
+            return Launch(kind, Outcome(Status.CRASH, "killed by SIGSEGV"))
+        (cache / "compiled").touch()
+        slow = self._drift(number)
+        mode_s = slow * self.compiled_s.get(release, 0.03) * self._noise(number)
+        return Launch(
+            kind,
+            OK,
+            pairs_s=[(0.04 * slow, mode_s)] * 15,
+            warm_up_s=[(30.0 if kind == "cold" else 8.0) * slow + mode_s, *[mode_s] * 10],
+            steady=True,
+            interference=Interference(0.3 if number in self._disturbed else 0.0, 0.0),
+            method=METHOD,
         )
-        for by in (0.99, 1.0, 1.01)
-    ]
-    measurement = examples.measurement(history.ANCHOR.workload, mode=history.ANCHOR.mode)
-    return msgspec.structs.replace(measurement, launches=launches)
 
 
-def test_the_same_machine_may_go_on() -> None:
-    history.check([anchor(0.040)])
-    history.check([anchor(0.040), anchor(0.060), anchor(0.041)])
+def measure(
+    folder: Path, machine: Machine, releases: tuple[str, ...] = RELEASES, **options: object
+) -> dict[str, series.Measurement]:
+    return series.measure(Series(CELL, releases, **options), machine, folder)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("now", [0.030, 0.055])
-def test_another_machine_is_refused_with_the_remedy(now: float) -> None:
-    with pytest.raises(history.SeriesError, match="TORCHCOMPILE_SUITE_MACHINE=NAME") as error:
-        history.check([anchor(0.040), anchor(now)])
-    assert "\n" not in str(error.value)
+def rounds(machine: Machine, releases: int = len(RELEASES)) -> list[list[str]]:
+    names = [release for release, _ in machine.made]
+    return [names[at : at + releases] for at in range(0, len(names), releases)]
 
 
-def test_a_noisy_hour_is_no_other_machine() -> None:
-    quiet, noisy = (
-        msgspec.structs.replace(
-            measurement,
-            launches=[
-                msgspec.structs.replace(launch, calibration_s=taken_s)
-                for launch in measurement.launches
-            ],
-        )
-        for measurement, taken_s in ((anchor(0.040), 1.0e-4), (anchor(0.055), 1.4e-4))
+def test_every_round_has_every_release_and_reverses_the_order(tmp_path: Path) -> None:
+    machine = Machine()
+    measured = measure(tmp_path, machine, rounds=4)
+    assert rounds(machine) == [list(RELEASES), list(RELEASES)[::-1]] * 2
+    assert [kind for _, kind in machine.made] == ["cold"] * 3 + ["warm"] * 9
+    for release in RELEASES:
+        assert [launch.round for launch in measured[release].launches] == [1, 2, 3, 4]
+        assert measured[release].stopped == "fixed"
+    assert len({launch.series for one in measured.values() for launch in one.launches}) == 1
+
+
+def test_it_ends_when_all_is_told(tmp_path: Path) -> None:
+    machine = Machine(compiled_s={"2.9.1": 0.02})
+    measured = measure(tmp_path, machine)
+    # A cold round, and as many warm ones as an interval of the warm compile needs.
+    assert len(machine.made) == (1 + statistics.FIRST_LOOK) * len(RELEASES)
+    assert {one.stopped for one in measured.values()} == {"precise"}
+
+
+def test_only_releases_with_an_open_question_go_on(tmp_path: Path) -> None:
+    # The first two differ by about as much as their rounds do.
+    machine = Machine(
+        compiled_s={"2.4.1": 0.0305, "2.15.0": 0.02},
+        noise=lambda number: 1.0 + 0.01 * (number % 4),
     )
-    with pytest.raises(history.SeriesError, match=r"1\.40 times as slow; run the same"):
-        history.check([quiet, noisy])
+    measured = measure(tmp_path, machine, precision=0.5)
+    counts = {release: len(one.launches) for release, one in measured.items()}
+    assert counts["2.4.1"] == counts["2.9.1"] > counts["2.15.0"]
 
 
-def test_an_anchor_that_failed_stops_the_series() -> None:
-    with pytest.raises(history.SeriesError, match="could not be measured"):
-        history.check([])
+def test_it_ends_with_its_budget(tmp_path: Path) -> None:
+    noisy = Machine(noise=lambda number: 1.0 + 0.3 * (number % 2))
+    measured = measure(tmp_path / "a", noisy, budget_s=0.0)
+    assert len(noisy.made) == statistics.FIRST_LOOK * len(RELEASES)
+    assert {one.stopped for one in measured.values()} == {"budget"}
+    noisy = Machine(noise=lambda number: 1.0 + 0.3 * (number % 2))
+    measure(tmp_path / "b", noisy, budget_s=1e6)
+    assert len(noisy.made) == settings.MOST_LAUNCHES * len(RELEASES)
 
 
-def test_the_anchor_has_a_history_of_its_own(tmp_path: Path) -> None:
-    release = catalogue.find(history.ANCHOR_RELEASE)
-    commit = next(sha for sha, one in ledger.compute()[0].items() if one == release)
-    file = records.path(tmp_path, commit, "virtualenv-py3.11")
-    for eager_s in (0.040, 0.042):
-        records.append(file, anchor(eager_s))
-        records.append(file, examples.measurement())
-    older = [msgspec.structs.replace(each, method=2) for each in anchor(0.050).launches]
-    records.append(file, msgspec.structs.replace(anchor(0.050), launches=older))
-    anchors = history.anchor_measurements(tmp_path, release)
-    assert [anchor.launches[1].pairs_s[0][0] for anchor in anchors] == [0.040, 0.042]
+def test_a_release_that_fails_leaves_the_others_alone(tmp_path: Path) -> None:
+    machine = Machine(failing="2.9.1")
+    measured = measure(tmp_path, machine, rounds=3)
+    assert machine.made.count(("2.9.1", "cold")) == 1
+    assert measured["2.9.1"].outcome.status is Status.CRASH
+    assert "SIGSEGV" in measured["2.9.1"].outcome.reason
+    assert [len(measured[release].launches) for release in RELEASES] == [3, 1, 3]
 
 
-def test_a_series_has_the_newest_patch_of_every_minor() -> None:
+def test_a_disturbed_launch_is_repeated_in_its_round(tmp_path: Path) -> None:
+    machine = Machine(disturbed=frozenset({4}))
+    measured = measure(tmp_path, machine, rounds=3)
+    repeated = machine.made[4][0]
+    assert [launch.round for launch in measured[repeated].launches] == [1, 2, 2, 3]
+    assert [bool(launch.disturbed) for launch in measured[repeated].launches] == [
+        False, True, False, False,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("stop_at", range(1, 12))
+def test_a_stopped_series_goes_on_and_loses_no_launch(tmp_path: Path, stop_at: int) -> None:
+    first = Machine(stop_at=stop_at)
+    with pytest.raises(Stopped):
+        measure(tmp_path, first, rounds=4)
+    second = Machine()
+    measured = measure(tmp_path, second, rounds=4)
+    made = [*first.made, *second.made]
+    assert len(made) == 4 * len(RELEASES), "nothing is measured twice"
+    assert sorted(made).count(("2.4.1", "cold")) == 1
+    whole = stop_at // len(RELEASES)
+    divided = {launch.round for one in measured.values() for launch in one.launches[:whole]}
+    assert 0 not in divided, "the rounds that were complete are still pairs"
+    if stop_at % len(RELEASES):
+        lost = [launch for one in measured.values() for launch in one.launches if not launch.round]
+        assert len(lost) == stop_at % len(RELEASES), "one round is no pair any more, at most"
+
+
+def test_half_a_cold_launch_is_not_a_warm_one(tmp_path: Path) -> None:
+    class Killed(Machine):
+        def __call__(self, release: str, cache: Path) -> Launch:
+            if release == "2.9.1":
+                cache.mkdir(parents=True)
+                (cache / "half").touch()
+                raise Stopped
+            return super().__call__(release, cache)
+
+    with pytest.raises(Stopped):
+        measure(tmp_path, Killed(), rounds=2)
+    machine = Machine()
+    measure(tmp_path, machine, rounds=2)
+    assert ("2.9.1", "cold") in machine.made
+
+
+def test_another_plan_begins_anew(tmp_path: Path) -> None:
+    with pytest.raises(Stopped):
+        measure(tmp_path, Machine(stop_at=4), rounds=4)
+    machine = Machine()
+    measured = measure(tmp_path, machine, rounds=3)
+    assert len(machine.made) == 3 * len(RELEASES)
+    assert all(len(one.launches) == 3 for one in measured.values())
+
+
+def test_a_torn_journal_is_read_up_to_the_tear(tmp_path: Path) -> None:
+    with pytest.raises(Stopped):
+        measure(tmp_path, Machine(stop_at=7), rounds=4)
+    journal = tmp_path / series.JOURNAL
+    journal.write_bytes(journal.read_bytes()[:-20])
+    machine = Machine()
+    measured = measure(tmp_path, machine, rounds=4)
+    assert all(len(one.launches) == 4 for one in measured.values())
+
+
+def compared(measured: dict[str, series.Measurement], before: str, after: str) -> change.Comparison:
+    sides = [change.Side(release, [measured[release]]) for release in (before, after)]
+    return change.compare("box", *sides)
+
+
+def test_the_drift_of_the_machine_cancels_in_a_series(tmp_path: Path) -> None:
+    """Eager is the same in all releases, and the machine becomes slower by 2 % with each launch."""
+    machine = Machine(drift=lambda number: 1.02**number)
+    measured = measure(tmp_path, machine, rounds=6)
+    comparison = compared(measured, "2.4.1", "2.9.1")
+    assert comparison.paired == comparison.compared == 1
+    effect = comparison.changes[0].effects["eager"]
+    assert effect.paired
+    assert effect.factor.low < 1.0 < effect.factor.high
+    assert effect.factor.value == pytest.approx(1.0, abs=0.005)
+
+
+def test_a_slower_release_is_found_although_the_machine_drifts(tmp_path: Path) -> None:
+    machine = Machine(
+        compiled_s={"2.9.1": 0.03 * 1.03, "2.15.0": 0.03 * 1.03},
+        drift=lambda number: 1.0 + 0.2 * ((number // 3) % 4),
+        noise=lambda number: 1.0 + 0.004 * (number % 3),
+    )
+    measured = measure(tmp_path, machine, rounds=6)
+    effect = compared(measured, "2.4.1", "2.9.1").changes[0].effects["compiled"]
+    assert effect.difference is change.Difference.WORSE
+    # The same launches without their rounds: the drift hides it.
+    apart = {
+        release: msgspec.structs.replace(
+            one, launches=[msgspec.structs.replace(launch, round=0) for launch in one.launches]
+        )
+        for release, one in measured.items()
+    }
+    comparison = compared(apart, "2.4.1", "2.9.1")
+    assert comparison.paired == 0
+    assert not comparison.changes[0].effects["compiled"].difference.changed
+
+
+def test_releases_of_two_series_are_not_paired(tmp_path: Path) -> None:
+    first = measure(tmp_path / "a", Machine(), rounds=3)
+    second = measure(tmp_path / "b", Machine(), rounds=3)
+    assert compared({**first, "2.9.1": second["2.9.1"]}, "2.4.1", "2.9.1").paired == 0
+
+
+def test_a_history_is_complete_when_one_series_made_it(tmp_path: Path) -> None:
+    first = list(measure(tmp_path / "a", Machine(), rounds=3).values())
+    second = list(measure(tmp_path / "b", Machine(), rounds=3).values())
+    failed = list(measure(tmp_path / "c", Machine(failing="2.9.1"), rounds=3).values())
+    assert series.complete(first)
+    assert not series.complete([*first[:2], second[2]])
+    assert not series.complete([*first[:2], None])
+    assert not series.complete(failed), "a failure may be mended"
+    old = [msgspec.structs.replace(launch, method=METHOD - 1) for launch in first[0].launches]
+    assert not series.complete([msgspec.structs.replace(first[0], launches=old), *first[1:]])
+
+
+@given(st.lists(st.booleans(), min_size=2, max_size=6))
+def test_told_needs_rounds_of_both(present: list[bool]) -> None:
+    """Launches without a common round tell nothing, however many there are."""
+    launches = {
+        name: [msgspec.structs.replace(_launch(), series="s", round=number) for number in numbers]
+        for name, numbers in (
+            ("before", [n for n, here in enumerate(present, 1) if here]),
+            ("after", [n for n, here in enumerate(present, 1) if not here]),
+        )
+    }
+    if all(launches.values()):
+        assert not change.told(launches["before"], launches["after"])
+
+
+def _launch() -> Launch:
+    return Launch("warm", OK, pairs_s=[(0.04, 0.03)] * 3, warm_up_s=[8.0, *[0.03] * 10])
+
+
+def test_a_history_has_the_newest_patch_of_every_minor() -> None:
     # A release that is added later must not change the expectation.
     releases = [
         release for release in catalogue.read() if Version(release.version) < Version("2.16")
@@ -81,11 +276,12 @@ def test_a_series_has_the_newest_patch_of_every_minor() -> None:
     newest = history.newest_patches(releases)
     assert [release.minor for release in newest] == [f"2.{minor}" for minor in range(4, 16)]
     assert all(catalogue.newest_patch(one.minor, releases) == one for one in newest)
+    assert history.in_order([*newest[::-1], newest[0]]) == newest
 
 
 def test_the_history_touches_every_family_and_can_be_selected() -> None:
-    from torchcompile_suite import workloads
-
     families = {workloads.get(name).family for name in workloads.names()}
     assert {workloads.get(cell.workload).family for cell in matrix.HISTORY} == families
-    assert all(matrix.pattern(cell) for cell in matrix.HISTORY)
+    assert len(history._patterns("history")) == len(matrix.HISTORY)
+    assert history._patterns("core") == matrix.core_patterns()
+    assert history._patterns("Inference.*resnet18") == ["Inference.*resnet18"]

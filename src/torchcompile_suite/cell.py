@@ -16,10 +16,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct, field
 
-SCHEMA: Literal[9] = 9
+SCHEMA: Literal[10] = 10
 """Version of the JSON that crosses processes and machines, the ``schema`` field of each struct.
 A reader refuses a newer version and reads all older ones: each version added fields with defaults.
-Version 9 added `Launch.heap`, `Launch.heap_note` and `Launch.eager_peak_memory_bytes`."""
+Version 10 added `Launch.series` and `Launch.round`."""
 
 METHOD = 3
 """Version of how pairs are timed, the ``method`` field of a launch. Times of two methods are not
@@ -31,7 +31,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A
 Text = Annotated[str, Meta(max_length=4000)]
 Seconds = Annotated[float, Meta(ge=0, le=1e7)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
-Schema = Literal[1, 2, 3, 4, 5, 6, 7, 8, 9]
+Schema = Literal[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
 Stopped = Literal["", "fixed", "precise", "budget"]
 Shapes = Literal["static", "recompile", "automatic", "dynamic", "marked", "buckets"]
 Protocol = Literal["right", "data-inside", "no-sync", "grad-on", "train-mode"]
@@ -393,6 +393,9 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
       from before schema 9. ``heap_note``: why it is not settled although it should be.
     - ``preloaded``: the workloads' libraries that the process had imported when it was forked; None
       in records from before schema 5.
+    - ``series``, ``round``: the series (`measuring.series`) that the launch belongs to, and its
+      round in it. Launches of one round were made within minutes of each other. An empty string
+      and 0 for other launches, and a round of 0 where an interruption divided the round.
     """
 
     kind: Literal["cold", "warm"]
@@ -418,6 +421,8 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     heap: Heap = ""
     heap_note: Text = ""
     eager_peak_memory_bytes: Count | None = None
+    series: Text = ""
+    round: Count = 0
     schema: Schema = SCHEMA
 
     @property

@@ -27,7 +27,7 @@ def test_verify_proves_a_lock(tmp_path, monkeypatch, make_environment):
     # The new environment begins with the packages of the release, so uv has only to check them.
     # The environments of all other tests begin empty (tests/conftest.py).
     made = make_environment("v2.15")
-    monkeypatch.setattr(environments, "_create", lambda release, folder: made.copy(folder))
+    monkeypatch.setattr(environments, "_create", lambda release, folder, python: made.copy(folder))
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, ["verify", "v2.15"])
     assert result.exit_code == 0, result.output

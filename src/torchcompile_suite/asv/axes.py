@@ -10,7 +10,7 @@ from typing import Any
 from asv.benchmarks import Benchmarks
 
 from ..results import asv_files
-from . import tables
+from . import interleaved, tables
 
 
 def discover(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -43,6 +43,7 @@ def discover(original: Callable[..., Any]) -> Callable[..., Any]:
             if not selected:
                 benchmarks.pop(name, None)
         tables.select(benchmarks.benchmark_selection)
+        interleaved.discovered(conf, repo, environments, commit_hash, benchmarks)
         return benchmarks
 
     return discover

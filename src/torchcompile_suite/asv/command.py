@@ -9,6 +9,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from asv.config import Config
+
 from ..errors import SuiteError
 from ..measuring.settings import PREFIX
 
@@ -30,8 +32,7 @@ def run(
     Raises AsvError on an exit status that is not in ``accept``. Status 2 of ``asv run`` means that
     some cells failed. Their outcome is recorded.
     """
-    if not Path("asv.conf.json").is_file():
-        raise AsvError("no asv.conf.json here; run this in a clone of torchcompile-suite")
+    _need_configuration()
     command = [sys.executable, "-m", "asv", *arguments]
     # Without a handler, SIGTERM would end this process and leave asv running.
     before = signal.signal(signal.SIGTERM, _exit)
@@ -41,6 +42,17 @@ def run(
         signal.signal(signal.SIGTERM, before)
     if status not in accept:
         raise AsvError(f"asv {arguments[0]} ended with status {status}; its messages are above")
+
+
+def python() -> str:
+    """The Python that ASV measures with in the current folder, such as 3.11. Raises AsvError."""
+    _need_configuration()
+    return str(Config.load().pythons[0])
+
+
+def _need_configuration() -> None:
+    if not Path("asv.conf.json").is_file():
+        raise AsvError("no asv.conf.json here; run this in a clone of torchcompile-suite")
 
 
 def _exit(number: int, _frame: object) -> None:

@@ -14,29 +14,56 @@ from asv.plugins.virtualenv import Virtualenv
 
 from ..commits import overlay
 from ..measuring.settings import PREFIX
+from ..releases import environments, ledger
 from .errors import user_errors
-from .repository import PyTorchClone
+from .repository import PyTorchClone, ReleaseLedger
 
 DRIFT_VARIABLE = PREFIX + "ALLOW_NATIVE_DRIFT"
 
 
-class ReleaseEnvironment(Virtualenv):  # type: ignore[misc]
-    """A virtual environment that holds exactly the lock of one release."""
+class _PublishedName:
+    """Gives an environment the name that published result files have."""
 
-    tool_name = "torch-release"
+    tool_name: str
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        """Take the name that published result files have."""
         # ASV finds the class by `tool_name`, and derives the names of environments, folders and
         # result files from it. A new name would begin a new series.
         self.tool_name = Virtualenv.tool_name
         super().__init__(*arguments, **options)
 
-    def _install_requirements(self) -> None:
-        """Install nothing: the lock of the release has all packages, and removes all others."""
+
+class ReleaseEnvironment(_PublishedName, Virtualenv):  # type: ignore[misc]
+    """The environment of the release that is measured.
+
+    Every release has one of its own (`releases.environments`), so this object moves from folder to
+    folder. A change of the release takes no time, and releases can be measured in turns.
+    """
+
+    tool_name = "torch-release"
+
+    def create(self) -> None:
+        """Create nothing: the release decides on the folder."""
+
+    def install_project(self, _conf: Any, _repo: ReleaseLedger, commit_hash: str) -> None:
+        """Move to the folder of the commit's release, which is made now if it is missing."""
+        release = ledger.compute()[0][commit_hash]
+        with user_errors():
+            if not environments.is_ready(release, self._python):
+                log.info(environments.making(release))
+            python = environments.ready(release, self._python)
+        self._path = str(python.parent.parent)
+        self._global_env_vars["ASV_ENV_DIR"] = self._path
+        self._set_build_dirs(None, None)
+        self._set_commit_hash(commit_hash)
+
+    def _get_installed_commit_hash(self) -> str | None:
+        # ASV's own file in the folder is not read: a folder holds one release for ever.
+        commit: str | None = self._global_env_vars.get("ASV_COMMIT")
+        return commit
 
 
-class OverlayEnvironment(ReleaseEnvironment):
+class OverlayEnvironment(_PublishedName, Virtualenv):  # type: ignore[misc]
     """An environment with the Python files of a commit over a release or nightly."""
 
     tool_name = "torch-commit"

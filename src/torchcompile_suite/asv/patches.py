@@ -145,7 +145,9 @@ PATCHES = (
 NEEDED = (
     Needed(Compare, "print_table", _PRINT_TABLE),
     Needed(Publish, "iter_results", "conf repo range_spec"),
+    Needed(Environment, "create", "self"),
     Needed(Environment, "install_project", "self conf repo commit_hash"),
+    Needed(Environment, "_get_installed_commit_hash", "self"),
     Needed(Environment, "_set_commit_hash", "self commit_hash"),
     Needed(Environment, "_set_build_dirs", "self build_dir cache_dir"),
     Needed(Environment, "_set_installed_commit_hash", "self commit_hash"),

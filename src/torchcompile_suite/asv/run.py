@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from asv.commands.find import Find
@@ -14,6 +15,7 @@ from .. import matrix
 from ..launch import progress
 from ..measuring.progress import CellProgress
 from ..measuring.settings import BUDGET_VARIABLE, LAUNCHES_VARIABLE, REUSE_VARIABLE
+from . import interleaved
 from .repository import add_nightlies
 
 # A run without --bench measures the whole core within an hour: most cells get the three launches
@@ -27,6 +29,7 @@ def run(original: Callable[..., Any]) -> Callable[..., Any]:
     - Without ``--bench`` it measures the core. The axes stay the same, so that no run publishes a
       narrower matrix than another.
     - ASV drops the samples unless asked. ``asv compare`` judges better with them.
+    - ``--interleave-rounds`` measures the releases in turns (`interleaved`).
     - ASV's own ``--skip-existing`` skips a whole benchmark as soon as one parameter was measured,
       and counts a failure as existing. Ours asks the records: a settled cell is looked up, and a
       failed or missing one is measured. So the next run completes an interrupted history.
@@ -47,9 +50,14 @@ def run(original: Callable[..., Any]) -> Callable[..., Any]:
                 f"Measuring the core, {len(matrix.core_cells())} cells; "
                 "--bench selects others, and --bench . everything."
             )
+        # ASV would install in other processes, and the environment moves from folder to folder.
+        options["parallel"] = 1
+        turns = (
+            interleaved.in_turns(skip) if options.pop("interleave_rounds", False) else nullcontext()
+        )
         returned = options.setdefault("_returns", {})
         printer = CellProgress(lambda: _cells(returned), log.info)
-        with progress.listening(printer.hear):
+        with turns, progress.listening(printer.hear):
             return original(cls, conf=conf, **options)
 
     return run

@@ -21,6 +21,7 @@ from ..presentation.terminal import one_line_errors
 from ..releases import catalogue
 from ..releases.catalogue import Release
 from ..results.records import SUFFIX
+from . import history
 from .recorded import RESULTS, read_records
 from .report import Format, compare_releases, print_comparison, print_report
 
@@ -37,21 +38,24 @@ QUICK_BUDGET_S = 75
 
 
 def run(names: Sequence[str], quick: str = QUICK) -> list[Release]:
-    """Measure the named releases (by default the newest), publish, compare.
+    """Measure the named releases (by default the newest), publish, compare. Several are measured
+    in turns.
 
     Returns the measured releases. Raises SuiteError. Earlier results stay on disk.
     """
     os.environ.setdefault(BUDGET_VARIABLE, str(QUICK_BUDGET_S))
     releases = [catalogue.find(name) for name in names] or [catalogue.read()[-1]]
+    releases = history.in_order(releases)
     here = machine.detect().machine
-    for number, release in enumerate(releases, 1):
-        print(
-            f"\n== PyTorch {release.version} ({number} of {len(releases)}) on {here}: "
-            "the first time it downloads several GB ==",
-            flush=True,
-        )
+    versions = ", ".join(release.version for release in releases)
+    typer.echo(
+        f"\n== PyTorch {versions} on {here}: the first time it downloads several GB a release =="
+    )
+    if len(releases) > 1:
+        history.run(releases, [quick], skip_existing=False, rounds=None)
+    else:
         # Status 2 means that some cells failed. Their outcome is recorded, so the job goes on.
-        command.run("run", f"{release.tag}^!", "--bench", quick, "--show-stderr", accept=(0, 2))
+        command.run("run", f"{releases[0].tag}^!", "--bench", quick, "--show-stderr", accept=(0, 2))
     command.run("publish")
     if len(releases) == 2:
         print(flush=True)

@@ -44,9 +44,9 @@ def doctor_command(
         python = Path(sys.executable)
         if release:
             wanted = catalogue.find(release)
-            if not quiet:
+            if not quiet and not environments.is_ready(wanted):
                 typer.echo(environments.making(wanted), err=True)
-            python = environments.install(wanted, environments.SCRATCH)[0]
+            python = environments.ready(wanted)
         checks = [*software.checks(python), *hardware.checks()]
     if as_json:
         content = msgspec.json.encode([check._asdict() for check in checks])

@@ -1,64 +1,73 @@
-"""``torchcompile-suite history``: a long series of releases, measured in parts, on one machine.
+"""``torchcompile-suite history``: many releases measured beside each other, on one machine.
 
-Eager on one release takes the same time on every day, unless the machine changed. So each part
-begins with the anchor cell: its new measurement is compared with its first one. The series stops on
-a changed machine.
+The unit of work is a series: one cell over several releases, measured in turns
+(`measuring.series`). ``asv run --interleave-rounds`` measures the series and writes ASV's results.
 """
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from .. import matrix
-from ..analysis import statistics
 from ..asv import command
-from ..cell import METHOD, Cell, Measurement
 from ..errors import SuiteError
-from ..host import machine
-from ..measuring.settings import BUDGET_VARIABLE
-from ..modes import EAGER
+from ..measuring.settings import BUDGET_VARIABLE, LAUNCHES_VARIABLE
 from ..presentation.terminal import one_line_errors
-from ..releases import catalogue, ledger
+from ..releases import catalogue, environments, room
 from ..releases.catalogue import Release
-from ..results import records
-from .recorded import RESULTS
 
-# The anchor is independent of the compiler. A convolution net needs memory and arithmetic.
-ANCHOR = Cell("resnet18", 1, EAGER)
-ANCHOR_RELEASE = "v2.9"
-# Allowed drift between two runs, relative to the time: eager on a shared machine differs by this
-# much from hour to hour. It is added to the intervals of both measurements.
-DRIFT = 0.08
-# Seconds a cell, so that a release takes less than ten minutes.
-BUDGET_S = 25
+# Seconds for each release of a series: a cold launch and some six warm ones.
+BUDGET_S = 75
 
 
-class SeriesError(SuiteError):
-    """The series cannot go on here. The message says how to begin another one."""
+def run(
+    releases: Sequence[Release], patterns: Sequence[str], *, skip_existing: bool, rounds: int | None
+) -> None:
+    """Measure the cells that match an expression of ``asv run --bench`` in turns.
 
-
-def run(names: Sequence[str], results: Path) -> list[Release]:
-    """Measure `matrix.HISTORY` with the named releases, or the newest patch of every minor one.
-
-    Earlier measurements are kept, so that an interrupted series can go on. Returns the releases.
-    Raises SeriesError where the machine is not the one that began the series.
+    Releases whose environments do not all fit on the disk are measured in groups. Raises
+    SuiteError. What was measured stays on disk, and the same call goes on.
     """
     os.environ.setdefault(BUDGET_VARIABLE, str(BUDGET_S))
-    releases = [catalogue.find(name) for name in names] or newest_patches(catalogue.read())
-    anchor = catalogue.find(ANCHOR_RELEASE)
-    command.run("run", f"{anchor.tag}^!", "--bench", _pattern(ANCHOR), accept=(0, 2))
-    check(anchor_measurements(results / machine.detect().machine, anchor))
-    for number, release in enumerate(releases, 1):
-        print(f"\n== PyTorch {release.version} ({number} of {len(releases)}) ==", flush=True)
-        wanted = [argument for cell in matrix.HISTORY for argument in ("--bench", _pattern(cell))]
-        command.run("run", f"{release.tag}^!", *wanted, "--skip-existing", accept=(0, 2))
-    return releases
+    variables = {LAUNCHES_VARIABLE: str(rounds)} if rounds else {}
+    python = command.python()
+    typer.echo(room.line(releases, python))
+    groups = room.groups(releases, python)
+    for number, group in enumerate(groups, 1):
+        if len(groups) > 1:
+            versions = ", ".join(release.version for release in group)
+            typer.echo(f"\n== group {number} of {len(groups)}: {versions} ==")
+        added = [release for release in group if not environments.is_ready(release, python)]
+        _run(group, patterns, skip_existing, variables)
+        if number < len(groups):
+            for release in added:
+                room.remove(release)
+
+
+def _run(
+    releases: Sequence[Release],
+    patterns: Sequence[str],
+    skip_existing: bool,
+    variables: Mapping[str, str],
+) -> None:
+    """One ``asv run`` over exactly these releases."""
+    with tempfile.TemporaryDirectory(prefix="history-") as folder:
+        commits = Path(folder, "commits")
+        commits.write_text("".join(f"{release.tag}\n" for release in releases))
+        command.run(
+            *("run", f"HASHFILE:{commits}", "--interleave-rounds", "--show-stderr"),
+            *(argument for pattern in patterns for argument in ("--bench", pattern)),
+            *(["--skip-existing"] if skip_existing else []),
+            # Status 2 means that some cells failed. Their outcome is recorded.
+            accept=(0, 2),
+            variables=variables,
+        )
 
 
 def newest_patches(releases: Sequence[Release]) -> list[Release]:
@@ -68,49 +77,20 @@ def newest_patches(releases: Sequence[Release]) -> list[Release]:
         for release in releases
         if catalogue.newest_patch(release.minor, releases) == release
     ]
-    return sorted(newest, key=lambda release: release.key)
+    return in_order(newest)
 
 
-def anchor_measurements(folder: Path, release: Release) -> list[Measurement]:
-    """Every measurement of the anchor in a machine's folder by the newest method, oldest first."""
-    commit = next(sha for sha, one in ledger.compute()[0].items() if one == release)
-    return [
-        measurement
-        for file in sorted(folder.glob(f"{commit[:8]}-*{records.SUFFIX}"))
-        for measurement in records.history(file, ANCHOR)
-        if measurement.outcome.ok
-        and all(launch.method == METHOD for launch in measurement.launches)
-    ]
+def in_order(releases: Sequence[Release]) -> list[Release]:
+    """The releases, each once, oldest first."""
+    return sorted(dict.fromkeys(releases), key=lambda release: release.key)
 
 
-def check(anchors: Sequence[Measurement]) -> None:
-    """Compare the newest measurement of the anchor with the first.
-
-    Raises SeriesError where they differ beyond noise, where a neighbour slows the machine, or where
-    the anchor has no measurement.
-    """
-    if not anchors:
-        raise SeriesError("the anchor cell could not be measured; mend it and run again")
-    quiet_s = statistics.quietest(launch for anchor in anchors for launch in anchor.launches)
-    slower = statistics.slowdown(anchors[-1].launches, quiet_s)
-    if slower > statistics.MOST_SLOWDOWN:
-        raise SeriesError(
-            f"just now {statistics.neighbour(slower)}; run the same command again when it is gone"
-        )
-    first, last = (statistics.measured_eager(anchors[at].launches) for at in (0, -1))
-    factor = statistics.quotient(last, first, more=math.log1p(DRIFT))
-    if factor.low > 1 or factor.high < 1:
-        raise SeriesError(
-            f"eager {ANCHOR.workload} takes {factor.value:.2f} of its time at the beginning of "
-            f"the series, and noise does not explain this difference: the machine changed; begin "
-            f"another series: {machine.MACHINE_VARIABLE}=NAME torchcompile-suite history"
-        )
-
-
-def _pattern(cell: Cell) -> str:
-    pattern = matrix.pattern(cell)
-    assert pattern is not None
-    return pattern
+def _patterns(cells: str) -> list[str]:
+    if cells == "core":
+        return matrix.core_patterns()
+    if cells == "history":
+        return [pattern for cell in matrix.HISTORY if (pattern := matrix.pattern(cell))]
+    return [cells]
 
 
 def history_command(
@@ -118,13 +98,33 @@ def history_command(
         list[str] | None,
         typer.Argument(help="Such as v2.4 v2.9; else the newest patch of every minor release."),
     ] = None,
+    cells: Annotated[
+        str,
+        typer.Option(
+            "--cells",
+            help="core, history (those of the published history), or an expression for "
+            "asv run --bench.",
+        ),
+    ] = "history",
+    rounds: Annotated[
+        int | None,
+        typer.Option("--rounds", min=1, help="Measure so many rounds, whatever they show."),
+    ] = None,
 ) -> None:
-    """Measure the cells of the published history with many releases; go on where it stopped.
+    """Measure releases beside each other, each cell in turns; go on where it stopped.
 
-    First an anchor cell is measured again and compared with its first measurement, because a series
-    comes from one machine. A release takes about ten minutes.
+    Each round makes one launch of each release. A cell ends when its ratios are precise and
+    neighbouring releases are told apart or surely equal, or with its budget.
+
+    Example: torchcompile-suite history v2.4 v2.9 v2.15 --cells "Inference.*resnet18"
     """
     with one_line_errors():
-        measured = run(releases or [], RESULTS)
-        versions = ", ".join(release.version for release in measured)
+        chosen = in_order([catalogue.find(name) for name in releases or []])
+        chosen = chosen or newest_patches(catalogue.read())
+        if len(chosen) < 2:
+            raise SuiteError(
+                f"a series has at least two releases; for one release: asv run {chosen[0].tag}^!"
+            )
+        run(chosen, _patterns(cells), skip_existing=True, rounds=rounds)
+        versions = ", ".join(release.version for release in chosen)
         typer.echo(f"\nmeasured now or before: {versions}. To see the history: nox -s site")

@@ -30,7 +30,7 @@ def open_cell(cell: Cell, release: Release, folder: Path) -> str:
     """
     if folder.exists() and any(folder.iterdir()):
         raise OpenError(f"{folder} is not empty; name another folder with --output")
-    python, _ = environments.install(release, environments.SCRATCH)
+    python = environments.ready(release)
     order = msgspec.json.encode({"cell": cell, "folder": str(folder.absolute())})
     answer = interpreter.ask(python, "torchcompile_suite.launch.inspect.artefacts", order)
     if answer.status:

@@ -1,4 +1,4 @@
-"""``torchcompile-suite releases``: list, verify, lock, update and add releases and nightlies."""
+"""``torchcompile-suite releases``: the ledger of releases and nightlies, and their environments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from ..presentation.terminal import console, one_line_errors
-from ..releases import catalogue, ledger
+from ..releases import catalogue, environments, ledger, room
 
 app = typer.Typer(help="The PyTorch releases that can be compared.", no_args_is_help=True)
 
@@ -95,6 +95,42 @@ def add(
     with one_line_errors():
         for release in nightly.add(versions, index_url):
             typer.echo(f"added {release.tag}, upstream commit {release.git_version}")
+
+
+@app.command()
+def installed() -> None:
+    """List the environments on disk and their sizes.
+
+    Example: torchcompile-suite releases installed
+    """
+    table = Table()
+    for heading in ("environment", "own", "linked from uv's cache"):
+        table.add_column(heading, no_wrap=True, justify="left" if not table.columns else "right")
+    for one in environments.installed():
+        sizes = (f"{size / 1e9:.1f} GB" for size in (one.own_bytes, one.linked_bytes))
+        table.add_row(one.name, *sizes)
+    console().print(table)
+    typer.echo(
+        f"in {environments.root()}; {environments.free_bytes() / 1e9:.0f} GB of the disk are free"
+    )
+
+
+@app.command()
+def remove(
+    versions: Annotated[list[str], typer.Argument(help="Releases, such as v2.4 2.9.0.")],
+) -> None:
+    """Remove the environments of releases, and their large packages from uv's cache.
+
+    Example: torchcompile-suite releases remove v2.4
+    """
+    with one_line_errors():
+        releases = [catalogue.find(version) for version in versions]
+        before = environments.free_bytes()
+        for release in releases:
+            room.remove(release)
+        freed = environments.free_bytes() - before
+    names = ", ".join(release.version for release in releases)
+    typer.echo(f"removed: {names}; {max(0, freed) / 1e9:.1f} GB were freed")
 
 
 @app.command()

@@ -162,7 +162,7 @@ def try_command(
         variables = {"OMP_NUM_THREADS": str(threads)} if threads else {}
         out = console(no_color=no_color)
         with _Progress(quiet, no_color) as progress:
-            if wanted is not None:
+            if wanted is not None and not environments.is_ready(wanted):
                 progress.say(environments.making(wanted))
             python = python_of(wanted)
             answer = run(trial, python, progress.hear, resume=resume, variables=variables)

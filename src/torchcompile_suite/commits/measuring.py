@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 
 from ..analysis import change, statistics
 from ..cell import METHOD, Cell, Launch, Plan
 from ..host.files import append_line, read_lines
-from ..measuring import interpreter, settings
+from ..measuring import settings
 from ..measuring.launches import mark_disturbed
+from ..measuring.server import Launches, Order
 from ..releases import environments
 from . import overlay
 from .clone import Clone
-from .worker import Order
 
 # The metrics of a search, as the command line names them: name in `change.QUANTITIES`.
 METRICS = {
@@ -105,32 +107,19 @@ class Measuring:
         cache = self._caches / commit
         # The launch that fills the cache has no warm compile time.
         fills = self._metric == "warm-compile" and not cache.exists()
-        order = Order(
-            self._cell,
-            count + fills,
-            str(cache),
-            cold=self._metric == "cold-compile",
-            plan=self._plan,
-        )
         self._report(f"{commit[:10]}: measuring")
-        ended = interpreter.ask(
-            environments.python_in(self._folder / "environment"),
-            "torchcompile_suite.commits.worker",
-            msgspec.json.encode(order),
-        )
-        # The last line of a killed worker may be incomplete.
-        lines = [line for line in ended.out.splitlines(keepends=True) if line.endswith(b"\n")]
-        for line in lines:
-            launch = msgspec.json.decode(line, type=Launch)
-            if not launch.outcome.ok:
-                outcome = launch.outcome
-                self._keep(Known(commit, refused=f"{outcome.status.value}: {outcome.reason}"))
-                return
-            before = self.launches.get(commit, [])
-            quiet_s = statistics.quietest(chain([launch], *self.launches.values()))
-            self._keep(Known(commit, mark_disturbed(launch, before, self._repeats, quiet_s)))
-        if not lines:
-            self._keep(Known(commit, refused=f"nothing was measured: {ended.last_line}"))
+        python = environments.python_in(self._folder / "environment")
+        with closing(Launches(python)) as server, TemporaryDirectory(prefix="bisect-") as scratch:
+            for number in range(count + fills):
+                own = Path(scratch, str(number)) if self._metric == "cold-compile" else cache
+                launch = server.make(Order(self._cell, str(own), self._plan, observe=False))
+                if not launch.outcome.ok:
+                    outcome = launch.outcome
+                    self._keep(Known(commit, refused=f"{outcome.status.value}: {outcome.reason}"))
+                    return
+                before = self.launches.get(commit, [])
+                quiet_s = statistics.quietest(chain([launch], *self.launches.values()))
+                self._keep(Known(commit, mark_disturbed(launch, before, self._repeats, quiet_s)))
 
     def _install(self, commit: str) -> bool:
         """Make the environment hold the commit. False if it is refused: then the reason is kept."""

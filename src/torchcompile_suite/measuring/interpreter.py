@@ -1,4 +1,7 @@
-"""Runs one of the suite's modules in another Python, such as that of a release's environment."""
+"""Runs one of the suite's modules in another Python, such as that of a release's environment.
+
+`ask` runs it for one answer. A `Server` stays and answers one line with one line.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 # Import path for environments in which the suite is not installed.
 SOURCE = Path(__file__).resolve().parents[2]
@@ -63,22 +66,74 @@ def ask(
     first, then KeyboardInterrupt is raised.
     """
     with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(
-            [str(python), "-m", module],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            env=environment(python, more),
-            # The terminal sends Ctrl-C to the whole group. In its own session, the module does not
-            # get it; `_stop` ends the module.
-            start_new_session=True,
-        )
+        process = _start(python, module, log, more)
         try:
             out, _ = process.communicate(order)
         finally:
             _stop(process)
-        log.seek(0)
-        return Completed(process.returncode, out, log.read().decode("utf-8", "replace"))
+        return Completed(process.returncode, out, _text(log))
+
+
+class Server:
+    """A module of the suite that runs in another Python and answers each line with a line."""
+
+    def __init__(
+        self, python: Path, module: str, more: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """Start ``python -m module``. ``more`` are further environment variables."""
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (`close` closes it)
+        self._process = _start(python, module, self._log, more)
+
+    def ask(self, line: bytes) -> bytes:
+        """The answer to a line; both are without a newline. Raises `Ended` if there is none."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        answer = b""
+        with contextlib.suppress(BrokenPipeError):
+            stdin.write(line + b"\n")
+            stdin.flush()
+            answer = stdout.readline()
+        if not answer.endswith(b"\n"):
+            self._process.wait()
+            raise Ended(Completed(self._process.returncode, answer, _text(self._log)))
+        return answer[:-1]
+
+    def close(self) -> None:
+        """End the module and all its processes."""
+        _stop(self._process)
+        for stream in (self._process.stdin, self._process.stdout, self._log):
+            with contextlib.suppress(OSError):
+                stream.close()  # type: ignore[union-attr]
+
+
+class Ended(Exception):
+    """A server has ended without an answer; its argument is how."""
+
+    @property
+    def completed(self) -> Completed:
+        """How the module ended."""
+        return self.args[0]  # type: ignore[no-any-return]
+
+
+def _start(
+    python: Path, module: str, log: IO[bytes], more: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [str(python), "-m", module],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=log,
+        env=environment(python, more),
+        # The terminal sends Ctrl-C to the whole group. In its own session, the module does not get
+        # it; `_stop` ends the module.
+        start_new_session=True,
+    )
+
+
+def _text(log: IO[bytes]) -> str:
+    log.seek(0)
+    return log.read().decode("utf-8", "replace")
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

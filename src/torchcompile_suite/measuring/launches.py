@@ -16,7 +16,7 @@ import msgspec
 
 from .. import workloads
 from ..analysis import statistics
-from ..cell import DEFAULT_HEAP, Cell, Heap, Launch, Plan, Request
+from ..cell import DEFAULT_HEAP, OK, Cell, Heap, Launch, Outcome, Plan, Request, Status
 from ..host import allocators
 from .processes import Forked, Fresh, Launcher, preload
 from .settings import LAUNCH_LIMIT_S
@@ -92,6 +92,15 @@ def mark_disturbed(
     if repeated >= repeats or not launch.outcome.ok:
         return launch
     return msgspec.structs.replace(launch, disturbed=statistics.disturbed(launch, quiet_s))
+
+
+def outcome_of(launches: Sequence[Launch]) -> Outcome:
+    """The outcome of the first failed launch; ok if every launch is ok."""
+    for number, launch in enumerate(launches, 1):
+        if not launch.outcome.ok:
+            where = f"launch {number}: " if number > 1 else ""
+            return Outcome(launch.outcome.status, where + launch.outcome.reason)
+    return OK if launches else Outcome(Status.CRASH, "no launch was made")
 
 
 def main() -> int:

@@ -19,14 +19,14 @@ from pathlib import Path
 import msgspec
 
 from ..analysis import statistics
-from ..cell import METHOD, OK, Cell, Launch, Measurement, Outcome, Status, Stopped
+from ..cell import METHOD, Cell, Launch, Measurement, Outcome, Status, Stopped
 from ..errors import SuiteError
 from ..host.files import write_atomically
 from ..host.orphans import die_with_parent
 from ..launch import progress
 from ..modes import EAGER
 from ..results import overlay_marker, records
-from .launches import launcher, make_launch, mark_disturbed
+from .launches import launcher, make_launch, mark_disturbed, outcome_of
 from .processes import Launcher
 from .progress import launch_line, measurement_line
 from .settings import (
@@ -106,10 +106,12 @@ class Session:
 
     def _recorded(self, cell: Cell) -> Measurement | None:
         """The newest measurement in the record file, if it can be reused."""
-        if not self.settings.reuse or self.settings.record is None:
+        if self.settings.record is None or not (self.settings.reuse or self.settings.look_up):
             return None
         recorded = records.newest(self.settings.record, cell)
-        if recorded is None or not recorded.outcome.settled:
+        if recorded is None or self.settings.look_up:
+            return recorded
+        if not recorded.outcome.settled:
             return None
         if not recorded.outcome.ok:
             return recorded
@@ -154,7 +156,7 @@ class Session:
             launches, stopped = self._launches(cell, earlier, Path(workspace))
         return Measurement(
             cell=cell,
-            outcome=_outcome(launches),
+            outcome=outcome_of(launches),
             launches=launches,
             started_at=started,
             duration_s=round(time.monotonic() - clock, 3),
@@ -201,10 +203,10 @@ class Session:
 
     def _need_disk(self) -> None:
         """Raise SuiteError if the disk is nearly full: a measurement takes minutes."""
-        _need_free(self.folder, NEEDED_FOR_CACHE_BYTES, "compiled code (TMPDIR)")
+        need_free(self.folder, NEEDED_FOR_CACHE_BYTES, "compiled code (TMPDIR)")
         if self.settings.record is not None:
             self.settings.record.parent.mkdir(parents=True, exist_ok=True)
-            _need_free(self.settings.record.parent, NEEDED_FOR_RECORD_BYTES, "results")
+            need_free(self.settings.record.parent, NEEDED_FOR_RECORD_BYTES, "results")
 
 
 def open_session(settings: Callable[[], Settings] = Settings.from_environment) -> Session:
@@ -212,22 +214,14 @@ def open_session(settings: Callable[[], Settings] = Settings.from_environment) -
     return Session(Path.cwd(), settings())
 
 
-def _need_free(folder: Path, needed_bytes: int, purpose: str) -> None:
+def need_free(folder: Path, needed_bytes: int, purpose: str) -> None:
+    """Raise SuiteError if the folder's disk has less free space than that."""
     free = shutil.disk_usage(folder).free
     if free < needed_bytes:
         raise SuiteError(
             f"the disk for {purpose} has only {free >> 20} MiB left; free at least "
             f"{needed_bytes >> 20} MiB, then continue with: asv run --skip-existing"
         )
-
-
-def _outcome(launches: list[Launch]) -> Outcome:
-    """The outcome of the first failed launch; ok if every launch is ok."""
-    for number, launch in enumerate(launches, 1):
-        if not launch.outcome.ok:
-            where = f"launch {number}: " if number > 1 else ""
-            return Outcome(launch.outcome.status, where + launch.outcome.reason)
-    return OK if launches else Outcome(Status.CRASH, "no launch was made")
 
 
 def _digest(cell: Cell) -> str:

@@ -21,6 +21,7 @@ from ..results import records
 PREFIX = "TORCHCOMPILE_SUITE_"
 RESULTS_VARIABLE = PREFIX + "RESULTS"
 REUSE_VARIABLE = PREFIX + "REUSE"
+LOOK_UP_VARIABLE = PREFIX + "LOOK_UP"
 LAUNCHES_VARIABLE = PREFIX + "LAUNCHES"
 LIMIT_VARIABLE = PREFIX + "LAUNCH_LIMIT_S"
 PRECISION_VARIABLE = PREFIX + "PRECISION"
@@ -53,6 +54,8 @@ class Settings(NamedTuple):
 
     - ``record``: the file that gets the raw measurements. None: no file.
     - ``reuse``: reuse a settled measurement in that file instead of a new one.
+    - ``look_up``: use the newest measurement in that file, whatever it is: a series has just made
+      it.
     - ``launches``: the number of launches. None: ``precision`` (relative half-width of the ratio's
       interval) and ``budget_s`` (seconds for each cell) decide.
     - ``launch_limit_s``: a launch that takes longer is ended.
@@ -62,6 +65,7 @@ class Settings(NamedTuple):
     device: str = "cpu"
     record: Path | None = None
     reuse: bool = False
+    look_up: bool = False
     launches: int | None = None
     precision: float = PRECISION
     budget_s: float = BUDGET_S
@@ -84,6 +88,7 @@ class Settings(NamedTuple):
             device=device_kind(),
             record=record,
             reuse=os.environ.get(REUSE_VARIABLE) == "1",
+            look_up=os.environ.get(LOOK_UP_VARIABLE) == "1",
             launches=_read(LAUNCHES_VARIABLE, int, 1, None),
             precision=_read(PRECISION_VARIABLE, float, 0.001, PRECISION),
             budget_s=_read(BUDGET_VARIABLE, float, 0, BUDGET_S),

@@ -38,6 +38,7 @@ def comparison_json(comparison: Comparison) -> bytes:
         "after": comparison.after,
         "cells": len(comparison.changes),
         "compared": comparison.compared,
+        "paired": comparison.paired,
         "noise": comparison.noise,
         "means": comparison.means,
         "unlike": comparison.unlike,
@@ -52,6 +53,7 @@ def comparison_json(comparison: Comparison) -> bytes:
                         "p": effect.p,
                         "q": effect.q,
                         "verdict": effect.difference,
+                        "paired": effect.paired,
                     }
                     for name, effect in change.effects.items()
                 },

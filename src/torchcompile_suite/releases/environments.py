@@ -1,23 +1,37 @@
-"""Virtual environments that hold one release and nothing of the suite, made outside ASV."""
+"""Virtual environments that hold one release and nothing of the suite.
+
+Every release has an environment of its own, so several releases lie side by side. uv links the
+files of an environment from its cache: an environment takes little space beside the cache.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import platformdirs
+from filelock import FileLock
 
 from ..errors import SuiteError
+from ..host.files import write_atomically
 from .catalogue import Release
 from .ledger_objects import LOCK_FILE, RELEASE_FILE, lock_file, release_file
 
 INSTALL = Path(__file__).with_name("install.py")
-# One environment for all commands other than ASV's. It lies beside uv's cache, so that uv can link
-# files from the cache instead of copying them.
-SCRATCH = platformdirs.user_cache_path("torchcompile-suite") / "environment"
+# The folder of all environments. By default it lies beside uv's cache, so that uv can link files
+# from the cache instead of copying them.
+FOLDER_VARIABLE = "TORCHCOMPILE_SUITE_ENVIRONMENTS"
+# What an environment holds; written when the installation is complete and proven.
+STAMP = "torchcompile-suite-release"
+# The most that a release adds to the disk: its packages in uv's cache, and its own bytecode.
+NEEDED_BYTES = 7 << 30
 
 
 class LockError(SuiteError):
@@ -32,23 +46,109 @@ def making(release: Release) -> str:
     return f"making the environment of PyTorch {release.version}; the first time takes minutes"
 
 
-def install(release: Release, folder: Path) -> tuple[Path, str]:
+class Installed(NamedTuple):
+    """An environment on disk.
+
+    ``own_bytes``: what only this environment has. ``linked_bytes``: what uv's cache or another
+    environment has too.
+    """
+
+    name: str
+    folder: Path
+    own_bytes: int
+    linked_bytes: int
+
+
+def root() -> Path:
+    """The folder of all environments."""
+    named = os.environ.get(FOLDER_VARIABLE)
+    return Path(named) if named else platformdirs.user_cache_path("torchcompile-suite") / "releases"
+
+
+def folder_of(release: Release, python: str | None = None) -> Path:
+    """The folder of the release's environment. ``python``: such as 3.11; None chooses one."""
+    return root() / f"{release.version}-py{python or _minor(release)}"
+
+
+def ready(release: Release, python: str | None = None) -> Path:
+    """The Python of the release's own environment, which is made now if it is missing.
+
+    ``python``: the minor version, such as 3.11; None: that which runs now, if the release supports
+    it. Several processes may call this at once. Raises what `install` raises.
+    """
+    folder = folder_of(release, python)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    stamp, wanted = folder / STAMP, digest(release)
+    with FileLock(folder.with_name(f"{folder.name}.lock")):
+        if not stamp.exists() or stamp.read_text("utf-8") != wanted:
+            stamp.unlink(missing_ok=True)
+            install(release, folder, python)
+            write_atomically(stamp, wanted.encode())
+    return python_in(folder)
+
+
+def is_ready(release: Release, python: str | None = None) -> bool:
+    """Whether `ready` would return at once."""
+    stamp = folder_of(release, python) / STAMP
+    return stamp.exists() and stamp.read_text("utf-8") == digest(release)
+
+
+def installed() -> Iterator[Installed]:
+    """The environments on disk, complete or not, by name."""
+    for folder in sorted(root().glob("*-py*/")):
+        own = linked = 0
+        for file in folder.rglob("*"):
+            if not file.is_symlink() and file.is_file():
+                state = file.stat()
+                if state.st_nlink > 1:
+                    linked += state.st_size
+                else:
+                    own += state.st_size
+        yield Installed(folder.name, folder, own, linked)
+
+
+def remove(release: Release) -> list[Path]:
+    """Remove the release's environments, of any Python. Returns their folders."""
+    folders = sorted(root().glob(f"{release.version}-py*/"))
+    for folder in folders:
+        with FileLock(folder.with_name(f"{folder.name}.lock")):
+            # Without its stamp, half an environment is never taken for a whole one.
+            (folder / STAMP).unlink(missing_ok=True)
+            shutil.rmtree(folder)
+    return folders
+
+
+def free_bytes() -> int:
+    """Free space on the disk of the environments."""
+    place = root()
+    while not place.exists():
+        place = place.parent
+    return shutil.disk_usage(place).free
+
+
+def digest(release: Release) -> str:
+    """The content of the stamp: a lock that changes makes another environment."""
+    content = release_file(release) + lock_file(release)
+    return hashlib.sha256(content).hexdigest()
+
+
+def install(release: Release, folder: Path, python: str | None = None) -> tuple[Path, str]:
     """Make the environment in ``folder`` hold exactly the release's lock, as ASV's would.
 
-    An existing environment changes to the release. Returns the environment's Python, and a line
-    with the versions that were imported. Raises LockError if the lock does not install or import,
-    and SuiteError if not even an empty environment can be made.
+    An existing environment changes to the release. ``python``: see `ready`. Returns the
+    environment's Python, and a line with the versions that were imported. Raises LockError if the
+    lock does not install or import, and SuiteError if not even an empty environment can be made.
     """
-    python = python_in(folder)
-    if not python.exists():
-        _create(release, folder)
+    program = python_in(folder)
+    if not program.exists():
+        _create(release, folder, python)
     with tempfile.TemporaryDirectory(prefix="release-") as checkout:
         Path(checkout, RELEASE_FILE).write_bytes(release_file(release))
         Path(checkout, LOCK_FILE).write_bytes(lock_file(release))
-        done = _run([str(python), str(INSTALL), checkout])
+        done = _run([str(program), str(INSTALL), checkout])
     if done.returncode:
         raise LockError(" ".join(done.stderr.split()))
-    return python, done.stdout.strip()
+    return program, done.stdout.strip()
 
 
 def python_in(folder: Path) -> Path:
@@ -56,10 +156,17 @@ def python_in(folder: Path) -> Path:
     return folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
 
 
-def _create(release: Release, folder: Path) -> None:
-    """Make an empty environment, with the Python that runs now if the release supports it."""
+def _minor(release: Release) -> str:
+    """The Python that runs now if the release supports it, else the oldest one that it supports."""
     running = f"{sys.version_info.major}.{sys.version_info.minor}"
-    wanted = sys.executable if release.supports(running) else release.usable_pythons[0]
+    return running if release.supports(running) else release.usable_pythons[0]
+
+
+def _create(release: Release, folder: Path, python: str | None) -> None:
+    """Make an empty environment."""
+    minor = python or _minor(release)
+    runs = minor == f"{sys.version_info.major}.{sys.version_info.minor}"
+    wanted = sys.executable if runs else minor
     uv = [sys.executable, "-m", "uv", "venv", "--quiet", "--seed", "--python", wanted, str(folder)]
     done = _run(uv)
     if done.returncode:

@@ -44,7 +44,7 @@ def python_of(release: Release | None) -> Path:
     Raises TrialError if this Python has no torch, and SuiteError if the release does not install.
     """
     if release is not None:
-        return environments.install(release, environments.SCRATCH)[0]
+        return environments.ready(release)
     if importlib.util.find_spec("torch") is None:
         raise TrialError(
             "there is no torch beside the suite; install one, or name a release: --release v2.15"

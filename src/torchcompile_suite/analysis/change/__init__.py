@@ -10,11 +10,15 @@ minus before. Its variance has two parts.
   this drift. Work that is repeated in many cells shows it (`DriftReference`): the same eager call
   for times, the import of the same compiler for compile costs. In a ratio the drift cancels.
 
+Two releases that were measured in turns are compared round by round: the mean of the logs of the
+rounds' factors. Their spread is that between rounds, and the drift cancels.
+
 False discoveries are controlled over the whole comparison, every quantity of every cell (Benjamini
 and Hochberg, JRSS B 57, 1995), at `FALSE_DISCOVERY_RATE`.
 
 - ``quantities``: what is compared, and with which drift reference
 - ``drift``: the variance between runs
+- ``pairing``: releases measured in turns
 - ``discovery``: which differences count as changes
 - ``comparison``: two releases compared
 """
@@ -22,6 +26,7 @@ and Hochberg, JRSS B 57, 1995), at `FALSE_DISCOVERY_RATE`.
 from .comparison import Change, ChangeError, Comparison, compare, noise_floor
 from .discovery import FALSE_DISCOVERY_RATE, MARGIN, Difference, Effect
 from .drift import Drift, drift_between
+from .pairing import SMALLEST_TOLD, told
 from .quantities import QUANTITIES, SMALLEST, DriftReference, Quantity, Side, values
 
 __all__ = [
@@ -29,6 +34,7 @@ __all__ = [
     "MARGIN",
     "QUANTITIES",
     "SMALLEST",
+    "SMALLEST_TOLD",
     "Change",
     "ChangeError",
     "Comparison",
@@ -41,5 +47,6 @@ __all__ = [
     "compare",
     "drift_between",
     "noise_floor",
+    "told",
     "values",
 ]

@@ -13,6 +13,7 @@ from .. import statistics
 from ..statistics import Interval, Prior
 from .discovery import Difference, Effect, LogChange, effects, log_change, mean_factor
 from .drift import NO_DRIFT, Drift, drift_between
+from .pairing import factors, paired_change
 from .quantities import QUANTITIES, Side, values
 
 # Limit for the weight of the machine's spread against the spread of a cell, in launches. Cells that
@@ -71,6 +72,15 @@ class Comparison(NamedTuple):
         return sum(1 for change in self.changes if change.effects)
 
     @property
+    def paired(self) -> int:
+        """The number of these cells that were compared round by round."""
+        return sum(
+            1
+            for change in self.changes
+            if change.effects and any(effect.paired for effect in change.effects.values())
+        )
+
+    @property
     def regressions(self) -> list[Change]:
         """The cells with at least one figure that is worse beyond noise."""
         return [
@@ -81,10 +91,14 @@ class Comparison(NamedTuple):
 
 
 class _Background(NamedTuple):
-    """What the whole machine says about one quantity: its spread and its drift."""
+    """What the whole machine says about one quantity.
+
+    ``prior`` and ``paired_prior``: the spread of launches, and of a round's factors.
+    """
 
     prior: Prior | None
     drift: Drift
+    paired_prior: Prior | None
 
 
 _Key = tuple[Cell, str]
@@ -157,6 +171,7 @@ def _backgrounds(sides: Sequence[Side]) -> dict[str, _Background]:
                 (drifts[ref] for ref in quantity.drift_references if drifts[ref].degrees),
                 NO_DRIFT,
             ),
+            _paired_prior(name, sides),
         )
         for name, quantity in QUANTITIES.items()
     }
@@ -174,10 +189,26 @@ def _log_changes(
         for name, quantity in QUANTITIES.items():
             if not quantity.concerns(cell) or (quantity.of_start and cell in unlike):
                 continue
-            sample = [side.values(cell, name) for side in sides]
-            if change := log_change(sample, *background[name]):
+            if change := _log_change(cell, name, sides, background[name]):
                 log_changes[cell, name] = change
     return log_changes
+
+
+def _log_change(
+    cell: Cell, name: str, sides: Sequence[Side], background: _Background
+) -> LogChange | None:
+    """The change of one quantity of one cell, round by round where the rounds allow it."""
+    if paired := paired_change(_factors(cell, name, sides), background.paired_prior):
+        return paired
+    sample = [side.values(cell, name) for side in sides]
+    return log_change(sample, background.prior, background.drift)
+
+
+def _factors(cell: Cell, name: str, sides: Sequence[Side]) -> list[float]:
+    """The quantity's factor in each round; empty where most launches of both have no partner."""
+    of_rounds = factors(*(side.rounds(cell, name) for side in sides))
+    fewest = min(len(side.values(cell, name)) for side in sides)
+    return of_rounds if 2 * len(of_rounds) > fewest else []
 
 
 def _gap(cell: Cell, sides: Sequence[Side]) -> str:
@@ -209,15 +240,32 @@ def _order(cell: Cell) -> tuple[object, ...]:
 
 def _prior(name: str, sides: Sequence[Side]) -> Prior | None:
     """How much the launches of all cells differ in that quantity."""
-    quantity = QUANTITIES[name]
-    samples = [
+    return _spread(
         side.values(cell, source)
         for side in sides
         for cell in side.cells
-        if quantity.concerns(cell)
-        for source in filter(None, (name, quantity.spreads_as))
-    ]
-    samples = [sample for sample in samples if len(sample) > 1]
+        for source in _sources(name, cell)
+    )
+
+
+def _paired_prior(name: str, sides: Sequence[Side]) -> Prior | None:
+    """How much the rounds of all cells differ in the factor of that quantity."""
+    return _spread(
+        _factors(cell, source, sides)
+        for cell in sides[0].cells
+        if cell in sides[1].cells
+        for source in _sources(name, cell)
+    )
+
+
+def _sources(name: str, cell: Cell) -> list[str]:
+    """The quantities whose spread in the cell tells about the spread of that quantity."""
+    quantity = QUANTITIES[name]
+    return [one for one in (name, quantity.spreads_as) if one and quantity.concerns(cell)]
+
+
+def _spread(of_cells: Iterable[Sequence[float]]) -> Prior | None:
+    samples = [sample for sample in of_cells if len(sample) > 1]
     prior = statistics.prior_spread(
         [statistics.log_variance(sample) for sample in samples],
         [len(sample) - 1 for sample in samples],

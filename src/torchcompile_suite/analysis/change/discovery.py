@@ -36,23 +36,25 @@ class Effect(NamedTuple):
     """After over before, with its 95 % interval. Above 1 is slower, or more memory.
 
     ``p`` is the two-sided probability of such a factor if nothing changed. ``q`` is the false
-    discovery rate at which it would count as a change.
+    discovery rate at which it would count as a change. ``paired``: compared round by round.
     """
 
     factor: Interval
     p: float
     q: float
     difference: Difference
+    paired: bool = False
 
 
 class LogChange(NamedTuple):
     """Difference of means of logs (after minus before), its standard error, its degrees of
-    freedom.
+    freedom, and whether it was compared round by round, where drift cancels.
     """
 
     mean: float
     error: float
     degrees: float
+    paired: bool = False
 
 
 def log_change(
@@ -93,7 +95,7 @@ def effects(changes: Mapping[Key, LogChange], smallest: Mapping[Key, float]) -> 
     if not changes:
         return {}
     # One call for all: each call of SciPy's t costs 0.1 ms, for one value as for many.
-    mean, error, degrees = np.array(list(changes.values())).T
+    mean, error, degrees = np.array([change[:3] for change in changes.values()]).T
     p_values = np.where(mean == 0, 1.0, 0.0)
     unsure = error > 0
     size = np.abs(mean[unsure]) / error[unsure]
@@ -104,7 +106,8 @@ def effects(changes: Mapping[Key, LogChange], smallest: Mapping[Key, float]) -> 
     judged = {}
     for key, bound, p, q in zip(changes, bounds, p_values.tolist(), q_values.tolist(), strict=True):
         factor = Interval(*bound)
-        judged[key] = Effect(factor, p, q, _difference(factor, q, smallest[key]))
+        difference = _difference(factor, q, smallest[key])
+        judged[key] = Effect(factor, p, q, difference, changes[key].paired)
     return judged
 
 
@@ -120,12 +123,15 @@ def mean_factor(changes: Sequence[LogChange], drift: Drift) -> Interval:
     """Geometric mean of the factors of many cells, at least one, with its 95 % interval.
 
     One drift may last for a whole run. It is not averaged over cells, as their own spread is.
+    Cells that were compared round by round have no drift.
     """
     from scipy.stats import t
 
-    centre = math.fsum(change.mean for change in changes) / len(changes)
-    own = math.fsum(change.error**2 - 2 * drift.variance for change in changes) / len(changes) ** 2
-    error = math.sqrt(max(0.0, own) + 2 * drift.variance)
-    degrees = min(change.degrees for change in changes) if drift.variance > 0 else math.inf
+    count, drifting = len(changes), sum(not change.paired for change in changes)
+    drift_variance = 2 * drift.variance if drifting else 0.0
+    centre = math.fsum(change.mean for change in changes) / count
+    own = math.fsum(change.error**2 for change in changes) - drifting * drift_variance
+    error = math.sqrt(max(0.0, own) + drifting**2 * drift_variance) / count
+    degrees = min(change.degrees for change in changes) if drift_variance > 0 else math.inf
     reach = float(t.ppf((1 + statistics.CONFIDENCE) / 2, degrees)) * error
     return Interval(*(math.exp(centre + by) for by in (0.0, -reach, reach)))

@@ -14,6 +14,8 @@ from .. import statistics
 # A change smaller than this (relative) is of no practical interest, however certain it is.
 SMALLEST = 0.01
 
+# The series, and the round in it (`Launch.series`).
+Round = tuple[str, int]
 LaunchValues = Callable[[Sequence[Launch]], list[float]]
 
 
@@ -109,6 +111,16 @@ def values(name: str, launches: Sequence[Launch]) -> list[float]:
     return QUANTITIES[name].values(launches)
 
 
+def by_round(name: str, launches: Iterable[Launch]) -> dict[Round, float]:
+    """The figure of that name in each round of a series that has it."""
+    return {
+        (launch.series, launch.round): value
+        for launch in launches
+        if launch.round
+        for value in values(name, [launch])
+    }
+
+
 class Side:
     """A release with its measurements on one machine, one measurement for each cell.
 
@@ -120,10 +132,19 @@ class Side:
         self.release = release
         self.cells = {measurement.cell: measurement for measurement in measurements}
         self._values: dict[tuple[Cell, object], list[float]] = {}
+        self._rounds: dict[tuple[Cell, str], dict[Round, float]] = {}
 
     def values(self, cell: Cell, name: str) -> list[float]:
         """The figure of that name (see `values`); empty for a cell that failed."""
         return self._cached(cell, name, QUANTITIES[name].values)
+
+    def rounds(self, cell: Cell, name: str) -> dict[Round, float]:
+        """The figure of that name by round (see `by_round`); empty for a cell that failed."""
+        if (cell, name) not in self._rounds:
+            measurement = self.cells[cell]
+            launches = measurement.launches if measurement.outcome.ok else []
+            self._rounds[cell, name] = by_round(name, launches)
+        return self._rounds[cell, name]
 
     def reference_values(self, cell: Cell, reference: DriftReference) -> list[float]:
         """The seconds of the drift reference, one a launch; empty for a cell that failed."""

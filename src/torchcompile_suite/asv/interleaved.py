@@ -1,0 +1,202 @@
+"""``asv run --interleave-rounds``: the releases of a run measured in turns, cell by cell.
+
+ASV repeats only benchmarks in rounds that ASV times itself. So the suite measures the series first,
+as soon as ASV knows the commits and the cells. Then ASV runs as always: each benchmark looks its
+value up, and the result files are those of a run of each release.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from asv.console import log
+
+from .. import matrix
+from ..cell import Cell, Launch, Measurement
+from ..errors import SuiteError
+from ..measuring import series
+from ..measuring.progress import launch_line
+from ..measuring.series import Series
+from ..measuring.server import Launches, Order
+from ..measuring.session import need_free
+from ..measuring.settings import (
+    LOOK_UP_VARIABLE,
+    NEEDED_FOR_CACHE_BYTES,
+    RESULTS_VARIABLE,
+    Settings,
+)
+from ..releases import ledger
+from ..releases.catalogue import Release
+from ..results import records
+from .environment import ReleaseEnvironment
+from .errors import user_errors
+from .repository import of_releases
+
+# Whether the run in progress measures in turns, and if so, whether it skips what is complete.
+_in_turns: ContextVar[bool | None] = ContextVar("in_turns", default=None)
+
+
+@contextmanager
+def in_turns(skip_existing: bool) -> Iterator[None]:
+    """While entered, `discovered` measures."""
+    token = _in_turns.set(skip_existing)
+    before = os.environ.get(LOOK_UP_VARIABLE)
+    try:
+        yield
+    finally:
+        _in_turns.reset(token)
+        os.environ.pop(LOOK_UP_VARIABLE, None)
+        if before is not None:
+            os.environ[LOOK_UP_VARIABLE] = before
+
+
+def discovered(
+    conf: Any,
+    repo: Any,
+    environments: Sequence[ReleaseEnvironment],
+    commits: Sequence[str],
+    benchmarks: Any,
+) -> None:
+    """ASV has found the benchmarks of a run. Measures them, if the run is one in turns.
+
+    Raises ASV's UserError.
+    """
+    skip_existing = _in_turns.get()
+    if skip_existing is None:
+        return
+    with user_errors():
+        if not of_releases(conf):
+            raise SuiteError("--interleave-rounds measures releases; for commits: bisect")
+        known = ledger.compute()[0]
+        releases = {commit: known[commit] for commit in known if commit in commits}
+        for environment in environments:
+            _measure(conf, repo, environment, releases, benchmarks, skip_existing)
+    os.environ[LOOK_UP_VARIABLE] = "1"
+
+
+def _measure(
+    conf: Any,
+    repo: Any,
+    environment: ReleaseEnvironment,
+    releases: Mapping[str, Release],
+    benchmarks: Any,
+    skip_existing: bool,
+) -> None:
+    """Measure all selected cells of the releases in one of ASV's environments."""
+    pythons: dict[str, Path] = {}
+    files: dict[str, Path] = {}
+    machine_folder = Path(os.environ[RESULTS_VARIABLE])
+    for commit, release in releases.items():
+        if not release.supports(environment.python):
+            log.warning(
+                f"PyTorch {release.version} has no wheels for Python {environment.python}: it is "
+                "not measured beside the others"
+            )
+            continue
+        environment.install_project(conf, repo, commit)
+        pythons[release.version] = Path(environment.find_executable("python"))
+        files[release.version] = records.path(machine_folder, commit, environment.name)
+    settings = Settings.from_environment()
+    cells = list(_cells(benchmarks, settings.device))
+    place = Path(conf.env_dir).absolute().parent / "series" / machine_folder.name
+    for number, cell in enumerate(cells, 1):
+        head = f"series {number} of {len(cells)}: {cell}"
+        newest = {release: records.newest(file, cell) for release, file in files.items()}
+        if skip_existing and series.complete(list(newest.values())):
+            log.info(f"{_now()} {head}: measured before")
+            continue
+        plan = Series(
+            cell,
+            tuple(pythons),
+            rounds=settings.launches,
+            precision=settings.precision,
+            budget_s=settings.budget_s,
+            launch_limit_s=settings.launch_limit_s,
+            repeats=settings.repeats,
+            plan=settings.plan,
+        )
+        log.info(f"{_now()} {head}: {', '.join(pythons)} in turns")
+        folder = place / _digest(environment.name, plan)
+        _store(_series(plan, pythons, folder, head), files, newest)
+        shutil.rmtree(folder)
+
+
+def _series(
+    plan: Series, pythons: Mapping[str, Path], folder: Path, head: str
+) -> dict[str, Measurement]:
+    """Measure one series, and print a line for each launch."""
+    folder.mkdir(parents=True, exist_ok=True)
+    need_free(folder, NEEDED_FOR_CACHE_BYTES, "compiled code")
+    with ExitStack() as stack:
+        servers = {
+            release: stack.enter_context(closing(Launches(python)))
+            for release, python in pythons.items()
+        }
+
+        def make(release: str, cache: Path) -> Launch:
+            order = Order(plan.cell, str(cache), plan.plan, limit_s=plan.launch_limit_s)
+            return servers[release].make(order)
+
+        def watch(release: str, launch: Launch) -> None:
+            log.info(f"{_now()} round {launch.round}, {release}: {launch_line(launch)}")
+
+        try:
+            measured = series.measure(plan, make, folder, watch)
+        except OSError as error:
+            raise _cannot_write(error) from error
+    log.info(f"{_now()} {head}: {series.summary(measured)} of eager's time")
+    return measured
+
+
+def _store(
+    measured: Mapping[str, Measurement],
+    files: Mapping[str, Path],
+    newest: Mapping[str, Measurement | None],
+) -> None:
+    """Append each measurement to its release's records, unless a killed run has done so."""
+    for release, measurement in measured.items():
+        if measurement != newest[release]:
+            try:
+                records.append(files[release], measurement)
+            except OSError as error:
+                raise _cannot_write(error) from error
+
+
+def _cannot_write(error: OSError) -> SuiteError:
+    return SuiteError(
+        f"cannot write {error.filename or 'a file'}: {error.strerror}; correct this, then run the "
+        "same command again: it goes on"
+    )
+
+
+def _cells(benchmarks: Any, device: str) -> Iterator[Cell]:
+    """The selected cells, each once, in ASV's order."""
+    selection = benchmarks.benchmark_selection
+    cells = (
+        matrix.cell_at(name, index)
+        for name in sorted(benchmarks)
+        for index in selection[name] or ()
+    )
+    return iter(
+        dict.fromkeys(
+            msgspec.structs.replace(cell, device=device) for cell in cells if cell is not None
+        )
+    )
+
+
+def _digest(environment_name: str, plan: Series) -> str:
+    key = msgspec.json.encode([environment_name, plan.cell, plan.releases])
+    return hashlib.sha256(key).hexdigest()[:16]
+
+
+def _now() -> str:
+    return time.strftime("%H:%M:%S")

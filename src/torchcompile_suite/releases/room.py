@@ -1,0 +1,70 @@
+"""Which releases fit on the disk side by side."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from ..errors import SuiteError
+from . import environments
+from .catalogue import Release
+from .environments import NEEDED_BYTES
+
+# Neighbouring releases are compared, so a group has at least two.
+LEAST = 2
+# The packages of a lock that fill a disk.
+_LARGE = re.compile(r"(torch|torchvision|triton|(nvidia|cuda)-[a-z0-9-]+)==")
+
+
+def groups(releases: Sequence[Release], python: str) -> list[list[Release]]:
+    """The releases in groups whose environments fit on the disk together, in the given order.
+
+    ``python``: the minor version of the environments. A last release that would be alone has its
+    predecessor for company. Raises SuiteError if not even two fit.
+    """
+    missing = _missing(releases, python)
+    fit = environments.free_bytes() // NEEDED_BYTES
+    size = len(releases) - max(0, len(missing) - fit)
+    if size < min(LEAST, len(releases)):
+        raise SuiteError(
+            f"{line(releases, python)}; two have to lie side by side: free some space, for example "
+            "with torchcompile-suite releases remove"
+        )
+    made = [list(releases[at : at + size]) for at in range(0, len(releases), size)]
+    if len(made[-1]) < LEAST:
+        made[-1] = list(releases[-LEAST:])
+    return made
+
+
+def line(releases: Sequence[Release], python: str) -> str:
+    """How many of the releases are installed, and what the others need, in one line."""
+    missing = _missing(releases, python)
+    text = f"{len(releases) - len(missing)} of {len(releases)} releases are installed"
+    if missing:
+        text += (
+            f"; each of the others needs up to {NEEDED_BYTES >> 30} GB, and "
+            f"{environments.free_bytes() >> 30} GB are free"
+        )
+    return text
+
+
+def remove(release: Release) -> None:
+    """Remove the release's environments, and its large packages from uv's cache.
+
+    uv downloads a package again when another environment needs it. Environments that exist keep
+    theirs.
+    """
+    environments.remove(release)
+    rows = release.lock.read_text("utf-8").splitlines()
+    names = sorted({found[1] for found in map(_LARGE.match, rows) if found})
+    subprocess.run(
+        [sys.executable, "-m", "uv", "cache", "clean", "--quiet", *names],
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+
+
+def _missing(releases: Sequence[Release], python: str) -> list[Release]:
+    return [release for release in releases if not environments.is_ready(release, python)]

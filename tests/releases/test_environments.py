@@ -1,0 +1,146 @@
+"""Environments of releases: which are there, which fit, and what a killed installation leaves."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from torchcompile_suite.cli.releases import app
+from torchcompile_suite.errors import SuiteError
+from torchcompile_suite.releases import catalogue, environments, room
+
+PYTHON = "3.11"
+RELEASES = [catalogue.find(name) for name in ("v2.4", "v2.6", "v2.9", "v2.12", "v2.15")]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(environments.FOLDER_VARIABLE, str(tmp_path / "releases"))
+    return tmp_path / "releases"
+
+
+class Uv:
+    """Stands for the installation of gigabytes. It can be killed in the middle."""
+
+    def __init__(self) -> None:
+        self.installed: list[str] = []
+        self.killed = False
+
+    def __call__(
+        self, release: catalogue.Release, folder: Path, python: str | None = None
+    ) -> tuple[Path, str]:
+        program = environments.python_in(folder)
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.touch()
+        if self.killed:
+            raise KeyboardInterrupt
+        self.installed.append(release.version)
+        return program, f"torch {release.version}"
+
+
+@pytest.fixture
+def uv(monkeypatch: pytest.MonkeyPatch) -> Uv:
+    made = Uv()
+    monkeypatch.setattr(environments, "install", made)
+    return made
+
+
+def test_an_environment_is_made_once_and_releases_lie_side_by_side(uv: Uv, folder: Path) -> None:
+    pythons = [environments.ready(release, PYTHON) for release in RELEASES[:2] * 2]
+    assert uv.installed == ["2.4.1", "2.6.0"]
+    assert pythons[:2] == pythons[2:]
+    assert pythons[0] == folder / "2.4.1-py3.11" / "bin" / "python"
+    assert all(environments.is_ready(release, PYTHON) for release in RELEASES[:2])
+    assert not environments.is_ready(RELEASES[2], PYTHON)
+    assert not environments.is_ready(RELEASES[0], "3.10"), "another Python, another environment"
+
+
+def test_a_killed_installation_is_not_ready(uv: Uv) -> None:
+    uv.killed = True
+    with pytest.raises(KeyboardInterrupt):
+        environments.ready(RELEASES[0], PYTHON)
+    assert not environments.is_ready(RELEASES[0], PYTHON)
+    uv.killed = False
+    environments.ready(RELEASES[0], PYTHON)
+    assert uv.installed == ["2.4.1"]
+
+
+def test_an_environment_of_another_lock_is_installed_again(
+    uv: Uv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environments.ready(RELEASES[0], PYTHON)
+    monkeypatch.setattr(environments, "digest", lambda release: f"another {release.version}")
+    environments.ready(RELEASES[0], PYTHON)
+    assert uv.installed == ["2.4.1"] * 2
+
+
+def _with_free(monkeypatch: pytest.MonkeyPatch, environments_that_fit: int) -> None:
+    free = environments_that_fit * environments.NEEDED_BYTES + 1
+    monkeypatch.setattr(environments, "free_bytes", lambda: free)
+
+
+@pytest.mark.parametrize(
+    ("fit", "expected"),
+    [
+        (5, [["2.4.1", "2.6.0", "2.9.1", "2.12.1", "2.15.0"]]),
+        (3, [["2.4.1", "2.6.0", "2.9.1"], ["2.12.1", "2.15.0"]]),
+        # A release alone has nothing to be compared with.
+        (4, [["2.4.1", "2.6.0", "2.9.1", "2.12.1"], ["2.12.1", "2.15.0"]]),
+        (2, [["2.4.1", "2.6.0"], ["2.9.1", "2.12.1"], ["2.12.1", "2.15.0"]]),
+    ],
+)
+def test_releases_that_do_not_fit_together_are_measured_in_groups(
+    monkeypatch: pytest.MonkeyPatch, fit: int, expected: list[list[str]]
+) -> None:
+    _with_free(monkeypatch, fit)
+    groups = room.groups(RELEASES, PYTHON)
+    versions = [
+        [catalogue.find(f"v{release.minor}").version for release in group] for group in groups
+    ]
+    newest = {release.minor: release.version for release in RELEASES}
+    assert versions == [
+        [newest[".".join(version.split(".")[:2])] for version in group] for group in expected
+    ]
+
+
+def test_installed_releases_need_no_room(uv: Uv, monkeypatch: pytest.MonkeyPatch) -> None:
+    _with_free(monkeypatch, 0)
+    for release in RELEASES[:3]:
+        environments.ready(release, PYTHON)
+    assert room.groups(RELEASES[:3], PYTHON) == [RELEASES[:3]]
+    assert room.line(RELEASES[:3], PYTHON) == "3 of 3 releases are installed"
+
+
+def test_a_full_disk_is_said_with_its_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    _with_free(monkeypatch, 1)
+    with pytest.raises(SuiteError, match=r"needs up to 7 GB, and 7 GB are free; two have") as error:
+        room.groups(RELEASES, PYTHON)
+    assert "releases remove" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_list_and_remove(uv: Uv, folder: Path, tmp_path: Path) -> None:
+    for release in RELEASES[:2]:
+        environments.ready(release, PYTHON)
+    cached = tmp_path / "cached"
+    cached.write_bytes(b"x" * 5000)
+    os.link(cached, folder / "2.4.1-py3.11" / "linked")
+    found = {one.name: one for one in environments.installed()}
+    assert list(found) == ["2.4.1-py3.11", "2.6.0-py3.11"]
+    assert found["2.4.1-py3.11"].linked_bytes == 5000
+    assert found["2.6.0-py3.11"].linked_bytes == 0
+    listed = CliRunner().invoke(app, ["installed"])
+    assert "2.4.1-py3.11" in listed.stdout
+    removed = environments.remove(RELEASES[0])
+    assert [one.name for one in removed] == ["2.4.1-py3.11"]
+    assert [one.name for one in environments.installed()] == ["2.6.0-py3.11"]
+    assert cached.exists()
+
+
+def test_an_unknown_release_is_not_removed() -> None:
+    done = CliRunner().invoke(app, ["remove", "v2.99"])
+    assert done.exit_code == 1
+    assert done.stderr.count("\n") == 1
