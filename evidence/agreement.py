@@ -5,7 +5,10 @@ compiled, alone in its process. In a round, four of these processes run: both si
 defaults of malloc and with the environment variables that settle the heap. They know nothing of
 each other. This script stops three of them at a time, so that they take turns and the drift of the
 machine cancels; a stretch in which a process was stopped is an outlier, which its median ignores.
-Then the suite makes one launch at each end. Takes an hour; leave the machine alone meanwhile.
+The suite makes one launch at each end. Takes an hour; leave the machine alone meanwhile.
+
+A round that other processes or guests of the host disturbed is made again, by the rule that the
+suite has for its own launches.
 """
 
 from __future__ import annotations
@@ -17,16 +20,17 @@ import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean, median, stdev
 
 import msgspec
 
 from torchcompile_suite.analysis import statistics
-from torchcompile_suite.cell import DEFAULT_HEAP, Cell, Launch, Request
+from torchcompile_suite.cell import DEFAULT_HEAP, OK, Cell, Interference, Launch, Request
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host import heap
 from torchcompile_suite.host.files import append_line, read_lines
 from torchcompile_suite.measuring import interpreter
+from torchcompile_suite.measuring.interference import Watch
 from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.releases import catalogue, environments
 
@@ -56,6 +60,10 @@ TURN_S = 0.5
 KEPT = Path(__file__).with_name("agreement.jsonl")
 PLAIN = Path(__file__).with_name("plain") / "plain.py"
 MORE_WORKLOADS = Path(__file__).with_name("plain") / "workloads.py"
+
+
+class Disturbed(Exception):
+    """Something else used the processors during a round; the message says what."""
 
 
 class Round(msgspec.Struct):
@@ -89,7 +97,12 @@ def measure() -> None:
         for number, cell in enumerate(CELLS):
             folder = Path(scratch, str(number))
             while len(_made(cell, "settled", "script")) < ROUNDS:
-                for made in _round(python.absolute(), cell, folder):
+                try:
+                    round_made = _round(python.absolute(), cell, folder)
+                except Disturbed as disturbed:
+                    print(f"{cell}: again: {disturbed}", flush=True)
+                    continue
+                for made in round_made:
                     append_line(KEPT, msgspec.json.encode(made))
                     print(
                         f"{cell}, {made.end}, {made.by}: {math.exp(made.log_ratio):.3f}", flush=True
@@ -110,6 +123,7 @@ def _round(python: Path, cell: Cell, folder: Path) -> list[Round]:
         allocator = DEFAULT_HEAP if end == "default" else "system"
         at_end = msgspec.structs.replace(cell, allocator=allocator)
         ours = launch(python, Request(at_end, "warm", str(compiled), observe=False))
+        _refuse_disturbed(ours.interference)
         assert ours.paging is not None
         assert ours.eager_paging is not None
         # The median over pairs of the ratio is the suite's figure; the times only show its sides.
@@ -121,6 +135,12 @@ def _round(python: Path, cell: Cell, folder: Path) -> list[Round]:
         seconds, faults = zip(eager, mode, strict=True)
         made.append(_made_by("script", cell, end, seconds, faults, ours))
     return made
+
+
+def _refuse_disturbed(interference: Interference | None) -> None:
+    """Raise Disturbed if others took more of the processors than the suite allows a launch."""
+    if reason := statistics.disturbed(Launch("warm", OK, interference=interference)):
+        raise Disturbed(reason)
 
 
 def _made_by(
@@ -203,19 +223,29 @@ def _stop_when_warm(process: subprocess.Popen[str]) -> None:
 def _turns(
     running: dict[tuple[str, str], subprocess.Popen[str]],
 ) -> dict[tuple[str, str], list[float]]:
-    """Let the stopped processes run one at a time until all have ended."""
+    """Let the stopped processes run one at a time until all have ended. May raise Disturbed."""
     answers: dict[tuple[str, str], list[float]] = {}
-    order = list(running)
+    order, seen = list(running), []
     while left := [key for key in order if key not in answers]:
         for key in left:
             process = running[key]
+            watch = Watch({process.pid})
             process.send_signal(signal.SIGCONT)
             try:
                 out, _ = process.communicate(timeout=TURN_S)
                 answers[key] = [float(value) for value in out.split()]
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGSTOP)
+                seen.append(watch.shares())
         order.reverse()
+    shares = [one for one in seen if one is not None]
+    if shares:
+        _refuse_disturbed(
+            Interference(
+                steal_share=median(one.steal_share for one in shares),
+                others_share=median(one.others_share for one in shares),
+            )
+        )
     return answers
 
 

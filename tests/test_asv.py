@@ -19,7 +19,7 @@ import pytest
 
 from torchcompile_suite.analysis import statistics
 from torchcompile_suite.host import machine
-from torchcompile_suite.releases import catalogue, ledger
+from torchcompile_suite.releases import catalogue, environments, ledger
 from torchcompile_suite.results import records
 
 from .conftest import QUICK, ROOT
@@ -47,6 +47,7 @@ class Checkout:
         # The launches of a cell. None: the stopping rule decides.
         self.launches: int | None = None
         self.results = folder / "results" / machine.detect().machine
+        self.environments = folder / ".asv" / "releases"
         listed = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
             cwd=ROOT,
@@ -67,6 +68,7 @@ class Checkout:
             if not name.startswith(("TORCHCOMPILE_SUITE_", "TORCHINDUCTOR_", "ASV_"))
         }
         variables.update(QUICK)
+        variables[environments.FOLDER_VARIABLE] = str(self.environments)
         if self.launches:
             variables["TORCHCOMPILE_SUITE_LAUNCHES"] = str(self.launches)
         if self.workloads:
@@ -98,11 +100,6 @@ class Checkout:
 
     def commit(self, tag: str) -> str:
         return ledger.build(self.folder / ".asv" / "ledger").tags[tag]
-
-    def installed(self) -> str | None:
-        """The commit that ASV's environment holds, None in the middle of an installation."""
-        (file,) = (self.folder / ".asv" / "env").glob("*/asv-install-status.json")
-        return json.loads(file.read_text())["commit_hash"]  # type: ignore[no-any-return]
 
     def record(self, tag: str) -> Path:
         (file,) = self.results.glob(f"{self.commit(tag)[:8]}-*{records.SUFFIX}")
@@ -384,21 +381,112 @@ def test_a_killed_installation_is_mended_and_never_measured(
     checkout: Checkout, history: str
 ) -> None:
     cells = r"Inference.*\('vit16x6x384', 8, 'eager'\)"
-    other = OLD if checkout.installed() == checkout.commit(NEW) else NEW
-    (packages,) = (checkout.folder / ".asv" / "env").glob("*/lib/python*/site-packages")
-    (installed,) = packages.glob("torch-*.dist-info")
-    process = checkout.start("run", f"{other}^!", "--bench", cells)
-    # uv has removed the one torch, and has still to link the thousands of files of the other.
-    _wait_until(lambda: not installed.exists())
+    (folder,) = checkout.environments.glob(f"{catalogue.find(OLD).version}-py*/")
+    shutil.rmtree(folder)
+    process = checkout.start("run", f"{OLD}^!", "--bench", cells)
+    # uv has begun to link the thousands of files of torch.
+    _wait_until(lambda: any(folder.glob("lib/python*/site-packages/torch/*")))
     for uv in processes_named("uv pip sync", str(checkout.folder)):
         with contextlib.suppress(ProcessLookupError):
             os.kill(uv, signal.SIGKILL)
     process.communicate()
-    checkout.asv("run", f"{other}^!", "--bench", cells, "--skip-existing")
-    assert checkout.installed() == checkout.commit(other)
-    newest = records.decode(checkout.record(other).read_bytes().splitlines()[-1])
+    assert not (folder / environments.STAMP).exists()
+    checkout.asv("run", f"{OLD}^!", "--bench", cells, "--skip-existing")
+    newest = records.decode(checkout.record(OLD).read_bytes().splitlines()[-1])
     assert newest.environment is not None
-    assert newest.environment.torch.split("+")[0] == catalogue.find(other).version
+    assert newest.environment.torch.split("+")[0] == catalogue.find(OLD).version
+
+
+@pytest.fixture(scope="module")
+def turns(
+    checkout: Checkout, history: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Checkout]:
+    """Both releases measured in turns, in a checkout of their own."""
+    made = Checkout(tmp_path_factory.mktemp("turns"))
+    made.environments = checkout.environments
+    made.launches = 3
+    commits = made.folder / "commits"
+    commits.write_text(f"{OLD}\n{NEW}\n")
+    yield made
+    shutil.rmtree(made.folder / ".asv")
+
+
+IN_TURNS = ("run", "HASHFILE:commits", "--interleave-rounds", "--skip-existing", "--bench", CELLS)
+
+
+def test_a_killed_series_goes_on_where_it_stopped(turns: Checkout) -> None:
+    process = turns.start(*IN_TURNS)
+    journals = turns.folder / ".asv" / "series"
+
+    def kept() -> list[bytes]:
+        return [
+            line
+            for file in journals.rglob("journal.jsonl")
+            for line in file.read_bytes().splitlines()
+            if b'"launch"' in line
+        ]
+
+    # In the middle of the second round.
+    _wait_until(lambda: len(kept()) == 3)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    _wait_until(lambda: not processes_named(str(turns.folder)))
+    assert len(kept()) == 3
+    out = turns.asv(*IN_TURNS)
+    assert "2.4.1, 2.15.0 in turns" in out
+    assert not list(journals.rglob("journal.jsonl"))
+    for tag in (OLD, NEW):
+        measurements = list(map(records.decode, turns.record(tag).read_bytes().splitlines()))
+        assert len(measurements) == 2
+        for measurement in measurements:
+            assert len(statistics.counted(measurement.launches)) == 3
+            assert {launch.kind for launch in measurement.launches[1:]} <= {"warm", "cold"}
+    killed = [
+        launch.round
+        for tag in (OLD, NEW)
+        for line in turns.record(tag).read_bytes().splitlines()
+        for launch in records.decode(line).launches
+    ]
+    assert killed.count(0) == 1, "one launch of the round that was killed is no pair any more"
+
+
+def test_a_complete_series_is_not_measured_again(turns: Checkout) -> None:
+    before = [turns.record(tag).read_bytes() for tag in (OLD, NEW)]
+    out = turns.asv(*IN_TURNS)
+    assert out.count("measured before") >= 2
+    assert "in turns" not in out
+    assert [turns.record(tag).read_bytes() for tag in (OLD, NEW)] == before
+
+
+def test_results_in_turns_are_those_of_a_run_of_each_release(
+    checkout: Checkout, turns: Checkout
+) -> None:
+    for tag in (OLD, NEW):
+        apart, beside = checkout.result(tag), turns.result(tag)
+        for name in METRICS:
+            assert set(beside[name]) == set(apart[name])
+            cells = measured(beside[name]).keys()
+            assert cells == {
+                cell for cell in measured(apart[name]) if cell[0] == "'softmax_matmul'" and
+                cell[1] == "1"
+            }  # fmt: skip
+            assert beside[name]["version"] == apart[name]["version"]
+    out = turns.asv("compare", OLD, NEW)
+    assert "inference.Inference.track_latency('softmax_matmul', 1, 'default')" in out
+    turns.asv("publish")
+    assert list((turns.folder / "html" / "graphs").rglob("*track_latency*.json"))
+
+
+def test_the_report_compares_turns_round_by_round(turns: Checkout) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "torchcompile_suite", "report", OLD, NEW, "--format", "json"],
+        cwd=turns.folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    comparison = json.loads(done.stdout)
+    assert comparison["compared"] == comparison["paired"] == 2
 
 
 def test_results_of_another_machine_are_not_mixed_in(checkout: Checkout, history: str) -> None:

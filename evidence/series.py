@@ -1,0 +1,141 @@
+"""Do turns find smaller changes? Series of two releases, with a change that was really injected.
+
+Resamples the pools of `evidence.pools` and `evidence.power`, whose launches were made in turns: the
+launches of the same number in two pools were made within a minute. A try is a comparison of eight
+workloads; of one of them the second release is faulty, or no release is. Each series ends by the
+suite's own rule, or with as many rounds as the default budget allows. The same launches are judged
+twice: round by round, and as if each release had been measured apart.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from torchcompile_suite.analysis import change, statistics
+from torchcompile_suite.analysis.change import Comparison, Difference, Side
+from torchcompile_suite.cell import OK, Cell, Launch, Measurement
+from torchcompile_suite.measuring import settings
+from torchcompile_suite.presentation.sheets import Sheet
+
+from . import injected, power, tables
+from .pools import CELLS, pool
+
+TRIES = 200
+COPIES = 2
+# Rounds that the default budget of a series allows: a cold launch takes three times a warm one.
+ROUNDS = 8
+# Launches before and after, in the order of their rounds.
+Pair = tuple[list[Launch], list[Launch]]
+
+
+def twins(launches: list[Launch]) -> Pair:
+    """A release beside itself: every second launch stands for the second release."""
+    return launches[0::2], launches[1::2]
+
+
+def drawn(pair: Pair, cell: Cell, random: np.random.Generator) -> tuple[Measurement, Measurement]:
+    """A series of two releases, from a random round of the pools on, ended by the suite's rule."""
+    length = min(map(len, pair))
+    start = int(random.integers(0, length))
+    sides: tuple[list[Launch], list[Launch]] = ([], [])
+    for number in range(1, ROUNDS + 1):
+        for side, launches in zip(sides, pair, strict=True):
+            launch = launches[(start + number - 1) % length]
+            kind = "cold" if number == 1 else "warm"
+            side.append(msgspec.structs.replace(launch, kind=kind, series=str(cell), round=number))
+        if number >= statistics.FIRST_LOOK and _told(sides):
+            break
+    before, after = (
+        Measurement(cell, OK, side, "2026-01-01T00:00:00+00:00", 0.0, "budget") for side in sides
+    )
+    return before, after
+
+
+def _told(sides: Pair) -> bool:
+    precise = all(statistics.precise(side, settings.PRECISION) for side in sides)
+    return precise and change.told(*sides)
+
+
+def apart(measurements: list[Measurement]) -> list[Measurement]:
+    """The same launches without their rounds."""
+    return [
+        msgspec.structs.replace(
+            one, launches=[msgspec.structs.replace(launch, round=0) for launch in one.launches]
+        )
+        for one in measurements
+    ]
+
+
+def table() -> list[tables.Part]:
+    """A line for each fault and way to judge."""
+    healthy = power.launches_of(injected.HEALTHY)[power.CALIBRATION :]
+    pools = {name: twins(pool(name)) for name in CELLS}
+    target = next(name for name, cell in CELLS.items() if cell.workload == injected.HEALTHY)
+    target_cell = Cell(f"{target}-0", 1, "default")
+    lines = []
+    for fault, figure in {"": "", **power.FAULTS}.items():
+        random = np.random.default_rng(2024)
+        faulty = (healthy, power.launches_of(fault)) if fault else pools[target]
+        counts = {"round by round": [0, 0], "apart": [0, 0]}
+        widths: dict[str, dict[str, list[float]]] = {way: {} for way in counts}
+        cells = rounds = 0
+        for _ in range(TRIES):
+            before, after = [], []
+            for copy in range(COPIES):
+                for name, pair in pools.items():
+                    cell = Cell(f"{name}-{copy}", 1, "default")
+                    sides = drawn(faulty if cell == target_cell else pair, cell, random)
+                    before.append(sides[0])
+                    after.append(sides[1])
+                    if cell == target_cell:
+                        rounds += len(sides[0].launches)
+            for way, (one, other) in {
+                "round by round": (before, after),
+                "apart": (apart(before), apart(after)),
+            }.items():
+                comparison = change.compare("pools", Side("a", one), Side("b", other))
+                found, wrong = _judged(comparison, target_cell if fault else None, figure)
+                counts[way][0] += found
+                counts[way][1] += wrong
+                _widths(comparison, widths[way])
+            cells += len(pools) * COPIES - bool(fault)
+        for way, (found, wrong) in counts.items():
+            lines.append(
+                [
+                    f"{figure} {power.size(fault)}" if fault else "none",
+                    way,
+                    f"{found / TRIES:.1%}" if fault else "",
+                    f"{wrong / cells:.2%}",
+                    f"{rounds / TRIES:.1f}",
+                    *(f"{np.median(widths[way][name]):.2%}" for name in ("eager", "compiled")),
+                ]
+            )
+    names = ["found", "other cells flagged", "rounds", "± eager", "± compiled"]
+    return [
+        f"{TRIES} comparisons of eight workloads in series of at most {ROUNDS} rounds, one of the "
+        "workloads faulty in the second release. ±: the median half-width of a change.",
+        Sheet(["injected", "judged", *names], frozenset(names), lines),
+        tables.measured_on(launch for side in pools.values() for one in side for launch in one),
+    ]
+
+
+def _judged(comparison: Comparison, faulty: Cell | None, figure: str) -> tuple[bool, int]:
+    """Whether the faulty cell's figure is worse, and how many other cells are flagged."""
+    found, wrong = False, 0
+    for one in comparison.changes:
+        if one.cell == faulty:
+            found = one.effects[figure].difference is Difference.WORSE
+        else:
+            wrong += one.changed
+    return found, wrong
+
+
+def _widths(comparison: Comparison, widths: dict[str, list[float]]) -> None:
+    for one in comparison.changes:
+        for name, effect in one.effects.items():
+            widths.setdefault(name, []).append(statistics.half_width(effect.factor))
+
+
+if __name__ == "__main__":
+    tables.run("series", table)
