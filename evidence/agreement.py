@@ -4,8 +4,12 @@
 compiled, alone in its process. In a round, four of these processes run: both sides, with the
 defaults of malloc and with the environment variables that settle the heap. They know nothing of
 each other. This script stops three of them at a time, so that they take turns and the drift of the
-machine cancels; a stretch in which a process was stopped is an outlier, which its median ignores.
-Then the suite makes one launch at each end. Takes an hour; leave the machine alone meanwhile.
+machine cancels: the ratio of a round is the median over turns of compiled over eager. A stretch
+that a stop interrupted, or that follows it at once, does not count. The suite makes one launch at
+each end. Takes an hour; leave the machine alone meanwhile.
+
+A round that other processes or guests of the host disturbed is made again, by the rule that the
+suite has for its own launches.
 """
 
 from __future__ import annotations
@@ -15,18 +19,21 @@ import math
 import signal
 import subprocess
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean, median, stdev
+from typing import NamedTuple
 
 import msgspec
 
 from torchcompile_suite.analysis import statistics
-from torchcompile_suite.cell import DEFAULT_HEAP, Cell, Launch, Request
+from torchcompile_suite.cell import DEFAULT_HEAP, OK, Cell, Interference, Launch, Request
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host import heap
 from torchcompile_suite.host.files import append_line, read_lines
 from torchcompile_suite.measuring import interpreter
+from torchcompile_suite.measuring.interference import Watch
 from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.releases import catalogue, environments
 
@@ -51,11 +58,19 @@ CELLS = (
 ROUNDS = 6
 # Within this much of the scripts' ratio.
 WITHIN = {"settled": 0.03, "default": 0.05}
-# How long one of the processes runs before the next one does.
+# How long one of the processes runs before the next one does, and the part that does not count.
 TURN_S = 0.5
+SETTLE_S = 0.1
+TURNS = 12
+# Stretches of a plain script before its turns.
+WARM_UP = 20
 KEPT = Path(__file__).with_name("agreement.jsonl")
 PLAIN = Path(__file__).with_name("plain") / "plain.py"
 MORE_WORKLOADS = Path(__file__).with_name("plain") / "workloads.py"
+
+
+class Disturbed(Exception):
+    """Something else used the processors during a round; the message says what."""
 
 
 class Round(msgspec.Struct):
@@ -89,7 +104,12 @@ def measure() -> None:
         for number, cell in enumerate(CELLS):
             folder = Path(scratch, str(number))
             while len(_made(cell, "settled", "script")) < ROUNDS:
-                for made in _round(python.absolute(), cell, folder):
+                try:
+                    round_made = _round(python.absolute(), cell, folder)
+                except Disturbed as disturbed:
+                    print(f"{cell}: again: {disturbed}", flush=True)
+                    continue
+                for made in round_made:
                     append_line(KEPT, msgspec.json.encode(made))
                     print(
                         f"{cell}, {made.end}, {made.by}: {math.exp(made.log_ratio):.3f}", flush=True
@@ -110,6 +130,7 @@ def _round(python: Path, cell: Cell, folder: Path) -> list[Round]:
         allocator = DEFAULT_HEAP if end == "default" else "system"
         at_end = msgspec.structs.replace(cell, allocator=allocator)
         ours = launch(python, Request(at_end, "warm", str(compiled), observe=False))
+        _refuse_disturbed(ours.interference)
         assert ours.paging is not None
         assert ours.eager_paging is not None
         # The median over pairs of the ratio is the suite's figure; the times only show its sides.
@@ -117,10 +138,21 @@ def _round(python: Path, cell: Cell, folder: Path) -> list[Round]:
         mode_s = eager_s * statistics.launch_ratio(ours.pairs_s)
         faults = ours.eager_paging.faults, ours.paging.faults
         made.append(_made_by("suite", cell, end, (eager_s, mode_s), faults, ours))
-    for end, (eager, mode) in _scripts(python, cell, folder / "script").items():
-        seconds, faults = zip(eager, mode, strict=True)
-        made.append(_made_by("script", cell, end, seconds, faults, ours))
+    for end, sides in _scripts(python, cell, folder / "script").items():
+        pairs_s = [(eager.seconds, mode.seconds) for eager, mode in zip(*sides, strict=True)]
+        eager_s = statistics.launch_eager_latency(pairs_s)
+        mode_s = eager_s * statistics.launch_ratio(pairs_s)
+        eager_faults, mode_faults = (median(turn.faults for turn in side) for side in sides)
+        made.append(
+            _made_by("script", cell, end, (eager_s, mode_s), (eager_faults, mode_faults), ours)
+        )
     return made
+
+
+def _refuse_disturbed(interference: Interference | None) -> None:
+    """Raise Disturbed if others took more of the processors than the suite allows a launch."""
+    if reason := statistics.disturbed(Launch("warm", OK, interference=interference)):
+        raise Disturbed(reason)
 
 
 def _made_by(
@@ -169,15 +201,22 @@ def _environment(python: Path, more: dict[str, str]) -> dict[str, str]:
     return interpreter.environment(python, {**NO_VECTOR_CHECK, **more})
 
 
-def _scripts(python: Path, cell: Cell, cache: Path) -> dict[str, list[list[float]]]:
-    """End -> what the eager and the compiled script printed: seconds and page faults a call."""
+class Turn(NamedTuple):
+    """A turn of a plain process: seconds and page faults a call."""
+
+    seconds: float
+    faults: float
+
+
+def _scripts(python: Path, cell: Cell, cache: Path) -> dict[str, list[list[Turn]]]:
+    """End -> the turns of the eager script and of the compiled one."""
     name = cell.workload + (":training" if cell.phase == "training" else "")
     running = {}
     for end, side in itertools.product(WITHIN, ("eager", "compiled")):
         settled = heap.VARIABLES if end == "settled" else {}
         variables = {**settled, "TORCHINDUCTOR_CACHE_DIR": str(cache), "PYTHONPATH": ""}
         running[end, side] = subprocess.Popen(
-            [str(python), str(PLAIN), name, str(cell.batch_size), side],
+            [str(python), str(PLAIN), name, str(cell.batch_size), side, "1000000"],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
@@ -186,37 +225,64 @@ def _scripts(python: Path, cell: Cell, cache: Path) -> dict[str, list[list[float
     try:
         with ThreadPoolExecutor(len(running)) as pool:
             list(pool.map(_stop_when_warm, running.values()))
-        answers = _turns(running)
+        turns = _turns(running)
+        printed = {}
+        for key, process in running.items():
+            process.kill()
+            printed[key] = process.communicate()[0]
     finally:
         for process in running.values():
             process.kill()
-    return {end: [answers[end, side] for side in ("eager", "compiled")] for end in WITHIN}
+    made = {key: [_turn(printed[key], *when) for when in turns[key]] for key in running}
+    return {end: [made[end, side] for side in ("eager", "compiled")] for end in WITHIN}
 
 
 def _stop_when_warm(process: subprocess.Popen[str]) -> None:
     assert process.stdout is not None
-    if process.stdout.readline() != "warm\n":
-        raise SuiteError(f"a plain script failed: {' '.join(map(str, process.args))}")  # type: ignore[arg-type]
+    for _ in range(WARM_UP):
+        if not process.stdout.readline():
+            raise SuiteError(f"a plain script failed: {process.args}")
     process.send_signal(signal.SIGSTOP)
 
 
 def _turns(
     running: dict[tuple[str, str], subprocess.Popen[str]],
-) -> dict[tuple[str, str], list[float]]:
-    """Let the stopped processes run one at a time until all have ended."""
-    answers: dict[tuple[str, str], list[float]] = {}
-    order = list(running)
-    while left := [key for key in order if key not in answers]:
-        for key in left:
-            process = running[key]
-            process.send_signal(signal.SIGCONT)
-            try:
-                out, _ = process.communicate(timeout=TURN_S)
-                answers[key] = [float(value) for value in out.split()]
-            except subprocess.TimeoutExpired:
-                process.send_signal(signal.SIGSTOP)
+) -> dict[tuple[str, str], list[tuple[float, float]]]:
+    """Let the stopped processes run one at a time; begin and end of each turn. May raise Disturbed.
+
+    The order is reversed each time.
+    """
+    turns: dict[tuple[str, str], list[tuple[float, float]]] = {key: [] for key in running}
+    order, seen = list(running), []
+    for _ in range(TURNS):
+        for key in order:
+            watch = Watch({running[key].pid})
+            begun = time.time()
+            running[key].send_signal(signal.SIGCONT)
+            time.sleep(TURN_S)
+            running[key].send_signal(signal.SIGSTOP)
+            turns[key].append((begun, time.time()))
+            seen.append(watch.shares())
         order.reverse()
-    return answers
+    shares = [one for one in seen if one is not None]
+    if shares:
+        _refuse_disturbed(
+            Interference(
+                steal_share=median(one.steal_share for one in shares),
+                others_share=median(one.others_share for one in shares),
+            )
+        )
+    return turns
+
+
+def _turn(printed: str, begun: float, ended: float) -> Turn:
+    """The median of the stretches of a turn that no stop has touched."""
+    # The last line of a killed process may be incomplete.
+    lines = [list(map(float, line.split())) for line in printed.splitlines()[:-1]]
+    whole = [line[2:] for line in lines if begun + SETTLE_S <= line[0] and line[1] <= ended]
+    if not whole:
+        raise Disturbed("a call took longer than a turn")
+    return Turn(*(median(line[at] for line in whole) for at in (0, 1)))
 
 
 def table() -> list[tables.Part]:

@@ -1,6 +1,7 @@
 """What does an answer cost? A time ratio within 3 %, and every metric, of the same four cells.
 
-Compares the suite with plain ASV classes, `torch.utils.benchmark` and pyperf (`evidence.peers`).
+Compares the suite with itself before method 3, with plain ASV classes, `torch.utils.benchmark` and
+pyperf (`evidence.peers`).
 Each repeats processes until its interval is narrow enough, or until `LIMIT_S` are over. All follow
 the same rule and the same Student's t; a process gives one value. The floor is the time of the
 imports, of building the model, of one cold compile and of the timed calls. Takes forty minutes;
@@ -20,9 +21,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from statistics import median
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
@@ -168,6 +170,8 @@ PEER_TOOLS: dict[str, Callable[[Place], Iterator[list[float]]]] = {
     "pyperf": with_pyperf,
 }
 OURS = "ours"
+# The suite as it was before method 3: the last commit that timed both sides in one process.
+METHOD_2, METHOD_2_COMMIT = "ours, method 2", "3e190b66a47e4c3e23d1bcc0ccb5cd7d9f946dde"
 
 
 def spent_by(tool: str, cell: Cell, python: Path) -> Spent:
@@ -202,14 +206,31 @@ def spent_by(tool: str, cell: Cell, python: Path) -> Spent:
     return Spent(tool, str(cell), round(seconds, 1), len(ratios), interval)
 
 
-def spent_by_us(cell: Cell, python: Path) -> Spent:
-    """Measure a cell with a session of the suite, as the first process that ASV starts does."""
+def spent_by_method_2(cell: Cell, python: Path) -> Spent:
+    """Measure a cell with the sources of `METHOD_2_COMMIT`."""
+    with tempfile.TemporaryDirectory(prefix="evidence-") as folder:
+        archive = subprocess.run(
+            ["git", "archive", METHOD_2_COMMIT, "src", "evidence"], check=True, capture_output=True
+        )
+        subprocess.run(["tar", "-x", "-C", folder], input=archive.stdout, check=True)
+        older = {"PYTHONPATH": f"{folder}/src{os.pathsep}{folder}"}
+        return spent_by_us(METHOD_2, cell, python, older)
+
+
+def spent_by_us(
+    tool: str, cell: Cell, python: Path, variables: Mapping[str, str] = MappingProxyType({})
+) -> Spent:
+    """Measure a cell with a session of the suite, as the first process that ASV starts does.
+
+    ``variables`` name other sources of the suite.
+    """
     libraries = ["torch", *workloads.get(cell.workload).imports]
     start = time.monotonic()
     subprocess.run([python, "-c", f"import {', '.join(libraries)}"], check=True)
     import_s = time.monotonic() - start
     start = time.monotonic()
-    answer = interpreter.ask(python, "evidence.peers.ours", msgspec.json.encode(cell))
+    order = msgspec.json.encode(cell)
+    answer = interpreter.ask(python, "evidence.peers.ours", order, variables)
     seconds = time.monotonic() - start
     measurement = msgspec.json.decode(answer.out, type=Measurement)
     stages: dict[str, float] = {"imports": import_s}
@@ -218,11 +239,12 @@ def spent_by_us(cell: Cell, python: Path) -> Spent:
             key = f"{launch.kind} {name}" if name in ("compiler", "compile") else name
             stages[key] = stages.get(key, 0.0) + taken_s
     cold = next(launch for launch in measurement.launches if launch.kind == "cold")
-    floor_s = import_s + cold.stages_s["build"] + stages["turns"]
+    # Method 2 named the stage of the turns after its pairs.
+    floor_s = import_s + cold.stages_s["build"] + stages.get("turns", stages.get("pairs", 0.0))
     floor_s += cold.stages_s["compiler"] + cold.stages_s["compile"]
     ratio = statistics.measured_ratio(measurement.launches, measurement.sequential)
     return Spent(
-        OURS,
+        tool,
         str(cell),
         round(seconds, 1),
         len(statistics.counted(measurement.launches)),
@@ -237,8 +259,10 @@ def measure() -> None:
     known = {(spent.tool, spent.cell) for spent in read_lines(KEPT, Spent)}
     missing = [
         (tool, cell)
+        # The two methods right after each other, before the drift of half an hour.
+        for tools in ((OURS, METHOD_2), PEER_TOOLS)
         for cell in CELLS.values()
-        for tool in (OURS, *PEER_TOOLS)
+        for tool in tools
         if (tool, str(cell)) not in known
     ]
     if not missing:
@@ -246,7 +270,12 @@ def measure() -> None:
     python, _ = environments.install(catalogue.read()[-1], ENVIRONMENT)
     python = python.absolute()
     for tool, cell in missing:
-        spent = spent_by_us(cell, python) if tool == OURS else spent_by(tool, cell, python)
+        if tool == OURS:
+            spent = spent_by_us(OURS, cell, python)
+        elif tool == METHOD_2:
+            spent = spent_by_method_2(cell, python)
+        else:
+            spent = spent_by(tool, cell, python)
         append_line(KEPT, msgspec.json.encode(spent))
         print(f"{tool}, {cell}: {spent.seconds} s, ±{spent.half_width:.1%}", flush=True)
 

@@ -15,6 +15,7 @@ from torchcompile_suite.workloads import workload
 
 HEALTHY = "vit_tiny_patch16_224"
 CALL_VARIABLE = "EVIDENCE_SLOWER_CALL_S"
+SLIGHT_CALL_VARIABLE = "EVIDENCE_SLIGHTLY_SLOWER_CALL_S"
 COMPILE_VARIABLE = "EVIDENCE_SLOWER_COMPILE_S"
 
 
@@ -24,12 +25,9 @@ def _spin(seconds: float) -> None:
         pass
 
 
-@workload("slower_call", family="injected", imports=("timm",))
-def slower_call(batch_size: int) -> Any:
+def _slower_call(batch_size: int, seconds: float) -> Any:
     """The healthy model. Only its compiled form wastes time, at the end of a call."""
     import torch
-
-    seconds = float(os.environ[CALL_VARIABLE])
 
     @torch.library.custom_op(  # type: ignore[untyped-decorator]
         "evidence::waste", mutates_args=(), schema="(Tensor x) -> Tensor"
@@ -54,6 +52,18 @@ def slower_call(batch_size: int) -> Any:
             return waste(y) if torch.compiler.is_compiling() else y
 
     return Slower(), inputs
+
+
+@workload("slower_call", family="injected", imports=("timm",))
+def slower_call(batch_size: int) -> Any:
+    """The healthy model with a slower compiled call."""
+    return _slower_call(batch_size, float(os.environ[CALL_VARIABLE]))
+
+
+@workload("slightly_slower_call", family="injected", imports=("timm",))
+def slightly_slower_call(batch_size: int) -> Any:
+    """The healthy model with a slightly slower compiled call."""
+    return _slower_call(batch_size, float(os.environ[SLIGHT_CALL_VARIABLE]))
 
 
 @workload("slower_compile", family="injected", imports=("timm",))
