@@ -6,7 +6,8 @@ defaults of malloc and with the environment variables that settle the heap. They
 each other. This script stops three of them at a time, so that they take turns and the drift of the
 machine cancels: the ratio of a round is the median over turns of compiled over eager. A stretch
 that a stop interrupted, or that follows it at once, does not count. The suite makes one launch at
-each end. Takes an hour; leave the machine alone meanwhile.
+each end. A cell gets rounds until the standard error is small. Takes an hour and a half; leave the
+machine alone meanwhile.
 
 A round that other processes or guests of the host disturbed is made again, by the rule that the
 suite has for its own launches.
@@ -55,12 +56,19 @@ CELLS = (
     Cell("softmax_matmul", 1, "default"),
     Cell("relevance_information", 4, "default", phase="training"),
 )
-ROUNDS = 6
 # Within this much of the scripts' ratio.
 WITHIN = {"settled": 0.03, "default": 0.05}
+# A cell gets rounds until its standard error is under this share of `WITHIN`. The width decides,
+# never the difference itself.
+ROUNDS = 6
+MOST_ROUNDS = 12
+PRECISE = 1 / 3
 # How long one of the processes runs before the next one does, and the part that does not count.
-TURN_S = 0.5
-SETTLE_S = 0.1
+# Within 20 ms of its start a turn has its final speed.
+TURN_S = 0.3
+SETTLE_S = 0.05
+# A turn has at least so many whole stretches.
+STRETCHES = 3
 TURNS = 12
 # Stretches of a plain script before its turns.
 WARM_UP = 20
@@ -96,6 +104,13 @@ class Round(msgspec.Struct):
         return math.log(self.mode_s / self.eager_s)
 
 
+class Difference(NamedTuple):
+    """Suite over scripts, as the mean of the logs over rounds, with its standard error."""
+
+    log: float
+    error: float
+
+
 def measure() -> None:
     """Make the missing rounds. May be interrupted and run again."""
     python, installed = environments.install(catalogue.read()[-1], ENVIRONMENT)
@@ -103,21 +118,34 @@ def measure() -> None:
     with tempfile.TemporaryDirectory(prefix="agreement-") as scratch:
         for number, cell in enumerate(CELLS):
             folder = Path(scratch, str(number))
-            while len(_made(cell, "settled", "script")) < ROUNDS:
+            while not _done(cell):
                 try:
                     round_made = _round(python.absolute(), cell, folder)
                 except Disturbed as disturbed:
                     print(f"{cell}: again: {disturbed}", flush=True)
                     continue
-                for made in round_made:
-                    append_line(KEPT, msgspec.json.encode(made))
-                    print(
-                        f"{cell}, {made.end}, {made.by}: {math.exp(made.log_ratio):.3f}", flush=True
-                    )
+                append_line(KEPT, msgspec.json.encode(round_made))
+                ratios = (f"{m.end}, {m.by}: {math.exp(m.log_ratio):.3f}" for m in round_made)
+                print(f"{cell}: {'; '.join(ratios)}", flush=True)
+
+
+def _done(cell: Cell) -> bool:
+    rounds = len(_made(cell, "settled", "script"))
+    return rounds >= ROUNDS and (
+        rounds >= MOST_ROUNDS
+        or all(_difference(cell, end).error < PRECISE * WITHIN[end] for end in WITHIN)
+    )
+
+
+def _difference(cell: Cell, end: str) -> Difference:
+    """Round by round: the speed of the machine, which changes between rounds, cancels."""
+    pairs = zip(_made(cell, end, "suite"), _made(cell, end, "script"), strict=True)
+    apart = [suite.log_ratio - script.log_ratio for suite, script in pairs]
+    return Difference(fmean(apart), stdev(apart) / math.sqrt(len(apart)))
 
 
 def _made(cell: Cell, end: str, by: str) -> list[Round]:
-    kept = read_lines(KEPT, Round)
+    kept = itertools.chain.from_iterable(read_lines(KEPT, list[Round]))
     return [one for one in kept if (one.cell, one.end, one.by) == (cell, end, by)]
 
 
@@ -138,7 +166,8 @@ def _round(python: Path, cell: Cell, folder: Path) -> list[Round]:
         mode_s = eager_s * statistics.launch_ratio(ours.pairs_s)
         faults = ours.eager_paging.faults, ours.paging.faults
         made.append(_made_by("suite", cell, end, (eager_s, mode_s), faults, ours))
-    for end, sides in _scripts(python, cell, folder / "script").items():
+    longest_s = max(max(one.eager_s, one.mode_s) for one in made)
+    for end, sides in _scripts(python, cell, folder / "script", longest_s).items():
         pairs_s = [(eager.seconds, mode.seconds) for eager, mode in zip(*sides, strict=True)]
         eager_s = statistics.launch_eager_latency(pairs_s)
         mode_s = eager_s * statistics.launch_ratio(pairs_s)
@@ -208,8 +237,13 @@ class Turn(NamedTuple):
     faults: float
 
 
-def _scripts(python: Path, cell: Cell, cache: Path) -> dict[str, list[list[Turn]]]:
-    """End -> the turns of the eager script and of the compiled one."""
+def _scripts(
+    python: Path, cell: Cell, cache: Path, longest_s: float
+) -> dict[str, list[list[Turn]]]:
+    """End -> the turns of the eager script and of the compiled one.
+
+    ``longest_s``: seconds of the longest call.
+    """
     name = cell.workload + (":training" if cell.phase == "training" else "")
     running = {}
     for end, side in itertools.product(WITHIN, ("eager", "compiled")):
@@ -225,7 +259,7 @@ def _scripts(python: Path, cell: Cell, cache: Path) -> dict[str, list[list[Turn]
     try:
         with ThreadPoolExecutor(len(running)) as pool:
             list(pool.map(_stop_when_warm, running.values()))
-        turns = _turns(running)
+        turns = _turns(running, max(TURN_S, SETTLE_S + (1 + STRETCHES) * longest_s))
         printed = {}
         for key, process in running.items():
             process.kill()
@@ -246,7 +280,7 @@ def _stop_when_warm(process: subprocess.Popen[str]) -> None:
 
 
 def _turns(
-    running: dict[tuple[str, str], subprocess.Popen[str]],
+    running: dict[tuple[str, str], subprocess.Popen[str]], turn_s: float
 ) -> dict[tuple[str, str], list[tuple[float, float]]]:
     """Let the stopped processes run one at a time; begin and end of each turn. May raise Disturbed.
 
@@ -259,7 +293,7 @@ def _turns(
             watch = Watch({running[key].pid})
             begun = time.time()
             running[key].send_signal(signal.SIGCONT)
-            time.sleep(TURN_S)
+            time.sleep(turn_s)
             running[key].send_signal(signal.SIGSTOP)
             turns[key].append((begun, time.time()))
             seen.append(watch.shares())
@@ -293,21 +327,16 @@ def table() -> list[tables.Part]:
         if len(scripts) < 2 or len(suite) < 2:
             continue
         by_script, by_suite = (fmean(one.log_ratio for one in made) for made in (scripts, suite))
-        apart = by_suite - by_script
-        error = math.hypot(
-            *(
-                stdev(one.log_ratio for one in made) / math.sqrt(len(made))
-                for made in (scripts, suite)
-            )
-        )
-        within[end] += abs(math.expm1(apart)) <= WITHIN[end]
+        difference = _difference(cell, end)
+        within[end] += abs(math.expm1(difference.log)) <= WITHIN[end]
         lines.append(
             [
                 str(cell),
                 end,
+                str(len(suite)),
                 f"{math.exp(by_script):.3f}",
                 f"{math.exp(by_suite):.3f}",
-                f"{math.expm1(apart):+.1%} ± {error:.1%}",
+                f"{math.expm1(difference.log):+.1%} ± {difference.error:.1%}",
                 *(f"{_over(suite, scripts, side):+.1%}" for side in ("eager_s", "mode_s")),
                 *(
                     _faults(made, side)
@@ -317,19 +346,21 @@ def table() -> list[tables.Part]:
             ]
         )
     numbers = [
-        *("scripts' ratio", "suite's ratio", "suite over scripts", "eager", "compiled"),
+        *("rounds", "scripts' ratio", "suite's ratio", "suite over scripts", "eager", "compiled"),
         *("scripts: faults, eager", "compiled ", "suite: faults, eager", "compiled  "),
     ]
     counts = "; ".join(
         f"{end}: {within[end]} of {sum(line[1] == end for line in lines)} within {WITHIN[end]:.0%}"
         for end in WITHIN
     )
-    kept = read_lines(KEPT, Round)
+    kept = list(itertools.chain.from_iterable(read_lines(KEPT, list[Round])))
     places = sorted({f"PyTorch {one.torch} on {one.cpu}, method {one.method}" for one in kept})
     return [
-        f"Compiled over eager; {ROUNDS} pairs of plain processes and {ROUNDS} launches a line. "
-        "suite over scripts: of the ratio, with its standard error, then of each time. faults: "
-        "page faults a call.",
+        "Compiled over eager. A round is a pair of plain processes and a launch of the suite. "
+        f"There are rounds until the standard error is under {WITHIN['settled'] * PRECISE:.1%} "
+        f"(settled) and {WITHIN['default'] * PRECISE:.1%} (default), at least {ROUNDS} and at most "
+        f"{MOST_ROUNDS}. suite over scripts: of the ratio, with its standard error, then of each "
+        "time. faults: page faults a call.",
         Sheet(["cell", "heap", *numbers], frozenset(numbers), lines),
         f"{counts}. {'; '.join(places)}.",
     ]
