@@ -4,8 +4,10 @@
 compiled, alone in its process. In a round, four of these processes run: both sides, with the
 defaults of malloc and with the environment variables that settle the heap. They know nothing of
 each other. This script stops three of them at a time, so that they take turns and the drift of the
-machine cancels; a stretch in which a process was stopped is an outlier, which its median ignores.
-The suite makes one launch at each end. Takes an hour; leave the machine alone meanwhile.
+machine cancels: the ratio of a round is the median over turns of compiled over eager. A stretch
+that a stop interrupted, or that follows it at once, does not count. The suite makes one launch at
+each end. A cell gets rounds until the standard error is small. Takes an hour and a half; leave the
+machine alone meanwhile.
 
 A round that other processes or guests of the host disturbed is made again, by the rule that the
 suite has for its own launches.
@@ -18,9 +20,11 @@ import math
 import signal
 import subprocess
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import fmean, median, stdev
+from typing import NamedTuple
 
 import msgspec
 
@@ -52,11 +56,22 @@ CELLS = (
     Cell("softmax_matmul", 1, "default"),
     Cell("relevance_information", 4, "default", phase="training"),
 )
-ROUNDS = 6
 # Within this much of the scripts' ratio.
 WITHIN = {"settled": 0.03, "default": 0.05}
-# How long one of the processes runs before the next one does.
-TURN_S = 0.5
+# A cell gets rounds until its standard error is under this share of `WITHIN`. The width decides,
+# never the difference itself.
+ROUNDS = 6
+MOST_ROUNDS = 12
+PRECISE = 1 / 3
+# How long one of the processes runs before the next one does, and the part that does not count.
+# Within 20 ms of its start a turn has its final speed.
+TURN_S = 0.3
+SETTLE_S = 0.05
+# A turn has at least so many whole stretches.
+STRETCHES = 3
+TURNS = 12
+# Stretches of a plain script before its turns.
+WARM_UP = 20
 KEPT = Path(__file__).with_name("agreement.jsonl")
 PLAIN = Path(__file__).with_name("plain") / "plain.py"
 MORE_WORKLOADS = Path(__file__).with_name("plain") / "workloads.py"
@@ -89,6 +104,13 @@ class Round(msgspec.Struct):
         return math.log(self.mode_s / self.eager_s)
 
 
+class Difference(NamedTuple):
+    """Suite over scripts, as the mean of the logs over rounds, with its standard error."""
+
+    log: float
+    error: float
+
+
 def measure() -> None:
     """Make the missing rounds. May be interrupted and run again."""
     python, installed = environments.install(catalogue.read()[-1], ENVIRONMENT)
@@ -96,21 +118,34 @@ def measure() -> None:
     with tempfile.TemporaryDirectory(prefix="agreement-") as scratch:
         for number, cell in enumerate(CELLS):
             folder = Path(scratch, str(number))
-            while len(_made(cell, "settled", "script")) < ROUNDS:
+            while not _done(cell):
                 try:
                     round_made = _round(python.absolute(), cell, folder)
                 except Disturbed as disturbed:
                     print(f"{cell}: again: {disturbed}", flush=True)
                     continue
-                for made in round_made:
-                    append_line(KEPT, msgspec.json.encode(made))
-                    print(
-                        f"{cell}, {made.end}, {made.by}: {math.exp(made.log_ratio):.3f}", flush=True
-                    )
+                append_line(KEPT, msgspec.json.encode(round_made))
+                ratios = (f"{m.end}, {m.by}: {math.exp(m.log_ratio):.3f}" for m in round_made)
+                print(f"{cell}: {'; '.join(ratios)}", flush=True)
+
+
+def _done(cell: Cell) -> bool:
+    rounds = len(_made(cell, "settled", "script"))
+    return rounds >= ROUNDS and (
+        rounds >= MOST_ROUNDS
+        or all(_difference(cell, end).error < PRECISE * WITHIN[end] for end in WITHIN)
+    )
+
+
+def _difference(cell: Cell, end: str) -> Difference:
+    """Round by round: the speed of the machine, which changes between rounds, cancels."""
+    pairs = zip(_made(cell, end, "suite"), _made(cell, end, "script"), strict=True)
+    apart = [suite.log_ratio - script.log_ratio for suite, script in pairs]
+    return Difference(fmean(apart), stdev(apart) / math.sqrt(len(apart)))
 
 
 def _made(cell: Cell, end: str, by: str) -> list[Round]:
-    kept = read_lines(KEPT, Round)
+    kept = itertools.chain.from_iterable(read_lines(KEPT, list[Round]))
     return [one for one in kept if (one.cell, one.end, one.by) == (cell, end, by)]
 
 
@@ -131,9 +166,15 @@ def _round(python: Path, cell: Cell, folder: Path) -> list[Round]:
         mode_s = eager_s * statistics.launch_ratio(ours.pairs_s)
         faults = ours.eager_paging.faults, ours.paging.faults
         made.append(_made_by("suite", cell, end, (eager_s, mode_s), faults, ours))
-    for end, (eager, mode) in _scripts(python, cell, folder / "script").items():
-        seconds, faults = zip(eager, mode, strict=True)
-        made.append(_made_by("script", cell, end, seconds, faults, ours))
+    longest_s = max(max(one.eager_s, one.mode_s) for one in made)
+    for end, sides in _scripts(python, cell, folder / "script", longest_s).items():
+        pairs_s = [(eager.seconds, mode.seconds) for eager, mode in zip(*sides, strict=True)]
+        eager_s = statistics.launch_eager_latency(pairs_s)
+        mode_s = eager_s * statistics.launch_ratio(pairs_s)
+        eager_faults, mode_faults = (median(turn.faults for turn in side) for side in sides)
+        made.append(
+            _made_by("script", cell, end, (eager_s, mode_s), (eager_faults, mode_faults), ours)
+        )
     return made
 
 
@@ -189,15 +230,27 @@ def _environment(python: Path, more: dict[str, str]) -> dict[str, str]:
     return interpreter.environment(python, {**NO_VECTOR_CHECK, **more})
 
 
-def _scripts(python: Path, cell: Cell, cache: Path) -> dict[str, list[list[float]]]:
-    """End -> what the eager and the compiled script printed: seconds and page faults a call."""
+class Turn(NamedTuple):
+    """A turn of a plain process: seconds and page faults a call."""
+
+    seconds: float
+    faults: float
+
+
+def _scripts(
+    python: Path, cell: Cell, cache: Path, longest_s: float
+) -> dict[str, list[list[Turn]]]:
+    """End -> the turns of the eager script and of the compiled one.
+
+    ``longest_s``: seconds of the longest call.
+    """
     name = cell.workload + (":training" if cell.phase == "training" else "")
     running = {}
     for end, side in itertools.product(WITHIN, ("eager", "compiled")):
         settled = heap.VARIABLES if end == "settled" else {}
         variables = {**settled, "TORCHINDUCTOR_CACHE_DIR": str(cache), "PYTHONPATH": ""}
         running[end, side] = subprocess.Popen(
-            [str(python), str(PLAIN), name, str(cell.batch_size), side],
+            [str(python), str(PLAIN), name, str(cell.batch_size), side, "1000000"],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
@@ -206,37 +259,44 @@ def _scripts(python: Path, cell: Cell, cache: Path) -> dict[str, list[list[float
     try:
         with ThreadPoolExecutor(len(running)) as pool:
             list(pool.map(_stop_when_warm, running.values()))
-        answers = _turns(running)
+        turns = _turns(running, max(TURN_S, SETTLE_S + (1 + STRETCHES) * longest_s))
+        printed = {}
+        for key, process in running.items():
+            process.kill()
+            printed[key] = process.communicate()[0]
     finally:
         for process in running.values():
             process.kill()
-    return {end: [answers[end, side] for side in ("eager", "compiled")] for end in WITHIN}
+    made = {key: [_turn(printed[key], *when) for when in turns[key]] for key in running}
+    return {end: [made[end, side] for side in ("eager", "compiled")] for end in WITHIN}
 
 
 def _stop_when_warm(process: subprocess.Popen[str]) -> None:
     assert process.stdout is not None
-    if process.stdout.readline() != "warm\n":
-        raise SuiteError(f"a plain script failed: {' '.join(map(str, process.args))}")  # type: ignore[arg-type]
+    for _ in range(WARM_UP):
+        if not process.stdout.readline():
+            raise SuiteError(f"a plain script failed: {process.args}")
     process.send_signal(signal.SIGSTOP)
 
 
 def _turns(
-    running: dict[tuple[str, str], subprocess.Popen[str]],
-) -> dict[tuple[str, str], list[float]]:
-    """Let the stopped processes run one at a time until all have ended. May raise Disturbed."""
-    answers: dict[tuple[str, str], list[float]] = {}
+    running: dict[tuple[str, str], subprocess.Popen[str]], turn_s: float
+) -> dict[tuple[str, str], list[tuple[float, float]]]:
+    """Let the stopped processes run one at a time; begin and end of each turn. May raise Disturbed.
+
+    The order is reversed each time.
+    """
+    turns: dict[tuple[str, str], list[tuple[float, float]]] = {key: [] for key in running}
     order, seen = list(running), []
-    while left := [key for key in order if key not in answers]:
-        for key in left:
-            process = running[key]
-            watch = Watch({process.pid})
-            process.send_signal(signal.SIGCONT)
-            try:
-                out, _ = process.communicate(timeout=TURN_S)
-                answers[key] = [float(value) for value in out.split()]
-            except subprocess.TimeoutExpired:
-                process.send_signal(signal.SIGSTOP)
-                seen.append(watch.shares())
+    for _ in range(TURNS):
+        for key in order:
+            watch = Watch({running[key].pid})
+            begun = time.time()
+            running[key].send_signal(signal.SIGCONT)
+            time.sleep(turn_s)
+            running[key].send_signal(signal.SIGSTOP)
+            turns[key].append((begun, time.time()))
+            seen.append(watch.shares())
         order.reverse()
     shares = [one for one in seen if one is not None]
     if shares:
@@ -246,7 +306,17 @@ def _turns(
                 others_share=median(one.others_share for one in shares),
             )
         )
-    return answers
+    return turns
+
+
+def _turn(printed: str, begun: float, ended: float) -> Turn:
+    """The median of the stretches of a turn that no stop has touched."""
+    # The last line of a killed process may be incomplete.
+    lines = [list(map(float, line.split())) for line in printed.splitlines()[:-1]]
+    whole = [line[2:] for line in lines if begun + SETTLE_S <= line[0] and line[1] <= ended]
+    if not whole:
+        raise Disturbed("a call took longer than a turn")
+    return Turn(*(median(line[at] for line in whole) for at in (0, 1)))
 
 
 def table() -> list[tables.Part]:
@@ -257,21 +327,16 @@ def table() -> list[tables.Part]:
         if len(scripts) < 2 or len(suite) < 2:
             continue
         by_script, by_suite = (fmean(one.log_ratio for one in made) for made in (scripts, suite))
-        apart = by_suite - by_script
-        error = math.hypot(
-            *(
-                stdev(one.log_ratio for one in made) / math.sqrt(len(made))
-                for made in (scripts, suite)
-            )
-        )
-        within[end] += abs(math.expm1(apart)) <= WITHIN[end]
+        difference = _difference(cell, end)
+        within[end] += abs(math.expm1(difference.log)) <= WITHIN[end]
         lines.append(
             [
                 str(cell),
                 end,
+                str(len(suite)),
                 f"{math.exp(by_script):.3f}",
                 f"{math.exp(by_suite):.3f}",
-                f"{math.expm1(apart):+.1%} ± {error:.1%}",
+                f"{math.expm1(difference.log):+.1%} ± {difference.error:.1%}",
                 *(f"{_over(suite, scripts, side):+.1%}" for side in ("eager_s", "mode_s")),
                 *(
                     _faults(made, side)
@@ -281,19 +346,21 @@ def table() -> list[tables.Part]:
             ]
         )
     numbers = [
-        *("scripts' ratio", "suite's ratio", "suite over scripts", "eager", "compiled"),
+        *("rounds", "scripts' ratio", "suite's ratio", "suite over scripts", "eager", "compiled"),
         *("scripts: faults, eager", "compiled ", "suite: faults, eager", "compiled  "),
     ]
     counts = "; ".join(
         f"{end}: {within[end]} of {sum(line[1] == end for line in lines)} within {WITHIN[end]:.0%}"
         for end in WITHIN
     )
-    kept = read_lines(KEPT, Round)
+    kept = list(itertools.chain.from_iterable(read_lines(KEPT, list[Round])))
     places = sorted({f"PyTorch {one.torch} on {one.cpu}, method {one.method}" for one in kept})
     return [
-        f"Compiled over eager; {ROUNDS} pairs of plain processes and {ROUNDS} launches a line. "
-        "suite over scripts: of the ratio, with its standard error, then of each time. faults: "
-        "page faults a call.",
+        "Compiled over eager. A round is a pair of plain processes and a launch of the suite. "
+        f"There are rounds until the standard error is under {WITHIN['settled'] * PRECISE:.1%} "
+        f"(settled) and {WITHIN['default'] * PRECISE:.1%} (default), at least {ROUNDS} and at most "
+        f"{MOST_ROUNDS}. suite over scripts: of the ratio, with its standard error, then of each "
+        "time. faults: page faults a call.",
         Sheet(["cell", "heap", *numbers], frozenset(numbers), lines),
         f"{counts}. {'; '.join(places)}.",
     ]

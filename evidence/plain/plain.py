@@ -1,4 +1,4 @@
-"""How long does a call take? Alone in its process: python plain.py MODEL BATCH eager|compiled"""
+"""One side alone: plain.py MODEL BATCH eager|compiled [N]. Prints N stretches, then medians."""
 
 import resource
 import statistics
@@ -11,15 +11,14 @@ import torch
 torch.manual_seed(20240724)
 module, call, training = models.make(sys.argv[1], int(sys.argv[2]))
 forward = torch.compile(module) if sys.argv[3] == "compiled" else module
-stretches = []  # seconds a call, and page faults a call, over 50 ms each
+stretches = []
 with torch.inference_mode(not training):
-    while len(stretches) < 70:  # the first 20 are warm-up; then another process may take turns
-        if len(stretches) == 20:
-            print("warm", flush=True)
+    while len(stretches) < int(sys.argv[4] if len(sys.argv) > 4 else 70):
         faults, calls, start = resource.getrusage(resource.RUSAGE_SELF).ru_minflt, 0, time.time()
-        while (seconds := time.time() - start) < 0.05:
+        while (end := time.time()) - start < 0.05:
             call(forward)
             calls += 1
         faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults
-        stretches.append((seconds / calls, faults / calls))
+        stretches.append(((end - start) / calls, faults / calls))
+        print(start, end, *stretches[-1], flush=True)
 print(*(statistics.median(each[i] for each in stretches[20:]) for i in (0, 1)))
