@@ -104,9 +104,19 @@ class Checkout:
         (file,) = (self.folder / ".asv" / "env").glob("*/asv-install-status.json")
         return json.loads(file.read_text())["commit_hash"]  # type: ignore[no-any-return]
 
-    def record(self, tag: str) -> Path:
-        (file,) = self.results.glob(f"{self.commit(tag)[:8]}-*{records.SUFFIX}")
-        return file
+    def entries(self, tag: str) -> list[records.Entry]:
+        """All measurements of a release, in the journal and sealed, oldest first."""
+        (files,) = (
+            files
+            for journal, files in records.files(self.results, []).items()
+            if records.place(journal)[0] == self.commit(tag)[:8]
+        )
+        found = {
+            entry.identity: entry
+            for piece in records.read_files(files, [])
+            for entry in piece.entries
+        }
+        return sorted(found.values(), key=lambda entry: entry.order)
 
 
 def measured(row: dict[str, object]) -> dict[tuple[str, ...], object]:
@@ -160,10 +170,7 @@ def test_asv_gets_one_sample_a_launch(
 ) -> None:
     row = checkout.result(NEW)[f"inference.Inference.track_{metric}"]
     samples = [one for one in row["samples"] if one]  # type: ignore[attr-defined]
-    launches = [
-        statistics.counted(records.decode(line).launches)
-        for line in checkout.record(NEW).read_bytes().splitlines()
-    ]
+    launches = [statistics.counted(entry.measurement.launches) for entry in checkout.entries(NEW)]
     assert all(len(those) >= statistics.FIRST_LOOK for those in launches)
     expected = [[figure(launch.pairs_s) for launch in those] for those in launches]
     for actual, wanted in zip(sorted(samples), sorted(expected), strict=True):
@@ -172,9 +179,10 @@ def test_asv_gets_one_sample_a_launch(
 
 def test_all_metrics_of_a_cell_are_one_measurement(checkout: Checkout, history: str) -> None:
     for tag in (OLD, NEW):
-        lines = checkout.record(tag).read_text().splitlines()
-        assert len(lines) == 2
-        for measurement in map(records.decode, map(str.encode, lines)):
+        entries = checkout.entries(tag)
+        assert len(entries) == 2
+        assert list(records.journals(checkout.results)) == []
+        for _, _, measurement in entries:
             assert measurement.outcome.ok
             assert measurement.environment is not None
             release = catalogue.find(tag)
@@ -217,10 +225,10 @@ def test_publish_builds_the_site(checkout: Checkout, history: str) -> None:
 
 
 def test_skip_existing_measures_nothing_twice(checkout: Checkout, history: str) -> None:
-    before = checkout.record(NEW).read_text(), checkout.result(NEW)
+    before = checkout.entries(NEW), checkout.result(NEW)
     out = checkout.asv("run", f"{NEW}^!", "--bench", CELLS, "--skip-existing")
     assert "measured before" in out
-    after = checkout.record(NEW).read_text(), checkout.result(NEW)
+    after = checkout.entries(NEW), checkout.result(NEW)
     assert after[0] == before[0]
     for name in METRICS:
         assert measured(after[1][name]) == measured(before[1][name])
@@ -272,8 +280,7 @@ def test_a_killed_run_is_completed_by_the_next(
     rest.
     """
     cells = r"Inference.*\('(branch_on_value|waiting)', 1, 'eager'\)"
-    record = checkout.record(NEW)
-    before = record.read_text().splitlines()
+    before = checkout.entries(NEW)
     checkout.workloads = tmp_path / "mine.py"
     checkout.workloads.write_text(WAITING_WORKLOAD)
     process = checkout.start("run", f"{NEW}^!", "--bench", cells)
@@ -281,12 +288,13 @@ def test_a_killed_run_is_completed_by_the_next(
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     _wait_until(lambda: not processes_named(str(checkout.folder)))
-    after_kill = record.read_text().splitlines()
-    assert len(after_kill) == len(before) + 1
+    assert len(checkout.entries(NEW)) == len(before) + 1
+    assert len(records.journals(checkout.results)) == 1
     (tmp_path / "go").touch()
     checkout.asv("run", f"{NEW}^!", "--bench", cells, "--skip-existing")
     checkout.workloads = None
-    assert len(record.read_text().splitlines()) == len(before) + 2
+    assert len(checkout.entries(NEW)) == len(before) + 2
+    assert records.journals(checkout.results) == []
     latency = measured(checkout.result(NEW)["inference.Inference.track_latency"])
     assert ("'branch_on_value'", "1", "'eager'") in latency
     assert ("'waiting'", "1", "'eager'") in latency
@@ -396,7 +404,7 @@ def test_a_killed_installation_is_mended_and_never_measured(
     process.communicate()
     checkout.asv("run", f"{other}^!", "--bench", cells, "--skip-existing")
     assert checkout.installed() == checkout.commit(other)
-    newest = records.decode(checkout.record(other).read_bytes().splitlines()[-1])
+    newest = checkout.entries(other)[-1].measurement
     assert newest.environment is not None
     assert newest.environment.torch.split("+")[0] == catalogue.find(other).version
 

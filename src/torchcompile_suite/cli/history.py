@@ -76,8 +76,9 @@ def anchor_measurements(folder: Path, release: Release) -> list[Measurement]:
     commit = next(sha for sha, one in ledger.compute()[0].items() if one == release)
     return [
         measurement
-        for file in sorted(folder.glob(f"{commit[:8]}-*{records.SUFFIX}"))
-        for measurement in records.history(file, ANCHOR)
+        for journal in records.files(folder, [])
+        if records.place(journal)[0] == commit[: records.COMMIT_DIGITS]
+        for measurement in records.history(journal, ANCHOR)
         if measurement.outcome.ok
         and all(launch.method == METHOD for launch in measurement.launches)
     ]
