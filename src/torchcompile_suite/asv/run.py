@@ -21,6 +21,7 @@ from ..presentation.wording import printable
 from ..results import sealing
 from .errors import user_errors
 from .repository import add_nightlies
+from .staging import restore
 
 # A run without --bench measures the whole core within an hour: most cells get the three launches
 # that an interval needs. Cells that --bench names get more time and narrower intervals.
@@ -53,6 +54,8 @@ def run(original: Callable[..., Any]) -> Callable[..., Any]:
                 f"Measuring the core, {len(matrix.core_cells())} cells; "
                 "--bench selects others, and --bench . everything."
             )
+        if options.get("range_spec") in ("NEW", "EXISTING") or options.get("skip_existing_commits"):
+            restore(conf)
         returned = options.setdefault("_returns", {})
         printer = CellProgress(lambda: _cells(returned), log.info)
         with _sealed(conf, options.get("machine")), progress.listening(printer.hear):
