@@ -75,11 +75,11 @@ class Question:
         return list(itertools.product(*self.axes.values()))
 
     @cached_property
-    def _by_cell(self) -> dict[Cell, list[tuple[Any, ...]]]:
-        return self._cells(self.points)
-
-    def _cells(self, points: Iterable[tuple[Any, ...]]) -> dict[Cell, list[tuple[Any, ...]]]:
+    def by_cell(self) -> dict[Cell, list[tuple[Any, ...]]]:
         """The points of each cell."""
+        return self._by_cell(self.points)
+
+    def _by_cell(self, points: Iterable[tuple[Any, ...]]) -> dict[Cell, list[tuple[Any, ...]]]:
         cells: dict[Cell, list[tuple[Any, ...]]] = {}
         for point in points:
             cells.setdefault(self.cell(*point), []).append(point)
@@ -91,10 +91,10 @@ class Question:
         Also for a workload that is on no axis here, because somebody else has measured it.
         """
         cell = on_any_device(cell)
-        workloads_here, *others = self.axes.values()
-        if cell.workload in workloads_here:
-            return self._by_cell.get(cell, [])
-        return self._cells(itertools.product([cell.workload], *others)).get(cell, [])
+        here, *others = self.axes.values()
+        if cell.workload not in here:
+            return self._by_cell(itertools.product([cell.workload], *others)).get(cell, [])
+        return self.by_cell.get(cell, [])
 
 
 def _by_tag(tags: Mapping[tuple[Any, ...], str]) -> Callable[..., bool]:

@@ -33,6 +33,7 @@ from .. import cell as vocabulary
 from .. import matrix
 from ..analysis import statistics
 from ..cell import METHOD, Cell, Measurement
+from ..matrix import Question
 from ..releases.catalogue import Release
 from ..results import asv_files, cached, records, regular
 from ..results.asv_files import LARGEST
@@ -153,6 +154,14 @@ class _Recorded:
     def __init__(self, measured: Iterable[Measurement]) -> None:
         self.measured = {matrix.on_any_device(one.cell): one for one in measured}
         self.spent: set[Cell] = set()
+        self._points: dict[tuple[str, Cell], list[Point]] = {}
+
+    def points(self, question: Question, cell: Cell) -> list[Point]:
+        """The points of a question with that cell: the same for each of its benchmarks."""
+        key = (question.name, cell)
+        if key not in self._points:
+            self._points[key] = question.points_of(cell)
+        return self._points[key]
 
     def measure(self, cell: Cell) -> Measurement:
         return self.measured[cell]
@@ -177,7 +186,7 @@ def _add(results: Results, name: str, method: Callable[..., Any], session: _Reco
     assert question is not None
     values: dict[Point, _Value] = {}
     for cell, measurement in session.measured.items():
-        for point in question.points_of(cell):
+        for point in session.points(question, cell):
             if (value := _value(method, session, point, measurement)) is not None:
                 values[point] = value
     # As in ASV: values of an older method are gone as soon as there is one of a newer method.

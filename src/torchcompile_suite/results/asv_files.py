@@ -144,19 +144,28 @@ def add_workloads(benchmarks: dict[str, Any], results: Iterable[Result]) -> bool
     """
     missing: dict[str, set[str]] = {}
     for result in results:
-        at = result.result_columns.index("params")
         for name, line in result.results.items():
-            axes = line[at] if len(line) > at else None
-            if not axes or not isinstance(one := benchmarks.get(name), dict):
-                continue
-            params = one.get("params")
-            if isinstance(params, list) and len(params) == len(axes):
-                missing.setdefault(name, set()).update(set(axes[0]) - set(params[0]))
+            axes = dict(zip(result.result_columns, line, strict=False)).get("params")
+            here = _first_axis(benchmarks.get(name))
+            if axes and here is not None:
+                missing.setdefault(name, set()).update(set(axes[0]) - set(here))
     added = {name: sorted(values) for name, values in missing.items() if values}
     for name, values in added.items():
         first, *others = benchmarks[name]["params"]
         benchmarks[name]["params"] = [[*first, *values], *others]
     return bool(added)
+
+
+def _first_axis(benchmark: Any) -> list[str] | None:
+    """The values of a benchmark's first axis; None for what is no benchmark with axes."""
+    try:
+        return msgspec.convert(benchmark, _Axes).params[0]
+    except (msgspec.ValidationError, IndexError):
+        return None
+
+
+class _Axes(msgspec.Struct):
+    params: list[list[Name]]
 
 
 def read_object(file: Path) -> dict[str, Any]:
