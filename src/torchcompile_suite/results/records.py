@@ -142,7 +142,8 @@ def history(journal: Path, cell: Cell) -> list[Measurement]:
     Those that are sealed, and those in the journal.
     """
     found: dict[str, Entry] = {}
-    for piece in read_files(files(journal.parent, []).get(journal, ()), []):
+    sealed = [file for file in files(journal.parent, []).get(journal, ()) if file != journal]
+    for piece in (*read_files(sealed, []), read_journal(journal, [])):
         for entry in piece.entries:
             same = found.get(entry.identity)
             if entry.measurement.cell == cell and (same is None or same.order < entry.order):

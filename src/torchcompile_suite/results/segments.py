@@ -185,7 +185,10 @@ def header(file: Path) -> Header:
     """The header of a segment, without the check of its name. Raises the errors of `read`."""
     with regular.open_own(file) as stream:
         data = stream.read(_HEAD_BYTES)
-    return _header(_decompressed(data, _HEAD_BYTES)[0].partition(b"\n")[0])
+    try:
+        return _header(_decompressed(data, _HEAD_BYTES)[0].partition(b"\n")[0])
+    except ValueError:
+        return read(file).header  # says what is wrong with the file as a whole
 
 
 class _Format(Struct):
