@@ -29,7 +29,7 @@ from torchcompile_suite.host import machine
 from torchcompile_suite.modes import EAGER, MODES
 from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.releases import catalogue, ledger
-from torchcompile_suite.results import records
+from torchcompile_suite.results import records, sealing, segments
 from torchcompile_suite.site import build, paths
 
 from . import tables
@@ -88,6 +88,7 @@ def fill(results: Path, size: Size) -> None:
                     name = f"synthetic-{index // len(modes):04}"
                     made = _like(kind, name, modes[index % len(modes)], release.version, chosen)
                     stream.write(msgspec.json.encode(made) + b"\n")
+        sealing.seal(folder)
 
 
 def _like(
@@ -136,7 +137,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(dir=".") as scratch:
             results = Path(scratch, "results")
             fill(results, size)
-            read = sum(file.stat().st_size for file in results.rglob("*.jsonl"))
+            read = sum(file.stat().st_size for file in results.rglob(f"*{segments.SUFFIX}"))
             command = [
                 sys.executable,
                 "-m",

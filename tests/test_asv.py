@@ -101,9 +101,19 @@ class Checkout:
     def commit(self, tag: str) -> str:
         return ledger.build(self.folder / ".asv" / "ledger").tags[tag]
 
-    def record(self, tag: str) -> Path:
-        (file,) = self.results.glob(f"{self.commit(tag)[:8]}-*{records.SUFFIX}")
-        return file
+    def entries(self, tag: str) -> list[records.Entry]:
+        """All measurements of a release, in the journal and sealed, oldest first."""
+        (files,) = (
+            files
+            for journal, files in records.files(self.results, []).items()
+            if records.place(journal)[0] == self.commit(tag)[:8]
+        )
+        found = {
+            entry.identity: entry
+            for piece in records.read_files(files, [])
+            for entry in piece.entries
+        }
+        return sorted(found.values(), key=lambda entry: entry.order)
 
 
 def measured(row: dict[str, object]) -> dict[tuple[str, ...], object]:
@@ -157,10 +167,7 @@ def test_asv_gets_one_sample_a_launch(
 ) -> None:
     row = checkout.result(NEW)[f"inference.Inference.track_{metric}"]
     samples = [one for one in row["samples"] if one]  # type: ignore[attr-defined]
-    launches = [
-        statistics.counted(records.decode(line).launches)
-        for line in checkout.record(NEW).read_bytes().splitlines()
-    ]
+    launches = [statistics.counted(entry.measurement.launches) for entry in checkout.entries(NEW)]
     assert all(len(those) >= statistics.FIRST_LOOK for those in launches)
     expected = [[figure(launch.pairs_s) for launch in those] for those in launches]
     for actual, wanted in zip(sorted(samples), sorted(expected), strict=True):
@@ -169,9 +176,10 @@ def test_asv_gets_one_sample_a_launch(
 
 def test_all_metrics_of_a_cell_are_one_measurement(checkout: Checkout, history: str) -> None:
     for tag in (OLD, NEW):
-        lines = checkout.record(tag).read_text().splitlines()
-        assert len(lines) == 2
-        for measurement in map(records.decode, map(str.encode, lines)):
+        entries = checkout.entries(tag)
+        assert len(entries) == 2
+        assert list(records.journals(checkout.results)) == []
+        for _, _, measurement in entries:
             assert measurement.outcome.ok
             assert measurement.environment is not None
             release = catalogue.find(tag)
@@ -214,10 +222,10 @@ def test_publish_builds_the_site(checkout: Checkout, history: str) -> None:
 
 
 def test_skip_existing_measures_nothing_twice(checkout: Checkout, history: str) -> None:
-    before = checkout.record(NEW).read_text(), checkout.result(NEW)
+    before = checkout.entries(NEW), checkout.result(NEW)
     out = checkout.asv("run", f"{NEW}^!", "--bench", CELLS, "--skip-existing")
     assert "measured before" in out
-    after = checkout.record(NEW).read_text(), checkout.result(NEW)
+    after = checkout.entries(NEW), checkout.result(NEW)
     assert after[0] == before[0]
     for name in METRICS:
         assert measured(after[1][name]) == measured(before[1][name])
@@ -269,8 +277,7 @@ def test_a_killed_run_is_completed_by_the_next(
     rest.
     """
     cells = r"Inference.*\('(branch_on_value|waiting)', 1, 'eager'\)"
-    record = checkout.record(NEW)
-    before = record.read_text().splitlines()
+    before = checkout.entries(NEW)
     checkout.workloads = tmp_path / "mine.py"
     checkout.workloads.write_text(WAITING_WORKLOAD)
     process = checkout.start("run", f"{NEW}^!", "--bench", cells)
@@ -278,12 +285,13 @@ def test_a_killed_run_is_completed_by_the_next(
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     _wait_until(lambda: not processes_named(str(checkout.folder)))
-    after_kill = record.read_text().splitlines()
-    assert len(after_kill) == len(before) + 1
+    assert len(checkout.entries(NEW)) == len(before) + 1
+    assert len(records.journals(checkout.results)) == 1
     (tmp_path / "go").touch()
     checkout.asv("run", f"{NEW}^!", "--bench", cells, "--skip-existing")
     checkout.workloads = None
-    assert len(record.read_text().splitlines()) == len(before) + 2
+    assert len(checkout.entries(NEW)) == len(before) + 2
+    assert records.journals(checkout.results) == []
     latency = measured(checkout.result(NEW)["inference.Inference.track_latency"])
     assert ("'branch_on_value'", "1", "'eager'") in latency
     assert ("'waiting'", "1", "'eager'") in latency
@@ -392,7 +400,7 @@ def test_a_killed_installation_is_mended_and_never_measured(
     process.communicate()
     assert not (folder / environments.STAMP).exists()
     checkout.asv("run", f"{OLD}^!", "--bench", cells, "--skip-existing")
-    newest = records.decode(checkout.record(OLD).read_bytes().splitlines()[-1])
+    newest = checkout.entries(OLD)[-1].measurement
     assert newest.environment is not None
     assert newest.environment.torch.split("+")[0] == catalogue.find(OLD).version
 
@@ -436,7 +444,7 @@ def test_a_killed_series_goes_on_where_it_stopped(turns: Checkout) -> None:
     assert "2.4.1, 2.15.0 in turns" in out
     assert not list(journals.rglob("journal.jsonl"))
     for tag in (OLD, NEW):
-        measurements = list(map(records.decode, turns.record(tag).read_bytes().splitlines()))
+        measurements = [entry.measurement for entry in turns.entries(tag)]
         assert len(measurements) == 2
         for measurement in measurements:
             assert len(statistics.counted(measurement.launches)) == 3
@@ -444,18 +452,18 @@ def test_a_killed_series_goes_on_where_it_stopped(turns: Checkout) -> None:
     killed = [
         launch.round
         for tag in (OLD, NEW)
-        for line in turns.record(tag).read_bytes().splitlines()
-        for launch in records.decode(line).launches
+        for entry in turns.entries(tag)
+        for launch in entry.measurement.launches
     ]
     assert killed.count(0) == 1, "one launch of the round that was killed is no pair any more"
 
 
 def test_a_complete_series_is_not_measured_again(turns: Checkout) -> None:
-    before = [turns.record(tag).read_bytes() for tag in (OLD, NEW)]
+    before = [turns.entries(tag) for tag in (OLD, NEW)]
     out = turns.asv(*IN_TURNS)
     assert out.count("measured before") >= 2
     assert "in turns" not in out
-    assert [turns.record(tag).read_bytes() for tag in (OLD, NEW)] == before
+    assert [turns.entries(tag) for tag in (OLD, NEW)] == before
 
 
 def test_results_in_turns_are_those_of_a_run_of_each_release(

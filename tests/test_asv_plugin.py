@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import json
+import math
 import os
 import re
 import shutil
@@ -20,9 +21,11 @@ from asv.plugins.virtualenv import Virtualenv
 from asv.results import Results
 from asv.runner import BenchmarkResult
 
-from torchcompile_suite.asv import environment, patches, repository, tables
+from torchcompile_suite.asv import derived, environment, patches, repository, tables
 from torchcompile_suite.asv.command import ROWS_VARIABLE
 from torchcompile_suite.host import machine
+from torchcompile_suite.releases import ledger
+from torchcompile_suite.results import segments
 
 from .conftest import ROOT
 from .irregular import IRREGULAR
@@ -53,11 +56,11 @@ def test_every_patch_has_a_reason_and_is_listed_once() -> None:
 
 def test_environments_keep_the_names_of_published_results() -> None:
     """ASV finds our classes by their own names; result files have the name of a virtualenv."""
-    published = next(ROOT.glob("results/*/*.records.jsonl")).name
+    segment = next(ROOT.glob(f"results/*/*/*{segments.SUFFIX}"))
     conf = _conf("asv.conf.json")
     (made,) = get_environments(conf, None)
     assert type(made) is environment.ReleaseEnvironment
-    assert f"-{made.name}.records.jsonl" in published
+    assert made.name == segments.header(segment).env_name
     plain = Virtualenv(conf, "3.11", {}, {})
     assert (made.name, made.dir_name, made.tool_name) == (
         plain.name,
@@ -243,17 +246,25 @@ def test_replacements_take_what_the_originals_take() -> None:
 
 
 def test_the_staged_folder_keeps_what_asv_prints(clone: Path) -> None:
-    """Every number that the files hold for both releases is a row of `asv compare`."""
+    """Every number that the measurements give for both releases is a row of `asv compare`."""
     out, _ = asv(clone, "compare", "v2.4", "v2.9")
     shown = {row.split("|")[-2].strip() for row in out.splitlines() if ".track_" in row}
     held = set()
-    for file in (clone / "results" / NEW).glob("*.json"):
-        content = json.loads(file.read_text())
-        if file.name[:8] not in out or "results" not in content:
+    results = clone / "results"
+    for file in derived.derive(
+        results,
+        [results / NEW / "machine.json"],
+        ledger.compute()[0],
+        clone / "benchmarks",
+        [],
+    ):
+        content = json.loads(file.content)
+        if file.path.name[:8] not in out:
             continue
         for name, line in content["results"].items():
             row = dict(zip(content["result_columns"], line, strict=False))
-            for point, value in zip(itertools.product(*row["params"]), row["result"], strict=True):
-                if value == value:
+            values = row["result"] or [None] * math.prod(map(len, row["params"]))
+            for point, value in zip(itertools.product(*row["params"]), values, strict=True):
+                if value is None or value == value:
                     held.add(f"{name}({', '.join(point)})")
     assert shown == held

@@ -22,8 +22,10 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
 
 from torchcompile_suite.analysis import statistics
+from torchcompile_suite.asv import derived
 from torchcompile_suite.cell import Cell, Launch
-from torchcompile_suite.results import records
+from torchcompile_suite.releases import ledger
+from torchcompile_suite.results import asv_files, records
 
 from .conftest import ROOT
 from .site import DESKTOP, Visit, served, visited
@@ -117,14 +119,20 @@ def test_another_number_or_word_is_a_difference(tmp_path: Path) -> None:
 
 
 def _with_results() -> set[str]:
-    """The benchmarks that have results of their current version in results/."""
-    files = [json.loads(file.read_text()) for file in (ROOT / "results").glob("*/*.json")]
-    benchmarks = json.loads((ROOT / "results" / "benchmarks.json").read_text())
+    """The benchmarks that have values of their current version."""
+    results = ROOT / "results"
+    benchmarks = asv_files.recorded_benchmarks(results)
+    machines = results.glob("*/machine.json")
+    commits = ledger.compute()[0]
+    contents = [
+        json.loads(file.content)
+        for file in derived.derive(results, machines, commits, ROOT / "benchmarks", [])
+    ]
     return {
         name
-        for file in files
-        for name, columns in file.get("results", {}).items()
-        if columns[file["result_columns"].index("version")] == benchmarks[name]["version"]
+        for content in contents
+        for name, columns in content["results"].items()
+        if columns[content["result_columns"].index("version")] == benchmarks[name]["version"]
     }
 
 

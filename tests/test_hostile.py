@@ -1,4 +1,4 @@
-"""Two hundred hostile result files, and things that are no files: published, opened in Chromium."""
+"""Three hundred hostile files, and things that are no files: published, opened in Chromium."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from typing import Any, NamedTuple
 import pytest
 from playwright.sync_api import Browser
 
+from torchcompile_suite.asv import derived
 from torchcompile_suite.releases import ledger
+from torchcompile_suite.results import segments
+from torchcompile_suite.results.segments import Header, Segment
 from torchcompile_suite.site import build
 
 from .conftest import ROOT
@@ -27,7 +30,7 @@ from .site import served, visited
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 FOLDERS = 10
-# Each folder has ten releases, with a file of ASV's and a file of ours.
+# Each folder has ten releases, with a file of ASV's, a journal and a segment.
 RELEASES = 10
 BENCHMARKS = ("inference.Inference.track_latency", "inference.Inference.track_time_ratio")
 MARKUP = "</td></script><script>window.attacked=1</script><img src=x onerror='window.attacked=1'>"
@@ -138,12 +141,15 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     shutil.copytree(good, results / good.name)
     _spoilt_benchmarks(results / "benchmarks.json")
 
-    asv_file = max(good.glob("*.json"), key=lambda file: file.name != "machine.json")
-    asv_base = json.loads(asv_file.read_text())
+    ledger_commits = ledger.compute()[0]
+    package = ROOT / "benchmarks"
+    description = good / "machine.json"
+    asv_file = max(derived.derive(good.parent, [description], ledger_commits, package, []))
+    asv_base = json.loads(asv_file.content)
     asv_base["results"] = {name: asv_base["results"][name] for name in BENCHMARKS}
-    record_lines = max(good.glob("*.jsonl")).read_text().splitlines()
-    record_base = min((json.loads(line) for line in record_lines), key=lambda one: len(str(one)))
-    commits = sorted(ledger.compute()[0])[:RELEASES]
+    record_lines = [line for file in segments.find(good) for line in segments.read(file).lines]
+    record_base = json.loads(min(record_lines, key=len))
+    commits = sorted(ledger_commits)[:RELEASES]
     broken = []
     harm = Harm(seed=20261121)
     for number in range(FOLDERS):
@@ -160,9 +166,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
             (results / machine / f"{name}.json").write_bytes(way(base))
             line = way(copy.deepcopy(record_base))
             (results / machine / f"{name}.records.jsonl").write_bytes(line + b"\n")
+            header = Header(machine, "2.9.1", commit[:8], "virtualenv-py3.11")
+            line = way(copy.deepcopy(record_base)).replace(b"\n", b" ")
+            segment = segments.write(results / machine, Segment(header, [line]))
             if way in harm.sure:
                 broken += [f"{machine}/{name}.json", f"{machine}/{name}.records.jsonl"]
+                broken.append(f"{machine}/2.9.1/{segment.name}")
     assert len(list(results.glob("hostile-*/*-*"))) == 200
+    assert len(list(results.glob("hostile-*/*/*"))) == 100
     (results / "binary").mkdir()
     noise = random.Random(1).randbytes(100_000).replace(b"\xff", b"\n")
     for name in (BINARY, BINARY_RECORDS):
@@ -174,13 +185,16 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
             for suffix in (".json", ".records.jsonl"):
                 stack.enter_context(place(results / "hostile-0" / f"{name}{suffix}"))
                 broken.append(f"hostile-0/{name}{suffix}")
+            odd = f"hostile-1/2.9.1/{name}{segments.SUFFIX}"
+            stack.enter_context(place(results / odd))
+            broken.append(odd)
             stack.enter_context(place(results / name / "machine.json"))
             broken.append(f"{name}/machine.json")
         yield Made(results, broken, good.name)
 
 
 def _size(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.iterdir())
+    return sum(file.stat().st_size for file in folder.rglob("*"))
 
 
 def _spoilt_benchmarks(file: Path) -> None:

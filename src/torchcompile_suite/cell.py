@@ -426,6 +426,11 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     schema: Schema = SCHEMA
 
     @property
+    def timed(self) -> bool:
+        """Whether pairs were timed."""
+        return bool(self.pairs_s)
+
+    @property
     def start(self) -> tuple[str, ...]:
         """How the process began: fresh, or forked after the import of some libraries.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -29,6 +29,7 @@ ALLOCATORS = ["libc", "tcmalloc", "jemalloc", DEFAULT_HEAP]
 # Computed from the first calls of the cell with the right protocol, so it has no cell of its own.
 WARM_UP_MIXED = "warm-up-mixed"
 PROTOCOLS = ["right", WARM_UP_MIXED, "data-inside", "no-sync", "grad-on", "train-mode"]
+_DEVICE = Cell("any", 1, EAGER).device
 CHANGES = ["repeat", "dtype", "device", "requires_grad", "size", "stride"]
 
 # A point of a question, without the workload -> the tag (`workloads.TAGS`) that a workload needs so
@@ -72,6 +73,28 @@ class Question:
     def points(self) -> list[tuple[Any, ...]]:
         """All points, in ASV's order."""
         return list(itertools.product(*self.axes.values()))
+
+    @cached_property
+    def by_cell(self) -> dict[Cell, list[tuple[Any, ...]]]:
+        """The points of each cell."""
+        return self._by_cell(self.points)
+
+    def _by_cell(self, points: Iterable[tuple[Any, ...]]) -> dict[Cell, list[tuple[Any, ...]]]:
+        cells: dict[Cell, list[tuple[Any, ...]]] = {}
+        for point in points:
+            cells.setdefault(self.cell(*point), []).append(point)
+        return cells
+
+    def points_of(self, cell: Cell) -> list[tuple[Any, ...]]:
+        """The points with that cell, whatever its device; empty if the question has none.
+
+        Also for a workload that is on no axis here, because somebody else has measured it.
+        """
+        cell = on_any_device(cell)
+        here, *others = self.axes.values()
+        if cell.workload not in here:
+            return self._by_cell(itertools.product([cell.workload], *others)).get(cell, [])
+        return self.by_cell.get(cell, [])
 
 
 def _by_tag(tags: Mapping[tuple[Any, ...], str]) -> Callable[..., bool]:
@@ -279,8 +302,12 @@ def pattern(cell: Cell) -> str | None:
     It selects the benchmarks of the first question that has the cell; all metrics come from one
     measurement. None for a cell that no question has, such as a cell of an unknown workload.
     """
-    plain = msgspec.structs.replace(cell, device=Cell("any", 1, EAGER).device)
-    return _patterns().get(plain)
+    return _patterns().get(on_any_device(cell))
+
+
+def on_any_device(cell: Cell) -> Cell:
+    """The cell as a question has it: the device belongs to the machine."""
+    return msgspec.structs.replace(cell, device=_DEVICE)
 
 
 @cache

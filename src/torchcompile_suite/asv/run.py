@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
 from asv.commands.find import Find
@@ -12,11 +13,16 @@ from asv.commands.run import Run
 from asv.console import log
 
 from .. import matrix
+from ..host import machine
 from ..launch import progress
 from ..measuring.progress import CellProgress
 from ..measuring.settings import BUDGET_VARIABLE, LAUNCHES_VARIABLE, REUSE_VARIABLE
+from ..presentation.wording import printable
+from ..results import sealing
 from . import interleaved
+from .errors import user_errors
 from .repository import add_nightlies
+from .staging import restore
 
 # A run without --bench measures the whole core within an hour: most cells get the three launches
 # that an interval needs. Cells that --bench names get more time and narrower intervals.
@@ -50,6 +56,8 @@ def run(original: Callable[..., Any]) -> Callable[..., Any]:
                 f"Measuring the core, {len(matrix.core_cells())} cells; "
                 "--bench selects others, and --bench . everything."
             )
+        if options.get("range_spec") in ("NEW", "EXISTING") or options.get("skip_existing_commits"):
+            restore(conf)
         # ASV would install in other processes, and the environment moves from folder to folder.
         options["parallel"] = 1
         turns = (
@@ -57,7 +65,7 @@ def run(original: Callable[..., Any]) -> Callable[..., Any]:
         )
         returned = options.setdefault("_returns", {})
         printer = CellProgress(lambda: _cells(returned), log.info)
-        with turns, progress.listening(printer.hear):
+        with _sealed(conf, options.get("machine")), turns, progress.listening(printer.hear):
             return original(cls, conf=conf, **options)
 
     return run
@@ -67,10 +75,31 @@ def find(original: Callable[..., Any]) -> Callable[..., Any]:
     """`Find.run`; for a benchmark without parameters it measures only the cells of the core."""
 
     def run(cls: type[Find], conf: Any, range_spec: str, bench: str, **options: Any) -> Any:
-        with progress.listening(CellProgress(lambda: 0, log.info).hear):
+        printer = CellProgress(lambda: 0, log.info)
+        with _sealed(conf, options.get("machine")), progress.listening(printer.hear):
             return original(cls, conf, range_spec, matrix.narrowed(bench), **options)
 
     return run
+
+
+@contextmanager
+def _sealed(conf: Any, machine_name: str | None) -> Iterator[None]:
+    """Seal the machine's journals at the end, and before that what a killed run left.
+
+    What cannot be sealed is said and stays where it is: it counts as before.
+    """
+    with user_errors():
+        folder = Path(conf.results_dir, machine.detect(machine_name).machine)
+    _seal(folder)
+    try:
+        yield
+    finally:
+        _seal(folder)
+
+
+def _seal(folder: Path) -> None:
+    for problem in sealing.seal(folder).problems:
+        log.warning(printable(f"not sealed: {problem}"))
 
 
 def _cells(returned: dict[str, Any]) -> int:

@@ -1,19 +1,24 @@
-"""The sound files of results/, in a temporary folder that ASV reads instead.
+"""The results that ASV reads: a temporary folder with what is sound, and nothing else.
 
 ASV stops at the first file that it cannot read. So `asv publish`, `asv compare` and `asv show` read
-a folder of links to the sound files only.
+a folder with the result files that are made from the measurements (`derived`), and links to ASV's
+own sound files where there are no measurements.
 """
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..host.files import write_atomically
 from ..releases import ledger
 from ..results import asv_files, regular
+from ..results.records import Problem
+from . import derived
 from .errors import user_errors
 from .repository import of_releases
 
@@ -27,20 +32,14 @@ class Staged(NamedTuple):
 
 @contextmanager
 def staged(conf: Any) -> Iterator[Staged]:
-    """While it is entered, ``conf.results_dir`` has links to the sound files only.
+    """While it is entered, ``conf.results_dir`` has sound files only.
 
     Raises ASV's UserError.
     """
     results = Path(conf.results_dir)
-    with user_errors():
-        commits = ledger.compute()[0] if of_releases(conf) else None
-        checked = asv_files.check(results, commits)
     with tempfile.TemporaryDirectory(prefix="torchcompile-suite-results-") as folder:
         with user_errors():
-            for file in sorted(checked.files):
-                _link(file, Path(folder, file.parent.name, file.name))
-            if regular.is_regular(results / asv_files.BENCHMARKS):
-                _link(results / asv_files.BENCHMARKS, Path(folder, asv_files.BENCHMARKS))
+            checked = _fill(Path(folder), results, conf)
         conf.results_dir = folder
         try:
             yield Staged(checked, results)
@@ -48,6 +47,58 @@ def staged(conf: Any) -> Iterator[Staged]:
             conf.results_dir = str(results)
 
 
-def _link(file: Path, link: Path) -> None:
-    link.parent.mkdir(exist_ok=True)
-    link.symlink_to(file.resolve())
+def restore(conf: Any) -> None:
+    """Write the files of ASV's that results/ lacks: `asv run NEW` looks there what was measured."""
+    with staged(conf) as stage, user_errors():
+        for file in stage.checked.results:
+            missing = stage.results / file.parent.name / file.name
+            if not missing.exists():
+                write_atomically(missing, file.read_bytes())
+
+
+def _fill(folder: Path, results: Path, conf: Any) -> asv_files.Checked:
+    """Put the sound files of ``results`` into ``folder``. Returns all that is there."""
+    commits = ledger.compute()[0] if of_releases(conf) else None
+    checked = asv_files.check(results, commits)
+    if commits is not None:
+        package = Path(conf.benchmark_dir)
+        machines = checked.machines.values()
+        for made in derived.derive(results, machines, commits, package, checked.problems):
+            file = folder / made.path
+            checked.results.pop(results / made.path, None)
+            try:
+                content = asv_files.result(made.content, file.parent.name, commits)
+            except ValueError as error:
+                checked.problems.append(Problem(str(made.path), str(error)))
+                continue
+            file.parent.mkdir(exist_ok=True)
+            file.write_bytes(made.content)
+            checked.results[file] = content
+    checked.problems[:] = dict.fromkeys(checked.problems)
+    for file in sorted(checked.files):
+        link = folder / file.parent.name / file.name
+        if file != link:
+            link.parent.mkdir(exist_ok=True)
+            link.symlink_to(file.resolve())
+    _stage_benchmarks(folder, results, checked)
+    return checked
+
+
+def _stage_benchmarks(folder: Path, results: Path, checked: asv_files.Checked) -> None:
+    """Put the list of benchmarks into ``folder``, with the workloads of all results on the axes.
+
+    A run records its own axes only, and results of other machines may have other workloads.
+    """
+    file = results / asv_files.BENCHMARKS
+    if not regular.is_regular(file):
+        return
+    staged = folder / asv_files.BENCHMARKS
+    try:
+        content = asv_files.read_object(file)
+        added = asv_files.add_workloads(content, checked.results.values())
+    except ValueError:
+        added = False  # ASV says what is wrong with it
+    if added:
+        staged.write_text(json.dumps(content))
+    else:
+        staged.symlink_to(file.resolve())

@@ -16,6 +16,7 @@ from .history import history_command
 from .open import open_command
 from .releases import app as releases_app
 from .report import report_command
+from .results import app as results_app
 from .try_model import try_command
 
 app = typer.Typer(
@@ -24,6 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(releases_app, name="releases")
+app.add_typer(results_app, name="results")
 app.command("try")(try_command)
 app.command("doctor")(doctor_command)
 app.command("bisect")(bisect_command)

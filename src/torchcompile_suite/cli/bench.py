@@ -20,7 +20,6 @@ from ..measuring.settings import BUDGET_VARIABLE
 from ..presentation.terminal import one_line_errors
 from ..releases import catalogue
 from ..releases.catalogue import Release
-from ..results.records import SUFFIX
 from . import history
 from .recorded import RESULTS, read_records
 from .report import Format, compare_releases, print_comparison, print_report
@@ -89,5 +88,5 @@ def bench_command(
             print_comparison(comparison, Format.TABLE, everything=True)
         # nox has its own environment, so asv may not be on the PATH.
         asv = os.path.relpath(Path(sys.executable).with_name("asv"))
-        typer.echo(f"\nRaw records: {RESULTS}/{here}/*{SUFFIX}")
+        typer.echo(f"\nRaw records: {RESULTS}/{here}/")
         typer.echo(f"To open the history site: {asv} preview")

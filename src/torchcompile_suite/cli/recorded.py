@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import typer
 
-from ..analysis import summary
+from ..analysis import summaries, summary
 from ..cell import Measurement
 from ..errors import SuiteError
 from ..host import machine
@@ -47,8 +47,11 @@ class Selection(NamedTuple):
 
 
 def read_records() -> list[records.Record]:
-    """Every readable record under results/. Names unreadable files on standard error."""
-    content = records.read(RESULTS)
+    """Every readable record under results/, without samples (`analysis.summaries`).
+
+    Names unreadable files on standard error.
+    """
+    content = summaries.read(RESULTS)
     for problem in content.problems:
         typer.echo(printable(f"left out: {problem}"), err=True)
     return content.records

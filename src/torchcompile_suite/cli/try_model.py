@@ -22,7 +22,7 @@ from ..presentation import terminal
 from ..presentation.terminal import Progress, console, one_line_errors, say
 from ..presentation.wording import printable
 from ..releases import catalogue, environments, ledger
-from ..results import records
+from ..results import records, sealing
 from ..trial import view
 from ..trial.plan import BUDGET_S, Trial, TrialError, allocators, headline
 from ..trial.run import Answer, python_of, run
@@ -172,8 +172,8 @@ def try_command(
         if json_file is not None:
             _write(json_file, view.as_json(trial, answer), to_stdout)
         if save:
-            for file in _save(answer.measurements):
-                typer.echo(f"saved to {file}; to see it on the site: nox -s site", err=True)
+            for line in _save(answer.measurements):
+                typer.echo(printable(line), err=True)
         if answer.interrupted:
             typer.echo("interrupted; to continue: the same command with --resume", err=True)
             raise typer.Exit(130)
@@ -266,27 +266,26 @@ def _write(file: Path, content: bytes, to_stdout: bool) -> None:
         raise TrialError(f"cannot write {file}: {error.strerror}") from None
 
 
-def _save(measurements: list[Measurement]) -> list[Path]:
-    """Append the measurements to the record of their release. Returns the files.
+def _save(measurements: list[Measurement]) -> list[str]:
+    """Add the measurements to results/. Returns what there is to say about it.
 
     Raises TrialError if the release is not in the ledger, or if a file cannot be written.
     """
     commits = {release.version: sha for sha, release in ledger.compute()[0].items()}
-    saved: dict[Path, None] = {}
+    folder = RESULTS / machine.detect().machine
     for measurement in measurements:
-        environment = measurement.environment
-        torch = environment.torch.partition("+")[0] if environment else ""
+        torch = records.release(measurement)
         if torch not in commits:
             raise TrialError(
                 f"torch {torch or 'of a failed cell'} is not a release of the ledger, so --save "
                 "has no place for it; see: torchcompile-suite releases list"
             )
-        folder = RESULTS / machine.detect().machine
         try:
             machine.record(folder)
-            file = records.path(folder, commits[torch], "try")
-            records.append(file, measurement)
+            records.append(records.path(folder, commits[torch], records.TRIAL), measurement)
         except OSError as error:
             raise TrialError(f"cannot write to {folder}: {error.strerror}") from None
-        saved[file] = None
-    return list(saved)
+    if not measurements:
+        return []
+    left = [f"not sealed: {problem}" for problem in sealing.seal(folder).problems]
+    return [f"saved to {folder}; to see it on the site: nox -s site", *left]

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+
+try:
+    import fcntl
+except ImportError:  # Windows, where results are only read
+    fcntl = None  # type: ignore[assignment]
 
 T = TypeVar("T")
 
@@ -36,6 +45,33 @@ def write_atomically(path: Path, data: bytes, *, sync: bool = True) -> None:
         raise
 
 
+@contextmanager
+def alone(path: Path) -> Iterator[FileIO]:
+    """Open a file for reading and appending. Whoever else opens it by `alone` waits until the end.
+
+    Another process may remove or replace the file meanwhile: then this one opens the new file. So
+    nothing is ever written to a file that is gone. On a file system without locks nobody waits.
+    Raises OSError.
+    """
+    while True:
+        # Unbuffered, because closing a buffer would write the rest of a failed line.
+        with path.open("ab+", buffering=0) as stream:
+            if fcntl is not None:
+                with contextlib.suppress(OSError):
+                    fcntl.flock(stream, fcntl.LOCK_EX)
+            if _is_at(stream, path):
+                yield stream
+                return
+
+
+def _is_at(stream: FileIO, path: Path) -> bool:
+    """Whether the open file is still the one of that path."""
+    try:
+        return os.path.samestat(os.fstat(stream.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
 def append_line(path: Path, line: bytes) -> None:
     """Add one line (without its newline) to the end of a file, all or nothing.
 
@@ -43,8 +79,7 @@ def append_line(path: Path, line: bytes) -> None:
     lost. Raises OSError; then the file remains as it was.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Unbuffered, because closing a buffer would write the rest of a failed line.
-    with path.open("ab+", buffering=0) as stream:
+    with alone(path) as stream:
         size = stream.seek(0, os.SEEK_END)
         torn = False
         if size:

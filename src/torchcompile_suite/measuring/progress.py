@@ -32,8 +32,8 @@ def launch_line(launch: Launch) -> str:
     if not launch.outcome.ok:
         return f"{launch.outcome.status.value}: {launch.outcome.reason}"
     text = (
-        f"{statistics.launch_latency(launch.pairs_s) * 1e3:.3g} ms a call, "
-        f"{statistics.launch_ratio(launch.pairs_s):.2f} of eager's time"
+        f"{statistics.latency_of(launch) * 1e3:.3g} ms a call, "
+        f"{statistics.ratio_of(launch):.2f} of eager's time"
     )
     return text + (f" (repeated: {launch.disturbed})" if launch.disturbed else "")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -98,7 +98,7 @@ def check(results: Path, commits: Container[str] | None) -> Checked:
             if path == file:
                 continue
             try:
-                checked.results[path] = _checked_result(path, name, commits)
+                checked.results[path] = _sound(read_object(path), name, commits)
             except ValueError as error:
                 checked.problems.append(Problem(f"{name}/{path.name}", str(error)))
     return checked
@@ -137,12 +137,48 @@ def recorded_benchmarks(results: Path) -> dict[str, dict[str, Any]]:
     return {name: one for name, one in content.items() if isinstance(one, dict)}
 
 
+def add_workloads(benchmarks: dict[str, Any], results: Iterable[Result]) -> bool:
+    """Append the workloads of the results to the first axes of ``benchmarks``, sorted.
+
+    ``benchmarks`` is the content of benchmarks.json. True if there was anything to add.
+    """
+    missing: dict[str, set[str]] = {}
+    for result in results:
+        for name, line in result.results.items():
+            axes = dict(zip(result.result_columns, line, strict=False)).get("params")
+            here = _first_axis(benchmarks.get(name))
+            if axes and here is not None:
+                missing.setdefault(name, set()).update(set(axes[0]) - set(here))
+    added = {name: sorted(values) for name, values in missing.items() if values}
+    for name, values in added.items():
+        first, *others = benchmarks[name]["params"]
+        benchmarks[name]["params"] = [[*first, *values], *others]
+    return bool(added)
+
+
+def _first_axis(benchmark: Any) -> list[str] | None:
+    """The values of a benchmark's first axis; None for what is no benchmark with axes."""
+    try:
+        return msgspec.convert(benchmark, _Axes).params[0]
+    except (msgspec.ValidationError, IndexError):
+        return None
+
+
+class _Axes(msgspec.Struct):
+    params: list[list[Name]]
+
+
 def read_object(file: Path) -> dict[str, Any]:
     """The JSON object in ``file``. Raises ValueError with a message of one line."""
     try:
-        content = json.loads(regular.read_bytes(file))
+        return _object(regular.read_bytes(file))
     except OSError as error:
         raise ValueError(f"cannot be read: {error.strerror}") from None
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    try:
+        content = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"no JSON: {error}") from None
     if not isinstance(content, dict):
@@ -155,7 +191,7 @@ def _as_list(numbers: Any) -> list[Any]:
 
 
 def _check_machine(file: Path) -> None:
-    content = _read(file)
+    content = _of_known_version(read_object(file))
     machine = msgspec.convert(content, _Machine).machine
     if machine != file.parent.name:
         raise ValueError(f"the machine is {machine!r}, which is not the name of its folder")
@@ -164,9 +200,13 @@ def _check_machine(file: Path) -> None:
             raise ValueError(f"{key} must be text")
 
 
-def _checked_result(file: Path, machine: str, commits: Container[str] | None) -> Result:
+def result(data: bytes, machine: str, commits: Container[str] | None) -> Result:
     """The content of a result file. Raises ValueError, in one line, where ASV would fail."""
-    content = msgspec.convert(_read(file), Result)
+    return _sound(_object(data), machine, commits)
+
+
+def _sound(written: dict[str, Any], machine: str, commits: Container[str] | None) -> Result:
+    content = msgspec.convert(_of_known_version(written), Result)
     if content.params.get("machine") != machine:
         raise ValueError(f"its machine is {content.params.get('machine')!r}")
     if commits is not None and content.commit_hash not in commits:
@@ -192,8 +232,7 @@ def _check_value(name: str, column: str, value: Any) -> None:
             raise ValueError(f"{name}: {number} is larger than anything that is measured")
 
 
-def _read(file: Path) -> dict[str, Any]:
-    content = read_object(file)
+def _of_known_version(content: dict[str, Any]) -> dict[str, Any]:
     version = content.get("version")
     if isinstance(version, int) and version > 2:
         raise ValueError(f"written by a newer ASV (version {version})")

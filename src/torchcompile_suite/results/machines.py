@@ -61,9 +61,7 @@ def of_records(records: Iterable[Record]) -> list[Value]:
             record.release,
             record.measurement.cell,
             record.measurement.outcome.ok,
-            any(
-                launch.method == METHOD and launch.pairs_s for launch in record.measurement.launches
-            ),
+            any(launch.method == METHOD and launch.timed for launch in record.measurement.launches),
         )
         for record in records
     ]

@@ -1,13 +1,21 @@
-"""The raw record of every measurement, beside ASV's own results.
+"""The raw record of every measurement: journals, to which a run adds, and segments, for ever.
 
-``results/<machine>/<commit>-<environment>.records.jsonl`` has one line of JSON for a measurement.
-New lines are appended. ASV reads only ``*.json``, so its commands ignore the records, and a copy of
-results/ has everything. The last line of a cell counts. Its earlier lines are its history.
+While a run is in progress each measurement is added to a *journal*,
+``results/<machine>/<commit>-<environment>.records.jsonl``, a line of JSON for a measurement. A kill
+or a full disk loses at most the line that is being written. At the end of the run the journal is
+sealed: it becomes a *segment* (`segments`), compressed and never changed again. Whoever reads gets
+both. Older versions of the suite had journals only, and committed them.
+
+Of several measurements of one machine, commit, environment and cell the newest counts: the one that
+started last. Within one second, the one that is further down in its file, then the one with the
+larger identity (`canonical.record_id`). The same measurement in two files is one. So the order in
+which files were added makes no difference. The older measurements are the history of the cell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -15,19 +23,26 @@ import msgspec
 
 from ..cell import SCHEMA, Cell, Launch, Measurement
 from ..host.files import append_line
-from . import regular
+from . import regular, segments
+from .canonical import canonical, record_id
 
 SUFFIX = ".records.jsonl"
+# Of a commit's SHA, as in the names of ASV's files.
+COMMIT_DIGITS = 8
 # A measurement takes about ten kilobytes. The suite never writes a longer line than this.
 LONGEST_LINE = 4 << 20
+# The environment of measurements that `try --save` made: they are none of ASV's.
+TRIAL = "try"
+# Why a folder that is a link is not read: it may lead anywhere.
+LINK = "a link, which is not followed"
 
 
 class Record(NamedTuple):
     """A measurement and its place: machine, ledger commit (8 digits), environment.
 
     ``release`` is the version of torch, without its build. A measurement that ended too early to
-    know its torch has the release of the other measurements in the same file. ``release`` is empty
-    where no measurement of the file knows it.
+    know its torch has the release of the other measurements of its place. ``release`` is empty
+    where none of them knows it.
     """
 
     machine: str
@@ -55,96 +70,268 @@ class Records(NamedTuple):
     problems: list[Problem]
 
 
+class Entry(NamedTuple):
+    """A measurement of a file. ``position``: the number of its line among the file's lines.
+
+    ``identity`` is that of `canonical.record_id`.
+    """
+
+    position: int
+    identity: str
+    measurement: Measurement
+
+    @property
+    def order(self) -> tuple[str, int, str]:
+        """The newest of several entries has the largest."""
+        return self.measurement.started_at, self.position, self.identity
+
+
+class Piece(NamedTuple):
+    """The readable measurements of one file, which share their place. ``file``: the file itself."""
+
+    file: Path
+    commit: str
+    env_name: str
+    entries: list[Entry]
+
+
+# Reads a segment. Raises the errors of `segments.read`; adds the bad lines to the problems.
+SegmentReader = Callable[[Path, list[Problem]], Piece]
+
+
 def path(machine_folder: Path, commit: str, env_name: str) -> Path:
-    """The record file beside ASV's result file of that commit and environment."""
-    return machine_folder / f"{commit[:8]}-{env_name}{SUFFIX}"
+    """The journal of that commit and environment."""
+    return machine_folder / f"{commit[:COMMIT_DIGITS]}-{env_name}{SUFFIX}"
 
 
-def append(file: Path, measurement: Measurement) -> None:
-    """Add a measurement to its file, completely or not at all. Raises OSError."""
-    append_line(file, msgspec.json.encode(measurement))
+def place(journal: Path) -> tuple[str, str]:
+    """The commit (8 digits) and the environment of a journal."""
+    commit, _, env_name = journal.name.removesuffix(SUFFIX).partition("-")
+    return commit, env_name
 
 
-def newest(file: Path, cell: Cell) -> Measurement | None:
-    """The last readable measurement of the cell in one file, or None."""
-    return next(reversed(history(file, cell)), None)
+def files(machine_folder: Path, problems: list[Problem]) -> dict[Path, list[Path]]:
+    """The files with measurements, by the journal of their commit and environment.
+
+    A journal whose lines are all sealed does not exist. Segments are not read as a whole.
+    """
+    found: dict[Path, list[Path]] = {}
+    for journal in journals(machine_folder):
+        found.setdefault(journal, []).append(journal)
+    for file in segment_files(machine_folder, problems):
+        with named(segment_name(file), problems):
+            header = segments.header(file)
+            journal = path(machine_folder, header.commit, header.env_name)
+            found.setdefault(journal, []).append(file)
+    return dict(sorted(found.items()))
 
 
-def history(file: Path, cell: Cell) -> list[Measurement]:
-    """Every readable measurement of the cell in one file, oldest first."""
-    return [measurement for measurement in _lines(file, []) if measurement.cell == cell]
+def append(journal: Path, measurement: Measurement) -> None:
+    """Add a measurement to a journal, completely or not at all. Raises OSError."""
+    append_line(journal, msgspec.json.encode(measurement))
+
+
+def newest(journal: Path, cell: Cell) -> Measurement | None:
+    """The newest readable measurement of the cell at the place of the journal, or None."""
+    return next(reversed(history(journal, cell)), None)
+
+
+def history(journal: Path, cell: Cell) -> list[Measurement]:
+    """Every readable measurement of the cell at the place of the journal, oldest first.
+
+    Those that are sealed, and those in the journal.
+    """
+    found: dict[str, Entry] = {}
+    sealed = [file for file in files(journal.parent, []).get(journal, ()) if file != journal]
+    for piece in (*read_files(sealed, []), read_journal(journal, [])):
+        for entry in piece.entries:
+            same = found.get(entry.identity)
+            if entry.measurement.cell == cell and (same is None or same.order < entry.order):
+                found[entry.identity] = entry
+    return [entry.measurement for entry in sorted(found.values(), key=lambda entry: entry.order)]
 
 
 def launches(machine_folder: Path) -> Iterator[Launch]:
     """Every readable launch of a machine."""
     return (
         launch
-        for file in machine_folder.glob(f"*{SUFFIX}")
-        for measurement in _lines(file, [])
-        for launch in measurement.launches
+        for of_place in files(machine_folder, []).values()
+        for piece in read_files(of_place, [])
+        for entry in piece.entries
+        for launch in entry.measurement.launches
     )
 
 
 def read(results: Path) -> Records:
     """The newest measurement of each machine, commit, environment and cell under ``results``.
 
-    Unreadable lines are left out and named in ``problems``. They never stop the rest.
+    Unreadable files and lines are left out and named in ``problems``. They never stop the rest.
     """
-    newest: dict[tuple[str, str, str, Cell], Record] = {}
+    return read_with(results, read_segment)
+
+
+def read_with(results: Path, reader: SegmentReader) -> Records:
+    """`read`, with another way to read a segment."""
+    found: list[Record] = []
     problems: list[Problem] = []
-    for file in sorted(results.glob(f"*/*{SUFFIX}")):
-        commit, _, env_name = file.name.removesuffix(SUFFIX).partition("-")
-        machine = file.parent.name
-        for measurement in _lines(file, problems):
-            key = (machine, commit, env_name, measurement.cell)
-            newest[key] = Record(machine, commit, env_name, measurement)
-    records = list(newest.values())
-    versions = {
-        record[:3]: version for record in records if (version := _release(record.measurement))
-    }
-    return Records(
-        [
-            record._replace(release=_release(record.measurement) or versions.get(record[:3], ""))
-            for record in records
-        ],
-        problems,
-    )
+    for folder in machine_folders(results, problems):
+        for journal, of_place in files(folder, problems).items():
+            found += _of_place(journal, newest_of(read_files(of_place, problems, reader)))
+    return Records(found, problems)
 
 
-def _release(measurement: Measurement) -> str:
+def _of_place(journal: Path, entries: Iterable[Entry]) -> list[Record]:
+    measured = [entry.measurement for entry in entries]
+    known = next(filter(None, map(release, reversed(measured))), "")
+    return [
+        Record(journal.parent.name, *place(journal), one, release(one) or known) for one in measured
+    ]
+
+
+def newest_of(pieces: Iterable[Piece]) -> list[Entry]:
+    """The newest entry of each cell. The pieces are of one machine, commit and environment."""
+    found: dict[Cell, Entry] = {}
+    for piece in pieces:
+        for entry in piece.entries:
+            cell = entry.measurement.cell
+            if cell not in found or found[cell].order < entry.order:
+                found[cell] = entry
+    return list(found.values())
+
+
+def release(measurement: Measurement) -> str:
+    """The version of torch, without its build; empty if the measurement does not know it."""
     environment = measurement.environment
     return environment.torch.partition("+")[0] if environment else ""
 
 
-def _lines(file: Path, problems: list[Problem]) -> Iterator[Measurement]:
-    """The measurements of one file. Its bad lines together add one problem."""
-    where = f"{file.parent.name}/{file.name}"
-    bad: list[Problem] = []
+def machine_folders(results: Path, problems: list[Problem]) -> Iterator[Path]:
+    """The folders of machines, sorted. A link to a folder is a problem."""
     try:
-        with regular.open_binary(file) as stream:
-            yield from _decoded(stream, where, bad)
-    except FileNotFoundError:
+        found = sorted(one for one in results.iterdir() if one.is_dir())
+    except (FileNotFoundError, NotADirectoryError):
         return
+    for folder in found:
+        if folder.is_symlink():
+            problems.append(Problem(folder.name, LINK))
+        else:
+            yield folder
+
+
+def journals(machine_folder: Path) -> list[Path]:
+    """The journals of a machine, sorted."""
+    return sorted(machine_folder.glob(f"*{SUFFIX}"))
+
+
+def read_files(
+    found: Iterable[Path], problems: list[Problem], reader: SegmentReader | None = None
+) -> Iterator[Piece]:
+    """The measurements of journals and segments.
+
+    What cannot be read is added to ``problems``: one for each file.
+    """
+    for file in found:
+        if file.name.endswith(SUFFIX):
+            yield read_journal(file, problems)
+        else:
+            with named(segment_name(file), problems):
+                yield (reader or read_segment)(file, problems)
+
+
+def read_journal(journal: Path, problems: list[Problem]) -> Piece:
+    """The measurements of a journal. Its bad lines together add one problem."""
+    where = journal_name(journal)
+    entries: list[Entry] = []
+    bad: list[Problem] = []
+    with named(where, problems), regular.open_binary(journal) as stream:
+        entries = _entries(_lines(stream), where, bad, canonical)
+    _name(bad, problems)
+    return Piece(journal, *place(journal), entries)
+
+
+def read_segment(file: Path, problems: list[Problem]) -> Piece:
+    """The measurements of a segment; see `SegmentReader`."""
+    header, lines = segments.read(file)
+    bad: list[Problem] = []
+    # The lines of a segment have the canonical form. The first one is the header.
+    entries = _entries(enumerate(lines, 2), segment_name(file), bad, bytes)
+    _name(bad, problems)
+    return Piece(file, header.commit, header.env_name, entries)
+
+
+def journal_name(journal: Path) -> str:
+    """How a journal is called in messages: machine and file."""
+    return "/".join(journal.parts[-2:])
+
+
+def segment_name(file: Path) -> str:
+    """How a segment is called in messages: machine, release and file."""
+    return "/".join(file.parts[-3:])
+
+
+def segment_files(machine_folder: Path, problems: list[Problem]) -> list[Path]:
+    """Everything that has the name of a segment, sorted. A link to a folder is a problem."""
+    with named(machine_folder.name, problems):
+        for link in segments.links(machine_folder):
+            where = f"{machine_folder.name}/{link.name}"
+            problems.append(Problem(where, LINK))
+        return segments.find(machine_folder)
+    return []
+
+
+@contextmanager
+def named(where: str, problems: list[Problem], fault: str = "cannot be read") -> Iterator[None]:
+    """An OSError or ValueError becomes a problem with that place; a missing file is none."""
+    try:
+        yield
+    except FileNotFoundError:
+        pass
     except OSError as error:
-        problems.append(Problem(where, f"cannot be read: {error.strerror}"))
+        problems.append(Problem(where, f"{fault}: {error.strerror}"))
+    except ValueError as error:
+        problems.append(Problem(where, str(error)))
+
+
+def _name(bad: list[Problem], problems: list[Problem]) -> None:
+    """Add the bad lines of one file as one problem."""
     if bad:
         more = f" (the first of {len(bad)} bad lines)" if len(bad) > 1 else ""
         problems.append(Problem(bad[0].where, bad[0].reason + more))
 
 
-def _decoded(stream: BinaryIO, where: str, bad: list[Problem]) -> Iterator[Measurement]:
+def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """The lines of a journal with their numbers; ends after a line that is too long."""
     number = 0
     while line := stream.readline(LONGEST_LINE):
         number += 1
-        if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
-            bad.append(Problem(f"{where}:{number}", "longer than any measurement"))
+        yield number, line
+        if _too_long(line):
             return
+
+
+def _too_long(line: bytes) -> bool:
+    return len(line) >= LONGEST_LINE and not line.endswith(b"\n")
+
+
+def _entries(
+    lines: Iterable[tuple[int, bytes]],
+    where: str,
+    bad: list[Problem],
+    form: Callable[[bytes], bytes],
+) -> list[Entry]:
+    """The measurements of numbered lines. ``form`` gives the canonical form of a line."""
+    entries = []
+    for number, line in lines:
         if not line.strip():
             continue
         try:
-            yield decode(line)
+            if _too_long(line):
+                raise ValueError("longer than any measurement")
+            measurement = decode(line)
+            entries.append(Entry(number, record_id(form(line)), measurement))
         except ValueError as error:
             bad.append(Problem(f"{where}:{number}", str(error)))
+    return entries
 
 
 class _Schema(msgspec.Struct):

@@ -116,7 +116,8 @@ class Content(NamedTuple):
 def load(results: Path, left_out: Iterable[Problem] = ()) -> Content:
     """Read results/. What is not readable becomes a problem and does not stop the rest."""
     contents = read(results)
-    problems = [*left_out, *contents.problems]
+    # What ASV's files are made of was read before.
+    problems = list(dict.fromkeys([*left_out, *contents.problems]))
     machines = []
     commits = {sha[:8]: release.version for sha, release in ledger.compute()[0].items()}
     records = [_with_release(record, commits) for record in contents.records]
@@ -172,7 +173,7 @@ def _of_one_method(latest: dict[Key, Record], problems: list[Problem]) -> dict[K
 def _method(measurement: Measurement, otherwise: int = 0) -> int:
     """The method by which it was timed; ``otherwise`` if nothing was timed."""
     return max(
-        (launch.method for launch in measurement.launches if launch.pairs_s), default=otherwise
+        (launch.method for launch in measurement.launches if launch.timed), default=otherwise
     )
 
 

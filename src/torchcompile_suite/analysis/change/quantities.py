@@ -19,8 +19,8 @@ Round = tuple[str, int]
 LaunchValues = Callable[[Sequence[Launch]], list[float]]
 
 
-def _of_pairs(value: Callable[[Sequence[tuple[float, float]]], float]) -> LaunchValues:
-    return lambda launches: [value(launch.pairs_s) for launch in statistics.counted(launches)]
+def _of_pairs(value: Callable[[Launch], float]) -> LaunchValues:
+    return lambda launches: [value(launch) for launch in statistics.counted(launches)]
 
 
 def _costs(kind: str) -> LaunchValues:
@@ -49,7 +49,7 @@ def _start(measurement: Measurement) -> Hashable:
 
 EAGER_CALL = DriftReference(
     lambda measurement: msgspec.structs.replace(measurement.cell, mode=EAGER),
-    _of_pairs(statistics.launch_eager_latency),
+    _of_pairs(statistics.eager_latency_of),
 )
 # Import time tracks compile drift; eager time does not. Both drift by a tenth from hour to hour.
 # The correlation of a compile's time is 0.8 to 0.9 with the import of the compiler (both are
@@ -91,9 +91,9 @@ class Quantity(NamedTuple):
 
 
 QUANTITIES = {
-    "time ratio": Quantity(_of_pairs(statistics.launch_ratio), False),
-    "eager": Quantity(_of_pairs(statistics.launch_eager_latency), True, (EAGER_CALL,)),
-    "compiled": Quantity(_of_pairs(statistics.launch_latency), False, (EAGER_CALL,)),
+    "time ratio": Quantity(_of_pairs(statistics.ratio_of), False),
+    "eager": Quantity(_of_pairs(statistics.eager_latency_of), True, (EAGER_CALL,)),
+    "compiled": Quantity(_of_pairs(statistics.latency_of), False, (EAGER_CALL,)),
     # Measured again, cold starts of one cell differ by 7 %, and warm ones by 10 % (results/).
     "cold compile": Quantity(
         _costs("cold"), False, _FOR_COMPILING, of_start=True, spreads_as="warm compile"

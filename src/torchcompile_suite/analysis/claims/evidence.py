@@ -84,9 +84,9 @@ class Evidence:
 
     def latency(self, cell: Cell, eager: bool = False) -> Interval:
         """Seconds a call in the mode, or with ``eager`` in the baseline."""
-        of_pairs = statistics.launch_eager_latency if eager else statistics.launch_latency
+        figure = statistics.eager_latency_of if eager else statistics.latency_of
         launches = statistics.counted(self.measured(cell).launches)
-        return statistics.geometric_interval([of_pairs(launch.pairs_s) for launch in launches])
+        return statistics.geometric_interval([figure(launch) for launch in launches])
 
     def over(self, one: Interval, other: Interval) -> Interval:
         """The quotient of two times from different measurements.
@@ -123,7 +123,7 @@ class Evidence:
 
     def first_call_s(self, cell: Cell) -> float:
         """Seconds of the first compiled call, at the cold start."""
-        return self.measured(cell).launches[0].warm_up_s[0]
+        return statistics.first_call_of(self.measured(cell).launches[0])
 
     def warm_compile(self, cell: Cell) -> Interval:
         """Seconds lost to compiling with Inductor's cache, over at least two warm launches."""

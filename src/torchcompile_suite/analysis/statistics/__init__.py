@@ -5,6 +5,7 @@ addresses and its neighbours, so their spread says little about the next process
 mobilenetv2_100 at batch 4, one process gives the ratio within 1-2 %; between processes the ratio
 varied by 4.5 %. See Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013.
 
+- ``condensed``: a launch without its samples
 - ``launches``: the figures of one launch, and of all launches of a measurement
 - ``disturbance``: which launches were slowed by other work on the machine
 - ``intervals``: confidence intervals over launches, and arithmetic with them
@@ -12,6 +13,7 @@ varied by 4.5 %. See Kalibera and Jones, "Rigorous benchmarking in reasonable ti
 - ``measured``: the ratio of a measurement, and the stopping rule
 """
 
+from .condensed import CondensedLaunch, Figures
 from .disturbance import (
     MOST_OTHERS,
     MOST_SLOWDOWN,
@@ -44,12 +46,19 @@ from .launches import (
     STEADY_WINDOW,
     calls_to_break_even,
     calls_until_steady,
+    calls_until_steady_of,
     compile_cost,
+    compile_cost_of,
     compile_costs,
+    eager_latency_of,
+    figures,
+    first_call_of,
     is_steady,
+    latency_of,
     launch_eager_latency,
     launch_latency,
     launch_ratio,
+    ratio_of,
     seconds_until_steady,
     steady_call,
     warm_up_mixed_ratio,
@@ -75,20 +84,28 @@ __all__ = [
     "STEADY_WINDOW",
     "T_LEVEL",
     "T_LEVEL_LATER",
+    "CondensedLaunch",
+    "Figures",
     "Interval",
     "Prior",
     "calibration_time",
     "calls_to_break_even",
     "calls_until_steady",
+    "calls_until_steady_of",
     "compile_cost",
+    "compile_cost_of",
     "compile_costs",
     "counted",
     "disturbed",
+    "eager_latency_of",
+    "figures",
+    "first_call_of",
     "geometric_interval",
     "geometric_mean",
     "half_width",
     "inverse",
     "is_steady",
+    "latency_of",
     "launch_eager_latency",
     "launch_latency",
     "launch_ratio",
@@ -103,6 +120,7 @@ __all__ = [
     "prior_spread",
     "quietest",
     "quotient",
+    "ratio_of",
     "seconds_until_steady",
     "sequential_interval",
     "slowdown",

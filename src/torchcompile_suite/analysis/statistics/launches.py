@@ -1,5 +1,7 @@
 """The figures of one launch: times, ratio, compile cost, and when its calls became steady.
 
+The functions that take a launch also take a condensed one (`CondensedLaunch`).
+
 All times are seconds. ``pairs_s`` holds ``(eager, mode)`` couples; ``warm_up_s`` holds the calls in
 the mode from the first one on.
 """
@@ -11,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from ...cell import Launch
+from .condensed import CondensedLaunch, Figures
 
 STEADY_WINDOW = 5
 STEADY_TOLERANCE = 0.03
@@ -71,11 +74,63 @@ def compile_cost(warm_up_s: Sequence[float], compiler_import_s: float = 0.0) -> 
 
 def compile_costs(launches: Iterable[Launch], kind: str) -> list[float]:
     """The `compile_cost` in seconds of each launch of that kind, "cold" or "warm"."""
-    return [
-        compile_cost(launch.warm_up_s, launch.compiler_import_s)
-        for launch in launches
-        if launch.kind == kind
-    ]
+    return [compile_cost_of(launch) for launch in launches if launch.kind == kind]
+
+
+def figures(launch: Launch) -> Figures:
+    """All figures of a launch that was timed."""
+    return Figures(
+        ratio=ratio_of(launch),
+        latency_s=latency_of(launch),
+        eager_latency_s=eager_latency_of(launch),
+        compile_cost_s=compile_cost_of(launch),
+        calls_until_steady=calls_until_steady_of(launch),
+        first_call_s=first_call_of(launch),
+        warm_up_mixed_ratio=warm_up_mixed_ratio(launch),
+    )
+
+
+def ratio_of(launch: Launch) -> float:
+    """The `launch_ratio` of a launch."""
+    known = _known(launch)
+    return known.ratio if known else launch_ratio(launch.pairs_s)
+
+
+def latency_of(launch: Launch) -> float:
+    """The `launch_latency` of a launch, in seconds."""
+    known = _known(launch)
+    return known.latency_s if known else launch_latency(launch.pairs_s)
+
+
+def eager_latency_of(launch: Launch) -> float:
+    """The `launch_eager_latency` of a launch, in seconds."""
+    known = _known(launch)
+    return known.eager_latency_s if known else launch_eager_latency(launch.pairs_s)
+
+
+def compile_cost_of(launch: Launch) -> float:
+    """The `compile_cost` of a launch, in seconds."""
+    known = _known(launch)
+    if known:
+        return known.compile_cost_s
+    return compile_cost(launch.warm_up_s, launch.compiler_import_s)
+
+
+def calls_until_steady_of(launch: Launch) -> int:
+    """The `calls_until_steady` of a launch."""
+    known = _known(launch)
+    return known.calls_until_steady if known else calls_until_steady(launch.warm_up_s)
+
+
+def first_call_of(launch: Launch) -> float:
+    """Seconds of the first call in the mode."""
+    known = _known(launch)
+    return known.first_call_s if known else launch.warm_up_s[0]
+
+
+def _known(launch: Launch) -> Figures | None:
+    """The figures of a condensed launch."""
+    return launch.figures if isinstance(launch, CondensedLaunch) else None
 
 
 def calls_to_break_even(compile_cost_s: float, eager_s: float, ratio: float) -> float:
@@ -109,5 +164,8 @@ def seconds_until_steady(warm_up_s: Sequence[float]) -> float:
 
 def warm_up_mixed_ratio(launch: Launch) -> float:
     """The mode/eager ratio of a benchmark that averages the first calls, compiling included."""
+    known = _known(launch)
+    if known:
+        return known.warm_up_mixed_ratio
     calls_s = launch.warm_up_s[:MIXED_CALLS]
     return math.fsum(calls_s) / len(calls_s) / launch_eager_latency(launch.pairs_s)

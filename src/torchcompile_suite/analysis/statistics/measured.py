@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ...cell import Launch
 from .disturbance import counted
 from .intervals import T_LEVEL, T_LEVEL_LATER, Interval, geometric_interval, half_width
-from .launches import launch_eager_latency, launch_latency, launch_ratio
+from .launches import eager_latency_of, latency_of, ratio_of
 
 # The stopping rule looks first after this many launches. With fewer, t gives no useful interval.
 FIRST_LOOK = 3
@@ -35,17 +35,15 @@ def measured_ratio(launches: Sequence[Launch], sequential: bool = True) -> Inter
 
     ``sequential``: the launches went on until the ratio was precise enough.
     """
-    ratios = [launch_ratio(launch.pairs_s) for launch in counted(launches)]
+    ratios = [ratio_of(launch) for launch in counted(launches)]
     return sequential_interval(ratios) if sequential else geometric_interval(ratios)
 
 
 def measured_eager(launches: Sequence[Launch]) -> Interval:
     """Seconds a call in eager, with the 95 % interval."""
-    return geometric_interval(
-        [launch_eager_latency(launch.pairs_s) for launch in counted(launches)]
-    )
+    return geometric_interval([eager_latency_of(launch) for launch in counted(launches)])
 
 
 def measured_latency(launches: Sequence[Launch]) -> Interval:
     """Seconds a call in the mode, with the 95 % interval."""
-    return geometric_interval([launch_latency(launch.pairs_s) for launch in counted(launches)])
+    return geometric_interval([latency_of(launch) for launch in counted(launches)])

@@ -80,7 +80,7 @@ def _warm_up(evidence: Evidence) -> Finding:
     calls, steady = {}, True
     for mode in matrix.COMPILED:
         launches = evidence.measured(inference(SMALL, mode)).launches
-        calls[mode] = max(statistics.calls_until_steady(launch.warm_up_s) for launch in launches)
+        calls[mode] = max(statistics.calls_until_steady_of(launch) for launch in launches)
         steady &= all(launch.steady for launch in launches)
     others = all(count >= 1000 for mode, count in calls.items() if mode != "default")
     return Finding(

@@ -1,0 +1,293 @@
+"""ASV's result files, made from the measurements.
+
+The measurements are the one source of truth: a value of ASV's is what a benchmark returns for a
+recorded measurement. So ASV's files are not committed, they never disagree with the report, and
+merging results needs no rule for them. `asv run` still writes them, as ASV does; nobody reads them
+where there are measurements.
+
+A file has the places on the axes that were measured, and those that fill up their grid. ASV itself
+writes all places: 54,000 for 564 values.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import itertools
+import math
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime, timezone
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from asv import util
+from asv.results import Results, get_filename
+from asv.runner import BenchmarkResult
+from asv_runner.benchmarks.mark import SkipNotImplemented
+
+from .. import cell as vocabulary
+from .. import matrix
+from ..analysis import statistics
+from ..cell import METHOD, Cell, Measurement
+from ..matrix import Question
+from ..releases.catalogue import Release
+from ..results import asv_files, cached, records, regular
+from ..results.asv_files import LARGEST
+from ..results.cached import Made
+from ..results.records import Problem
+
+Point = tuple[Any, ...]
+
+# The code that decides on a value, besides the benchmarks themselves.
+_SOURCES = (
+    Path(vocabulary.__file__),
+    Path(matrix.__file__),
+    Path(statistics.__file__).parent,
+    Path(__file__),
+)
+_MOST_BYTES = 1 << 20
+
+
+class File(NamedTuple):
+    """A result file of ASV's: its path below results/, and its content."""
+
+    path: Path
+    content: bytes
+
+
+def derive(
+    results: Path,
+    machines: Iterable[Path],
+    commits: Mapping[str, Release],
+    package: Path,
+    problems: list[Problem],
+) -> Iterator[File]:
+    """ASV's file of each machine, commit and environment with measurements in ``results``.
+
+    - ``machines``: the sound machine.json of each machine.
+    - ``commits``: those of the ledger. Measurements of other commits are a problem.
+    - ``package``: the folder of the benchmarks.
+
+    What cannot be read is added to ``problems``.
+    """
+    recorded = asv_files.recorded_benchmarks(results)
+    names = sorted(name for name in recorded if matrix.find(name) is not None)
+    shas = {sha[: records.COMMIT_DIGITS]: sha for sha in commits}
+    for description in machines:
+        machine = description.parent
+        if machine.is_symlink():
+            continue  # the report names it
+        for journal, files in records.files(machine, problems).items():
+            commit, env_name = records.place(journal)
+            if env_name == records.TRIAL:
+                continue
+            if commit not in shas:
+                reason = "its measurements are of no commit of the ledger"
+                problems.append(Problem(f"{machine.name}/{commit}", reason))
+                continue
+            sha = shas[commit]
+            job = _Job(description, sha, commits[sha].date, env_name, files, names, package)
+            content = cached.get("asv", job.key(), partial(job.make, problems))
+            if content:
+                yield File(Path(get_filename(machine.name, sha, env_name)), content)
+
+
+class _Job(NamedTuple):
+    """One result file to make."""
+
+    description: Path
+    sha: str
+    date: datetime
+    env_name: str
+    files: list[Path]
+    names: list[str]
+    package: Path
+
+    def key(self) -> Iterator[str]:
+        """All that decides on the content."""
+        yield from (self.sha, self.date.isoformat(), self.env_name, _digest(self.description))
+        yield cached.version(*_SOURCES, self.package)
+        yield repr([question.axes for question in matrix.QUESTIONS.values()])
+        yield " ".join(self.names)
+        for file in self.files:
+            # The name of a segment tells its bytes.
+            yield _digest(file) if file.name.endswith(records.SUFFIX) else file.name
+
+    def make(self, problems: list[Problem]) -> Made:
+        """The file as ASV would write it; empty if there is no value."""
+        bad: list[Problem] = []
+        entries = records.newest_of(records.read_files(self.files, bad))
+        problems += bad
+        measured = [entry.measurement for entry in entries]
+        results = self._empty(measured)
+        session = _Recorded(measured)
+        for name in self.names:
+            if (method := _method(self.package, name)) is not None:
+                _add(results, name, method, session)
+        if not results.get_all_result_keys():
+            return Made(b"", keep=not bad)
+        with tempfile.TemporaryDirectory() as folder:
+            results.save(folder)
+            (file,) = Path(folder).glob("*/*")
+            return Made(file.read_bytes(), keep=not bad)
+
+    def _empty(self, measured: Iterable[Measurement]) -> Results:
+        """ASV's results without a value."""
+        facts = asv_files.read_object(self.description)
+        facts.pop("version", None)
+        python = _python(self.env_name, measured)
+        params = {**facts, "python": python}
+        date = util.datetime_to_js_timestamp(self.date)
+        return Results(params, {}, self.sha, date, python, self.env_name, {})
+
+
+class _Recorded:
+    """A session, as benchmarks know it, whose measurements are all made.
+
+    ``spent``: the cells whose duration is counted.
+    """
+
+    def __init__(self, measured: Iterable[Measurement]) -> None:
+        self.measured = {matrix.on_any_device(one.cell): one for one in measured}
+        self.spent: set[Cell] = set()
+        self._points: dict[tuple[str, Cell], list[Point]] = {}
+
+    def points(self, question: Question, cell: Cell) -> list[Point]:
+        """The points of a question with that cell: the same for each of its benchmarks."""
+        key = (question.name, cell)
+        if key not in self._points:
+            self._points[key] = question.points_of(cell)
+        return self._points[key]
+
+    def measure(self, cell: Cell) -> Measurement:
+        return self.measured[cell]
+
+
+class _Value(NamedTuple):
+    """A value in ASV's form. ``number`` is None for a failure; ASV replaces it by that of the
+    samples.
+
+    ``method``: by which it was measured (`cell.METHOD`); 0 if nothing was timed.
+    """
+
+    measurement: Measurement
+    method: int
+    number: int | float | None
+    samples: list[int | float] | None = None
+
+
+def _add(results: Results, name: str, method: Callable[..., Any], session: _Recorded) -> None:
+    """Add the values of one benchmark to ASV's results, if it has any."""
+    question = matrix.find(name)
+    assert question is not None
+    values: dict[Point, _Value] = {}
+    for cell, measurement in session.measured.items():
+        for point in session.points(question, cell):
+            if (value := _value(method, session, point, measurement)) is not None:
+                values[point] = value
+    # As in ASV: values of an older method are gone as soon as there is one of a newer method.
+    newest = max((value.method for value in values.values()), default=0)
+    values = {point: value for point, value in values.items() if value.method in (0, newest)}
+    if not values:
+        return
+    axes = [
+        sorted({point[at] for point in values}, key=partial(_place, axis))
+        for at, axis in enumerate(question.axes.values())
+    ]
+    row = [values.get(point) for point in itertools.product(*axes)]
+    result = BenchmarkResult(
+        [math.nan if value is None else value.number for value in row],
+        [value and value.samples for value in row],
+        [1 if value is not None and value.samples else None for value in row],
+        0,
+        "",
+        None,
+    )
+    measured = {value.measurement.cell: value.measurement for value in values.values()}
+    # As in ASV: the first benchmark of a cell measures it, and the others look it up.
+    spent_s = [one.duration_s for cell, one in measured.items() if cell not in session.spent]
+    session.spent.update(measured)
+    results.add_result(
+        {
+            "name": name,
+            "version": str(newest or METHOD),
+            "params": [list(map(repr, axis)) for axis in axes],
+        },
+        result,
+        started_at=max(map(_started, measured.values())),
+        duration=math.fsum(spent_s),
+        record_samples=True,
+    )
+
+
+def _value(
+    method: Callable[..., Any], session: _Recorded, point: Point, measurement: Measurement
+) -> _Value | None:
+    """What the benchmark returns at a point; None where it has no number by design (n/a)."""
+    timed_by = max((one.method for one in measurement.launches if one.timed), default=0)
+    try:
+        value = method(session, *point)
+    except SkipNotImplemented:
+        return None
+    except Exception:
+        # A failed cell. A stranger's measurement can make a benchmark fail in any way.
+        return _Value(measurement, timed_by, None)
+    samples = value["samples"] if isinstance(value, dict) else None
+    numbers = [value] if samples is None else samples
+    # ASV stops at a number that no computation can use.
+    if not numbers or not all(abs(number) <= LARGEST for number in numbers):
+        return None
+    return _Value(measurement, timed_by, numbers[0], samples)
+
+
+def _place(axis: Iterable[Any], value: Any) -> tuple[int, str]:
+    """The place of a value on an axis; values that are not on it come last."""
+    known = list(axis)
+    return (known.index(value) if value in known else len(known), str(value))
+
+
+def _method(package: Path, name: str) -> Callable[..., Any] | None:
+    """The function of a benchmark; None if the package has none of that name."""
+    parent = str(package.resolve().parent)
+    if parent not in sys.path:
+        sys.path.insert(0, parent)
+    module, owner, method = name.split(".")
+    try:
+        instance = getattr(importlib.import_module(f"{package.name}.{module}"), owner)()
+    except (ImportError, AttributeError):
+        return None  # recorded by another version of the suite
+    found: Callable[..., Any] | None = getattr(instance, method, None)
+    return found
+
+
+def _started(measurement: Measurement) -> datetime:
+    try:
+        started = datetime.fromisoformat(measurement.started_at)
+    except ValueError:
+        return datetime.fromtimestamp(0, timezone.utc)
+    return started if started.tzinfo else started.replace(tzinfo=timezone.utc)
+
+
+def _python(env_name: str, measured: Iterable[Measurement]) -> str:
+    """The minor version of Python: ASV's name of the environment has it, or a measurement."""
+    named = re.search(r"-py(\d+\.\d+)", env_name)
+    if named:
+        return named[1]
+    versions = (one.environment.python for one in measured if one.environment)
+    return ".".join(next(versions, "").split(".")[:2])
+
+
+def _digest(file: Path) -> str:
+    """Of the bytes of a file that is not a segment; of nothing if it cannot be read."""
+    digest = hashlib.sha256()
+    try:
+        with regular.open_binary(file) as stream:
+            while part := stream.read(_MOST_BYTES):
+                digest.update(part)
+    except OSError:
+        pass
+    return digest.hexdigest()

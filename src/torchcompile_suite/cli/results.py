@@ -1,0 +1,69 @@
+"""``torchcompile-suite results``: merge results, and carry old ones over to the store."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import SuiteError
+from ..presentation.terminal import one_line_errors
+from ..presentation.wording import printable
+from ..results import merging
+from .recorded import RESULTS
+
+app = typer.Typer(help="The files of results/.", no_args_is_help=True)
+
+
+class ResultsError(SuiteError):
+    """A folder of results cannot be read or written. The message says which and why."""
+
+
+@app.command()
+def merge(
+    target: Annotated[Path, typer.Argument(help="The results that get more, such as results.")],
+    sources: Annotated[list[Path], typer.Argument(help="Other results, such as other/results.")],
+) -> None:
+    """Add the measurements of other results. The order makes no difference, nor does a repetition.
+
+    A damaged file is named and left out, and so is another machine of the same name; then the exit
+    status is 1. Example: torchcompile-suite results merge results ../other/results
+    """
+    with one_line_errors():
+        left_out = 0
+        for source in sources:
+            if not source.is_dir():
+                raise ResultsError(f"{source} is no folder")
+            try:
+                merged = merging.merge(target, source)
+            except OSError as error:
+                raise ResultsError(
+                    f"cannot write {error.filename or target}: {error.strerror}; what was merged "
+                    "is whole, so correct this and merge again"
+                ) from None
+            for problem in merged.problems:
+                typer.echo(printable(f"left out: {problem}"), err=True)
+            typer.echo(printable(f"{source}: new files in {target}: {merged.added}"))
+            left_out += len(merged.problems)
+        if left_out:
+            raise typer.Exit(1)
+
+
+@app.command()
+def carry_over() -> None:
+    """Carry results of older versions over to the store, once; also what a killed run left.
+
+    Records become segments, which never change. ASV's files go: they are made from the
+    measurements. What cannot be carried over stays and is named. Example: torchcompile-suite
+    results carry-over
+    """
+    with one_line_errors():
+        if not RESULTS.is_dir():
+            raise ResultsError(f"no {RESULTS} here; run this in a clone of torchcompile-suite")
+        # In a process of its own, because it imports ASV.
+        command = [sys.executable, "-m", "torchcompile_suite.asv.carrying", str(RESULTS)]
+        if subprocess.run(command).returncode:
+            raise ResultsError("nothing was lost; the message above says what to correct")

@@ -1,0 +1,66 @@
+"""What was computed from results, kept in the user's cache folder, never in results/.
+
+A key says what something was computed from, and by what. So nothing in the cache is ever wrong,
+only missing, and it can be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import platformdirs
+
+from ..host.files import write_atomically
+from . import regular
+
+_MOST_BYTES = 256 << 20
+
+
+class Made(NamedTuple):
+    """What was computed. Without ``keep`` it is computed again at the next time."""
+
+    content: bytes
+    keep: bool = True
+
+
+def folder() -> Path:
+    """The folder of the cache."""
+    return platformdirs.user_cache_path("torchcompile-suite") / "results"
+
+
+def get(kind: str, key: Iterable[bytes | str], make: Callable[[], Made]) -> bytes:
+    """The content of that kind and key, from the cache or made now.
+
+    A cache that cannot be read or written is as good as none.
+    """
+    digest = hashlib.sha256()
+    for part in key:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "big") + data)
+    name = digest.hexdigest()
+    file = folder() / kind / name[:2] / name[2:]
+    with contextlib.suppress(OSError):
+        return regular.read_own(file, _MOST_BYTES)
+    made = make()
+    if made.keep:
+        with contextlib.suppress(OSError):
+            write_atomically(file, made.content, sync=False)
+    return made.content
+
+
+@cache
+def version(*sources: Path) -> str:
+    """The version of a computation: a digest of these files, and of the Python files of folders.
+
+    So a changed computation never gets what an older one has made.
+    """
+    digest = hashlib.sha256()
+    for source in sources:
+        for file in sorted(source.glob("*.py")) if source.is_dir() else [source]:
+            digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()

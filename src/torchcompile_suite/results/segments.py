@@ -1,0 +1,208 @@
+"""Segments: the files that keep measurements for ever.
+
+``results/<machine>/<release>/<SHA-256>.jsonl.xz`` holds the measurements of one piece of a run: of
+one commit in one environment. Its name is the first half of the SHA-256 of its bytes, so a segment
+is never rewritten, and a damaged one is seen. Results grow by adding segments. Two stores are
+merged by the union of their files: files of the same name are the same.
+
+The content is lines of JSON. The first line is the `Header`, each other line is a measurement in
+its canonical form (`canonical`).
+
+xz, because a measuring process reads segments, too, and the environment of a release has no
+packages but those of its lock: Python itself reads xz. On the recorded results it takes 77 % of
+gzip's bytes. Its output may change with its version; only the reader has to stay the same, since
+the name is that of the bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import lzma
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple
+
+import msgspec
+from msgspec import Meta, Struct
+
+from ..host.files import write_atomically
+from . import regular
+
+SUFFIX = ".jsonl.xz"
+# Of the 64 hexadecimal digits of the name. Nobody can make two files with the same 128 bits.
+DIGITS = 32
+# Lines of a segment, before compression: about 1 MiB compressed, far from the limits of git hosts.
+PIECE_BYTES = 8 << 20
+# What a reader accepts. The suite never writes a segment of half of it. A small file can expand to
+# anything, so the limit holds while reading.
+MOST_BYTES = 16 << 20
+# Memory for the decoder: a file can ask for gigabytes. The suite's own files need 9 MiB.
+_MOST_MEMORY_BYTES = 64 << 20
+
+_FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+\-]{0,79}", re.ASCII)
+# Parts of file names: a stranger's must not lead into another folder.
+Text = Annotated[str, Meta(max_length=500, pattern=r"^[^/\\\x00-\x1f\x7f]*$")]
+# Of a file and of its content, enough for any header.
+_HEAD_BYTES = 16 << 10
+
+
+class Header(Struct, frozen=True, forbid_unknown_fields=True):
+    """The first line of a segment: where its measurements belong.
+
+    - ``commit``: the first 8 digits. ``env_name``: ASV's name of the environment.
+    - ``release``: the name of the folder.
+    - ``format``: the version of the form of a segment.
+    """
+
+    machine: Text
+    release: Text
+    commit: Text
+    env_name: Text
+    format: Literal[1] = 1
+
+
+class Segment(NamedTuple):
+    """The content of a segment: its header, and a line of JSON for each measurement."""
+
+    header: Header
+    lines: list[bytes]
+
+
+def folder_name(wanted: str, otherwise: str) -> str:
+    """The name of a release's folder: the first of both texts that can be one.
+
+    The texts come from records, and may be paths.
+    """
+    return next((name for name in (wanted, otherwise) if _FOLDER.fullmatch(name)), "unknown")
+
+
+def pieces(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """The lines in groups, each for a segment of its own."""
+    piece: list[bytes] = []
+    size = 0
+    for line in lines:
+        if piece and size + len(line) > PIECE_BYTES:
+            yield piece
+            piece, size = [], 0
+        piece.append(line)
+        size += len(line) + 1
+    if piece:
+        yield piece
+
+
+def encode(segment: Segment) -> tuple[Path, bytes]:
+    """The path of a segment below its machine's folder, and its bytes."""
+    head = msgspec.json.encode(segment.header, order="sorted")
+    content = b"".join(line + b"\n" for line in (head, *segment.lines))
+    data = lzma.compress(content, format=lzma.FORMAT_XZ)
+    return Path(segment.header.release, name_of(data)), data
+
+
+def name_of(data: bytes) -> str:
+    """The name of the file with these bytes."""
+    return hashlib.sha256(data).hexdigest()[:DIGITS] + SUFFIX
+
+
+def write(machine_folder: Path, segment: Segment) -> Path:
+    """Add a segment to a machine's folder, completely or not at all. Raises OSError."""
+    path, data = encode(segment)
+    add(machine_folder / path, data)
+    return machine_folder / path
+
+
+def add(file: Path, data: bytes) -> bool:
+    """Write the bytes of a segment; False if they are there already. Raises OSError."""
+    try:
+        if regular.read_own(file, len(data)) == data:
+            return False
+    except OSError:
+        pass  # missing or damaged
+    write_atomically(file, data)
+    return True
+
+
+def find(machine_folder: Path) -> list[Path]:
+    """Everything in a machine's folder that has the name of a segment, sorted.
+
+    Links to folders are not followed. Raises OSError.
+    """
+    folders = [one for one in machine_folder.iterdir() if one.is_dir() and not one.is_symlink()]
+    return sorted(file for folder in folders for file in folder.glob(f"*{SUFFIX}"))
+
+
+def links(machine_folder: Path) -> list[Path]:
+    """The folders of releases that are links, sorted: they are not read. Raises OSError."""
+    return sorted(one for one in machine_folder.iterdir() if one.is_symlink() and one.is_dir())
+
+
+def read(file: Path) -> Segment:
+    """The content of a segment.
+
+    Raises OSError, and ValueError with a message of one line where the file is damaged, is in
+    another place than it says, or expands beyond `MOST_BYTES`.
+    """
+    return decode(file, regular.read_own(file, MOST_BYTES))
+
+
+def decode(file: Path, data: bytes) -> Segment:
+    """The segment of these bytes at the place of ``file``. Raises the ValueError of `read`."""
+    if file.name != name_of(data):
+        raise ValueError("damaged: its name is not the SHA-256 of its bytes")
+    head, *lines = _expanded(data).removesuffix(b"\n").split(b"\n")
+    header = _header(head)
+    check_place(file, header)
+    return Segment(header, lines)
+
+
+def check_place(file: Path, header: Header) -> None:
+    """Raise ValueError if the file is not where its header says."""
+    if file.parent.parent.name != header.machine or file.parent.name != header.release:
+        raise ValueError(f"it belongs into {f'{header.machine}/{header.release}'!r}")
+
+
+def _expanded(data: bytes) -> bytes:
+    """The content; never more than `MOST_BYTES` are made of a file."""
+    content, whole = _decompressed(data, MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise ValueError(f"expands to more than {MOST_BYTES >> 20} MiB")
+    if not whole:
+        raise ValueError("cannot be decompressed: not one whole stream")
+    return content
+
+
+def _decompressed(data: bytes, most_bytes: int) -> tuple[bytes, bool]:
+    """At most that much of the content, and whether it is all of one stream."""
+    try:
+        decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MOST_MEMORY_BYTES)
+        content = decoder.decompress(data, most_bytes)
+    except lzma.LZMAError as error:
+        raise ValueError(f"cannot be decompressed: {error}") from None
+    return content, decoder.eof and not decoder.unused_data
+
+
+def header(file: Path) -> Header:
+    """The header of a segment, without the check of its name. Raises the errors of `read`."""
+    with regular.open_own(file) as stream:
+        data = stream.read(_HEAD_BYTES)
+    try:
+        return _header(_decompressed(data, _HEAD_BYTES)[0].partition(b"\n")[0])
+    except ValueError:
+        return read(file).header  # says what is wrong with the file as a whole
+
+
+class _Format(Struct):
+    format: int = 0
+
+
+def _header(line: bytes) -> Header:
+    try:
+        written = msgspec.json.decode(line, type=_Format).format
+        if written > Header.__struct_defaults__[0]:
+            raise ValueError(
+                f"written by a newer version of the suite (format {written}); "
+                "update torchcompile-suite"
+            )
+        return msgspec.json.decode(line, type=Header)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise ValueError(f"its first line is no header: {error}") from None

@@ -1,0 +1,186 @@
+"""More than a hundred kinds of hostile files in a store: none stops it, each is named."""
+
+from __future__ import annotations
+
+import copy
+import json
+import lzma
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from torchcompile_suite.analysis import summaries, summary
+from torchcompile_suite.asv import derived
+from torchcompile_suite.modes import MODES
+from torchcompile_suite.releases import ledger
+from torchcompile_suite.results import asv_files, cached, merging, records, sealing, segments
+from torchcompile_suite.results.segments import Header, Segment
+
+from . import examples
+from .conftest import ROOT
+from .irregular import IRREGULAR
+from .test_hostile import Harm
+from .test_store import DAMAGED, tree
+
+COMMITS = ledger.compute()[0]
+COMMIT = next(sha for sha, one in COMMITS.items() if one.version == "2.9.1")
+SEEDS = 10
+RECORD = json.loads(msgspec.json.encode(examples.measurement()))
+NAMES = ["../../x", "a/b", "\n", "\x1b[2J", "é" * 100, "<script>alert(1)</script>", "." * 80]
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cached, "folder", lambda: tmp_path / "cache")
+
+
+def machine(results: Path, name: str) -> Path:
+    (results / name).mkdir(parents=True)
+    facts = {"machine": name, "cpu": "<img src=x onerror=alert(1)>", "version": 1}
+    (results / name / "machine.json").write_text(json.dumps(facts))
+    return results / name
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    """A store with one measurement of a good machine."""
+    results = tmp_path / "results"
+    folder = machine(results, "good")
+    records.append(records.path(folder, COMMIT, "virtualenv-py3.11"), examples.measurement())
+    sealing.seal(folder)
+    file = ROOT / "results" / "benchmarks.json"
+    (results / file.name).write_bytes(file.read_bytes())
+    return results
+
+
+def judged(results: Path, broken: list[str]) -> None:
+    """The good measurement is there, each broken file is named once, and nothing raises."""
+    for read in (records.read, summaries.read, summaries.read):
+        content = read(results)
+        named = [one.where for one in content.problems]
+        for name in broken:
+            assert sum(where.partition(":")[0] == name for where in named) == 1, name
+        assert len(named) == len(set(named))
+        assert all("\n" not in problem.reason for problem in content.problems)
+        assert [one for one in content.records if one.machine == "good"]
+        summary.rows(content.records, MODES)
+    checked = asv_files.check(results, COMMITS)
+    files = list(
+        derived.derive(results, checked.machines.values(), COMMITS, ROOT / "benchmarks", [])
+    )
+    assert [file for file in files if file.path.parent.name == "good"]
+    for file in files:
+        assert not file.path.is_absolute()
+        assert len(file.path.parts) == 2
+        asv_files.result(file.content, file.path.parent.name, COMMITS)
+
+
+def merged(results: Path, target: Path) -> None:
+    """Merging takes what is sound, whatever else there is, and a second time nothing."""
+    first = merging.merge(target, results)
+    assert first.added > 0
+    before = tree(target)
+    again = merging.merge(target, results)
+    assert again.added == 0
+    assert tree(target) == before
+    assert [one for one in records.read(target).records if one.machine == "good"]
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+def test_a_hundred_spoilt_measurements(good: Path, tmp_path: Path, sealed: bool) -> None:
+    broken = []
+    for seed in range(SEEDS):
+        harm = Harm(seed)
+        for number, way in enumerate(harm.ways):
+            folder = machine(good, f"hostile-{seed}-{number}")
+            line = way(copy.deepcopy(RECORD)).replace(b"\n", b" ")
+            header = Header(folder.name, "2.9.1", COMMIT[:8], "virtualenv-py3.11")
+            if sealed:
+                file = segments.write(folder, Segment(header, [line]))
+            else:
+                file = records.path(folder, COMMIT, "virtualenv-py3.11")
+                file.write_bytes(line + b"\n")
+            if way in harm.sure:
+                broken.append(str(file.relative_to(good)))
+    assert len(broken) == SEEDS * 5
+    judged(good, broken)
+    merged(good, tmp_path / "target")
+
+
+def test_spoilt_files(good: Path, tmp_path: Path) -> None:
+    folder = machine(good, "box")
+    broken = []
+
+    def add(name: str, data: bytes) -> None:
+        file = folder / "2.9.1" / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(data)
+        broken.append(str(file.relative_to(good)))
+
+    for data, _ in DAMAGED.values():
+        add(segments.name_of(data), data)
+    header = Header("box", "2.9.1", COMMIT[:8], "virtualenv-py3.11")
+    sound = segments.encode(Segment(header, [json.dumps(RECORD).encode()]))[1]
+    for place in range(0, len(sound), len(sound) // 20):
+        flipped = bytearray(sound)
+        flipped[place] ^= 0x41
+        add(f"{place:032x}{segments.SUFFIX}", bytes(flipped))  # a name that lies
+        add(segments.name_of(bytes(flipped)), bytes(flipped))  # a name that fits
+    assert len(broken) > 50
+    with ExitStack() as stack:
+        for name, place_it in IRREGULAR.items():
+            odd = folder / "2.9.1" / f"{name}{segments.SUFFIX}"
+            stack.enter_context(place_it(odd))
+            broken.append(str(odd.relative_to(good)))
+        (folder / "2.9.1" / f"link{segments.SUFFIX}").symlink_to(folder / "machine.json")
+        (folder / "2.9.1" / f"dangling{segments.SUFFIX}").symlink_to(folder / "nowhere")
+        broken += [f"box/2.9.1/{name}{segments.SUFFIX}" for name in ("link", "dangling")]
+        judged(good, broken)
+        merged(good, tmp_path / "target")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("field", ["commit", "env_name", "machine", "release"])
+def test_names_lead_nowhere(good: Path, tmp_path: Path, field: str, name: str) -> None:
+    folder = machine(good, "box")
+    fields = {"machine": "box", "release": "2.9.1", "commit": COMMIT[:8], "env_name": "env"}
+    head = json.dumps({**fields, field: name, "format": 1}).encode()
+    data = lzma.compress(head + b"\n" + json.dumps(RECORD).encode() + b"\n")
+    (folder / "2.9.1").mkdir()
+    (folder / "2.9.1" / segments.name_of(data)).write_bytes(data)
+    before = tree(tmp_path.parent)
+    judged(good, [])
+    merged(good, tmp_path / "target")
+    outside = {path for path in tree(tmp_path.parent) if not path.startswith(tmp_path.name)}
+    assert outside == {path for path in before if not path.startswith(tmp_path.name)}
+
+
+def _unreadable_name(folder: Path) -> None:
+    (folder / os.fsdecode(b"\xff\xfe.records.jsonl")).write_bytes(b"{\n")
+
+
+def _line_break(folder: Path) -> None:
+    (folder / "a\nb.records.jsonl").write_bytes(json.dumps(RECORD).encode() + b"\n")
+
+
+def _folder_of_line_break(folder: Path) -> None:
+    (folder / "a\nb").mkdir()
+    (folder / "a\nb" / f"0{segments.SUFFIX}").write_bytes(b"x")
+
+
+def _loop(folder: Path) -> None:
+    (folder / "loop").symlink_to(folder)
+
+
+@pytest.mark.parametrize("odd", [_unreadable_name, _line_break, _folder_of_line_break, _loop])
+def test_odd_names(good: Path, tmp_path: Path, odd: Callable[[Path], None]) -> None:
+    odd(machine(good, "box"))
+    judged(good, [])
+    merging.merge(tmp_path / "target", good)
+    sealed = sealing.seal(good / "box")
+    assert records.read(good).records
+    assert sealed.segments == []
