@@ -116,21 +116,27 @@ def measure() -> None:
     python, installed = environments.install(catalogue.read()[-1], ENVIRONMENT)
     print(installed, flush=True)
     with tempfile.TemporaryDirectory(prefix="agreement-") as scratch:
-        for number, cell in enumerate(CELLS):
-            folder = Path(scratch, str(number))
-            while not _done(cell):
-                try:
-                    round_made = _round(python.absolute(), cell, folder)
-                except Disturbed as disturbed:
-                    print(f"{cell}: again: {disturbed}", flush=True)
-                    continue
-                append_line(KEPT, msgspec.json.encode(round_made))
-                ratios = (f"{m.end}, {m.by}: {math.exp(m.log_ratio):.3f}" for m in round_made)
-                print(f"{cell}: {'; '.join(ratios)}", flush=True)
+        # The first rounds of all cells, then more of those that need them.
+        for most in range(ROUNDS, MOST_ROUNDS + 1):
+            for number, cell in enumerate(CELLS):
+                folder = Path(scratch, str(number))
+                while len(_made(cell, "settled", "suite")) < most and not _done(cell):
+                    _keep_round(python.absolute(), cell, folder)
+
+
+def _keep_round(python: Path, cell: Cell, folder: Path) -> None:
+    try:
+        made = _round(python, cell, folder)
+    except Disturbed as disturbed:
+        print(f"{cell}: again: {disturbed}", flush=True)
+        return
+    append_line(KEPT, msgspec.json.encode(made))
+    ratios = (f"{one.end}, {one.by}: {math.exp(one.log_ratio):.3f}" for one in made)
+    print(f"{cell}: {'; '.join(ratios)}", flush=True)
 
 
 def _done(cell: Cell) -> bool:
-    rounds = len(_made(cell, "settled", "script"))
+    rounds = len(_made(cell, "settled", "suite"))
     return rounds >= ROUNDS and (
         rounds >= MOST_ROUNDS
         or all(_difference(cell, end).error < PRECISE * WITHIN[end] for end in WITHIN)
