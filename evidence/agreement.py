@@ -281,7 +281,7 @@ def _stop_when_warm(process: subprocess.Popen[str]) -> None:
     assert process.stdout is not None
     for _ in range(WARM_UP):
         if not process.stdout.readline():
-            raise SuiteError(f"a plain script failed: {process.args}")
+            raise SuiteError(f"a plain script failed: {process.args!r}")
     process.send_signal(signal.SIGSTOP)
 
 
