@@ -75,6 +75,8 @@ def table() -> list[tables.Part]:
     lines = []
     for fault, figure in FAULTS.items():
         faulty = _pool(fault)
+        if not faulty:
+            continue  # not measured yet
         before_log, after_log = (
             np.log(change.values(figure, launches)).mean() for launches in (healthy, faulty)
         )
