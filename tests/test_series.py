@@ -159,6 +159,18 @@ def test_a_stopped_series_goes_on_and_loses_no_launch(tmp_path: Path, stop_at: i
         assert len(lost) == stop_at % len(RELEASES), "one round is no pair any more, at most"
 
 
+def test_a_round_that_was_divided_stays_divided(tmp_path: Path) -> None:
+    """A later round that ends says nothing about an earlier one that an interruption divided."""
+    for stop_at in (4, 5):
+        with pytest.raises(Stopped):
+            measure(tmp_path, Machine(stop_at=stop_at), rounds=6)
+    measured = measure(tmp_path, Machine(), rounds=6)
+    divided = [launch for one in measured.values() for launch in one.launches if not launch.round]
+    # One launch of round 2, and two of round 4: the round in between was whole.
+    assert len(divided) == 3
+    assert measure(tmp_path, Machine(stop_at=0), rounds=6) == measured, "read again, it is the same"
+
+
 def test_half_a_cold_launch_is_not_a_warm_one(tmp_path: Path) -> None:
     class Killed(Machine):
         def __call__(self, release: str, cache: Path) -> Launch:

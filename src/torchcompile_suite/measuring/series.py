@@ -94,13 +94,14 @@ class _State:
             self.started_at = datetime.now(timezone.utc).isoformat(timespec="seconds")
             self._keep(Line(begun=series, name=self.name, started_at=self.started_at))
             lines = []
-        complete = max((line.ended for line in lines), default=0)
+        whole = {line.ended for line in lines}
         for line in lines:
             if line.launch is None:
                 continue
-            # An interruption may have lasted for hours: the launches of its round are no pairs.
-            whole = line.launch.round <= complete
-            launch = line.launch if whole else msgspec.structs.replace(line.launch, round=0)
+            launch = line.launch
+            if launch.round not in whole:
+                # An interruption may have lasted for hours: the launches of its round are no pairs.
+                launch = msgspec.structs.replace(launch, round=0)
             self._add(line.release, launch, line.taken_s)
             self.round = max(self.round, line.launch.round)
         for release in series.releases:
