@@ -44,7 +44,7 @@ def drawn(pair: Pair, cell: Cell, random: np.random.Generator) -> tuple[Measurem
             launch = launches[(start + number - 1) % length]
             kind = "cold" if number == 1 else "warm"
             side.append(msgspec.structs.replace(launch, kind=kind, series=str(cell), round=number))
-        if number >= statistics.FIRST_LOOK and _told(sides):
+        if number >= statistics.FIRST_LOOK and _told(cell, sides):
             break
     before, after = (
         Measurement(cell, OK, side, "2026-01-01T00:00:00+00:00", 0.0, "budget") for side in sides
@@ -52,9 +52,9 @@ def drawn(pair: Pair, cell: Cell, random: np.random.Generator) -> tuple[Measurem
     return before, after
 
 
-def _told(sides: Pair) -> bool:
+def _told(cell: Cell, sides: Pair) -> bool:
     precise = all(statistics.precise(side, settings.PRECISION) for side in sides)
-    return precise and change.told(*sides)
+    return precise and change.told(cell, *sides)
 
 
 def apart(measurements: list[Measurement]) -> list[Measurement]:

@@ -18,6 +18,7 @@ from torchcompile_suite.cell import METHOD, OK, Cell, Interference, Launch, Outc
 from torchcompile_suite.cli import history
 from torchcompile_suite.measuring import series, settings
 from torchcompile_suite.measuring.series import Series
+from torchcompile_suite.modes import EAGER
 from torchcompile_suite.releases import catalogue
 
 CELL = Cell("resnet18", 1, "default")
@@ -273,7 +274,18 @@ def test_told_needs_rounds_of_both(present: list[bool]) -> None:
         )
     }
     if all(launches.values()):
-        assert not change.told(launches["before"], launches["after"])
+        assert not change.told(CELL, launches["before"], launches["after"])
+
+
+def test_an_eager_cell_needs_no_ratio(tmp_path: Path) -> None:
+    """The ratio of eager to eager is no figure of a release, so no round is spent on it."""
+    noisy = Machine(noise=lambda number: 1.0 + 0.02 * (number % 4))
+    eager = Series(Cell("resnet18", 1, EAGER), RELEASES, precision=0.5)
+    series.measure(eager, noisy, tmp_path / "eager")
+    assert len(noisy.made) == statistics.FIRST_LOOK * len(RELEASES)
+    noisy = Machine(noise=lambda number: 1.0 + 0.02 * (number % 4))
+    measure(tmp_path / "compiled", noisy, precision=0.5)
+    assert len(noisy.made) > statistics.FIRST_LOOK * len(RELEASES)
 
 
 def _launch() -> Launch:

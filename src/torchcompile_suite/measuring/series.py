@@ -186,7 +186,7 @@ def _wanting(state: _State) -> list[str]:
         return []
     open_ = {release for release in present if not _precise(state, release)}
     for before, after in pairwise(present):
-        if not change.told(state.launches[before], state.launches[after]):
+        if not change.told(series.cell, state.launches[before], state.launches[after]):
             open_ |= {before, after}
     return [one for one in present if one in open_ and state.count(one) < MOST_LAUNCHES]
 
