@@ -86,10 +86,9 @@ def _with_free(monkeypatch: pytest.MonkeyPatch, environments_that_fit: int) -> N
     ("fit", "expected"),
     [
         (5, [["2.4.1", "2.6.0", "2.9.1", "2.12.1", "2.15.0"]]),
-        (3, [["2.4.1", "2.6.0", "2.9.1"], ["2.12.1", "2.15.0"]]),
-        # A release alone has nothing to be compared with.
-        (4, [["2.4.1", "2.6.0", "2.9.1", "2.12.1"], ["2.12.1", "2.15.0"]]),
-        (2, [["2.4.1", "2.6.0"], ["2.9.1", "2.12.1"], ["2.12.1", "2.15.0"]]),
+        (3, [["2.4.1", "2.6.0"], ["2.9.1", "2.12.1", "2.15.0"]]),
+        (4, [["2.4.1", "2.6.0"], ["2.9.1", "2.12.1", "2.15.0"]]),
+        (2, [["2.4.1"], ["2.6.0", "2.9.1"], ["2.12.1", "2.15.0"]]),
     ],
 )
 def test_releases_that_do_not_fit_together_are_measured_in_groups(
@@ -144,3 +143,13 @@ def test_an_unknown_release_is_not_removed() -> None:
     done = CliRunner().invoke(app, ["remove", "v2.99"])
     assert done.exit_code == 1
     assert done.stderr.count("\n") == 1
+
+
+def test_what_a_kill_left_of_an_environment_is_made_anew(folder: Path) -> None:
+    """uv refuses a folder that is no environment and is not empty."""
+    place = environments.folder_of(RELEASES[-1], PYTHON)
+    place.mkdir(parents=True)
+    (place / "half").touch()
+    environments._create(RELEASES[-1], place, None)
+    assert environments.python_in(place).exists()
+    assert not (place / "half").exists()

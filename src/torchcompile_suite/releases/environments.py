@@ -164,6 +164,8 @@ def _minor(release: Release) -> str:
 
 def _create(release: Release, folder: Path, python: str | None) -> None:
     """Make an empty environment."""
+    # Of a killed run. uv refuses a folder that it has not finished.
+    shutil.rmtree(folder, ignore_errors=True)
     minor = python or _minor(release)
     runs = minor == f"{sys.version_info.major}.{sys.version_info.minor}"
     wanted = sys.executable if runs else minor

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 
 from ..errors import SuiteError
 from . import environments
@@ -21,8 +23,9 @@ _LARGE = re.compile(r"(torch|torchvision|triton|(nvidia|cuda)-[a-z0-9-]+)==")
 def groups(releases: Sequence[Release], python: str) -> list[list[Release]]:
     """The releases in groups whose environments fit on the disk together, in the given order.
 
-    ``python``: the minor version of the environments. A last release that would be alone has its
-    predecessor for company. Raises SuiteError if not even two fit.
+    ``python``: the minor version of the environments. The groups are alike in size, and no release
+    is in two of them: its newest measurement would take it out of the first one. So an odd release
+    is alone where only two fit. Raises SuiteError if not even two fit.
     """
     missing = _missing(releases, python)
     fit = environments.free_bytes() // NEEDED_BYTES
@@ -32,10 +35,9 @@ def groups(releases: Sequence[Release], python: str) -> list[list[Release]]:
             f"{line(releases, python)}; two have to lie side by side: free some space, for example "
             "with torchcompile-suite releases remove"
         )
-    made = [list(releases[at : at + size]) for at in range(0, len(releases), size)]
-    if len(made[-1]) < LEAST:
-        made[-1] = list(releases[-LEAST:])
-    return made
+    count = math.ceil(len(releases) / size)
+    ends = [len(releases) * number // count for number in range(count + 1)]
+    return [list(releases[begin:end]) for begin, end in pairwise(ends)]
 
 
 def line(releases: Sequence[Release], python: str) -> str:
