@@ -144,8 +144,8 @@ def measure(
 ) -> dict[str, Measurement]:
     """Measure the series, or what an earlier call in this folder has left of it.
 
-    Returns the measurement of each release. The caller removes the folder after these are stored.
-    Raises OSError if the journal cannot be written.
+    Returns the measurement of each release. The caller stores them, then calls `discard`. Raises
+    OSError if the journal cannot be written.
     """
     state = _State(series, folder)
     while wanting := _wanting(state):
@@ -155,6 +155,15 @@ def measure(
             _turn(state, release, make, watch)
         state.end_round()
     return {release: _measurement(state, release) for release in series.releases}
+
+
+def discard(folder: Path) -> None:
+    """Remove the folder of a series whose measurements are stored.
+
+    The journal goes first: without it the rest is nothing, whenever a kill comes.
+    """
+    (folder / JOURNAL).unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _turn(state: _State, release: str, make: Make, watch: Watch) -> None:
