@@ -19,6 +19,7 @@ from torchcompile_suite.cli import history
 from torchcompile_suite.measuring import series, settings
 from torchcompile_suite.measuring.series import Series
 from torchcompile_suite.modes import EAGER
+from torchcompile_suite.presentation import wording
 from torchcompile_suite.releases import catalogue
 
 CELL = Cell("resnet18", 1, "default")
@@ -248,7 +249,11 @@ def test_a_slower_release_is_found_although_the_machine_drifts(tmp_path: Path) -
 def test_releases_of_two_series_are_not_paired(tmp_path: Path) -> None:
     first = measure(tmp_path / "a", Machine(), rounds=3)
     second = measure(tmp_path / "b", Machine(), rounds=3)
-    assert compared({**first, "2.9.1": second["2.9.1"]}, "2.4.1", "2.9.1").paired == 0
+    apart = compared({**first, "2.9.1": second["2.9.1"]}, "2.4.1", "2.9.1")
+    assert apart.paired == 0
+    assert "They were measured one run after the other" in wording.judgement(apart)
+    beside = compared(first, "2.4.1", "2.9.1")
+    assert "All of them were measured in turns" in wording.judgement(beside)
 
 
 def test_a_history_is_complete_when_one_series_made_it(tmp_path: Path) -> None:
