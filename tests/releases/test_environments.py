@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
+from torchcompile_suite.cli import history
 from torchcompile_suite.cli.releases import app
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.releases import catalogue, environments, room
@@ -103,6 +105,57 @@ def test_releases_that_do_not_fit_together_are_measured_in_groups(
     assert versions == [
         [newest[".".join(version.split(".")[:2])] for version in group] for group in expected
     ]
+
+
+def test_an_interrupted_history_goes_on_with_its_groups(
+    uv: Uv, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Environments take less room than foreseen, so that another call would make larger groups."""
+    removed: list[str] = []
+    monkeypatch.setattr(room, "remove", lambda release: removed.append(release.version))
+    environments.ready(RELEASES[1], PYTHON)
+    _with_free(monkeypatch, 2)
+    groups = room.groups(RELEASES, PYTHON)
+    assert groups == [RELEASES[:1], RELEASES[1:3], RELEASES[3:]]
+    for release in groups[0]:
+        environments.ready(release, PYTHON)
+    _with_free(monkeypatch, 4)
+    assert room.groups(RELEASES, PYTHON) == groups
+    assert len(room.groups(RELEASES[1:], PYTHON)) == 1, "another history"
+    for left in (groups[1:], groups[2:]):
+        room.finished(RELEASES, PYTHON)
+        assert room.groups(RELEASES, PYTHON) == left
+    wanted = [release.version for group in groups[:2] for release in group]
+    assert removed == [version for version in wanted if version != RELEASES[1].version]
+    room.finished(RELEASES, PYTHON)
+    assert not list(folder.glob("groups-*"))
+    assert len(room.groups(RELEASES, PYTHON)) == 1
+
+
+def test_damaged_groups_are_made_anew(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _with_free(monkeypatch, 3)
+    groups = room.groups(RELEASES, PYTHON)
+    (kept,) = folder.glob("groups-*")
+    kept.write_bytes(b"{}")
+    assert room.groups(RELEASES, PYTHON) == groups
+
+
+def test_a_group_never_misses_more_than_fits(uv: Uv, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Releases that are installed make no room for the others of another group."""
+    for release in RELEASES[3:]:
+        environments.ready(release, PYTHON)
+    _with_free(monkeypatch, 2)
+    groups = room.groups(RELEASES, PYTHON)
+    assert [len(group) for group in groups] == [2, 3]
+
+
+def test_releases_that_no_python_runs_together_are_measured_apart() -> None:
+    newer = msgspec.structs.replace(RELEASES[-1], pythons=("3.12", "3.13"))
+    assert history.by_python([*RELEASES[:2], newer], PYTHON) == {
+        PYTHON: RELEASES[:2],
+        "3.12": [newer],
+    }
+    assert history.by_python(RELEASES, PYTHON) == {PYTHON: RELEASES}
 
 
 def test_installed_releases_need_no_room(uv: Uv, monkeypatch: pytest.MonkeyPatch) -> None:

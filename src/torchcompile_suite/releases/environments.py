@@ -108,13 +108,19 @@ def installed() -> Iterator[Installed]:
 
 
 def remove(release: Release) -> list[Path]:
-    """Remove the release's environments, of any Python. Returns their folders."""
+    """Remove the release's environments, of any Python. Returns their folders.
+
+    Raises SuiteError if a file cannot be removed; what is left is never taken for an environment.
+    """
     folders = sorted(root().glob(f"{release.version}-py*/"))
     for folder in folders:
         with FileLock(folder.with_name(f"{folder.name}.lock")):
             # Without its stamp, half an environment is never taken for a whole one.
             (folder / STAMP).unlink(missing_ok=True)
-            shutil.rmtree(folder)
+            try:
+                shutil.rmtree(folder)
+            except OSError as error:
+                raise SuiteError(f"cannot remove {error.filename}: {error.strerror}") from None
     return folders
 
 
