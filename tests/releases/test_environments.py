@@ -25,11 +25,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Uv:
-    """Stands for the installation of gigabytes. It can be killed in the middle."""
+    """Stands for the installation of gigabytes. It can be killed, or fill the disk."""
 
     def __init__(self) -> None:
         self.installed: list[str] = []
-        self.killed = False
+        self.killed = self.full = False
 
     def __call__(
         self, release: catalogue.Release, folder: Path, python: str | None = None
@@ -39,6 +39,8 @@ class Uv:
         program.touch()
         if self.killed:
             raise KeyboardInterrupt
+        if self.full:
+            raise environments.LockError("install.py: the disk is full")
         self.installed.append(release.version)
         return program, f"torch {release.version}"
 
@@ -68,6 +70,19 @@ def test_a_killed_installation_is_not_ready(uv: Uv) -> None:
     uv.killed = False
     environments.ready(RELEASES[0], PYTHON)
     assert uv.installed == ["2.4.1"]
+
+
+def test_a_full_disk_at_the_fifth_environment_keeps_the_others(uv: Uv) -> None:
+    for release in RELEASES[:4]:
+        environments.ready(release, PYTHON)
+    uv.full = True
+    with pytest.raises(environments.LockError, match="disk is full"):
+        environments.ready(RELEASES[4], PYTHON)
+    assert [environments.is_ready(one, PYTHON) for one in RELEASES] == [True] * 4 + [False]
+    uv.full = False
+    for release in RELEASES:
+        environments.ready(release, PYTHON)
+    assert uv.installed == [release.version for release in RELEASES], "each of them once"
 
 
 def test_an_environment_of_another_lock_is_installed_again(

@@ -80,8 +80,11 @@ def discovered(
             raise SuiteError("--interleave-rounds measures releases; for commits: bisect")
         known = ledger.compute()[0]
         releases = {commit: known[commit] for commit in known if commit in commits}
-        for environment in environments:
-            _measure(conf, repo, environment, releases, benchmarks, skip_existing)
+        try:
+            for environment in environments:
+                _measure(conf, repo, environment, releases, benchmarks, skip_existing)
+        except KeyboardInterrupt:
+            raise SuiteError(f"interrupted; to continue, {_AGAIN}") from None
     os.environ[LOOK_UP_VARIABLE] = "1"
 
 
