@@ -9,6 +9,8 @@ twice: round by round, and as if each release had been measured apart.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import numpy as np
 
@@ -57,7 +59,7 @@ def _told(cell: Cell, sides: Pair) -> bool:
     return precise and change.told(cell, *sides)
 
 
-def apart(measurements: list[Measurement]) -> list[Measurement]:
+def without_rounds(measurements: Sequence[Measurement]) -> list[Measurement]:
     """The same launches without their rounds."""
     return [
         msgspec.structs.replace(
@@ -92,7 +94,7 @@ def table() -> list[tables.Part]:
                         rounds += len(sides[0].launches)
             for way, (one, other) in {
                 "round by round": (before, after),
-                "apart": (apart(before), apart(after)),
+                "apart": (without_rounds(before), without_rounds(after)),
             }.items():
                 comparison = change.compare("pools", Side("a", one), Side("b", other))
                 was_found, wrong = _judged(comparison, target_cell if fault else None, figure)

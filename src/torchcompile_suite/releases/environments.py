@@ -115,9 +115,11 @@ def remove(release: Release) -> list[Path]:
     folders = sorted(root().glob(f"{release.version}-py*/"))
     for folder in folders:
         with FileLock(folder.with_name(f"{folder.name}.lock")):
-            # Without its stamp, half an environment is never taken for a whole one.
-            (folder / STAMP).unlink(missing_ok=True)
             try:
+                # Without its stamp, half an environment is never taken for a whole one. Without its
+                # Python, it is never mended: uv trusts what says that it is installed.
+                (folder / STAMP).unlink(missing_ok=True)
+                python_in(folder).unlink(missing_ok=True)
                 shutil.rmtree(folder)
             except OSError as error:
                 raise SuiteError(f"cannot remove {error.filename}: {error.strerror}") from None
