@@ -268,6 +268,20 @@ def test_a_history_is_complete_when_one_series_made_it(tmp_path: Path) -> None:
     assert not series.complete([msgspec.structs.replace(first[0], launches=old), *first[1:]])
 
 
+def test_a_lasting_failure_does_not_measure_the_others_again(tmp_path: Path) -> None:
+    plan = Series(CELL, RELEASES)
+    failed = measure(tmp_path / "a", Machine(failing="2.9.1"), rounds=3)
+    retry = series.again(plan, failed)
+    assert retry is not None
+    machine = Machine(failing="2.9.1")
+    series.measure(retry, machine, tmp_path / "b")
+    assert machine.made == [("2.9.1", "cold")]
+    sound = measure(tmp_path / "c", Machine(), rounds=3)
+    assert series.again(plan, sound) is None, "nothing failed"
+    assert series.again(plan, {**failed, "2.4.1": sound["2.4.1"]}) is None, "another series"
+    assert series.again(plan, {**failed, "2.4.1": None}) is None, "not measured yet"
+
+
 @given(st.lists(st.booleans(), min_size=2, max_size=6))
 def test_told_needs_rounds_of_both(present: list[bool]) -> None:
     """Launches without a common round tell nothing, however many there are."""
