@@ -16,7 +16,7 @@ from torchcompile_suite import matrix, workloads
 from torchcompile_suite.analysis import change, statistics
 from torchcompile_suite.cell import METHOD, OK, Cell, Interference, Launch, Outcome, Status
 from torchcompile_suite.cli import history
-from torchcompile_suite.measuring import series, settings
+from torchcompile_suite.measuring import series, server, settings
 from torchcompile_suite.measuring.series import Series
 from torchcompile_suite.modes import EAGER
 from torchcompile_suite.presentation import wording
@@ -328,3 +328,32 @@ def test_the_history_touches_every_family_and_can_be_selected() -> None:
     assert len(history._patterns("history")) == len(matrix.HISTORY)
     assert history._patterns("core") == matrix.core_patterns()
     assert history._patterns("Inference.*resnet18") == ["Inference.*resnet18"]
+
+
+def test_a_server_stays_while_cells_need_the_same_libraries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Compile costs are compared only where the processes started alike."""
+    asked: list[list[str]] = []
+
+    class Running:
+        def __init__(self, python: Path, module: str) -> None:
+            asked.append([])
+
+        def ask(self, line: bytes) -> bytes:
+            asked[-1].append(msgspec.json.decode(line, type=server.Order).cell.workload)
+            return msgspec.json.encode(_launch())
+
+        def close(self) -> None:
+            asked[-1].append("closed")
+
+    monkeypatch.setattr(server, "Server", Running)
+    launches = server.Launches(Path("python"))
+    for name in ("resnet18", "mobilenetv2_100", "softmax_matmul", "no-such-workload", "resnet18"):
+        launches.make(server.Order(Cell(name, 1, "default"), "cache"))
+    launches.close()
+    assert asked == [
+        ["resnet18", "mobilenetv2_100", "closed"],
+        ["softmax_matmul", "no-such-workload", "closed"],
+        ["resnet18", "closed"],
+    ]

@@ -99,7 +99,8 @@ def _measure(
     """Measure all selected cells of the releases in one of ASV's environments."""
     machine_folder = Path(os.environ[RESULTS_VARIABLE])
     place = Path(conf.env_dir).absolute().parent / "series" / machine_folder.name
-    beside = _Beside(environment.name, place, {}, {})
+    pythons: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for commit, release in releases.items():
         if not release.supports(environment.python):
             log.warning(
@@ -108,15 +109,20 @@ def _measure(
             )
             continue
         environment.install_project(conf, repo, commit)
-        beside.pythons[release.version] = Path(environment.find_executable("python"))
-        beside.files[release.version] = records.path(machine_folder, commit, environment.name)
+        pythons[release.version] = Path(environment.find_executable("python"))
+        files[release.version] = records.path(machine_folder, commit, environment.name)
     settings = Settings.from_environment()
     cells = list(_cells(benchmarks, settings.device))
-    with _alone(place):
+    with _alone(place), ExitStack() as stack:
+        servers = {
+            release: stack.enter_context(closing(Launches(python)))
+            for release, python in pythons.items()
+        }
+        beside = _Beside(environment.name, place, servers, files)
         for number, cell in enumerate(cells, 1):
             plan = Series(
                 cell,
-                tuple(beside.pythons),
+                tuple(pythons),
                 rounds=settings.launches,
                 precision=settings.precision,
                 budget_s=settings.budget_s,
@@ -145,13 +151,13 @@ class _Beside(NamedTuple):
     """Releases beside each other, in one of ASV's environments.
 
     - ``environment``: its name. ``place``: the folder of the series.
-    - ``pythons``, ``files``: the Python and the journal of each release.
+    - ``servers``, ``files``: what makes the launches of each release, and its journal.
     """
 
     environment: str
     place: Path
-    pythons: dict[str, Path]
-    files: dict[str, Path]
+    servers: Mapping[str, Launches]
+    files: Mapping[str, Path]
 
     def complete(self, plan: Series, head: str, skip_existing: bool) -> None:
         """Measure the series and store it; what is complete only without ``skip_existing``."""
@@ -185,25 +191,20 @@ class _Beside(NamedTuple):
         """Measure the series, and print a line for each launch."""
         folder = self._folder(plan)
         folder.mkdir(parents=True, exist_ok=True)
-        with ExitStack() as stack:
-            servers = {
-                release: stack.enter_context(closing(Launches(self.pythons[release])))
-                for release in plan.releases
-            }
 
-            def make(release: str, cache: Path) -> Launch:
-                # A disk that fills up is the fault of no release.
-                need_free(folder, NEEDED_FOR_CACHE_BYTES, "compiled code", _AGAIN)
-                order = Order(plan.cell, str(cache), plan.plan, limit_s=plan.launch_limit_s)
-                return servers[release].make(order)
+        def make(release: str, cache: Path) -> Launch:
+            # A disk that fills up is the fault of no release.
+            need_free(folder, NEEDED_FOR_CACHE_BYTES, "compiled code", _AGAIN)
+            order = Order(plan.cell, str(cache), plan.plan, limit_s=plan.launch_limit_s)
+            return self.servers[release].make(order)
 
-            def watch(release: str, launch: Launch) -> None:
-                log.info(f"{_now()} round {launch.round}, {release}: {launch_line(launch)}")
+        def watch(release: str, launch: Launch) -> None:
+            log.info(f"{_now()} round {launch.round}, {release}: {launch_line(launch)}")
 
-            try:
-                measured = series.measure(plan, make, folder, watch)
-            except OSError as error:
-                raise _cannot_write(error) from error
+        try:
+            measured = series.measure(plan, make, folder, watch)
+        except OSError as error:
+            raise _cannot_write(error) from error
         log.info(f"{_now()} {head}: {series.summary(measured)} of eager's time")
         return measured
 
