@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ... import matrix
 from ...cell import Cell
 from ..statistics import Interval
-from .evidence import Evidence
+from .evidence import Evidence, Missing
 
 ABOUT = 0.15
 
@@ -93,3 +93,22 @@ def inference(workload: str, mode: str = "default", batch_size: int = 1) -> Cell
 def training(workload: str, dtype: str = "float32") -> Cell:
     """The training cell of a workload in mode default, without gradient accumulation."""
     return matrix.TRAINING.cell(workload, "default", dtype, 1)
+
+
+def fewer_launches(evidence: Evidence, workload: str, times: float) -> Finding:
+    """Whether CUDA graphs cut the launches of a call by about that factor, in generated code.
+
+    Counts have no interval. The launches are those of the host: a CUDA graph is one.
+    """
+    without = evidence.generated(workload).total("launches")
+    code = evidence.generated(workload, "reduce-overhead")
+    with_graphs = code.total("launches_with_cuda_graphs")
+    if without is None or not with_graphs:
+        raise Missing(f"{workload}: no launches were counted")
+    skipped = f" ({'; '.join(code.cudagraph_skips)})" if code.cudagraph_skips else ""
+    ours = without / with_graphs
+    return Finding(
+        times * (1 - ABOUT) <= ours <= times * (1 + ABOUT),
+        f"{without} launches of a call become {with_graphs} with CUDA graphs{skipped}",
+        ours=ours,
+    )
