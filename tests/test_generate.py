@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import random
+import shutil
+import subprocess
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from torchcompile_suite import matrix
+from torchcompile_suite import matrix, targets
 from torchcompile_suite.analysis import generated
 from torchcompile_suite.cell import Cell, Generated, Launch, Status
+from torchcompile_suite.launch.generate.occupancy import occupancy
 from torchcompile_suite.launch.generate.orders import Order
 from torchcompile_suite.measuring.generation import Generator
 
@@ -135,6 +139,51 @@ def test_registers_and_occupancy_without_a_device(release: ReleaseEnvironment) -
     assert kernel.warps in (1, 2, 4, 8, 16, 32)
     assert kernel.occupancy
     assert 0 < kernel.occupancy <= 1
+
+
+def test_occupancy_is_that_of_nvidias_own_header(
+    newest: ReleaseEnvironment, tmp_path: Path
+) -> None:
+    """Triton brings NVIDIA's calculator as a header that needs neither CUDA nor a device."""
+    (header,) = newest.folder.glob("lib/python*/site-packages/triton/**/cuda_occupancy.h")
+    compiler = shutil.which("cc")
+    assert compiler
+    program = tmp_path / "occupancy"
+    source = Path(__file__).with_name("occupancy.c")
+    subprocess.run(
+        [compiler, f"-I{header.parent}", str(source), "-o", str(program)],
+        check=True,
+        capture_output=True,
+    )
+    chance = random.Random(24)
+    asked = [
+        (
+            target,
+            chance.randint(1, 32),
+            chance.randint(0, 255),
+            chance.choice((0, chance.randint(0, target.shared_a_block + 1000))),
+        )
+        for target in targets.read().values()
+        for _ in range(1000)
+    ]
+    lines = [
+        f"{target.major} {target.minor} {target.threads_a_multiprocessor} "
+        f"{target.registers_a_multiprocessor} {target.shared_a_multiprocessor} "
+        f"{target.shared_a_block} {target.shared_reserved} {warps} {registers} {shared}"
+        for target, warps, registers, shared in asked
+    ]
+    done = subprocess.run(
+        [str(program)], input="\n".join(lines), capture_output=True, text=True, check=True
+    )
+    answers = done.stdout.splitlines()
+    assert len(answers) == len(asked)
+    for (target, warps, registers, shared), answer in zip(asked, answers, strict=True):
+        blocks, *limits = answer.split(",")
+        ours = occupancy(target, warps, registers, shared)
+        most = target.threads_a_multiprocessor // targets.WARP
+        context = (target.name, warps, registers, shared)
+        assert ours.share == round(int(blocks) * warps / most, 4), context
+        assert ours.share == 1 or ours.limited_by in limits, context
 
 
 def test_the_code_is_written_for_people(newest: ReleaseEnvironment, tmp_path: Path) -> None:
