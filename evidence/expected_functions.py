@@ -2,8 +2,20 @@
 
 The names and the values are those of PyTorch's ``test/inductor/test_perf.py``: numbers of 4 bytes
 that all kernels of the function read and write. The functions are written down here in our own
-words. The values are the same in the newest stored version of that file and in one of 2024.
-``g``: the input needs gradients; ``i``: integers.
+words. ``g``: the input needs gradients; ``i``: integers.
+
+The tags themselves could not be read. What was read, in public copies of that file:
+
+- of 2024: it uses ``requires_cuda`` of torch.testing, which 2.4.1 has and 2.9.1 has not. It has
+  all values but that of ``test_partitioning_relu``;
+- of a merge between 2.8 and 2.9 in a fork (ROCm/pytorch, commit 407564617cf1; version.txt of the
+  fork has both numbers): both sides of the merge have all values;
+- the newest: it uses ``HardwareClassification`` of torch.testing, which 2.15.0 has and 2.9.1 has
+  not. It has all values.
+
+Every value is the same wherever a copy has it. A copy of early 2024 expects 2000 for number 6 of
+``test_cat``, and later copies 1000: since then Inductor joins up to 8 inputs, not 4
+(``config.max_pointwise_cat_inputs``, 8 in 2.4.1).
 """
 
 from __future__ import annotations
