@@ -123,7 +123,7 @@ def _judge(claim: Claim, evidence: Evidence) -> Judged:
     interval = finding.interval
     ours = finding.ours if interval is None else interval.value
     if finding.holds is None:
-        reason = f"the interval does not decide: {finding.reason}"
+        reason = f"{finding.opened}: {finding.reason}"
         return Judged(claim, Verdict.NOT_MEASURABLE, ours, interval, reason)
     verdict = Verdict.CONFIRMED if finding.holds else Verdict.CONTRADICTED
     return Judged(claim, verdict, ours, interval, finding.reason)
