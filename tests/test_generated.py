@@ -30,6 +30,8 @@ from torchcompile_suite.cell import (
 )
 from torchcompile_suite.cli import app
 from torchcompile_suite.launch.generate.occupancy import occupancy
+from torchcompile_suite.launch.generate.recorder import Recorder
+from torchcompile_suite.launch.inspect.notes import Library, Node
 from torchcompile_suite.results import cached, records
 from torchcompile_suite.targets import Target
 
@@ -137,6 +139,74 @@ def test_more_of_a_resource_never_raises_occupancy(
     assert (here.share == 1) == (here.limited_by == "")
     assert occupancy(target, warps, registers + 8, shared).share <= here.share
     assert occupancy(target, warps, registers, shared + 512).share <= here.share
+
+
+def node(*parts: str, reads: tuple[str, ...] = (), library: str = "") -> Node:
+    """A node that writes a buffer of its first part's name."""
+    of = Library(library) if library else None
+    return Node(parts, frozenset(reads), frozenset(parts[:1]), of, 40, 20, ("aten.add",))
+
+
+def write(recorder: Recorder, kernel: str, source: str, *nodes: Node) -> None:
+    """Tell of a graph with one kernel, which holds all nodes that are no library's."""
+    recorder.nodes(list(nodes))
+    recorder.kernel(kernel, [part for one in nodes if not one.library for part in one.parts])
+    recorder.source(kernel, source)
+    recorder.launched(kernel)
+    recorder.code(source)
+
+
+def test_kernels_of_two_graphs_may_have_one_name() -> None:
+    recorder = Recorder()
+    for source in ("the first", "the second"):
+        recorder.begun(backward=False)
+        write(recorder, "triton_poi_0", source, node("op0"))
+    forward, backward = recorder.result(False, {})
+    assert (forward.triton_kernels, forward.triton_launches) == (2, 2)
+    assert [(kernel.name, kernel.launches) for kernel in forward.kernels] == [
+        ("triton_poi_0", 1),
+        ("triton_poi_0", 1),
+    ]
+    assert [source.code for source in recorder.sources()] == ["the first", "the second"]
+    assert backward is None
+    assert forward.cuda_graphs is None
+
+
+def test_a_chain_names_the_last_reason_between_its_kernels() -> None:
+    recorder = Recorder()
+    recorder.begun(backward=False)
+    recorder.nodes([node("op0"), node("op1", "op2", reads=("op0",)), node("op3", reads=("op1",))])
+    for name, parts in (("a", ["op0"]), ("b", ["op1", "op2"]), ("c", ["op3"])):
+        recorder.kernel(name, parts)
+        recorder.launched(name)
+    recorder.not_fused("op1", "op0", lambda: "early")
+    recorder.not_fused("op0", "op1_op2", lambda: "late\n   and long " + "!" * 4000)
+    recorder.not_fused("op0", "op3", lambda: "of others")
+    forward, _ = recorder.result(False, {})
+    (chain,) = forward.chains
+    assert chain.kernels == ["a", "b", "c"]
+    assert chain.reasons[0].startswith("late and long !")
+    assert len(chain.reasons[0]) == 200
+    assert chain.reasons[1] == ""
+
+
+def test_launches_outside_of_cuda_graphs() -> None:
+    recorder = Recorder()
+    recorder.begun(backward=False)  # as a whole
+    write(recorder, "a", "", node("op0"), node("op1", library="mm"))
+    recorder.cuda_graph()
+    recorder.begun(backward=False)  # divided: two parts, three launches between them
+    write(recorder, "b", "", node("op0"), *(node(f"op{at}", library="mm") for at in range(1, 6)))
+    recorder.partitioned(3)
+    recorder.cuda_graph()
+    recorder.cuda_graph()
+    recorder.begun(backward=True)  # not at all
+    write(recorder, "c", "", node("op0"), node("op1", library="mm"))
+    forward, backward = recorder.result(True, {})
+    assert backward is not None
+    assert (forward.launches, forward.cuda_graphs, forward.outside_launches) == (8, 3, 3)
+    assert forward.launches_with_cuda_graphs == 6
+    assert (backward.launches, backward.launches_with_cuda_graphs) == (2, 2)
 
 
 def test_records_with_counts_are_kept_apart_from_those_with_times(tmp_path: Path) -> None:

@@ -26,6 +26,21 @@ _STATIC_SHARED = re.compile(r"(\d+) bytes smem")
 _ARCHITECTURE = re.compile(r"^\.target\s+(sm_\w+)", re.MULTILINE)
 
 
+class Place(NamedTuple):
+    """Which kernel: its pass, the number of its graph, and its name in the graph's code."""
+
+    direction: str
+    graph: int
+    name: str
+
+
+class Source(NamedTuple):
+    """A kernel and its source, as a Python expression of the generated module."""
+
+    place: Place
+    code: str
+
+
 class Assembled(NamedTuple):
     """The fields of `cell.Kernel` that the assembler decides."""
 
@@ -38,23 +53,20 @@ class Assembled(NamedTuple):
 
 
 def assemble(
-    sources: Iterable[tuple[str, str, str]], target: Target
-) -> tuple[dict[tuple[str, str], Assembled], dict[str, str]]:
-    """The assembled kernels by pass and name; and the reasons why others could not be.
-
-    ``sources``: pass, name and source of each kernel, as `Recorder.sources` gives them.
-    """
-    done: dict[tuple[str, str], Assembled] = {}
+    sources: Iterable[Source], target: Target
+) -> tuple[dict[Place, Assembled], dict[str, str]]:
+    """The assembled kernels; and by name, why others could not be."""
+    done: dict[Place, Assembled] = {}
     failed: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="assembly-") as folder:
-        for number, (direction, name, code) in enumerate(sources):
+        for number, (place, code) in enumerate(sources):
             try:
                 file = Path(folder, f"kernel_{number}.py")
                 file.write_text(_text(code), encoding="utf-8")
-                done[direction, name] = _assemble(file, name, target)
+                done[place] = _assemble(file, place.name, target)
             except Exception as error:
                 lines = str(error).splitlines() or [type(error).__name__]
-                failed[name] = f"{type(error).__name__}: {lines[0]}"[:200]
+                failed[place.name] = f"{type(error).__name__}: {lines[0]}"[:200]
     return done, failed
 
 

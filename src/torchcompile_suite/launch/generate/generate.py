@@ -27,7 +27,7 @@ from ..inspect import versions
 from ..inspect.versions import generation
 from ..stages import Stages
 from . import files
-from .assembly import Assembled, assemble
+from .assembly import Assembled, Place, assemble
 from .orders import Order
 from .place import place
 from .recorder import Recorder
@@ -79,7 +79,7 @@ def _generate(order: Order, target: Target, stages: Stages) -> Generated:
     with stages("compile"), generation.settings(), generation.hooks(recorder):
         _capture(cell, subject, options)
     failed: dict[str, str] = {}
-    assembled: dict[tuple[str, str], Assembled] = {}
+    assembled: dict[Place, Assembled] = {}
     if order.assemble:
         with stages("assemble"):
             assembled, failed = assemble(recorder.sources(), target)

@@ -7,12 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import Any, NamedTuple
 
 import msgspec
 
 from ...cell import Chain, Code, Kernel
-from ..inspect.versions.generation import Node
-from .assembly import Assembled
+from ..inspect.notes import Node
+from .assembly import Assembled, Place, Source
 
 # Chains that are kept of each pass, and the kernels of a chain and the operators of a kernel that
 # are named.
@@ -25,17 +26,33 @@ LONGEST_REASON = 200
 _OF_THE_PROCESS = re.compile(r"^\s*# (AOT ID|kernel path):.*\n", re.MULTILINE)
 
 
+# A name, and the number of the graph that it belongs to.
+InGraph = tuple[int, str]
+
+
+class _Refusal(NamedTuple):
+    """The scheduler did not fuse two nodes: the parts of each, and when and why it said so."""
+
+    number: int
+    ours: frozenset[str]
+    theirs: frozenset[str]
+    reason: Callable[[], str]
+
+
 class _Pass:
     """What was written for one direction."""
 
     def __init__(self) -> None:
+        # Inductor numbers the kernels of each graph anew: a kernel is a graph and a name.
         self.nodes: list[Node] = []
-        self.triton: dict[str, list[str]] = {}  # kernel: its nodes, of the last graph with it
-        self.launches: Counter[str] = Counter()
-        self.sources: dict[str, str] = {}
-        self.kernel_of: dict[tuple[int, str], str] = {}  # graph and node: its kernel
+        self.triton: dict[InGraph, list[str]] = {}  # a kernel: its nodes
+        self.launches: Counter[InGraph] = Counter()
+        self.sources: dict[InGraph, str] = {}
+        self.kernel_of: dict[InGraph, str] = {}  # a node: its kernel
         self.graph_of: list[int] = []  # for each of `nodes`
-        self.reasons: dict[tuple[int, str, str], Callable[[], str]] = {}
+        # By a part of the first node, then by the names of both nodes: the last refusal.
+        self.refusals: dict[InGraph, dict[tuple[str, str], _Refusal]] = {}
+        self.refused = 0
         self.cuda_graphs = 0
         self.outside = 0
         self.code: list[str] = []
@@ -43,7 +60,7 @@ class _Pass:
 
 
 class Recorder:
-    """The `generation.Notes` of one cell."""
+    """The `Notes` of one cell."""
 
     def __init__(self) -> None:
         """Nothing is written yet."""
@@ -55,7 +72,7 @@ class Recorder:
         self.assumed: dict[str, None] = {}
 
     def begun(self, backward: bool) -> None:
-        """See `generation.Notes`."""
+        """See `Notes`."""
         self._finish_graph()
         self._now = self._passes.setdefault(backward, _Pass())
         self._now.graphs += 1
@@ -66,53 +83,58 @@ class Recorder:
         self._divided, self._became, self._graph_launches = None, False, 0
 
     def nodes(self, nodes: list[Node]) -> None:
-        """See `generation.Notes`."""
+        """See `Notes`."""
         self._now.nodes += nodes
         self._now.graph_of += [self._now.graphs] * len(nodes)
         self._graph_launches += sum(node.library is not None for node in nodes)
 
     def not_fused(self, one: str, other: str, reason: Callable[[], str]) -> None:
-        """See `generation.Notes`."""
-        self._now.reasons[self._now.graphs, one, other] = reason
+        """See `Notes`."""
+        # The name of a fused node is that of its parts, joined.
+        ours, theirs = frozenset(one.split("_")), frozenset(other.split("_"))
+        pairs = self._now.refusals.setdefault((self._now.graphs, min(ours)), {})
+        self._now.refused += 1
+        pairs[one, other] = _Refusal(self._now.refused, ours, theirs, reason)
 
     def kernel(self, name: str, parts: Sequence[str]) -> None:
-        """See `generation.Notes`."""
-        self._now.triton[name] = list(parts)
+        """See `Notes`."""
+        self._now.triton[self._now.graphs, name] = list(parts)
         for part in parts:
             self._now.kernel_of[self._now.graphs, part] = name
 
     def source(self, name: str, code: str) -> None:
-        """See `generation.Notes`."""
-        self._now.sources[name] = code
+        """See `Notes`."""
+        self._now.sources[self._now.graphs, name] = code
 
     def launched(self, name: str) -> None:
-        """See `generation.Notes`."""
-        self._now.launches[name] += 1
+        """See `Notes`."""
+        self._now.launches[self._now.graphs, name] += 1
         self._graph_launches += 1
 
     def partitioned(self, nodes_outside: int) -> None:
-        """See `generation.Notes`."""
+        """See `Notes`."""
         self._divided = nodes_outside
 
     def cuda_graph(self) -> None:
-        """See `generation.Notes`."""
+        """See `Notes`."""
         self._now.cuda_graphs += 1
         self._became = True
 
     def code(self, text: str) -> None:
-        """See `generation.Notes`."""
+        """See `Notes`."""
         self._now.code.append(_OF_THE_PROCESS.sub("", text))
 
     def assume(self, text: str) -> None:
-        """See `generation.Notes`."""
+        """See `Notes`."""
         self.assumed[text] = None
 
-    def sources(self) -> Iterator[tuple[str, str, str]]:
-        """Each Triton kernel: its pass, its name and its source."""
+    def sources(self) -> Iterator[Source]:
+        """The source of each Triton kernel."""
         for backward, written in self._passes.items():
-            for name in written.triton:
-                if name in written.sources:
-                    yield ("backward" if backward else "forward"), name, written.sources[name]
+            for graph, name in written.triton:
+                if (graph, name) in written.sources:
+                    place = Place("backward" if backward else "forward", graph, name)
+                    yield Source(place, written.sources[graph, name])
 
     def modules(self) -> dict[str, list[str]]:
         """The generated modules by pass."""
@@ -122,11 +144,11 @@ class Recorder:
         }
 
     def result(
-        self, with_cuda_graphs: bool, assembled: Mapping[tuple[str, str], Assembled]
+        self, with_cuda_graphs: bool, assembled: Mapping[Place, Assembled]
     ) -> tuple[Code, Code | None]:
         """The code of the forward pass, and of the backward pass if there is one.
 
-        ``with_cuda_graphs``: the mode uses them. ``assembled``: kernels by pass and name.
+        ``with_cuda_graphs``: the mode uses them.
         """
         self._finish_graph()
         self._now = _Pass()
@@ -147,18 +169,18 @@ def _without_cuda_graphs(code: Code) -> Code:
     return msgspec.structs.replace(code, cuda_graphs=None, outside_launches=None)
 
 
-def _code(written: _Pass, direction: str, assembled: Mapping[tuple[str, str], Assembled]) -> Code:
-    triton = sum(count for name, count in written.launches.items() if name in written.triton)
+def _code(written: _Pass, direction: str, assembled: Mapping[Place, Assembled]) -> Code:
+    triton = sum(count for kernel, count in written.launches.items() if kernel in written.triton)
     text = "\n".join(written.code)
     operators = _operators(written)
     kernels = [
         Kernel(
             name=name,
-            launches=written.launches[name],
-            operators=operators.get(name, [])[:MOST_OPERATORS],
-            **(assembled[direction, name]._asdict() if (direction, name) in assembled else {}),
+            launches=written.launches[graph, name],
+            operators=operators.get((graph, name), [])[:MOST_OPERATORS],
+            **_sizes(assembled.get(Place(direction, graph, name))),
         )
-        for name in written.triton
+        for graph, name in written.triton
     ]
     return Code(
         triton_kernels=len(written.triton),
@@ -178,6 +200,11 @@ def _code(written: _Pass, direction: str, assembled: Mapping[tuple[str, str], As
     )
 
 
+def _sizes(assembled: Assembled | None) -> dict[str, Any]:
+    """The fields of a `Kernel` that the assembler decides; none if it was not assembled."""
+    return {} if assembled is None else assembled._asdict()
+
+
 def _kernel(written: _Pass, at: int) -> str:
     """The Triton kernel of a node; empty for a call of a library."""
     graph = written.graph_of[at]
@@ -187,13 +214,14 @@ def _kernel(written: _Pass, at: int) -> str:
     return ""
 
 
-def _operators(written: _Pass) -> dict[str, list[str]]:
+def _operators(written: _Pass) -> dict[InGraph, list[str]]:
     """The ATen operators of each Triton kernel."""
-    found: dict[str, dict[str, None]] = {}
+    found: dict[InGraph, dict[str, None]] = {}
     for at, node in enumerate(written.nodes):
         if name := _kernel(written, at):
-            found.setdefault(name, {}).update(dict.fromkeys(node.operators))
-    return {name: sorted(operators) for name, operators in found.items()}
+            kernel = written.graph_of[at], name
+            found.setdefault(kernel, {}).update(dict.fromkeys(node.operators))
+    return {kernel: sorted(operators) for kernel, operators in found.items()}
 
 
 def _chains(written: _Pass) -> list[Chain]:
@@ -241,12 +269,12 @@ def _reason(written: _Pass, one: int, other: int) -> str:
     """Why Inductor did not fuse two nodes: what it said last about a part of each."""
     graph = written.graph_of[one]
     ours, theirs = set(written.nodes[one].parts), set(written.nodes[other].parts)
-    reason: Callable[[], str] | None = None
-    for (of, first, second), said in written.reasons.items():
-        # The name of a fused node is that of its parts, joined.
-        a, b = set(first.split("_")), set(second.split("_"))
-        if of == graph and ((a <= ours and b <= theirs) or (b <= ours and a <= theirs)):
-            reason = said
-    if reason is None:
-        return ""
-    return " ".join(reason().split())[:LONGEST_REASON]
+    last = _Refusal(0, frozenset(), frozenset(), str)
+    for part in ours | theirs:
+        for said in written.refusals.get((graph, part), {}).values():
+            between = (said.ours <= ours and said.theirs <= theirs) or (
+                said.ours <= theirs and said.theirs <= ours
+            )
+            if between and said.number > last.number:
+                last = said
+    return " ".join(last.reason().split())[:LONGEST_REASON]
