@@ -389,6 +389,33 @@ def test_report_prints_what_was_generated(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(content["generated"]["differences"]) == 3
 
 
+def test_releases_that_were_only_generated_are_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    results = tmp_path / "results"
+    store(results, "box", made(release="2.9.1"), made(release="2.15.0", forward=code(triton=4)))
+    answer = CliRunner().invoke(app.app, ["report", "v2.9", "v2.15"])
+    assert answer.exit_code == 0, answer.output
+    assert "3 counts differ in 1 cells" in answer.stdout
+    assert "Nothing of v2.15.0 and v2.9.1 was timed" in answer.stderr
+    answer = CliRunner().invoke(app.app, ["report", "v2.9", "v2.15", "--format", "json"])
+    assert len(json.loads(answer.stdout)["generated"]["differences"]) == 3
+    gate = CliRunner().invoke(app.app, ["report", "v2.9", "v2.15", "--fail-on-regression"])
+    assert gate.exit_code == 1
+
+
+def test_a_report_names_machines_that_disagree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store(tmp_path / "results", "one", made())
+    store(tmp_path / "results", "two", made(forward=code(triton=7)))
+    answer = CliRunner().invoke(app.app, ["report", "v2.15"])
+    assert answer.exit_code == 0, answer.output
+    assert "the machines one, two have different code" in answer.stderr
+
+
 def test_an_unknown_target_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     answer = CliRunner().invoke(app.app, ["open", "softmax_matmul", "--target", "cuda:sm1"])

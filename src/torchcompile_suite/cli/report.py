@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import Enum
 from typing import Annotated
 
@@ -50,9 +50,14 @@ def report_command(
     """
     with one_line_errors():
         wanted = [catalogue.find(name).version for name in releases or []]
+        results = read_results()
+        _warn(results.generated)
         if len(wanted) == 2:
-            results = read_results()
             code = generated.compare(results.generated, *wanted)
+            untimed = set(wanted) - {record.release for record in results.records}
+            if untimed and code.compared and not fail_on_regression:
+                _print_code(code, form, untimed)
+                return
             comparison = compare_releases(results.records, wanted[0], wanted[1], machine_name)
             print_comparison(comparison, form, everything, code)
             if fail_on_regression and comparison.regressions:
@@ -60,9 +65,28 @@ def report_command(
         elif fail_on_regression:
             raise ReportError("--fail-on-regression needs two releases, such as v2.4 v2.9")
         else:
-            results = read_results()
             code_rows = generated.rows(results.generated, wanted)
             print_report(results.records, wanted, machine_name, form, code_rows)
+
+
+def _warn(code: Sequence[Record]) -> None:
+    """Say on standard error which generated code differs between machines: it must not."""
+    for release, cell, names in generated.disagreements(code):
+        text = (
+            f"v{release}, {cell}: the machines {', '.join(names)} have different code. They have "
+            "different builds of torch, or the suite has a fault."
+        )
+        typer.echo(printable(text), err=True)
+
+
+def _print_code(code: generated.Comparison, form: Format, untimed: Collection[str]) -> None:
+    """Print a comparison of releases that were not timed."""
+    if form is Format.JSON:
+        typer.echo(documents.generated_json(code))
+        return
+    _print_changes(code, form)
+    missing = " and ".join(f"v{version}" for version in sorted(untimed))
+    typer.echo(f"Nothing of {missing} was timed, so no times are compared.", err=True)
 
 
 def compare_releases(

@@ -68,6 +68,12 @@ def comparison_json(comparison: Comparison, code: generated.Comparison | None = 
     return msgspec.json.format(msgspec.json.encode(content))
 
 
+def generated_json(code: generated.Comparison) -> bytes:
+    """What two releases generated for targets, compared exactly: one object. Nothing was timed."""
+    content = {"before": code.before, "after": code.after, "generated": generated_content(code)}
+    return msgspec.json.format(msgspec.json.encode(content))
+
+
 def generated_content(code: generated.Comparison) -> dict[str, Any]:
     """What two releases generated for targets, for JSON."""
     return {
