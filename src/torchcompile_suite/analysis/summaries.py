@@ -82,6 +82,7 @@ def read(results: Path) -> Records:
             for record in found.records
         ],
         found.problems,
+        found.generated,
     )
 
 

@@ -214,7 +214,8 @@ def _add(results: Results, name: str, method: Callable[..., Any], session: _Reco
     results.add_result(
         {
             "name": name,
-            "version": str(newest or METHOD),
+            # Counts are of no method: they have the version of their benchmark.
+            "version": str(newest) if newest else _version(method),
             "params": [list(map(repr, axis)) for axis in axes],
         },
         result,
@@ -222,6 +223,11 @@ def _add(results: Results, name: str, method: Callable[..., Any], session: _Reco
         duration=math.fsum(spent_s),
         record_samples=True,
     )
+
+
+def _version(method: Callable[..., Any]) -> str:
+    """The version of a benchmark, as ASV reads it from the class."""
+    return str(getattr(getattr(method, "__self__", None), "version", METHOD))
 
 
 def _value(

@@ -227,7 +227,10 @@ def _cannot_write(error: OSError) -> SuiteError:
 
 
 def _cells(benchmarks: Any, device: str) -> Iterator[Cell]:
-    """The selected cells, each once, in ASV's order."""
+    """The selected cells that are timed, each once, in ASV's order.
+
+    What is generated for a target has no drift: ASV's own run generates it.
+    """
     selection = benchmarks.benchmark_selection
     cells = (
         matrix.cell_at(name, index)
@@ -236,7 +239,9 @@ def _cells(benchmarks: Any, device: str) -> Iterator[Cell]:
     )
     return iter(
         dict.fromkeys(
-            msgspec.structs.replace(cell, device=device) for cell in cells if cell is not None
+            msgspec.structs.replace(cell, device=device)
+            for cell in cells
+            if cell is not None and not cell.target
         )
     )
 

@@ -9,11 +9,12 @@ import typer
 from .. import matrix
 from ..analysis import coverage
 from ..analysis.coverage import Coverage
+from ..cell import Measurement
 from ..presentation import sheets, terminal
 from ..presentation.terminal import console, one_line_errors
 from ..presentation.wording import printable
 from ..releases import catalogue
-from .recorded import MACHINE_HELP, read_records, select
+from .recorded import MACHINE_HELP, read_results, select
 
 
 def coverage_command(
@@ -29,12 +30,16 @@ def coverage_command(
     with one_line_errors():
         asked = [catalogue.find(name).version for name in releases or []]
         # The question is about completeness, so the method of the times comes second.
+        results = read_results()
         selection = select(
-            read_records(), machine_name, asked, completeness_first=True, every=False
+            [*results.records, *results.generated],
+            machine_name,
+            asked,
+            completeness_first=True,
+            every=False,
         )
-        cells = matrix.core_cells()
         covered = {
-            version: coverage.coverage(selection.measurements(version), cells, selection.device)
+            version: _coverage(selection.measurements(version), selection.device)
             for version in asked or selection.versions
         }
         console().print(terminal.draw(sheets.coverage(covered)))
@@ -42,6 +47,16 @@ def coverage_command(
         typer.echo(f"unexplained gaps: {gaps}")
         if gaps:
             raise typer.Exit(1)
+
+
+def _coverage(measurements: list[Measurement], device: str) -> Coverage:
+    """The coverage of the core. Generated code belongs to it where there is any: releases that were
+    measured before the suite generated code have none.
+    """
+    cells = matrix.core_cells()
+    if any(measurement.cell.target for measurement in measurements):
+        cells += matrix.core_generated()
+    return coverage.coverage(measurements, cells, device)
 
 
 def _list(version: str, covered: Coverage) -> int:

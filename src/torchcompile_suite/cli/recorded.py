@@ -46,7 +46,7 @@ class Selection(NamedTuple):
         return [record.measurement for record in self.records if record.release == version]
 
 
-def read_records() -> list[records.Record]:
+def read_results() -> records.Records:
     """Every readable record under results/, without samples (`analysis.summaries`).
 
     Names unreadable files on standard error.
@@ -54,7 +54,12 @@ def read_records() -> list[records.Record]:
     content = summaries.read(RESULTS)
     for problem in content.problems:
         typer.echo(printable(f"left out: {problem}"), err=True)
-    return content.records
+    return content
+
+
+def read_records() -> list[records.Record]:
+    """The records of `read_results` that have times."""
+    return read_results().records
 
 
 def select(

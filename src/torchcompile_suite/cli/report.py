@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from enum import Enum
 from typing import Annotated
 
 import typer
 
-from ..analysis import change, summary
+from ..analysis import change, generated, summary
 from ..analysis.ends import REMEDY, Ends, both_ends
 from ..cell import Measurement
 from ..modes import MODES
@@ -16,7 +17,7 @@ from ..presentation.terminal import console, one_line_errors
 from ..presentation.wording import printable
 from ..releases import catalogue
 from ..results.records import Record
-from .recorded import MACHINE_HELP, ReportError, read_records, select
+from .recorded import MACHINE_HELP, ReportError, read_results, select
 
 
 class Format(str, Enum):
@@ -49,15 +50,43 @@ def report_command(
     """
     with one_line_errors():
         wanted = [catalogue.find(name).version for name in releases or []]
+        results = read_results()
+        _warn(results.generated)
         if len(wanted) == 2:
-            comparison = compare_releases(read_records(), wanted[0], wanted[1], machine_name)
-            print_comparison(comparison, form, everything)
+            code = generated.compare(results.generated, *wanted)
+            untimed = set(wanted) - {record.release for record in results.records}
+            if untimed and code.compared and not fail_on_regression:
+                _print_code(code, form, untimed)
+                return
+            comparison = compare_releases(results.records, wanted[0], wanted[1], machine_name)
+            print_comparison(comparison, form, everything, code)
             if fail_on_regression and comparison.regressions:
                 raise typer.Exit(1)
         elif fail_on_regression:
             raise ReportError("--fail-on-regression needs two releases, such as v2.4 v2.9")
         else:
-            print_report(read_records(), wanted, machine_name, form)
+            code_rows = generated.rows(results.generated, wanted)
+            print_report(results.records, wanted, machine_name, form, code_rows)
+
+
+def _warn(code: Sequence[Record]) -> None:
+    """Say on standard error which generated code differs between machines: it must not."""
+    for release, cell, names in generated.disagreements(code):
+        text = (
+            f"v{release}, {cell}: the machines {', '.join(names)} have different code. They have "
+            "different builds of torch, or the suite has a fault."
+        )
+        typer.echo(printable(text), err=True)
+
+
+def _print_code(code: generated.Comparison, form: Format, untimed: Collection[str]) -> None:
+    """Print a comparison of releases that were not timed."""
+    if form is Format.JSON:
+        typer.echo(documents.generated_json(code))
+        return
+    _print_changes(code, form)
+    missing = " and ".join(f"v{version}" for version in sorted(untimed))
+    typer.echo(f"Nothing of {missing} was timed, so no times are compared.", err=True)
 
 
 def compare_releases(
@@ -69,10 +98,24 @@ def compare_releases(
     return change.compare(selection.machine, *sides)
 
 
-def print_comparison(comparison: change.Comparison, form: Format, everything: bool) -> None:
-    """Print a comparison. ``everything`` includes the unchanged cells."""
+# What a table of generated code says, and what not.
+_GENERATED = (
+    "Generated for a GPU that is not here: counts, the same on any machine, and no times. "
+    "launches: of one call; with CUDA graphs: a graph as one launch."
+)
+
+
+def print_comparison(
+    comparison: change.Comparison,
+    form: Format,
+    everything: bool,
+    code: generated.Comparison | None = None,
+) -> None:
+    """Print a comparison. ``everything`` includes the unchanged cells. ``code``: what was generated
+    for targets.
+    """
     if form is Format.JSON:
-        typer.echo(documents.comparison_json(comparison))
+        typer.echo(documents.comparison_json(comparison, code))
         return
     drawn = [
         sheet
@@ -93,21 +136,56 @@ def print_comparison(comparison: change.Comparison, form: Format, everything: bo
         for sheet in drawn:
             typer.echo(markdown.markdown(sheet) + "\n")
         typer.echo(explained)
+        _print_changes(code, form)
         return
     out = console()
     out.print(printable(wording.judgement(comparison)), highlight=False, markup=False)
     for sheet in drawn:
         out.print(terminal.draw(sheet))
     out.print(explained, style="dim", highlight=False, markup=False)
+    _print_changes(code, form)
+
+
+def _print_changes(code: generated.Comparison | None, form: Format) -> None:
+    if code is None or not (code.compared or code.gaps):
+        return
+    drawn = [
+        sheet
+        for sheet in (sheets.generated_changes(code), sheets.generated_gaps(code))
+        if sheet.lines
+    ]
+    counted = f"Generated code: {len(code.differences)} counts differ in {code.compared} cells."
+    if form is Format.MARKDOWN:
+        typer.echo(f"\n{counted}\n")
+        for sheet in drawn:
+            typer.echo(markdown.markdown(sheet) + "\n")
+        typer.echo(_GENERATED)
+        return
+    out = console()
+    out.print(counted, highlight=False, markup=False)
+    for sheet in drawn:
+        out.print(terminal.draw(sheet))
+    out.print(_GENERATED, style="dim", highlight=False, markup=False)
 
 
 def print_report(
-    records: list[Record], versions: list[str], machine_name: str | None, form: Format
+    records: list[Record],
+    versions: list[str],
+    machine_name: str | None,
+    form: Format,
+    code: Sequence[generated.Row] = (),
 ) -> None:
-    """Print the measured cells of those versions on one machine, or all results."""
+    """Print the measured cells of those versions on one machine, or all results.
+
+    ``code``: what was generated for targets. It is not part of the JSON, which is a list of cells
+    with times.
+    """
     if records and (versions or machine_name):
         records = select(records, machine_name, versions, every=False).records
     rows = [row for row in summary.rows(records, MODES) if not versions or row.release in versions]
+    if not rows and code and form is not Format.JSON and not machine_name:
+        _print_generated(code, form)
+        return
     if not rows:
         what = " and ".join(f"v{version}" for version in versions)
         raise ReportError(
@@ -133,6 +211,7 @@ def print_report(
         typer.echo(markdown.markdown(sheet) + "\n\n" + explained)
         if both.lines:
             typer.echo("\n" + markdown.markdown(both) + "\n\n" + heap)
+        _print_generated(code, form)
         return
     out = console()
     out.print(terminal.draw(sheet))
@@ -140,6 +219,19 @@ def print_report(
     if both.lines:
         out.print(terminal.draw(both))
         out.print(heap, style="dim", highlight=False, markup=False)
+    _print_generated(code, form)
+
+
+def _print_generated(code: Sequence[generated.Row], form: Format) -> None:
+    if not code:
+        return
+    sheet = sheets.generated(code)
+    if form is Format.MARKDOWN:
+        typer.echo("\n" + markdown.markdown(sheet) + "\n\n" + _GENERATED)
+        return
+    out = console()
+    out.print(terminal.draw(sheet))
+    out.print(_GENERATED, style="dim", highlight=False, markup=False)
 
 
 def _both_ends(records: list[Record], versions: list[str]) -> list[Ends]:

@@ -19,13 +19,14 @@ from pathlib import Path
 import msgspec
 
 from ..analysis import statistics
-from ..cell import METHOD, Cell, Launch, Measurement, Outcome, Status, Stopped
+from ..cell import GENERATION, METHOD, Cell, Launch, Measurement, Outcome, Status, Stopped
 from ..errors import SuiteError
 from ..host.files import write_atomically
 from ..host.orphans import die_with_parent
 from ..launch import progress
 from ..modes import EAGER
 from ..results import overlay_marker, records
+from . import generation
 from .launches import launcher, make_launch, mark_disturbed, outcome_of
 from .processes import Launcher
 from .progress import launch_line, measurement_line
@@ -117,6 +118,9 @@ class Session:
             return None
         if not recorded.outcome.ok:
             return recorded
+        if cell.target:
+            generated = recorded.generated
+            return recorded if generated and generated.generation == GENERATION else None
         # Records of the first versions lack what the compiler did. Records of another method cannot
         # be compared with new ones.
         complete = recorded.compiled is not None or cell.mode == EAGER
@@ -169,6 +173,10 @@ class Session:
         self, cell: Cell, earlier: Sequence[Launch], workspace: Path
     ) -> tuple[list[Launch], Stopped]:
         """All launches of the cell, and why there are no more; an empty reason after a failure."""
+        if cell.target:
+            launch = generation.launch(cell, self.settings.launch_limit_s)
+            self._watch(cell, launch)
+            return [launch], "fixed" if launch.outcome.ok else ""
         launches = list(earlier)
         starter = self._launcher(cell)
         cache = workspace / "cache"

@@ -14,7 +14,7 @@ which files were added makes no difference. The older measurements are the histo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -65,10 +65,15 @@ class Problem(NamedTuple):
 
 
 class Records(NamedTuple):
-    """Every readable record under results/, and the problems with the others."""
+    """Every readable record under results/, and the problems with the others.
+
+    ``records`` are those of cells that are timed. ``generated`` are those of cells with a target:
+    counts without times, which `analysis.generated` reads.
+    """
 
     records: list[Record]
     problems: list[Problem]
+    generated: Sequence[Record] = ()
 
 
 class Entry(NamedTuple):
@@ -182,7 +187,9 @@ def read_with(results: Path, reader: SegmentReader) -> Records:
     for folder in machine_folders(results, problems):
         for journal, of_place in files(folder, problems).items():
             found += _of_place(journal, newest_of(read_files(of_place, problems, reader)))
-    return Records(found, problems)
+    timed = [record for record in found if not record.measurement.cell.target]
+    generated = [record for record in found if record.measurement.cell.target]
+    return Records(timed, problems, generated)
 
 
 def _of_place(journal: Path, entries: Iterable[Entry]) -> list[Record]:
@@ -357,12 +364,16 @@ def decode(line: bytes) -> Measurement:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise ValueError(f"not a measurement: {error}") from None
     if measurement.outcome.ok and not _whole(measurement):
-        raise ValueError("not a measurement: its outcome is ok, but it lacks launches or timings")
+        raise ValueError(
+            "not a measurement: its outcome is ok, but it lacks launches or timings, or counts"
+        )
     return measurement
 
 
 def _whole(measurement: Measurement) -> bool:
     """Whether every figure can be computed: some launch counts, and all times are above 0."""
+    if measurement.cell.target:
+        return measurement.generated is not None
     launches = measurement.launches
     return any(not launch.disturbed for launch in launches) and all(
         launch.pairs_s and launch.warm_up_s and min(map(min, launch.pairs_s)) > 0
