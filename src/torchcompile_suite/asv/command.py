@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from asv.config import Config
+from asv.environment import get_env_name
+from asv.plugins.virtualenv import Virtualenv
 
 from ..errors import SuiteError
 from ..measuring.settings import PREFIX
@@ -48,6 +50,11 @@ def python() -> str:
     """The Python that ASV measures with in the current folder, such as 3.11. Raises AsvError."""
     _need_configuration()
     return str(Config.load().pythons[0])
+
+
+def environment_name() -> str:
+    """ASV's name of the environment of that Python, which result files have. Raises AsvError."""
+    return str(get_env_name(Virtualenv.tool_name, python(), {}, {}))
 
 
 def _need_configuration() -> None:

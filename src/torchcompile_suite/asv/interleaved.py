@@ -7,12 +7,11 @@ value up, and the result files are those of a run of each release.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
@@ -23,10 +22,9 @@ from asv.console import log
 from .. import matrix
 from ..cell import Cell, Launch, Measurement
 from ..errors import SuiteError
-from ..measuring import series
+from ..measuring import series, side_by_side
 from ..measuring.progress import launch_line
 from ..measuring.series import Series
-from ..measuring.server import Launches, Order
 from ..measuring.session import need_free
 from ..measuring.settings import (
     LOOK_UP_VARIABLE,
@@ -125,7 +123,7 @@ def _measure(
             plan=settings.plan,
         )
         log.info(f"{_now()} {head}: {', '.join(pythons)} in turns")
-        folder = place / _digest(environment.name, plan)
+        folder = place / series.identity(plan, environment.name)
         _store(_series(plan, pythons, folder, head), files, newest)
         shutil.rmtree(folder)
 
@@ -136,23 +134,14 @@ def _series(
     """Measure one series, and print a line for each launch."""
     folder.mkdir(parents=True, exist_ok=True)
     need_free(folder, NEEDED_FOR_CACHE_BYTES, "compiled code")
-    with ExitStack() as stack:
-        servers = {
-            release: stack.enter_context(closing(Launches(python)))
-            for release, python in pythons.items()
-        }
 
-        def make(release: str, cache: Path) -> Launch:
-            order = Order(plan.cell, str(cache), plan.plan, limit_s=plan.launch_limit_s)
-            return servers[release].make(order)
+    def watch(release: str, launch: Launch) -> None:
+        log.info(f"{_now()} round {launch.round}, {release}: {launch_line(launch)}")
 
-        def watch(release: str, launch: Launch) -> None:
-            log.info(f"{_now()} round {launch.round}, {release}: {launch_line(launch)}")
-
-        try:
-            measured = series.measure(plan, make, folder, watch)
-        except OSError as error:
-            raise _cannot_write(error) from error
+    try:
+        measured = side_by_side.measure(plan, pythons, folder, watch)
+    except OSError as error:
+        raise _cannot_write(error) from error
     log.info(f"{_now()} {head}: {series.summary(measured)} of eager's time")
     return measured
 
@@ -191,11 +180,6 @@ def _cells(benchmarks: Any, device: str) -> Iterator[Cell]:
             msgspec.structs.replace(cell, device=device) for cell in cells if cell is not None
         )
     )
-
-
-def _digest(environment_name: str, plan: Series) -> str:
-    key = msgspec.json.encode([environment_name, plan.cell, plan.releases])
-    return hashlib.sha256(key).hexdigest()[:16]
 
 
 def _now() -> str:

@@ -45,6 +45,7 @@ def comparison_json(comparison: Comparison) -> bytes:
         "changes": [
             {
                 "cell": change.cell,
+                "machine": comparison.machine_of[change.cell],
                 "gap": change.gap,
                 "moved": change.moved,
                 "effects": {
