@@ -57,7 +57,7 @@ def bench(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run all tests; ``nox -s tests -- -m 'not slow'`` runs only those that take seconds."""
     _need(session, "git", "g++", "chromium")
-    session.install("-e", ".", "--group", "tests")
+    session.install("-e", ".[fleet]", "--group", "tests")
     # Two processes: more would compete for the cores of a small machine. A file stays in one
     # process, for its fixtures; tests/conftest.py decides on the order of the files.
     distribution = ("--numprocesses=2", "--dist=loadfile", "--no-loadscope-reorder")

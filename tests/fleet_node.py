@@ -75,7 +75,7 @@ def main() -> None:
         other = variable("LOCKS")
         if not other or other not in order.machine:
             return said
-        return msgspec.structs.replace(said, locks={one: other for one in said.locks})
+        return msgspec.structs.replace(said, locks=dict.fromkeys(said.locks, other))
 
     inspection.described = other_locks  # type: ignore[assignment]
     node.main(work)

@@ -1,9 +1,9 @@
 """The driver: which machine gets which series, and what a lost machine means.
 
-A series that no machine has begun goes to any machine that is free: Ray chooses. Then it has a home,
-the machine with its journal. Further pieces go there and nowhere else. When its home is lost, the
-series waits. After the stated time it begins anew on another machine, and the launches on the lost
-one do not count.
+A series that no machine has begun goes to any machine that is free: Ray chooses. Then it has a
+home, the machine with its journal. Further pieces go there and nowhere else. When its home is lost,
+the series waits. After the stated time it begins anew on another machine, and the launches on the
+lost one do not count.
 
 The driver has no state that is not on disk: results, diary, and the journals on the machines.
 """
@@ -171,6 +171,8 @@ class Driver:
         self._stored = 0
         self._said: set[str] = set()
         self._nobody_since = time.monotonic()
+        # The inspections of the machines that are there at the beginning.
+        self._first: set[int] = set()
 
     def run(self) -> Ended:
         """Measure until every series is stored or given up.
@@ -184,6 +186,8 @@ class Driver:
             while self._left():
                 if time.monotonic() >= look_at:
                     self._look()
+                    if not look_at:
+                        self._first = set(self._pieces)
                     look_at = time.monotonic() + LOOK_EVERY_S
                 self._give()
                 self._hear()
@@ -319,7 +323,9 @@ class Driver:
                 busy.add(home)
                 self._start(task, self._order(task, home), [home])
         free = sorted(self._admitted - busy)
-        fresh = [task for task in waiting if task.id not in self._diary.home]
+        # The journals of the first machines have to be known first: a series may have a home.
+        first = self._first & self._pieces.keys()
+        fresh = [task for task in waiting if task.id not in self._diary.home and not first]
         # Ray gets one piece for each free slot. More would wait in Ray, where a machine that is
         # lost or refused later could not be taken back.
         for task in fresh[: max(0, len(free) - unplaced)]:
