@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import shlex
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from typing import NamedTuple
 import msgspec
 import psutil
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,13 +48,18 @@ from torchcompile_suite.host import machine
 from torchcompile_suite.host.files import append_line
 from torchcompile_suite.measuring import interpreter, series
 from torchcompile_suite.measuring.series import Series
-from torchcompile_suite.releases import ledger
+from torchcompile_suite.releases import environments, ledger
 from torchcompile_suite.results import records, segments
 from torchcompile_suite.results.canonical import canonical
 from torchcompile_suite.results.segments import Header, Segment
 
 from . import examples
 from .conftest import ROOT
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 RELEASES = ("2.9.1", "2.15.0")
 ENV = "virtualenv-py3.11"
@@ -532,6 +539,146 @@ def test_a_diary_says_the_same_after_a_kill(tmp_path: Path) -> None:
     diary.add(Line(7.0, "anew", "s", "a"))
     diary.add(Line(8.0, "back", machine="a"))
     assert (Diary(tmp_path).home, Diary(tmp_path).lost) == ({}, {})
+
+
+# The examples of docs/fleet/.
+
+EXAMPLES = ROOT / "docs" / "fleet"
+# Each program of the Slurm script writes down how it was called.
+PROGRAM = """#!/bin/bash
+printf '%s' "$(basename "$0")" >> "$CALLS"
+printf ' %s' "$@" | tr '\n' ' ' >> "$CALLS"
+printf '\n' >> "$CALLS"
+"""
+
+
+def pinned() -> str:
+    """The version of Ray that the extra `fleet` has."""
+    content = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    (wanted,) = content["project"]["optional-dependencies"]["fleet"]
+    return str(wanted.removeprefix("ray=="))
+
+
+def test_the_slurm_script_has_no_fault_that_shellcheck_finds() -> None:
+    checked = subprocess.run(
+        ["shellcheck", str(EXAMPLES / "slurm.sh")], capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0, checked.stdout
+
+
+def programs(folder: Path, **more: str) -> dict[str, str]:
+    """Variables for a dry run: the programs of Slurm and Ray only write down their arguments."""
+    texts = dict.fromkeys(("srun", "ray", "torchcompile-suite"), PROGRAM)
+    texts["scontrol"] = "#!/bin/bash\nprintf 'n1\\nn2\\nn3\\n'\n"
+    for name, text in (texts | more).items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    return {
+        **os.environ,
+        "PATH": f"{folder}:{os.environ['PATH']}",
+        "CALLS": str(folder / "calls"),
+        "SLURM_JOB_NODELIST": "n[1-3]",
+        "USER": "me",
+    }
+
+
+def test_a_dry_run_of_the_slurm_script(tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["bash", str(EXAMPLES / "slurm.sh"), "v2.9", "v2.15"],
+        env=programs(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    calls = (tmp_path / "calls").read_text().splitlines()
+    workers = next(call for call in calls if call.startswith("srun"))
+    # The head measures nothing, so it is not among the machines.
+    assert "--nodes=2" in workers
+    assert "--exclude=n1" in workers
+    head = next(call for call in calls if call.startswith("ray start --head"))
+    assert "--node-ip-address=n1" in head
+    assert "bench" not in head
+    assert "torchcompile-suite fleet run --address n1:6379 v2.9 v2.15" in calls
+    assert calls[-1] == "ray stop"
+
+
+def test_slurm_ends_the_driver_in_order_before_the_job_ends(tmp_path: Path) -> None:
+    waits = "#!/bin/bash\ntrap 'echo ended > \"$CALLS.end\"; exit 130' INT\n"
+    waits += 'touch "$CALLS.begun"\nwhile :; do sleep 0.1; done\n'
+    process = subprocess.Popen(
+        ["bash", str(EXAMPLES / "slurm.sh")],
+        env=programs(tmp_path, **{"torchcompile-suite": waits}),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    until = time.monotonic() + 30
+    while not (tmp_path / "calls.begun").exists() and time.monotonic() < until:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130
+    assert (tmp_path / "calls.end").exists()
+    assert (tmp_path / "calls").read_text().splitlines()[-1] == "ray stop"
+
+
+def test_the_kubernetes_job_has_one_machine_a_node_and_the_ray_of_the_suite() -> None:
+    job = yaml.safe_load((EXAMPLES / "rayjob.yaml").read_text())
+    assert (job["apiVersion"], job["kind"]) == ("ray.io/v1", "RayJob")
+    cluster = job["spec"]["rayClusterSpec"]
+    assert cluster["rayVersion"] == pinned()
+    assert f"ray[default]=={pinned()}" in (EXAMPLES / "Dockerfile").read_text()
+    (group,) = cluster["workerGroupSpecs"]
+    pod = group["template"]
+    anti = pod["spec"]["affinity"]["podAntiAffinity"]
+    (rule,) = anti["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert rule["topologyKey"] == "kubernetes.io/hostname"
+    assert rule["labelSelector"]["matchLabels"] == pod["metadata"]["labels"]
+    (container,) = pod["spec"]["containers"]
+    # Whole processors for this pod alone: requests are limits, in whole numbers.
+    assert container["resources"]["requests"] == container["resources"]["limits"]
+    assert int(container["resources"]["limits"]["cpu"])
+    names = {one["name"]: one for one in container["env"]}
+    assert names["RAY_worker_niceness"]["value"] == "0"
+    # Journals and releases stay on the node when its pod is another one.
+    (disk,) = [one for one in pod["spec"]["volumes"] if "hostPath" in one]
+    for name in (place.FOLDER_VARIABLE, environments.FOLDER_VARIABLE):
+        assert names[name]["value"].startswith(disk["hostPath"]["path"])
+    head = cluster["headGroupSpec"]
+    assert head["rayStartParams"]["num-cpus"] == "0"
+    for one in (head, group):
+        (command,) = one["template"]["spec"]["containers"][0]["args"]
+        checked = subprocess.run(
+            ["shellcheck", "--shell=bash", "--exclude=SC2046,SC2086,SC2154,SC2016", "-"],
+            input=command,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert checked.returncode == 0, checked.stdout
+    assert "fleet node" not in head["template"]["spec"]["containers"][0]["args"][0]
+
+
+def examples_of_run() -> list[list[str]]:
+    """The commands `fleet run` of the examples, as a shell gets them."""
+    job = yaml.safe_load((EXAMPLES / "rayjob.yaml").read_text())
+    inner = shlex.split(job["spec"]["entrypoint"])[2]
+    script = (EXAMPLES / "slurm.sh").read_text().replace('"$@"', "v2.4 v2.9")
+    lines = [inner.rpartition("&& ")[2], *script.splitlines()]
+    found = [line for line in lines if line.startswith("torchcompile-suite fleet run")]
+    return [shlex.split(line.removesuffix(" &"))[3:] for line in found]
+
+
+@pytest.mark.parametrize("arguments", examples_of_run())
+def test_the_commands_of_the_examples_exist(arguments: list[str]) -> None:
+    from typer.main import get_command
+
+    from torchcompile_suite.cli.fleet import app
+
+    command = get_command(app).commands["run"]  # type: ignore[attr-defined]
+    context = command.make_context("run", arguments)
+    assert context.params["address"]
+    assert context.params["releases"]
 
 
 # The driver: machines that come, go, hang and come back.

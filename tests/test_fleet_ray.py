@@ -1,8 +1,8 @@
 """The fleet with real Ray: nodes, workers, the head and the driver are killed with -9.
 
 The nodes are simulated by Ray's own `Cluster`, on this machine. The launches are scripted
-(tests/fleet_node.py): each is a process in a session of its own. All else is real, and the driver is
-the command itself.
+(tests/fleet_node.py): each is a process in a session of its own. All else is real, and the driver
+is the command itself.
 """
 
 from __future__ import annotations
@@ -359,7 +359,7 @@ def test_a_node_with_another_lock_is_refused_by_name(
 
 
 def test_another_ray_cannot_join(fleet: Fleet) -> None:
-    """Neither a node nor a driver. Ray itself refuses; the version is claimed, the check is real."""
+    """Neither a node nor a driver: Ray itself refuses. Only the version is not real."""
     driver = fleet.start(TORCHCOMPILE_SUITE_TEST_RAY="2.59.0")
     lines = read(driver)
     assert driver.returncode == 1

@@ -230,13 +230,17 @@ def node(
         str | None,
         typer.Option("--name", help="Name in results/. Default: class of the hardware, host."),
     ] = None,
+    host: Annotated[
+        str | None,
+        typer.Option("--host", help="Name of the host, where the container has another one."),
+    ] = None,
 ) -> None:
     """Print the options of `ray start` that make this machine a node of a fleet.
 
     Example: RAY_worker_niceness=0 ray start --address=HEAD:6379 $(torchcompile-suite fleet node)
     """
     with one_line_errors():
-        labels = f"machine={machine.name_in_fleet(name)},class={_here()}"
+        labels = f"machine={machine.name_in_fleet(name, host)},class={_here()}"
         typer.echo(
             '--num-cpus=0 --num-gpus=0 --resources={"bench":1} --disable-usage-stats '
             f"--labels={labels}"
@@ -282,21 +286,23 @@ def _run(
     label: str,
     wait_s: float,
 ) -> None:
-    known = _Known.read(label)
-    made = _plan(releases, cells, rounds, label, known.durations())
-    diary = Diary(FOLDER)
-    diary.write_plan(made)
-    done = driver.done(made, known.newest, known.machines)
     versions = [release.version for release in releases]
-    _say(f"{len(made.tasks)} series of {', '.join(versions)}; {len(done)} are complete")
     commits = {
         release.version: commit[: records.COMMIT_DIGITS]
         for commit, release in ledger.compute()[0].items()
     }
+    known = _Known.read(label)
+    made = _plan(releases, cells, rounds, label, known.durations())
+    done = driver.done(made, known.newest, known.machines)
+    store = Store(RESULTS, known.recorded, commits, made.environment)
+    del known  # the run may take weeks, and nobody needs the measurements any more
+    diary = Diary(FOLDER)
+    diary.write_plan(made)
+    _say(f"{len(made.tasks)} series of {', '.join(versions)}; {len(done)} are complete")
     ended = Driver(
         cluster,
         made,
-        Store(RESULTS, known.recorded, commits, made.environment),
+        store,
         diary,
         python=command.python(),
         commits=commits,

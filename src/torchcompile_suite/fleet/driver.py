@@ -10,6 +10,7 @@ The driver has no state that is not on disk: results, diary, and the journals on
 
 from __future__ import annotations
 
+import heapq
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -157,7 +158,12 @@ class Driver:
         self._wait_s = wait_s
         self._show = show
         self._number = {task.id: number for number, task in enumerate(plan.tasks, 1)}
-        self._tasks = {task.id: task for task in plan.tasks}
+        # What is neither stored nor given up, in the order of the plan.
+        self._open = {task.id: task for task in plan.tasks if task.id not in self._done}
+        self._open_s = sum(task.seconds for task in self._open.values())
+        # The numbers of the series that nobody has begun; some have a home or are closed by now.
+        self._fresh = sorted(self._number[identity] for identity in self._open)
+        self._given: dict[str, int] = {}
         self._releases = tuple(
             dict.fromkeys(release for task in plan.tasks for release in task.series.releases)
         )
@@ -183,7 +189,7 @@ class Driver:
         look_at = 0.0
         cancel_s = CANCEL_S
         try:
-            while self._left():
+            while self._open:
                 if time.monotonic() >= look_at:
                     self._look()
                     if not look_at:
@@ -201,14 +207,6 @@ class Driver:
             for problem in self._store.seal():
                 self._show(f"not sealed: {problem}")
         return Ended(self._stored, self._failed)
-
-    def _left(self) -> list[Task]:
-        """The series that are neither stored nor given up, in the order of the plan."""
-        return [
-            task
-            for task in self._plan.tasks
-            if task.id not in self._done and task.id not in self._failed
-        ]
 
     # Machines.
 
@@ -228,11 +226,12 @@ class Driver:
             if time.monotonic() - since > INSPECT_AGAIN_S:
                 self._inspect(name)
         # A machine that was never seen in this run is missed from its beginning.
-        homes = {home for task in self._left() if (home := self._diary.home.get(task.id))}
+        homes = {home for one, home in self._diary.home.items() if one in self._open}
         for name in sorted(homes - self._alive.keys() - self._diary.lost.keys()):
             self._lose(name, now)
         for name, since in list(self._diary.lost.items()):
-            if name not in self._alive and now - since > self._wait_s:
+            away = name not in self._alive or name in self._refused
+            if away and now - since > self._wait_s:
                 self._begin_anew(name)
         self._need_machines()
 
@@ -254,6 +253,8 @@ class Driver:
         if refusal:
             self._refused[name] = time.monotonic()
             self._say_once(f"refused: {name}: {refusal}")
+            if self._at_home(name) and name not in self._diary.lost:
+                self._lose(name, time.time())
             return
         self._admitted.add(name)
         if name in self._diary.lost:
@@ -265,7 +266,7 @@ class Driver:
             home = self._diary.home.get(identity)
             if identity in self._done or (home and home != name):
                 self._forget[name].add(identity)
-            elif identity in self._tasks and home is None and not self._running(identity):
+            elif identity in self._open and home is None and identity not in self._given:
                 self._diary.add(Line(time.time(), "given", identity, name))
 
     def _gone(self, name: str, now: float) -> None:
@@ -273,7 +274,7 @@ class Driver:
         del self._alive[name]
         self._admitted.discard(name)
         self._refused.pop(name, None)
-        if any(self._diary.home.get(task.id) == name for task in self._left()):
+        if self._at_home(name):
             self._lose(name, now)
         for number, piece in list(self._pieces.items()):
             # A piece that can only run there would wait for ever.
@@ -283,7 +284,12 @@ class Driver:
     def _abandon(self, number: int) -> None:
         self._transport.cancel(number)
         self._transport.drop(number)
-        self._pieces.pop(number, None)
+        self._take_back(number)
+
+    def _at_home(self, name: str) -> list[Task]:
+        """The series that the machine has begun, and that are open."""
+        homes = self._diary.home.items()
+        return [self._open[one] for one, home in homes if home == name and one in self._open]
 
     def _lose(self, name: str, now: float) -> None:
         self._diary.add(Line(now, "lost", machine=name))
@@ -293,16 +299,16 @@ class Driver:
         )
 
     def _begin_anew(self, name: str) -> None:
-        for task in self._left():
-            if self._diary.home.get(task.id) == name:
-                self._diary.add(Line(time.time(), "anew", task.id, name))
-                self._tell(task, f"begins anew, because {name} did not come back")
+        for task in self._at_home(name):
+            self._diary.add(Line(time.time(), "anew", task.id, name))
+            heapq.heappush(self._fresh, self._number[task.id])
+            self._tell(task, f"begins anew, because {name} did not come back")
 
     def _need_machines(self) -> None:
         """Raise SuiteError where nobody measures and nobody will."""
         if self._admitted or self._pieces:
             self._nobody_since = time.monotonic()
-        elif self._alive:
+        elif self._alive and not self._diary.lost.keys() - self._alive.keys():
             raise SuiteError("every machine is refused; the reasons are above")
         elif time.monotonic() - self._nobody_since > self._wait_s:
             raise SuiteError(
@@ -315,21 +321,30 @@ class Driver:
     def _give(self) -> None:
         """Hand out series: those that have a home there, others to whoever is free."""
         busy = {piece.machine for piece in self._pieces.values() if piece.slot} - {""}
-        unplaced = sum(1 for piece in self._pieces.values() if piece.slot and not piece.machine)
-        waiting = [task for task in self._left() if not self._running(task.id)]
-        for task in waiting:
-            home = self._diary.home.get(task.id, "")
-            if home in self._admitted - busy:
+        for identity, home in list(self._diary.home.items()):
+            if home in self._admitted - busy and identity in self._open:
                 busy.add(home)
+                task = self._open[identity]
                 self._start(task, self._order(task, home), [home])
-        free = sorted(self._admitted - busy)
         # The journals of the first machines have to be known first: a series may have a home.
-        first = self._first & self._pieces.keys()
-        fresh = [task for task in waiting if task.id not in self._diary.home and not first]
+        if self._first & self._pieces.keys():
+            return
         # Ray gets one piece for each free slot. More would wait in Ray, where a machine that is
         # lost or refused later could not be taken back.
-        for task in fresh[: max(0, len(free) - unplaced)]:
+        free = sorted(self._admitted - busy)
+        unplaced = sum(1 for piece in self._pieces.values() if piece.slot and not piece.machine)
+        while unplaced < len(free) and (task := self._next_fresh()):
+            unplaced += 1
             self._start(task, self._order(task, ""), free)
+
+    def _next_fresh(self) -> Task | None:
+        """The first series of the plan that nobody has begun."""
+        while self._fresh:
+            task = self._plan.tasks[heapq.heappop(self._fresh) - 1]
+            at_work = task.id in self._given or task.id in self._diary.home
+            if task.id in self._open and not at_work:
+                return task
+        return None
 
     def _order(self, task: Task, machine: str) -> Order:
         return Order(
@@ -347,9 +362,21 @@ class Driver:
     ) -> None:
         number = self._transport.start(order, machines, slot=slot)
         self._pieces[number] = _Piece(task, machines, slot)
+        if task is not None:
+            self._given[task.id] = number
 
-    def _running(self, identity: str) -> bool:
-        return any(piece.task and piece.task.id == identity for piece in self._pieces.values())
+    def _take_back(self, number: int) -> None:
+        """A piece has ended. Its series waits again, unless it is stored or given up."""
+        piece = self._pieces.pop(number, None)
+        if piece is not None and piece.task is not None:
+            self._given.pop(piece.task.id, None)
+            if piece.task.id in self._open and piece.task.id not in self._diary.home:
+                heapq.heappush(self._fresh, self._number[piece.task.id])
+
+    def _close(self, task: Task) -> None:
+        """A series is stored or given up."""
+        self._open_s -= task.seconds
+        del self._open[task.id]
 
     def _hear(self) -> None:
         if not self._pieces:
@@ -360,8 +387,8 @@ class Driver:
             if piece is None:
                 continue
             if event.said is None:
-                del self._pieces[event.piece]
                 self._ended(piece, event.fault)
+                self._take_back(event.piece)
                 continue
             piece.machine = event.machine
             piece.limit_s = time.monotonic() + event.said.within_s + HANG_S
@@ -410,12 +437,12 @@ class Driver:
             return
         piece.done = True
         self._done.add(task.id)
+        self._close(task)
         self._stored += 1
         self._forget[piece.machine].add(task.id)
         self._diary.add(Line(time.time(), "stored", task.id, piece.machine))
-        remaining = self._left()
-        still_s = sum(one.seconds for one in remaining) / max(1, len(self._admitted))
-        still = f"; {len(remaining)} left, {rounded_duration(still_s)}" if remaining else ""
+        left_s = self._open_s / max(1, len(self._admitted))
+        still = f"; {len(self._open)} left, {rounded_duration(left_s)}" if self._open else ""
         self._tell(task, f"{said.summary} of eager's time, from {piece.machine}{still}")
 
     def _ended(self, piece: _Piece, fault: str) -> None:
@@ -435,6 +462,7 @@ class Driver:
             self._tell(task, f"stopped{where}: {reason}")
             return
         self._failed[task.id] = reason
+        self._close(task)
         self._diary.add(Line(time.time(), "failed", task.id, piece.machine, reason))
         self._tell(task, f"given up{where} after {MOST_FAULTS} attempts: {reason}")
 
@@ -444,8 +472,8 @@ class Driver:
             if time.monotonic() < piece.limit_s:
                 continue
             if piece.forced:
-                self._abandon(number)
                 self._ended(piece, "it hangs, and Ray cannot end it")
+                self._abandon(number)
                 continue
             piece.forced = True
             piece.reason = "it hung, and was ended"

@@ -151,15 +151,15 @@ def as_label(name: str) -> str:
     return f"{digest}-{name[9 - LABEL_CHARACTERS :]}"
 
 
-def name_in_fleet(name: str | None = None) -> str:
+def name_in_fleet(name: str | None = None, host: str | None = None) -> str:
     """The name of this machine beside others of its class: its class and its host's name.
 
-    ``name`` or ``TORCHCOMPILE_SUITE_MACHINE`` replaces it. Raises SuiteError if the name cannot be
-    a label.
+    ``name`` or ``TORCHCOMPILE_SUITE_MACHINE`` replaces it. ``host``: another name of the host.
+    Raises SuiteError if the name cannot be a label.
     """
     name = name or os.environ.get(MACHINE_VARIABLE)
     if not name:
-        host = _slug(socket.gethostname().partition(".")[0])[:24] or "host"
+        host = _slug((host or socket.gethostname()).partition(".")[0])[-24:].strip("-") or "host"
         hardware = class_of(detect()._asdict())
         name = f"{hardware[: LABEL_CHARACTERS - 1 - len(host)]}.{host}"
     if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._\-]{0,61}[A-Za-z0-9])?", name):
