@@ -3,14 +3,14 @@
 Two tables. In the first one Ray and the driver are real. The nodes are simulated on this machine
 (`ray.cluster_utils.Cluster`), and a piece of work sleeps for the recorded duration of its series,
 divided by ``SHORTER``, instead of measuring. Efficiency is the share of the nodes' time that they
-sleep, from the first piece's begin to the last one's end; beside it stands what the same order would
-give without any cost of Ray or of the driver.
+sleep, from the first piece's begin to the last one's end. Beside it stands what the same order
+would give without any cost of Ray or of the driver.
 
 In the second one the driver is real and Ray is not there: pieces say what a series of twelve
 releases says, as fast as the driver listens. So the figures are the driver's own.
 
-``python -m evidence.fleet`` needs `torchcompile-suite[fleet]`. ``--nodes 1 2 4 8`` chooses the sizes
-of the first table.
+``python -m evidence.fleet`` needs `torchcompile-suite[fleet]`. ``--nodes 1 2 4 8`` chooses the
+sizes of the first table.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from torchcompile_suite.analysis import summaries
 from torchcompile_suite.cell import Measurement
 from torchcompile_suite.cli.history import BUDGET_S, newest_patches
 from torchcompile_suite.cli.recorded import RESULTS
-from torchcompile_suite.fleet import inspection, messages, planning
+from torchcompile_suite.fleet import inspection, messages, options, planning
 from torchcompile_suite.fleet.diary import Diary, Plan
 from torchcompile_suite.fleet.driver import Driver
 from torchcompile_suite.fleet.durations import Durations
@@ -203,7 +203,7 @@ class Nothing:
         self._pieces[self._number] = (name, said)
         return self._number
 
-    def hear(self, timeout_s: float) -> list[Event]:
+    def hear(self, _timeout_s: float) -> list[Event]:
         """The next message of each piece."""
         events = []
         for piece, (name, said) in list(self._pieces.items()):
@@ -256,7 +256,7 @@ def with_ray(nodes: int) -> Ran:
         lines = functools.partial(
             asleep, seconds=seconds, record=msgspec.json.encode(a_record()), log=str(log)
         )
-        head = {"num_cpus": 0, "include_dashboard": False, "_system_config": transport.SYSTEM}
+        head = {"num_cpus": 0, "include_dashboard": False, "_system_config": options.SYSTEM}
         simulated = Simulated(initialize_head=True, head_node_args=head)
         try:
             for number in range(nodes):

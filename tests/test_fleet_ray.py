@@ -21,7 +21,7 @@ import msgspec
 import psutil
 import pytest
 
-from torchcompile_suite.fleet import messages, plain
+from torchcompile_suite.fleet import messages, options, plain
 from torchcompile_suite.fleet.messages import Order
 from torchcompile_suite.host import machine
 from torchcompile_suite.measuring import interpreter
@@ -49,8 +49,6 @@ class Fleet:
     def __init__(self, folder: Path, mark: str) -> None:
         from ray.cluster_utils import Cluster
 
-        from torchcompile_suite.fleet import transport
-
         self.folder = folder
         self.mark = mark
         self.hardware = machine.as_label(machine.class_of(machine.detect()._asdict()))
@@ -60,7 +58,7 @@ class Fleet:
             "num_cpus": 0,
             "include_dashboard": False,
             # Nodes notice a lost head after seconds instead of a minute.
-            "_system_config": {**transport.SYSTEM, "gcs_rpc_server_reconnect_timeout_s": 5},
+            "_system_config": {**options.SYSTEM, "gcs_rpc_server_reconnect_timeout_s": 5},
         }
         self.cluster = Cluster(initialize_head=True, head_node_args=self._head)
 

@@ -9,14 +9,13 @@
 #SBATCH --ntasks-per-node=1
 #SBATCH --exclusive
 #SBATCH --time=24:00:00
-# Ctrl-C for the driver two minutes before the end, so that it stores and cancels in order.
-#SBATCH --signal=B:INT@120
+# Two minutes before the end the driver is asked to stop: it cancels all work in order.
+#SBATCH --signal=B:TERM@120
 set -euo pipefail
 
 local_disk=${LOCAL_DISK:-/tmp}
 export TORCHCOMPILE_SUITE_ENVIRONMENTS="$local_disk/torchcompile-suite-$USER/releases"
 export TORCHCOMPILE_SUITE_FLEET="$local_disk/torchcompile-suite-$USER/fleet"
-export RAY_worker_niceness=0
 
 mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 head=${nodes[0]}
@@ -29,16 +28,18 @@ srun --nodes=$((${#nodes[@]} - 1)) --ntasks-per-node=1 --exclude="$head" bash -c
   exec ray start --block --address="$1" $(torchcompile-suite fleet node)
 ' bash "$address" &
 
-ray start --head --node-ip-address="$head" --port=6379 --num-cpus=0 --include-dashboard=false \
-  --disable-usage-stats
+# shellcheck disable=SC2046
+ray start --head --node-ip-address="$head" --port=6379 $(torchcompile-suite fleet node --head)
 trap 'ray stop' EXIT
 
-# In the background, because bash handles the signal only between two commands.
+# In the background, because bash handles a signal only between two commands.
 torchcompile-suite fleet run --address "$address" "$@" &
 driver=$!
-trap 'kill -INT "$driver"' INT TERM
-status=0
-wait "$driver" || status=$?
-# The signal ends the first `wait`; the driver needs some seconds to end everything.
-wait "$driver" || status=$?
+trap 'kill -TERM "$driver"' INT TERM
+while true; do
+  status=0
+  wait "$driver" || status=$?
+  # The signal ends `wait`. The driver needs some seconds more to end everything.
+  kill -0 "$driver" 2>/dev/null || break
+done
 exit "$status"

@@ -24,7 +24,7 @@ from ..asv import command
 from ..cell import Cell
 from ..doctor.check import Level
 from ..errors import SuiteError
-from ..fleet import checkup, driver, inspection, left, planning
+from ..fleet import checkup, driver, inspection, left, options, planning
 from ..fleet.diary import Diary, Plan
 from ..fleet.driver import Driver
 from ..fleet.durations import Durations
@@ -234,17 +234,19 @@ def node(
         str | None,
         typer.Option("--host", help="Name of the host, where the container has another one."),
     ] = None,
+    head: Annotated[
+        bool, typer.Option("--head", help="Options for the head, which measures nothing.")
+    ] = False,
 ) -> None:
     """Print the options of `ray start` that make this machine a node of a fleet.
 
-    Example: RAY_worker_niceness=0 ray start --address=HEAD:6379 $(torchcompile-suite fleet node)
+    Example: ray start --address=HEAD:6379 $(torchcompile-suite fleet node)
     """
     with one_line_errors():
-        labels = f"machine={machine.name_in_fleet(name, host)},class={_here()}"
-        typer.echo(
-            '--num-cpus=0 --num-gpus=0 --resources={"bench":1} --disable-usage-stats '
-            f"--labels={labels}"
-        )
+        if head:
+            typer.echo(" ".join(options.of_head()))
+            return
+        typer.echo(" ".join(options.of_machine(machine.name_in_fleet(name, host), _here())))
 
 
 @app.command()

@@ -11,5 +11,6 @@ here, the journal of each series on the machine that measures it, and the driver
 - ``inspection``: what a machine must be like to take part
 - ``diary``, ``store``: the driver's files
 - ``driver``: who gets what next, and what a lost machine means
+- ``options``: how Ray has to be started
 - ``transport``: Ray. Nothing else imports it.
 """

@@ -103,7 +103,7 @@ def restore() -> str:
     except PermissionError:
         return (
             f"Ray gives its workers niceness {os.nice(0)}, so that anything else takes their "
-            "processors; start Ray with RAY_worker_niceness=0 in its environment"
+            "processors; start the head with what `torchcompile-suite fleet node --head` prints"
         )
     return ""
 

@@ -1,7 +1,6 @@
 """Ray as transport: which machines there are, and pieces of work that say lines.
 
-Nothing else imports Ray. A machine of the fleet is a node of Ray with the resource ``bench`` (one
-slot), and with the labels ``machine`` (its name in results/) and ``class`` (its hardware).
+Nothing else imports Ray. `options` says what a node of Ray needs to be a machine of the fleet.
 """
 
 from __future__ import annotations
@@ -22,16 +21,8 @@ from ray._private.state import available_resources_per_node  # no public way wit
 from ..errors import SuiteError
 from . import messages, plain
 from .messages import ClusterLost, Order, Said
+from .options import HARDWARE, MACHINE, SLOT, SYSTEM
 
-SLOT = "bench"
-MACHINE, HARDWARE = "machine", "class"
-# Ray's own settings. Its workers get the priority of other processes, and its memory monitor does
-# not end a measurement: out of memory is an outcome. Ray's metrics would be processes that work.
-SYSTEM = {
-    "worker_niceness": 0,
-    "memory_monitor_refresh_ms": 0,
-    "enable_metrics_collection": False,
-}
 # Says what `plain.lines` says; another function stands for it in rehearsals.
 Lines = Callable[[Order], Iterator[bytes]]
 
