@@ -98,7 +98,7 @@ def evidence(session: nox.Session) -> None:
     if not names or set(names) - set(known):
         session.error(f"name some of: {', '.join(known)}")
     _need(session, "git", "g++")
-    session.install("-e", ".[fleet]" if "fleet" in names else ".")
+    session.install("-e", ".[fleet]" if {"fleet", "raylet"} & set(names) else ".")
     for name in names:
         session.run("python", "-m", f"evidence.{name}", *options)
 
