@@ -3,8 +3,8 @@
 Two slots, a core each, measure two real cells at the same time. Without Ray they are two processes
 of `torchcompile_suite.fleet.node`. With Ray they are two nodes of a cluster, whose daemons run on
 the same two cores: as close as Ray ever is to a measurement, because a machine of a fleet has one
-slot and all cores. The figures are the ratio and both times, with Ray over without, and the share of a
-core that Ray's own processes took.
+slot and all cores. The figures are the ratio and both times, with Ray over without, and the share
+of a core that Ray's own processes took.
 
 ``python -m evidence.raylet`` needs `torchcompile-suite[fleet]`, two cores and a quiet machine.
 """

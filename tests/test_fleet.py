@@ -808,7 +808,7 @@ def plan_of(cells: Sequence[Cell] = CELLS) -> Plan:
 def drive(world: World, folder: Path, plan: Plan, wait_s: float = 0.0) -> driver.Ended:
     results = folder / "results"
     known = records.read(results).records
-    newest = left.newest(known)
+    newest = left.newest(known, ENV, commits())
     return Driver(
         world,
         plan,

@@ -158,12 +158,21 @@ class _Known(NamedTuple):
         recorded = read_records() if RESULTS.is_dir() else []
         named = classes.of_machines(RESULTS, []).items()
         machines = [name for name, of in named if machine.as_label(of) == hardware]
-        return cls(recorded, left.newest(recorded), machines)
+        newest = left.newest(recorded, command.environment_name(), _commits())
+        return cls(recorded, newest, machines)
 
     def durations(self) -> Durations:
         """Those of the class; of all machines where the class has none."""
         mine = [record for record in self.recorded if record.machine in self.machines]
         return Durations(mine or self.recorded, BUDGET_S)
+
+
+def _commits() -> dict[str, str]:
+    """The ledger's commit of each release, as in the names of files."""
+    return {
+        release.version: commit[: records.COMMIT_DIGITS]
+        for commit, release in ledger.compute()[0].items()
+    }
 
 
 def _here() -> str:
@@ -289,10 +298,7 @@ def _run(
     wait_s: float,
 ) -> None:
     versions = [release.version for release in releases]
-    commits = {
-        release.version: commit[: records.COMMIT_DIGITS]
-        for commit, release in ledger.compute()[0].items()
-    }
+    commits = _commits()
     known = _Known.read(label)
     made = _plan(releases, cells, rounds, label, known.durations())
     done = driver.done(made, known.newest, known.machines)

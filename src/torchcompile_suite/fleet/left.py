@@ -26,14 +26,18 @@ class Task(msgspec.Struct, frozen=True):
 Newest = Mapping[tuple[str, Cell], Mapping[str, Measurement]]
 
 
-def newest(records: Iterable[Record]) -> Newest:
-    """The records by machine and cell.
+def newest(records: Iterable[Record], environment: str, commits: Mapping[str, str]) -> Newest:
+    """The records of that environment by machine and cell.
 
-    ``records``: as `results.records.read` or `analysis.summaries.read` returns them.
+    ``records``: as `results.records.read` or `analysis.summaries.read` returns them. ``commits``:
+    the ledger's commit of each release, because not every measurement knows its torch.
     """
+    releases = {commit: release for release, commit in commits.items()}
     found: dict[tuple[str, Cell], dict[str, Measurement]] = defaultdict(dict)
     for record in records:
-        found[record.machine, record.measurement.cell][record.release] = record.measurement
+        if record.env_name == environment and record.commit in releases:
+            of_cell = found[record.machine, record.measurement.cell]
+            of_cell[releases[record.commit]] = record.measurement
     return found
 
 

@@ -55,9 +55,7 @@ def main(work: Work | None = None) -> None:
     if os.getppid() != int(sys.argv[1]):
         return  # that process is gone already
     die_with_parent()
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    priority = restore()
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print is no message
 
@@ -66,17 +64,17 @@ def main(work: Work | None = None) -> None:
         answers.flush()
 
     try:
-        _do(messages.decode_order(sys.stdin.buffer.read()), say, work or releases_in_turns)
+        order = messages.decode_order(sys.stdin.buffer.read())
+        _do(order, priority, say, work or releases_in_turns)
     except KeyboardInterrupt:
         sys.exit(130)  # everything is in the journal
     except (SuiteError, OSError, msgspec.DecodeError) as error:
         say(Failed(" ".join(str(error).split())[:4000]))
 
 
-def _do(order: Order, say: Say, work: Work) -> None:
+def _do(order: Order, priority: str, say: Say, work: Work) -> None:
     for identity in order.forget:
         place.forget(order.machine, identity)
-    priority = restore()
     if order.inspect:
         say(inspection.described(order, inspection.faults(order, priority)))
     if order.series is None:
@@ -92,10 +90,14 @@ def _do(order: Order, say: Say, work: Work) -> None:
 
 
 def restore() -> str:
-    """Give this process the priority of a user's own. Returns the reason where that is impossible.
+    """Give this process the state of a user's own. Returns the reason where that is impossible.
 
-    Ray lowers the priority of its workers and makes them the first to be killed when memory ends.
+    Ray lowers the priority of its workers, makes them the first to be killed when memory ends, and
+    blocks Ctrl-C. All of that is inherited.
     """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     with contextlib.suppress(OSError):
         OOM_SCORE.write_text("0")
     try:

@@ -100,9 +100,9 @@ def lines(order: Order, program: Sequence[str] = PROGRAM) -> Iterator[bytes]:
             # Ctrl-C and Ray's signals to the group of its worker do not reach it; `stop` ends it.
             start_new_session=True,
         )
+        assert process.stdin is not None
+        assert process.stdout is not None
         try:
-            assert process.stdin is not None
-            assert process.stdout is not None
             with contextlib.suppress(BrokenPipeError), process.stdin:
                 process.stdin.write(encode(order))
             try:
@@ -118,6 +118,7 @@ def lines(order: Order, program: Sequence[str] = PROGRAM) -> Iterator[bytes]:
                 yield encode(Failed(f"{reason}: {ended.last_line}"[:4000]))
         finally:
             interpreter.stop(process)
+            process.stdout.close()
 
 
 class _Limit(msgspec.Struct):
