@@ -128,6 +128,14 @@ def test_durations_come_from_records_and_the_rest_is_said() -> None:
     assert known.of(Cell("gpt_decode", 1, "default"), RELEASES) == (150.0, 0)
 
 
+def test_durations_of_the_class_come_first() -> None:
+    records = [recorded(CELL, "2.9.1", 50), recorded(CELL, "2.9.1", 500, "another")]
+    assert Durations(records, 75.0, ["box"]).of(CELL, ("2.9.1",)).seconds == 50
+    assert Durations(records, 75.0, ["another"]).of(CELL, ("2.9.1",)).seconds == 500
+    # Another class is better than nothing.
+    assert Durations(records, 75.0, ["nobody"]).of(CELL, ("2.9.1",)).seconds == 275
+
+
 def test_durations_of_an_older_method_do_not_count() -> None:
     old = recorded(CELL, "2.9.1", 50)
     launches = [msgspec.structs.replace(one, method=1) for one in old.measurement.launches]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple
 
 from ..cell import METHOD, Cell
@@ -26,16 +26,23 @@ class Durations:
     any takes ``otherwise_s``.
     """
 
-    def __init__(self, records: Iterable[Record], otherwise_s: float) -> None:
-        """``records``: of any machines. ``otherwise_s``: seconds for a release of unknown cells."""
+    def __init__(
+        self, records: Iterable[Record], otherwise_s: float, machines: Container[str] = ()
+    ) -> None:
+        """``otherwise_s``: seconds for a release of unknown cells.
+
+        ``records``: of any machines. Where a cell has records of ``machines``, only these count.
+        """
         found: dict[Cell, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        preferred: dict[Cell, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         for record in records:
             measurement = record.measurement
             if any(launch.method == METHOD for launch in measurement.launches):
-                found[measurement.cell][record.release].append(measurement.duration_s)
+                for kept in (found, preferred) if record.machine in machines else (found,):
+                    kept[measurement.cell][record.release].append(measurement.duration_s)
         self._of_cell = {
             cell: {release: statistics.median(many) for release, many in of_release.items()}
-            for cell, of_release in found.items()
+            for cell, of_release in (found | preferred).items()
         }
         self.otherwise_s = otherwise_s
 
