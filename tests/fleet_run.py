@@ -10,13 +10,17 @@ import functools
 import os
 from pathlib import Path
 
-import ray
+from torchcompile_suite.fleet import options
+
+os.environ.update(options.VARIABLES)  # as the command does, before it imports Ray
+
+import ray  # noqa: E402
 
 if version := os.environ.get("TORCHCOMPILE_SUITE_TEST_RAY"):
     ray.__version__ = version
 
-from torchcompile_suite.cli.fleet import app
-from torchcompile_suite.fleet import driver, plain, transport
+from torchcompile_suite.cli.fleet import app  # noqa: E402
+from torchcompile_suite.fleet import driver, plain, transport  # noqa: E402
 
 NODE = str(Path(__file__).with_name("fleet_node.py"))
 

@@ -422,6 +422,7 @@ def _alone() -> Iterator[None]:
 @contextmanager
 def _cluster(address: str | None) -> Iterator[Cluster]:
     """The cluster at that address, or one of this machine. It is left at the end."""
+    os.environ.update(options.VARIABLES)
     try:
         from ..fleet.transport import Cluster
     except ModuleNotFoundError as error:

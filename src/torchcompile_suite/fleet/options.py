@@ -17,6 +17,15 @@ SYSTEM = {
     "enable_metrics_collection": False,
 }
 
+# Variables of the driver's process, before it imports Ray. Ray would print pages of its daemons'
+# logs between the lines of a run, send usage statistics, and hide accelerators from work that asks
+# for none.
+VARIABLES = {
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+
 
 def of_head() -> Iterator[str]:
     """Options of `ray start --head` for a head that measures nothing."""

@@ -19,6 +19,7 @@ from ray import exceptions
 from ray._private.state import available_resources_per_node  # no public way without a dashboard
 
 from ..errors import SuiteError
+from ..host.orphans import die_with_parent
 from . import messages, plain
 from .messages import ClusterLost, Order, Said
 from .options import HARDWARE, MACHINE, SLOT, SYSTEM
@@ -49,6 +50,9 @@ class Event(NamedTuple):
 @ray.remote(num_cpus=0, max_calls=1, max_retries=0)  # type: ignore[misc, call-overload]
 def _work(order: bytes, lines: Lines) -> Iterator[tuple[str, bytes]]:
     """Does an order on the machine where Ray runs it."""
+    # Ray's own watch takes only process 1 for the one that adopts orphans, so a worker can survive
+    # its killed node for as long as its work takes.
+    die_with_parent()
     name = str(ray.get_runtime_context().get_node_labels()[MACHINE])
     decoded = msgspec.structs.replace(messages.decode_order(order), machine=name)
     with contextlib.closing(lines(decoded)) as said:  # type: ignore[type-var]
@@ -83,11 +87,7 @@ class Cluster:
         )
 
     def _init(self, fault: str, **options: Any) -> None:
-        # An inherited variable would be that of another cluster; usage statistics leave the site.
-        os.environ.pop("RAY_ADDRESS", None)
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        # Ray hides accelerators from work that asks for none; `plain` restores them anyway.
-        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        os.environ.pop("RAY_ADDRESS", None)  # it may be that of another cluster
         try:
             ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
         except (ConnectionError, RuntimeError, ValueError, exceptions.RayError) as error:
