@@ -394,8 +394,8 @@ def doctor(
             found = checkup.checkup(cluster, chosen, command.python())
         mine = inspection.described(Order("driver", releases=tuple(chosen)))
         refused = len(found.faults)
-        for fault in found.faults:
-            typer.echo(printable(f"refused   {fault}"))
+        for text in found.faults:
+            typer.echo(printable(f"refused   {text}"))
         for name, described in sorted(found.described.items()):
             reason = inspection.refusal(described, mine, chosen, label)
             refused += bool(reason)

@@ -333,9 +333,9 @@ class Driver:
         # lost or refused later could not be taken back.
         free = sorted(self._admitted - busy)
         unplaced = sum(1 for piece in self._pieces.values() if piece.slot and not piece.machine)
-        while unplaced < len(free) and (task := self._next_fresh()):
+        while unplaced < len(free) and (fresh := self._next_fresh()):
             unplaced += 1
-            self._start(task, self._order(task, ""), free)
+            self._start(fresh, self._order(fresh, ""), free)
 
     def _next_fresh(self) -> Task | None:
         """The first series of the plan that nobody has begun."""

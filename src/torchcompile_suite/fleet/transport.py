@@ -47,7 +47,7 @@ class Event(NamedTuple):
     fault: str = ""
 
 
-@ray.remote(num_cpus=0, max_calls=1, max_retries=0)  # type: ignore[misc, call-overload]
+@ray.remote(num_cpus=0, max_calls=1, max_retries=0)  # type: ignore[untyped-decorator]
 def _work(order: bytes, lines: Lines) -> Iterator[tuple[str, bytes]]:
     """Does an order on the machine where Ray runs it."""
     # Ray's own watch takes only process 1 for the one that adopts orphans, so a worker can survive
