@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,31 +35,29 @@ from torchcompile_suite.analysis import summaries
 from torchcompile_suite.cell import Measurement
 from torchcompile_suite.cli.history import BUDGET_S, newest_patches
 from torchcompile_suite.cli.recorded import RESULTS
-from torchcompile_suite.fleet import inspection, messages, options, planning
+from torchcompile_suite.fleet import inspection, options, planning
 from torchcompile_suite.fleet.diary import Diary, Plan
 from torchcompile_suite.fleet.driver import Driver
 from torchcompile_suite.fleet.durations import Durations
 from torchcompile_suite.fleet.left import Task
-from torchcompile_suite.fleet.messages import Began, Finished, Launched, Measured, Order, Said
+from torchcompile_suite.fleet.messages import Order, Said
 from torchcompile_suite.fleet.store import Store
 from torchcompile_suite.host import machine
 from torchcompile_suite.measuring import series
 from torchcompile_suite.measuring.series import Series
 from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.releases import catalogue, ledger
-from torchcompile_suite.results import records, segments
-from torchcompile_suite.results.canonical import canonical
-from torchcompile_suite.results.segments import Header, Segment
+from torchcompile_suite.results import records
 
 from . import tables
+from .asleep import ROUNDS, asleep, said_by
 
 ENVIRONMENT = "virtualenv-py3.11"
 NODES = (1, 2, 4, 8)
 # Series for each node in the first table.
-SERIES_A_NODE = 12
-# A series of fifteen minutes becomes one of nine seconds.
-SHORTER = 100.0
-ROUNDS = 3
+SERIES_A_NODE = 8
+# A series of fifteen minutes becomes one of half a minute.
+SHORTER = 30.0
 # Machines and series of the second table.
 SIZES = ((8, 100), (8, 1000), (64, 1000), (64, 3000), (64, 10_000))
 
@@ -117,44 +115,6 @@ def a_record() -> Measurement:
     found = records.read(RESULTS).records
     known = (one.measurement for one in found)
     return next(one for one in known if one.outcome.ok and len(one.launches) >= ROUNDS)
-
-
-def said_by(order: Order, record: Measurement) -> Iterator[Said]:
-    """Everything that a machine says of a series, with real sizes."""
-    assert order.series is not None
-    yield Began(0)
-    for number in range(1, ROUNDS + 1):
-        for release in order.series.releases:
-            text = "23.4 ms a call, 0.87 of eager's time"
-            yield Launched(release, number, text, 1200.0)
-    launches = [
-        msgspec.structs.replace(one, series=order.id, round=number)
-        for number, one in enumerate(record.launches[:ROUNDS], 1)
-    ]
-    measurement = msgspec.structs.replace(record, cell=order.series.cell, launches=launches)
-    line = canonical(msgspec.json.encode(measurement))
-    for release in order.series.releases:
-        header = Header(order.machine, release, order.commits[release], order.environment)
-        path, data = segments.encode(Segment(header, [line]))
-        yield Measured(release, str(path), data)
-    yield Finished(inspection.machine_fields(order.machine), "all of them 0.870")
-
-
-def asleep(order: Order, seconds: Mapping[str, float], record: bytes, log: str) -> Iterator[bytes]:
-    """A piece of work that sleeps: what `plain.lines` says, but without a process of its own."""
-    if order.inspect:
-        yield messages.encode(inspection.described(order))
-        return
-    if order.series is None:
-        return
-    begun = time.time()
-    time.sleep(seconds[order.id])
-    with Path(log).open("a") as stream:
-        stream.write(json.dumps([order.machine, begun, time.time()]) + "\n")
-    # The work of a machine that says it: on a real fleet it is done on that machine's processors.
-    for said in said_by(order, msgspec.json.decode(record, type=Measurement)):
-        if not isinstance(said, Launched):
-            yield messages.encode(said)
 
 
 class Node(NamedTuple):
