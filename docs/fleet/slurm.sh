@@ -17,6 +17,10 @@ local_disk=${LOCAL_DISK:-/tmp}
 export TORCHCOMPILE_SUITE_ENVIRONMENTS="$local_disk/torchcompile-suite-$USER/releases"
 export TORCHCOMPILE_SUITE_FLEET="$local_disk/torchcompile-suite-$USER/fleet"
 
+# Whoever can reach a Ray cluster can run programs on it. The token is in the shared home folder.
+export RAY_AUTH_MODE=token
+ray get-auth-token --generate >/dev/null
+
 mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 head=${nodes[0]}
 address="$head:6379"
