@@ -9,10 +9,6 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from asv.config import Config
-from asv.environment import get_env_name
-from asv.plugins.virtualenv import Virtualenv
-
 from ..errors import SuiteError
 from ..measuring.settings import PREFIX
 
@@ -49,12 +45,19 @@ def run(
 def python() -> str:
     """The Python that ASV measures with in the current folder, such as 3.11. Raises AsvError."""
     _need_configuration()
+    # Here, because the import takes half a second, and few commands need it.
+    from asv.config import Config
+
     return str(Config.load().pythons[0])
 
 
 def environment_name() -> str:
     """ASV's name of the environment of that Python, which result files have. Raises AsvError."""
-    return str(get_env_name(Virtualenv.tool_name, python(), {}, {}))
+    of_python = python()
+    from asv.environment import get_env_name
+    from asv.plugins.virtualenv import Virtualenv
+
+    return str(get_env_name(Virtualenv.tool_name, of_python, {}, {}))
 
 
 def _need_configuration() -> None:
