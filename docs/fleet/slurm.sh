@@ -18,8 +18,9 @@ export TORCHCOMPILE_SUITE_ENVIRONMENTS="$local_disk/torchcompile-suite-$USER/rel
 export TORCHCOMPILE_SUITE_FLEET="$local_disk/torchcompile-suite-$USER/fleet"
 
 # Whoever can reach a Ray cluster can run programs on it. The token is in the shared home folder.
+# Ray lets other users read its file, unless the umask forbids that.
 export RAY_AUTH_MODE=token
-ray get-auth-token --generate >/dev/null
+(umask 077 && ray get-auth-token --generate >/dev/null)
 
 mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 head=${nodes[0]}

@@ -9,6 +9,7 @@ import contextlib
 import itertools
 import logging
 import os
+import secrets
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -75,6 +76,9 @@ class Cluster:
 
     def start_here(self, machine: str, hardware: str) -> None:
         """Start Ray on this machine alone, with one slot. Raises SuiteError."""
+        # Ray wants a token for such a cluster. It would write one into the home folder, where every
+        # user of the host can read it.
+        os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
         self._init(
             "Ray does not start here",
             address="local",
@@ -182,6 +186,9 @@ class Cluster:
             fault = ""
         except exceptions.RayError as error:
             fault = _fault(error)
+        except msgspec.DecodeError:
+            fault = "it says what this suite does not know: update its clone, or the driver's"
+            self.cancel(number)
         del self._pieces[generator]
         return Event(number, fault=fault)
 
