@@ -355,10 +355,16 @@ def test_two_pieces_never_measure_at_once(monkeypatch: pytest.MonkeyPatch) -> No
 _HELD = "from torchcompile_suite.fleet import node; node.LOCK_S = 0.1; node.main()"
 
 
-def test_a_machine_forgets_what_is_stored() -> None:
+def test_a_machine_forgets_what_is_stored_but_nothing_beside_a_measurement() -> None:
+    from filelock import FileLock
+
     said_by(plain.lines(order(), NODE))
     assert place.journals("box") == {order().id: 6}
-    said_by(plain.lines(Order("box", forget=(order().id,)), NODE))
+    forgets = Order("box", forget=(order().id,))
+    with FileLock(place.of_machine("box") / "lock"):
+        assert said_by(plain.lines(forgets, NODE)) == []
+    assert place.journals("box") == {order().id: 6}
+    said_by(plain.lines(forgets, NODE))
     assert place.journals("box") == {}
 
 
@@ -932,6 +938,81 @@ def test_a_driver_without_its_diary_finds_the_journals_on_the_machines(tmp_path:
     world.launches[key], world.names[key] = 2, "earlier"
     assert drive(world, tmp_path, plan).stored == 1
     assert world.measured_at == [key]
+
+
+@pytest.mark.usefixtures("_fast")
+def test_a_journal_is_kept_until_its_series_is_stored(tmp_path: Path) -> None:
+    plan = plan_of(CELLS[:2])
+    moved, other = (task.id for task in plan.tasks)
+    # Machine a was lost and has come back. Its first series began anew on b, its second waits.
+    diary = Diary(tmp_path / "diary")
+    for identity, home in ((moved, "a"), (other, "a"), (moved, "b")):
+        diary.add(Line(time.time(), "given", identity, home))
+    kept_beside: list[bool] = []
+
+    class Slow(World):
+        """b measures only after a has got and ended its order."""
+
+        def _step(self, piece: int, order: Order, name: str) -> list[Event]:
+            if order.id == moved:
+                if ("a", other) not in self.measured_at or "a" in self.running.values():
+                    return []
+                kept_beside.append(("a", moved) in self.launches)
+            return super()._step(piece, order, name)
+
+    world = Slow(random.Random(1), ["a", "b"], faults=0.0)
+    for identity in (moved, other):
+        world.launches["a", identity], world.names["a", identity] = 2, f"earlier-{identity}"
+    assert drive(world, tmp_path, plan).stored == 2
+    assert kept_beside
+    assert all(kept_beside)
+    assert set(world.measured_at) == {("a", other), ("b", moved)}
+    # Now that both are stored, nothing is left on any machine.
+    assert world.launches == {}
+
+
+@pytest.mark.usefixtures("_fast")
+def test_a_series_that_waits_for_a_slot_is_no_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another fleet run may measure on the machine for hours."""
+    monkeypatch.setattr(driver, "MOST_FAULTS", 2)
+    monkeypatch.setattr(driver, "START_S", -1.0)
+    monkeypatch.setattr(driver, "HANG_S", 0.0)
+
+    class Busy(World):
+        waited = 0
+
+        def _place(self, piece: int, machines: list[str], slot: bool) -> None:
+            self.waited += slot
+            if not slot or self.waited > 5:
+                super()._place(piece, machines, slot)
+
+        def cancel(self, piece: int, *, force: bool = False) -> None:
+            assert not force
+            super().cancel(piece)
+
+    world = Busy(random.Random(1), ["a"], faults=0.0)
+    assert drive(world, tmp_path, plan_of(CELLS[:1])) == (1, {})
+    assert world.waited > 5
+
+
+@pytest.mark.usefixtures("_fast")
+def test_a_machine_that_cannot_be_inspected_holds_no_series_for_ever(tmp_path: Path) -> None:
+    plan = plan_of(CELLS[:1])
+    identity = plan.tasks[0].id
+    Diary(tmp_path / "diary").add(Line(time.time(), "given", identity, "a"))
+
+    class Broken(World):
+        def _step(self, piece: int, order: Order, name: str) -> list[Event]:
+            if name != "a":
+                return super()._step(piece, order, name)
+            self.drop(piece)
+            return [Event(piece, fault="its suite does not start")]
+
+    world = Broken(random.Random(1), ["a", "b"], faults=0.0)
+    assert drive(world, tmp_path, plan) == (1, {})
+    assert set(world.measured_at) == {("b", identity)}
 
 
 @pytest.mark.usefixtures("_fast")

@@ -109,6 +109,7 @@ class _Piece:
         self.machines = machines
         self.slot = slot
         self.machine = machines[0] if len(machines) == 1 else ""
+        self.begun = False
         self.measured: list[Measured] = []
         self.launches = 0
         self.reason = ""
@@ -173,6 +174,8 @@ class Driver:
         self._pieces: dict[int, _Piece] = {}
         self._faults: dict[str, int] = defaultdict(int)
         self._failed: dict[str, str] = {}
+        # The machines with a journal of each open series, and what each machine may remove.
+        self._journals: dict[str, set[str]] = defaultdict(set)
         self._forget: dict[str, set[str]] = defaultdict(set)
         self._stored = 0
         self._said: set[str] = set()
@@ -251,10 +254,7 @@ class Driver:
         name = described.machine
         refusal = inspection.refusal(described, self._mine, self._releases, self._plan.hardware)
         if refusal:
-            self._refused[name] = time.monotonic()
-            self._say_once(f"refused: {name}: {refusal}")
-            if self._at_home(name) and name not in self._diary.lost:
-                self._lose(name, time.time())
+            self._refuse(name, refusal)
             return
         self._admitted.add(name)
         if name in self._diary.lost:
@@ -263,11 +263,21 @@ class Driver:
         for fault in described.faults:
             self._say_once(f"{name}: {fault.level.value}: {fault.name}: {fault.says}")
         for identity in described.journals:
-            home = self._diary.home.get(identity)
-            if identity in self._done or (home and home != name):
+            if identity in self._done:
                 self._forget[name].add(identity)
-            elif identity in self._open and home is None and identity not in self._given:
-                self._diary.add(Line(time.time(), "given", identity, name))
+            elif identity in self._open:
+                # Another machine may be its home now. That one can be lost as well, so no journal
+                # is removed before the series is stored.
+                self._journals[identity].add(name)
+                if identity not in self._diary.home and identity not in self._given:
+                    self._diary.add(Line(time.time(), "given", identity, name))
+
+    def _refuse(self, name: str, reason: str) -> None:
+        """The machine takes no part until it is inspected again; its series wait for it."""
+        self._refused[name] = time.monotonic()
+        self._say_once(f"refused: {name}: {reason}")
+        if self._at_home(name) and name not in self._diary.lost:
+            self._lose(name, time.time())
 
     def _gone(self, name: str, now: float) -> None:
         """The machine left the cluster."""
@@ -308,7 +318,9 @@ class Driver:
         """Raise SuiteError where nobody measures and nobody will."""
         if self._admitted or self._pieces:
             self._nobody_since = time.monotonic()
-        elif self._alive and not self._diary.lost.keys() - self._alive.keys():
+        elif self._alive and not any(
+            self._at_home(name) for name in self._diary.lost.keys() - self._alive.keys()
+        ):
             raise SuiteError("every machine is refused; the reasons are above")
         elif time.monotonic() - self._nobody_since > self._wait_s:
             raise SuiteError(
@@ -390,7 +402,7 @@ class Driver:
                 self._ended(piece, event.fault)
                 self._take_back(event.piece)
                 continue
-            piece.machine = event.machine
+            piece.machine, piece.begun = event.machine, True
             piece.limit_s = time.monotonic() + event.said.within_s + HANG_S
             self._say(piece, event.said)
 
@@ -405,6 +417,7 @@ class Driver:
         elif task is None:
             return
         elif isinstance(said, Began):
+            self._journals[task.id].add(piece.machine)
             if self._diary.home.get(task.id) != piece.machine:
                 self._diary.add(Line(time.time(), "given", task.id, piece.machine))
             goes_on = f", goes on after {said.launches} launches" if said.launches else ""
@@ -439,7 +452,8 @@ class Driver:
         self._done.add(task.id)
         self._close(task)
         self._stored += 1
-        self._forget[piece.machine].add(task.id)
+        for name in self._journals.pop(task.id, set()) | {piece.machine}:
+            self._forget[name].add(task.id)
         self._diary.add(Line(time.time(), "stored", task.id, piece.machine))
         left_s = self._open_s / max(1, len(self._admitted))
         still = f"; {len(self._open)} left, {rounded_duration(left_s)}" if self._open else ""
@@ -452,8 +466,7 @@ class Driver:
         reason = piece.reason or fault or "it ended without a result"
         if piece.task is None:
             if piece.machine in self._alive and piece.machine not in self._admitted:
-                self._refused[piece.machine] = time.monotonic()
-                self._say_once(f"refused: {piece.machine}: it cannot be inspected: {reason}")
+                self._refuse(piece.machine, f"it cannot be inspected: {reason}")
             return
         task = piece.task
         self._faults[task.id] = 1 if piece.launches else self._faults[task.id] + 1
@@ -470,6 +483,14 @@ class Driver:
         """End pieces that are silent for longer than their machine has announced."""
         for number, piece in list(self._pieces.items()):
             if time.monotonic() < piece.limit_s:
+                continue
+            if piece.slot and not piece.begun:
+                # It waits in Ray, and does not hang. The next one may go to other machines.
+                self._say_once(
+                    f"{', '.join(piece.machines)}: Ray has no free slot there; another fleet run "
+                    "measures, or its worker hangs"
+                )
+                self._abandon(number)
                 continue
             if piece.forced:
                 self._ended(piece, "it hangs, and Ray cannot end it")

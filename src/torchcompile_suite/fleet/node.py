@@ -73,20 +73,28 @@ def main(work: Work | None = None) -> None:
 
 
 def _do(order: Order, priority: str, say: Say, work: Work) -> None:
-    for identity in order.forget:
-        place.forget(order.machine, identity)
+    lock = FileLock(place.of_machine(order.machine) / "lock")
+    if order.series is None:
+        # Nothing is removed beside a measurement. The inspection names what is left.
+        with contextlib.suppress(Timeout), lock.acquire(0):
+            _forget(order)
     if order.inspect:
         say(inspection.described(order, inspection.faults(order, priority)))
     if order.series is None:
         return
     if priority:
         raise SuiteError(priority)
-    lock = FileLock(place.of_machine(order.machine) / "lock")
     try:
         with lock.acquire(LOCK_S):
+            _forget(order)
             _measure(order, order.series, say, work)
     except Timeout:
         raise SuiteError("another process measures on this machine") from None
+
+
+def _forget(order: Order) -> None:
+    for identity in order.forget:
+        place.forget(order.machine, identity)
 
 
 def restore() -> str:
