@@ -357,19 +357,48 @@ def test_a_stopped_machine_process_is_ended(fleet: Fleet) -> None:
     check(fleet)
 
 
-def test_a_node_with_another_lock_is_refused_by_name(
+@pytest.fixture
+def _short_silences(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHCOMPILE_SUITE_TEST_WITHIN_S", "3")
+    monkeypatch.setenv("TORCHCOMPILE_SUITE_TEST_HANG_S", "10")
+
+
+@pytest.mark.usefixtures("_short_silences")
+def test_a_worker_that_hangs_is_ended_by_force(fleet: Fleet) -> None:
+    """SIGSTOP of Ray's own worker: it hears no cancellation, so Ray kills it."""
+    driver = fleet.start()
+    lines = until(driver, "a launch of", times=3)
+    name = machine_in(lines[-1])
+    worker = node_process(fleet, name).parent()
+    assert worker is not None
+    worker.suspend()
+    lines += read(driver)
+    assert driver.returncode == 0, "\n".join(lines)
+    one_line_each(lines)
+    assert any(f"stopped on {name}: it hung, and was ended" in line for line in lines)
+    assert not worker.is_running()
+    check(fleet)
+
+
+def test_nodes_with_another_lock_or_another_suite_are_refused_by_name(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TORCHCOMPILE_SUITE_TEST_LOCKS", "bad")
+    monkeypatch.setenv("TORCHCOMPILE_SUITE_TEST_NEWER", "newer")
     fleet.add("bad-node")
+    fleet.add("newer-node")
     lines = fleet.run()
-    (refused,) = [line for line in lines if "refused" in line]
+    one_line_each(lines)
+    refused = "\n".join(sorted(line[len("00:00:00 ") :] for line in lines if "refused" in line))
+    assert refused.count("refused") == 2
     assert "bad-node: its lock of PyTorch 2.9.1, 2.15.0 is not the driver's" in refused
+    assert "newer-node: it cannot be inspected: it says what this suite does not know" in refused
     assert set(check(fleet).values()) == {"one", "two"}
     doctor = fleet.start(command="doctor")
     said = read(doctor)
     assert doctor.returncode == 1
     assert [line.split()[:2] for line in said if not line.startswith(" ")] == [
+        ["refused", "newer-node:"],
         ["refused", "bad-node:"],
         ["ok", "one"],
         ["ok", "two"],
@@ -464,6 +493,9 @@ def test_without_a_cluster_this_machine_measures_alone(
 ) -> None:
     monkeypatch.setenv("TORCHCOMPILE_SUITE_FLEET", str(tmp_path / "machines"))
     monkeypatch.setenv("TORCHCOMPILE_SUITE_MACHINE", "alone")
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("PYTHONPATH", interpreter.import_path(ROOT))
     folder = tmp_path / "clone"
     folder.mkdir()
@@ -478,6 +510,8 @@ def test_without_a_cluster_this_machine_measures_alone(
     assert done.returncode == 0, done.stdout + done.stderr
     assert {name for name, _, _ in kept(folder / "results")} == {"alone"}
     assert len(kept(folder / "results")) == 8
+    # Ray has left no secret of its own in the home folder.
+    assert not (home / ".ray").exists()
     # Nothing of Ray is left: neither its head nor its workers.
     assert not [
         process
