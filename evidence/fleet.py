@@ -9,8 +9,9 @@ would give without any cost of Ray or of the driver.
 In the second one the driver is real and Ray is not there: pieces say what a series of twelve
 releases says, as fast as the driver listens. So the figures are the driver's own.
 
-``python -m evidence.fleet`` needs `torchcompile-suite[fleet]`. ``--nodes 1 2 4 8`` chooses the
-sizes of the first table.
+``python -m evidence.fleet`` needs `torchcompile-suite[fleet]`. ``--nodes 1 8 --sizes`` measures two
+lines of the first table and none of the second. Each line is kept in fleet.jsonl as soon as it is
+measured; the newest one counts. ``--kept`` measures nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import os
 import random
 import resource
 import subprocess
@@ -43,6 +45,7 @@ from torchcompile_suite.fleet.left import Task
 from torchcompile_suite.fleet.messages import Order, Said
 from torchcompile_suite.fleet.store import Store
 from torchcompile_suite.host import machine
+from torchcompile_suite.host.files import append_line, read_lines
 from torchcompile_suite.measuring import series
 from torchcompile_suite.measuring.series import Series
 from torchcompile_suite.presentation.sheets import Sheet
@@ -52,6 +55,7 @@ from torchcompile_suite.results import records
 from . import tables
 from .asleep import ROUNDS, asleep, said_by
 
+KEPT = Path(__file__).with_name("fleet.jsonl")
 ENVIRONMENT = "virtualenv-py3.11"
 NODES = (1, 2, 4, 8)
 # Series for each node in the first table.
@@ -59,12 +63,19 @@ SERIES_A_NODE = 8
 # A series of fifteen minutes becomes one of half a minute.
 SHORTER = 30.0
 # Machines and series of the second table.
-SIZES = ((8, 100), (8, 1000), (64, 1000), (64, 3000), (64, 10_000))
+SIZES = ("8x100", "8x1000", "64x1000", "64x3000", "64x10000")
 
 
 class Ran(msgspec.Struct):
-    """What a run cost: machines, series, seconds by the clock, and the driver's own figures."""
+    """What a run cost.
 
+    - ``seconds``: by the clock; without Ray, that of the driver and its disk alone.
+    - ``asleep_s``: of all nodes. ``plain_s``: what the order alone would take.
+    - ``driver_s``, ``peak_bytes``: processor time and memory of the driver.
+    - ``host``: processor and number of cores.
+    """
+
+    ray: bool
     machines: int
     series: int
     seconds: float
@@ -72,6 +83,7 @@ class Ran(msgspec.Struct):
     plain_s: float
     driver_s: float
     peak_bytes: int
+    host: str
 
 
 def releases() -> tuple[str, ...]:
@@ -233,6 +245,7 @@ def with_ray(nodes: int) -> Ran:
         rows = [json.loads(line) for line in log.read_text().splitlines()]
     begin, end = min(row[1] for row in rows), max(row[2] for row in rows)
     return Ran(
+        True,
         nodes,
         len(plan.tasks),
         end - begin,
@@ -240,6 +253,7 @@ def with_ray(nodes: int) -> Ran:
         planning.expected(list(seconds.values()), nodes).seconds,
         driver_s,
         _peak_bytes(),
+        _host(),
     )
 
 
@@ -252,8 +266,8 @@ def alone(machines: int, count: int) -> Ran:
         begun, before = time.monotonic(), _own_s()
         drive(nothing, plan, Path(folder))
         driver_s = _own_s() - before - nothing.making_s
-        seconds = time.monotonic() - begun
-    return Ran(machines, count, seconds, 0.0, 0.0, driver_s, _peak_bytes())
+        seconds = time.monotonic() - begun - nothing.making_s
+    return Ran(False, machines, count, seconds, 0.0, 0.0, driver_s, _peak_bytes(), _host())
 
 
 def _own_s() -> float:
@@ -263,6 +277,10 @@ def _own_s() -> float:
 
 def _peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+
+def _host() -> str:
+    return f"{machine.cpu_model()}, {os.cpu_count()} cores"
 
 
 def _in_a_process(which: str, *size: int) -> Ran:
@@ -275,14 +293,31 @@ def _in_a_process(which: str, *size: int) -> Ran:
     return msgspec.json.decode(done.stdout.splitlines()[-1], type=Ran)
 
 
-def parts(nodes: Sequence[int], sizes: Sequence[tuple[int, int]]) -> list[tables.Part]:
-    """Both tables."""
-    real = [_in_a_process("ray", one) for one in nodes]
-    own = [_in_a_process("alone", *size) for size in sizes]
+def measure(nodes: Sequence[int], sizes: Sequence[str]) -> None:
+    """Measure these lines of the tables, and keep each."""
+    for one in nodes:
+        _keep(_in_a_process("ray", one))
+    for size in sizes:
+        machines, _, count = size.partition("x")
+        _keep(_in_a_process("alone", int(machines), int(count)))
+
+
+def _keep(ran: Ran) -> None:
+    append_line(KEPT, msgspec.json.encode(ran))
+
+
+def parts() -> list[tables.Part]:
+    """Both tables: the newest of each line."""
+    kept = {(one.ray, one.machines, one.series): one for one in read_lines(KEPT, Ran)}
+    real, own = (
+        [one for _, one in sorted(kept.items()) if one.ray is ray] for ray in (True, False)
+    )
+    hosts = "; ".join(sorted({one.host for one in kept.values()}))
     columns = ["nodes", "series", "s", "s without Ray", "efficiency", "of the order alone"]
+    columns += ["driver s", "driver MB"]
     first = Sheet(
-        [*columns, "driver s", "driver MB"],
-        frozenset([*columns, "driver s", "driver MB"]),
+        columns,
+        frozenset(columns),
         [
             [
                 str(one.machines),
@@ -297,7 +332,7 @@ def parts(nodes: Sequence[int], sizes: Sequence[tuple[int, int]]) -> list[tables
             for one in real
         ],
     )
-    columns = ["machines", "series", "driver s", "ms a series", "peak MB"]
+    columns = ["machines", "series", "driver s", "ms a series", "s with the disk", "peak MB"]
     second = Sheet(
         columns,
         frozenset(columns),
@@ -307,15 +342,15 @@ def parts(nodes: Sequence[int], sizes: Sequence[tuple[int, int]]) -> list[tables
                 f"{one.series:,}",
                 f"{one.driver_s:.1f}",
                 f"{one.driver_s / one.series * 1000:.1f}",
+                f"{one.seconds:.1f}",
                 str(one.peak_bytes >> 20),
             ]
             for one in own
         ],
     )
     return [
-        f"Real Ray, nodes simulated on one machine, pieces that sleep for recorded durations "
-        f"divided by {SHORTER:g}, so each second of Ray's costs {SHORTER:g} times what it costs a "
-        "fleet:",
+        f"Real Ray, all nodes simulated on one machine ({hosts}). Pieces sleep for recorded "
+        f"durations divided by {SHORTER:g}, so a second of Ray's counts as {SHORTER:g} of a fleet:",
         first,
         f"The driver alone, series of {len(releases())} releases and {ROUNDS} rounds:",
         second,
@@ -326,14 +361,18 @@ def main() -> None:
     """Measure, and write the tables."""
     parser = argparse.ArgumentParser(prog="python -m evidence.fleet")
     parser.add_argument("--nodes", nargs="*", type=int, default=list(NODES))
+    parser.add_argument("--sizes", nargs="*", default=list(SIZES), help="MACHINESxSERIES")
+    parser.add_argument("--kept", action="store_true", help="Measure nothing; use the kept data.")
     parser.add_argument("--one", nargs="+", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.one:
-        which, *size = options.one
+    chosen = parser.parse_args()
+    if chosen.one:
+        which, *size = chosen.one
         ran = with_ray(int(size[0])) if which == "ray" else alone(*map(int, size))
         print(msgspec.json.encode(ran).decode())
         return
-    tables.publish("fleet", parts(options.nodes, SIZES))
+    if not chosen.kept:
+        measure(chosen.nodes, chosen.sizes)
+    tables.publish("fleet", parts())
 
 
 if __name__ == "__main__":

@@ -127,33 +127,39 @@ def with_ray(turn: str) -> tuple[dict[int, list[Launch]], float]:
     found: dict[int, list[Launch]] = {0: [], 1: []}
     with cluster(turn) as transport:
         time.sleep(10)  # the start of a cluster is no part of a measurement
-        begun, before = time.monotonic(), _rays_s()
+        seen: dict[tuple[int, float], float] = {}
+        begun, before = time.monotonic(), _rays_s(seen)
         pieces = {}
         for slot in found:
             wanted = order(slot, turn)
             pieces[transport.start(wanted, [wanted.machine])] = slot
         while pieces:
-            for event in transport.hear(1.0):
+            events = transport.hear(1.0)
+            if events:  # a launch has ended: looking disturbs none
+                _rays_s(seen)
+            for event in events:
                 if event.fault:
                     raise RuntimeError(event.fault)
                 if event.said is None:
                     del pieces[event.piece]
                 else:
                     found[pieces[event.piece]] += launches_of(event.said, event.machine)
-        share = (_rays_s() - before) / (time.monotonic() - begun)
+        share = (_rays_s(seen) - before) / (time.monotonic() - begun)
     return found, share
 
 
-def _rays_s() -> float:
-    """Processor time of Ray's own processes so far, in seconds."""
-    total = 0.0
+def _rays_s(seen: dict[tuple[int, float], float]) -> float:
+    """Processor time of Ray's own processes so far, in seconds.
+
+    ``seen`` keeps that of each, because a worker ends with its piece.
+    """
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             words = " ".join(process.cmdline())
             if any(name in words for name in DAEMONS) and "fleet.node" not in words:
                 times = process.cpu_times()
-                total += times.user + times.system
-    return total
+                seen[process.pid, process.create_time()] = times.user + times.system
+    return sum(seen.values())
 
 
 def measure() -> None:
