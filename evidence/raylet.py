@@ -156,7 +156,9 @@ def _rays_s(seen: dict[tuple[int, float], float]) -> float:
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             words = " ".join(process.cmdline())
-            if any(name in words for name in DAEMONS) and "fleet.node" not in words:
+            if process.pid == os.getpid() or "fleet.node" in words:
+                continue  # the driver is on another machine in a fleet
+            if any(name in words for name in DAEMONS):
                 times = process.cpu_times()
                 seen[process.pid, process.create_time()] = times.user + times.system
     return sum(seen.values())
