@@ -268,21 +268,24 @@ def said_by(lines: Iterator[bytes]) -> list[Said]:
     return [messages.decode_said(line) for line in lines]
 
 
-def marked(mark: str) -> list[psutil.Process]:
-    """The processes that have ``mark`` as an argument."""
+def marked(mark: str, below: Path | None = None) -> list[psutil.Process]:
+    """The processes that have ``mark`` as an argument, and work in a folder below ``below``.
+
+    Another process of pytest may run the same program at the same time.
+    """
     found = []
     for process in psutil.process_iter():
         try:
-            if mark in process.cmdline():
+            if mark in process.cmdline() and (not below or below in Path(process.cwd()).parents):
                 found.append(process)
         except psutil.Error:
             continue
     return found
 
 
-def gone(mark: str, within_s: float = 10.0) -> bool:
+def gone(mark: str, below: Path | None = None, within_s: float = 10.0) -> bool:
     until = time.monotonic() + within_s
-    while marked(mark):
+    while marked(mark, below):
         if time.monotonic() > until:
             return False
         time.sleep(0.2)
@@ -320,11 +323,11 @@ def test_a_stopped_piece_leaves_no_process_and_loses_no_launch(
         if launched == 3:
             break
     if how == "killed":
-        (node,) = marked(NODE[0])
+        (node,) = marked(NODE[0], tmp_path)
         node.kill()
     lines.close()  # type: ignore[attr-defined]
     assert gone(mark)
-    assert not marked(NODE[0])
+    assert not marked(NODE[0], tmp_path)
     said = said_by(plain.lines(order(), NODE))
     assert isinstance(said[0], Began)
     assert said[0].launches >= 3

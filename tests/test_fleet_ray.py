@@ -51,6 +51,7 @@ class Fleet:
         from ray.cluster_utils import Cluster
 
         self.folder = folder
+        self.place = folder.parent
         self.mark = mark
         self.hardware = machine.as_label(machine.class_of(machine.detect()._asdict()))
         self.nodes: dict[str, Any] = {}
@@ -133,7 +134,7 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
     finally:
         made.close()
     assert gone(mark), "processes are left"
-    assert not marked(NODE[0]), "processes are left"
+    assert not marked(NODE[0], tmp_path), "processes are left"
 
 
 def read(process: subprocess.Popen[str]) -> list[str]:
@@ -185,7 +186,7 @@ def node_process(fleet: Fleet, name: str) -> psutil.Process:
     """The process of `node` that measures on that machine: the one in its folder."""
     until_s = time.monotonic() + 20
     while time.monotonic() < until_s:
-        for process in marked(NODE[0]):
+        for process in marked(NODE[0], fleet.place):
             try:
                 if Path(process.cwd()).name == name:
                     return process
@@ -205,7 +206,7 @@ def test_two_nodes_share_the_series_and_keep_each_on_one(fleet: Fleet) -> None:
     assert launches_in(lines) == 4 * LAUNCHES
     # Results are sealed, the machines have forgotten them, and a second run has nothing to do.
     assert not list((fleet.folder / "results").glob("*/*.records.jsonl"))
-    assert not list((fleet.folder.parent / "machines").glob("*/*/journal.jsonl"))
+    assert not list((fleet.place / "machines").glob("*/*/journal.jsonl"))
     assert launches_in(fleet.run()) == 0
     status = read(fleet.start(command="status"))
     assert status[-2] == "4 complete, 0 running, 0 waiting, 0 lost, 0 failed"
@@ -284,7 +285,7 @@ def test_a_killed_driver_leaves_no_process_and_the_same_command_goes_on(fleet: F
     driver.kill()
     lines += read(driver)
     assert gone(fleet.mark)
-    assert gone(NODE[0])
+    assert gone(NODE[0], fleet.place)
     more = fleet.run()
     check(fleet)
     # At most the launches that were running, and those whose line did not come through.
@@ -298,7 +299,7 @@ def test_ctrl_c_leaves_no_process_and_the_same_command_goes_on(fleet: Fleet) -> 
     lines += read(driver)
     assert driver.returncode == 130, "\n".join(lines)
     assert not marked(fleet.mark)
-    assert not marked(NODE[0])
+    assert not marked(NODE[0], fleet.place)
     assert "stopped on all machines; the same command goes on" in lines[-1]
     more = fleet.run()
     check(fleet)
@@ -318,7 +319,7 @@ def test_a_killed_head_is_said_in_one_line_and_nothing_is_lost(fleet: Fleet) -> 
     assert "the head of the cluster" in cause
     assert "the same command goes on" in cause
     assert gone(fleet.mark, within_s=60)
-    assert gone(NODE[0], within_s=60)
+    assert gone(NODE[0], fleet.place, within_s=60)
     fleet.begin_again()
     fleet.add("one")
     fleet.add("two")
@@ -352,7 +353,7 @@ def test_a_stopped_machine_process_is_ended(fleet: Fleet) -> None:
     driver.send_signal(signal.SIGINT)
     lines = read(driver)
     assert driver.returncode == 130, "\n".join(lines)
-    assert gone(NODE[0])
+    assert gone(NODE[0], fleet.place)
     fleet.run()
     check(fleet)
 
