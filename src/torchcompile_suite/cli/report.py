@@ -79,6 +79,7 @@ def compare_releases(
     of_machine: dict[str, list[Record]] = {}
     for record in found:
         of_machine.setdefault(record.machine, []).append(record)
+    of_machine = of_machine or {selection.machine: []}
     return change.compare_machines(
         {name: (_side(mine, before), _side(mine, after)) for name, mine in of_machine.items()}
     )
