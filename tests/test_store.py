@@ -519,6 +519,44 @@ def test_any_order_of_merges_gives_the_same_bytes(
     assert tree(nested) == trees[0]
 
 
+@given(
+    content=contributions,
+    parts=st.integers(min_value=1, max_value=5),
+    chosen=st.randoms(),
+)
+def test_any_split_merges_back_into_the_same_bytes(
+    tmp_path_factory: pytest.TempPathFactory,
+    content: list[tuple[str, Measurement, bool]],
+    parts: int,
+    chosen: random.Random,
+) -> None:
+    """The files of a store are divided as they come, some into several parts, and come together."""
+    folder = tmp_path_factory.mktemp("split")
+    whole = store(folder / "whole", content)
+    for machine in whole.iterdir():
+        sealing.seal(machine)
+    wanted = tree(whole)
+    stores = [folder / f"part-{number}" for number in range(parts)]
+    for name, data in wanted.items():
+        for part in {chosen.choice(stores) for _ in range(chosen.randint(1, 3))}:
+            (part / name).parent.mkdir(parents=True, exist_ok=True)
+            (part / name).write_bytes(data)
+    torn = 0
+    for name, data in wanted.items():
+        if name.endswith(segments.SUFFIX) and chosen.random() < 0.3:
+            # One of the copies was damaged on its way.
+            (folder / "damaged" / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / "damaged" / name).write_bytes(data[: chosen.randrange(len(data))])
+            torn += 1
+    target = folder / "target"
+    present = [part for part in [*stores, folder / "damaged"] if part.exists()]
+    problems = []
+    for source in [*chosen.sample(present, len(present)), *chosen.sample(present, len(present))]:
+        problems += merging.merge(target, source).problems
+    assert (tree(target) if target.exists() else {}) == wanted
+    assert len(problems) == 2 * torn
+
+
 def test_a_damaged_file_is_named_and_left_out(tmp_path: Path) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     records.append(journal(source), made())

@@ -303,6 +303,23 @@ def core_patterns() -> list[str]:
     ]
 
 
+def cells_matching(expression: str) -> list[Cell]:
+    """The cells of the points whose text the regular expression finds, each once.
+
+    The text is as ASV has it, without the method, because all metrics of a cell are measured
+    together: ``inference.Inference('resnet18', 1, 'default')``. Raises re.error.
+    """
+    wanted = re.compile(expression)
+    return list(
+        dict.fromkeys(
+            question.cell(*point)
+            for question in QUESTIONS.values()
+            for point in question.points
+            if wanted.search(f"{question.name}({', '.join(map(repr, point))})")
+        )
+    )
+
+
 def narrowed(benchmark: str) -> str:
     """For ``asv run --bench``: the core's points of one benchmark.
 

@@ -62,6 +62,15 @@ def python() -> str:
     return str(Config.load().pythons[0])
 
 
+def environment_name() -> str:
+    """ASV's name of the environment of that Python, which result files have. Raises AsvError."""
+    of_python = python()
+    from asv.environment import get_env_name
+    from asv.plugins.virtualenv import Virtualenv
+
+    return str(get_env_name(Virtualenv.tool_name, of_python, {}, {}))
+
+
 def _need_configuration() -> None:
     if not Path("asv.conf.json").is_file():
         raise AsvError("no asv.conf.json here; run this in a clone of torchcompile-suite")

@@ -7,11 +7,10 @@ value up, and the result files are those of a run of each release.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,14 +25,12 @@ from ..errors import SuiteError
 from ..measuring import series
 from ..measuring.progress import launch_line
 from ..measuring.series import Series
-from ..measuring.server import Launches, Order
-from ..measuring.session import need_free
 from ..measuring.settings import (
     LOOK_UP_VARIABLE,
-    NEEDED_FOR_CACHE_BYTES,
     RESULTS_VARIABLE,
     Settings,
 )
+from ..measuring.side_by_side import AGAIN, Releases
 from ..releases import ledger
 from ..releases.catalogue import Release
 from ..results import records
@@ -41,8 +38,6 @@ from .environment import ReleaseEnvironment
 from .errors import user_errors
 from .repository import of_releases
 
-# The remedy of a series that cannot go on now.
-_AGAIN = "run the same command again: it goes on"
 # Whether the run in progress measures in turns, and if so, whether it skips what is complete.
 _in_turns: ContextVar[bool | None] = ContextVar("in_turns", default=None)
 
@@ -84,7 +79,7 @@ def discovered(
             for environment in environments:
                 _measure(conf, repo, environment, releases, benchmarks, skip_existing)
         except KeyboardInterrupt:
-            raise SuiteError(f"interrupted; to continue, {_AGAIN}") from None
+            raise SuiteError(f"interrupted; to continue, {AGAIN}") from None
     os.environ[LOOK_UP_VARIABLE] = "1"
 
 
@@ -113,12 +108,8 @@ def _measure(
         files[release.version] = records.path(machine_folder, commit, environment.name)
     settings = Settings.from_environment()
     cells = list(_cells(benchmarks, settings.device))
-    with _alone(place), ExitStack() as stack:
-        servers = {
-            release: stack.enter_context(closing(Launches(python)))
-            for release, python in pythons.items()
-        }
-        beside = _Beside(environment.name, place, servers, files)
+    with _alone(place), closing(Releases(pythons)) as installed:
+        beside = _Beside(environment.name, place, installed, files)
         for number, cell in enumerate(cells, 1):
             plan = Series(
                 cell,
@@ -151,12 +142,12 @@ class _Beside(NamedTuple):
     """Releases beside each other, in one of ASV's environments.
 
     - ``environment``: its name. ``place``: the folder of the series.
-    - ``servers``, ``files``: what makes the launches of each release, and its journal.
+    - ``releases``: what measures. ``files``: the journal of each release.
     """
 
     environment: str
     place: Path
-    servers: Mapping[str, Launches]
+    releases: Releases
     files: Mapping[str, Path]
 
     def complete(self, plan: Series, head: str, skip_existing: bool) -> None:
@@ -184,25 +175,16 @@ class _Beside(NamedTuple):
         series.discard(self._folder(plan))
 
     def _folder(self, plan: Series) -> Path:
-        key = msgspec.json.encode([self.environment, plan.cell, plan.releases])
-        return self.place / hashlib.sha256(key).hexdigest()[:16]
+        return self.place / series.identity(plan, self.environment)
 
     def _measured(self, plan: Series, head: str) -> dict[str, Measurement]:
         """Measure the series, and print a line for each launch."""
-        folder = self._folder(plan)
-        folder.mkdir(parents=True, exist_ok=True)
-
-        def make(release: str, cache: Path) -> Launch:
-            # A disk that fills up is the fault of no release.
-            need_free(folder, NEEDED_FOR_CACHE_BYTES, "compiled code", _AGAIN)
-            order = Order(plan.cell, str(cache), plan.plan, limit_s=plan.launch_limit_s)
-            return self.servers[release].make(order)
 
         def watch(release: str, launch: Launch) -> None:
             log.info(f"{_now()} round {launch.round}, {release}: {launch_line(launch)}")
 
         try:
-            measured = series.measure(plan, make, folder, watch)
+            measured = self.releases.measure(plan, self._folder(plan), watch)
         except OSError as error:
             raise _cannot_write(error) from error
         log.info(f"{_now()} {head}: {series.summary(measured)} of eager's time")
@@ -222,7 +204,7 @@ class _Beside(NamedTuple):
 
 def _cannot_write(error: OSError) -> SuiteError:
     return SuiteError(
-        f"cannot write {error.filename or 'a file'}: {error.strerror}; correct this, then {_AGAIN}"
+        f"cannot write {error.filename or 'a file'}: {error.strerror}; correct this, then {AGAIN}"
     )
 
 

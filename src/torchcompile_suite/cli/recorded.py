@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import typer
 
-from ..analysis import summaries, summary
+from ..analysis import assembly, summaries, summary
 from ..cell import Measurement
 from ..errors import SuiteError
 from ..host import machine
 from ..presentation.wording import printable
-from ..results import machines, records
+from ..results import classes, machines, records
 
 RESULTS = Path("results")
 MACHINE_HELP = "A folder of results/; else this machine, or the most complete one."
@@ -88,3 +88,33 @@ def select(
     return Selection(
         choice.machine, [record for record in recorded if record.machine == choice.machine]
     )
+
+
+def assembled(
+    recorded: list[records.Record], selection: Selection, versions: Sequence[str]
+) -> list[records.Record]:
+    """The records of the selection, with those of other machines of its class.
+
+    Each cell comes from one machine, the one that has it most completely (`assembly.assemble`).
+    Says on standard error which machines take part, if there are several.
+    """
+    known = classes.of_machines(RESULTS, [])
+    mine = known.get(selection.machine)
+    same = {name for name, of_name in known.items() if of_name == mine} | {selection.machine}
+    found = assembly.assemble(
+        [
+            record
+            for record in recorded
+            if record.machine in same and (not versions or record.release in versions)
+        ],
+        versions,
+    )
+    if len(found.machines) > 1:
+        typer.echo(
+            printable(
+                f"each cell from the machine of the class {mine} that has it most completely: "
+                f"{', '.join(found.machines)}; --machine NAME shows one of them"
+            ),
+            err=True,
+        )
+    return found.records

@@ -17,7 +17,7 @@ from ..presentation.terminal import console, one_line_errors
 from ..presentation.wording import printable
 from ..releases import catalogue
 from ..results.records import Record
-from .recorded import MACHINE_HELP, ReportError, read_results, select
+from .recorded import MACHINE_HELP, ReportError, assembled, read_results, select
 
 
 class Format(str, Enum):
@@ -92,10 +92,25 @@ def _print_code(code: generated.Comparison, form: Format, untimed: Collection[st
 def compare_releases(
     records: list[Record], before: str, after: str, machine_name: str | None
 ) -> change.Comparison:
-    """Compare two versions on one machine (`recorded.select`). Raises ChangeError."""
-    selection = select(records, machine_name, [before, after])
-    sides = (change.Side(version, selection.measurements(version)) for version in (before, after))
-    return change.compare(selection.machine, *sides)
+    """Compare two versions on one machine (`recorded.select`), or on those of its class.
+
+    Raises ChangeError.
+    """
+    versions = [before, after]
+    selection = select(records, machine_name, versions)
+    found = selection.records if machine_name else assembled(records, selection, versions)
+    of_machine: dict[str, list[Record]] = {}
+    for record in found:
+        of_machine.setdefault(record.machine, []).append(record)
+    of_machine = of_machine or {selection.machine: []}
+    return change.compare_machines(
+        {name: (_side(mine, before), _side(mine, after)) for name, mine in of_machine.items()}
+    )
+
+
+def _side(records: list[Record], version: str) -> change.Side:
+    measured = [record.measurement for record in records if record.release == version]
+    return change.Side(version, measured)
 
 
 # What a table of generated code says, and what not.
@@ -181,7 +196,8 @@ def print_report(
     with times.
     """
     if records and (versions or machine_name):
-        records = select(records, machine_name, versions, every=False).records
+        selection = select(records, machine_name, versions, every=False)
+        records = selection.records if machine_name else assembled(records, selection, versions)
     rows = [row for row in summary.rows(records, MODES) if not versions or row.release in versions]
     if not rows and code and form is not Format.JSON and not machine_name:
         _print_generated(code, form)

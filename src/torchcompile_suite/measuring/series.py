@@ -14,6 +14,7 @@ series goes on there. Nothing else is written or read, so a series may be measur
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import time
 import uuid
@@ -31,6 +32,7 @@ from .launches import mark_disturbed, outcome_of
 from .settings import BUDGET_S, LAUNCH_LIMIT_S, MOST_LAUNCHES, MOST_REPEATS, PRECISION
 
 JOURNAL = "journal.jsonl"
+CACHES = "caches"
 
 
 class Series(msgspec.Struct, frozen=True):
@@ -51,6 +53,17 @@ class Series(msgspec.Struct, frozen=True):
     repeats: int = MOST_REPEATS
     plan: Plan = Plan()
     method: int = METHOD
+
+
+def identity(series: Series, environment_name: str) -> str:
+    """The name of the series' folder: the same cell and releases in the same environment."""
+    key = msgspec.json.encode([environment_name, series.cell, series.releases])
+    return hashlib.sha256(key).hexdigest()[:16]
+
+
+def recorded(folder: Path) -> int:
+    """The number of launches that the folder's journal has. Raises OSError."""
+    return sum(line.launch is not None for line in read_lines(folder / JOURNAL, Line))
 
 
 class Line(msgspec.Struct, omit_defaults=True):
@@ -80,7 +93,7 @@ class _State:
     def __init__(self, series: Series, folder: Path) -> None:
         self.series = series
         self._file = folder / JOURNAL
-        self._caches = folder / "caches"
+        self._caches = folder / CACHES
         self.launches: dict[str, list[Launch]] = {release: [] for release in series.releases}
         self.taken_s = dict.fromkeys(series.releases, 0.0)
         self.round = 0

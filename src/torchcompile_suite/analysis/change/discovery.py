@@ -119,19 +119,25 @@ def _difference(factor: Interval, q: float, smallest: float) -> Difference:
     return Difference.UNKNOWN
 
 
-def mean_factor(changes: Sequence[LogChange], drift: Drift) -> Interval:
+def mean_factor(groups: Sequence[tuple[Sequence[LogChange], Drift]]) -> Interval:
     """Geometric mean of the factors of many cells, at least one, with its 95 % interval.
 
-    One drift may last for a whole run. It is not averaged over cells, as their own spread is.
-    Cells that were compared round by round have no drift.
+    A group is the cells of one machine, with that machine's drift. One drift may last for a whole
+    run. It is not averaged over the cells of its machine, as their own spread is; machines drift
+    apart from each other. Cells that were compared round by round have no drift.
     """
     from scipy.stats import t
 
-    count, drifting = len(changes), sum(not change.paired for change in changes)
-    drift_variance = 2 * drift.variance if drifting else 0.0
-    centre = math.fsum(change.mean for change in changes) / count
-    own = math.fsum(change.error**2 for change in changes) - drifting * drift_variance
-    error = math.sqrt(max(0.0, own) + drifting**2 * drift_variance) / count
-    degrees = min(change.degrees for change in changes) if drift_variance > 0 else math.inf
+    changes = [change for of_machine, _ in groups for change in of_machine]
+    total, degrees = 0.0, math.inf
+    for of_machine, drift in groups:
+        drifting = sum(not change.paired for change in of_machine)
+        drift_variance = 2 * drift.variance if drifting else 0.0
+        own = math.fsum(change.error**2 for change in of_machine) - drifting * drift_variance
+        total += max(0.0, own) + drifting**2 * drift_variance
+        if drift_variance > 0:
+            degrees = min(degrees, *(change.degrees for change in of_machine))
+    centre = math.fsum(change.mean for change in changes) / len(changes)
+    error = math.sqrt(total) / len(changes)
     reach = float(t.ppf((1 + statistics.CONFIDENCE) / 2, degrees)) * error
     return Interval(*(math.exp(centre + by) for by in (0.0, -reach, reach)))
