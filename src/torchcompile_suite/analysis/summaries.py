@@ -11,6 +11,7 @@ Only the lists of samples are missing: whoever draws single calls needs `results
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -31,7 +32,7 @@ from ..cell import (
 )
 from ..results import cached, records, segments
 from ..results.cached import Made
-from ..results.records import Entry, Piece, Problem, Records
+from ..results.records import Entry, Piece, Problem, Record, Records
 from ..results.segments import Header
 from . import statistics
 from .statistics import CondensedLaunch
@@ -76,13 +77,22 @@ class _Summary(Struct):
 def read(results: Path) -> Records:
     """`records.read`, with condensed measurements."""
     found = records.read_with(results, _read)
-    return Records(
-        [
-            record._replace(measurement=condensed(record.measurement))  # those of journals
-            for record in found.records
-        ],
-        found.problems,
-    )
+    return Records(_of_journals_too(found.records), found.problems)
+
+
+def read_files(found: Iterable[Path], problems: list[Problem]) -> Iterator[Piece]:
+    """`records.read_files`, with condensed measurements from segments."""
+    return records.read_files(found, problems, _read)
+
+
+def read_machine(folder: Path, problems: list[Problem]) -> list[Record]:
+    """`records.read_machine`, with condensed measurements."""
+    return _of_journals_too(records.read_machine(folder, _read, problems))
+
+
+def _of_journals_too(found: list[Record]) -> list[Record]:
+    """The records, all condensed: only segments have a summary."""
+    return [record._replace(measurement=condensed(record.measurement)) for record in found]
 
 
 def condensed(measurement: Measurement) -> Measurement:

@@ -11,7 +11,6 @@ writes all places: 54,000 for 564 values.
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import itertools
 import math
@@ -31,11 +30,11 @@ from asv_runner.benchmarks.mark import SkipNotImplemented
 
 from .. import cell as vocabulary
 from .. import matrix
-from ..analysis import statistics
+from ..analysis import statistics, summaries
 from ..cell import METHOD, Cell, Measurement
 from ..matrix import Question
 from ..releases.catalogue import Release
-from ..results import asv_files, cached, records, regular
+from ..results import asv_files, cached, records
 from ..results.asv_files import LARGEST
 from ..results.cached import Made
 from ..results.records import Problem
@@ -49,7 +48,6 @@ _SOURCES = (
     Path(statistics.__file__).parent,
     Path(__file__),
 )
-_MOST_BYTES = 1 << 20
 
 
 class File(NamedTuple):
@@ -109,18 +107,21 @@ class _Job(NamedTuple):
 
     def key(self) -> Iterator[str]:
         """All that decides on the content."""
-        yield from (self.sha, self.date.isoformat(), self.env_name, _digest(self.description))
+        yield from (
+            self.sha,
+            self.date.isoformat(),
+            self.env_name,
+            records.digest(self.description),
+        )
         yield cached.version(*_SOURCES, self.package)
         yield repr([question.axes for question in matrix.QUESTIONS.values()])
         yield " ".join(self.names)
-        for file in self.files:
-            # The name of a segment tells its bytes.
-            yield _digest(file) if file.name.endswith(records.SUFFIX) else file.name
+        yield from map(records.identity, self.files)
 
     def make(self, problems: list[Problem]) -> Made:
         """The file as ASV would write it; empty if there is no value."""
         bad: list[Problem] = []
-        entries = records.newest_of(records.read_files(self.files, bad))
+        entries = records.newest_of(summaries.read_files(self.files, bad))
         problems += bad
         measured = [entry.measurement for entry in entries]
         results = self._empty(measured)
@@ -279,15 +280,3 @@ def _python(env_name: str, measured: Iterable[Measurement]) -> str:
         return named[1]
     versions = (one.environment.python for one in measured if one.environment)
     return ".".join(next(versions, "").split(".")[:2])
-
-
-def _digest(file: Path) -> str:
-    """Of the bytes of a file that is not a segment; of nothing if it cannot be read."""
-    digest = hashlib.sha256()
-    try:
-        with regular.open_binary(file) as stream:
-            while part := stream.read(_MOST_BYTES):
-                digest.update(part)
-    except OSError:
-        pass
-    return digest.hexdigest()

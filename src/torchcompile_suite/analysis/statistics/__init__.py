@@ -60,6 +60,7 @@ from .launches import (
     launch_ratio,
     ratio_of,
     seconds_until_steady,
+    seconds_until_steady_of,
     steady_call,
     warm_up_mixed_ratio,
 )
@@ -122,6 +123,7 @@ __all__ = [
     "quotient",
     "ratio_of",
     "seconds_until_steady",
+    "seconds_until_steady_of",
     "sequential_interval",
     "slowdown",
     "steady_call",
