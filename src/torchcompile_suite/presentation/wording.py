@@ -48,9 +48,9 @@ def judgement(comparison: Comparison) -> str:
     return (
         f"{comparison.before} to {comparison.after} on {comparison.machine}: "
         f"{comparison.compared} of {len(comparison.changes)} cells were measured with both "
-        f"releases.{paired} Of {sum(counts.values())} figures, {counts[Difference.WORSE]} are worse, "
-        f"{counts[Difference.BETTER]} are better, {counts[Difference.SAME]} did not change, and "
-        f"for {counts[Difference.UNKNOWN]} the measurement does not decide. {floor}{unlike}"
+        f"releases.{paired} Of {sum(counts.values())} figures, {counts[Difference.WORSE]} are "
+        f"worse, {counts[Difference.BETTER]} are better, {counts[Difference.SAME]} did not change, "
+        f"and for {counts[Difference.UNKNOWN]} the measurement does not decide. {floor}{unlike}"
     )
 
 
