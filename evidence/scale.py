@@ -135,7 +135,7 @@ def _like(
 ) -> Measurement:
     cell = msgspec.structs.replace(kind.cell, workload=name, batch_size=1, mode=mode)
     factors = [chosen.lognormvariate(0, 0.02), chosen.lognormvariate(0, 0.05)]
-    cold, *warm = kind.launches
+    cold, *warm = (launch for launch in kind.launches if not launch.disturbed)
     launches = [cold, *(chosen.choice(warm or [cold]) for _ in range(LAUNCHES - 1))]
     started = f"2026-11-{chosen.randrange(1, 28):02}T{chosen.randrange(24):02}:00:00+00:00"
     return msgspec.structs.replace(
@@ -213,9 +213,7 @@ def look(report: Path) -> Views | None:
             page.goto(f"{report.as_uri()}/{name}")
             page.wait_for_selector("#view[aria-busy=false]")
             page.wait_for_selector("html[data-drawn]")
-            page.wait_for_function(
-                "[...document.querySelectorAll('figure')].every((one) => one.dataset.drawn)"
-            )
+            page.wait_for_selector("figure:not([data-drawn])", state="detached")
             seconds = time.perf_counter() - started
             paths = {url.removeprefix("file://").partition("#")[0] for url in files}
             sizes = [len(gzip.compress(Path(path).read_bytes(), 6)) for path in paths]

@@ -27,9 +27,7 @@ def drawn(page: Page) -> None:
     """Wait until the view and its pictures are drawn."""
     page.wait_for_selector("html[data-drawn]")
     page.wait_for_selector("#view[aria-busy=false]")
-    page.wait_for_function(
-        "[...document.querySelectorAll('figure')].every((one) => one.dataset.drawn)"
-    )
+    page.wait_for_selector("figure:not([data-drawn])", state="detached")
 
 
 def main() -> None:
