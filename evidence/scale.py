@@ -72,10 +72,15 @@ BUILD = (
 
 
 class Cost(NamedTuple):
-    """What a command cost."""
+    """What a command cost: seconds of the clock and of processors, and its largest process."""
 
     seconds: float
+    processor_seconds: float
     peak_bytes: int
+
+    def __str__(self) -> str:
+        """The seconds, those of processors in brackets."""
+        return f"{self.seconds:.1f} ({self.processor_seconds:.1f})"
 
 
 def real_measurements() -> list[Measurement]:
@@ -170,7 +175,8 @@ def run(folder: Path, *command: str) -> Cost:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"{' '.join(command)} failed")
-    return Cost(time.perf_counter() - started, used.ru_maxrss * 1024)
+    taken = time.perf_counter() - started
+    return Cost(taken, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
 
 
 def publish(folder: Path, asv: bool) -> Cost:
@@ -245,9 +251,9 @@ def measure(size: Size, asv: bool) -> list[str]:
             *map(str, size),
             f"{size.measurements:,}",
             f"{read / 1e6:.0f}",
-            *(f"{cost.seconds:.1f}" for cost in costs),
+            *map(str, costs),
             f"{max(cost.peak_bytes for cost in costs) / 2**20:.0f}",
-            f"{report.seconds:.1f}",
+            str(report),
             f"{len(files):,}",
             f"{sum(file.stat().st_size for file in files) / 1e6:.1f}",
             *(

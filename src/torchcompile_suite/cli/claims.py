@@ -27,7 +27,7 @@ def claims_command(
     """
     with one_line_errors():
         asked = [catalogue.find(release).version] if release else []
-        selection = select(read_records(), machine_name, asked)
+        selection = select(read_records(machine_name), machine_name, asked)
         versions = asked or selection.versions
         measurements = selection.measurements(versions[-1]) if versions else []
         if not measurements:

@@ -30,7 +30,7 @@ def coverage_command(
         asked = [catalogue.find(name).version for name in releases or []]
         # The question is about completeness, so the method of the times comes second.
         selection = select(
-            read_records(), machine_name, asked, completeness_first=True, every=False
+            read_records(machine_name), machine_name, asked, completeness_first=True, every=False
         )
         cells = matrix.core_cells()
         covered = {

@@ -46,15 +46,27 @@ class Selection(NamedTuple):
         return [record.measurement for record in self.records if record.release == version]
 
 
-def read_records() -> list[records.Record]:
+def read_records(machine_name: str | None = None) -> list[records.Record]:
     """Every readable record under results/, without samples (`analysis.summaries`).
 
-    Names unreadable files on standard error.
+    With the name of a machine that has records, only those are read: results of many machines take
+    long. Names unreadable files on standard error.
     """
-    content = summaries.read(RESULTS)
+    content = _of_machine(machine_name) if machine_name else None
+    content = content or summaries.read(RESULTS)
     for problem in content.problems:
         typer.echo(printable(f"left out: {problem}"), err=True)
     return content.records
+
+
+def _of_machine(name: str) -> records.Records | None:
+    """The records of one machine; None if it has none."""
+    problems: list[records.Problem] = []
+    for folder in records.machine_folders(RESULTS, []):
+        if folder.name == name:
+            found = summaries.read_machine(folder, problems)
+            return records.Records(found, problems) if found else None
+    return None
 
 
 def select(

@@ -50,14 +50,16 @@ def report_command(
     with one_line_errors():
         wanted = [catalogue.find(name).version for name in releases or []]
         if len(wanted) == 2:
-            comparison = compare_releases(read_records(), wanted[0], wanted[1], machine_name)
+            comparison = compare_releases(
+                read_records(machine_name), wanted[0], wanted[1], machine_name
+            )
             print_comparison(comparison, form, everything)
             if fail_on_regression and comparison.regressions:
                 raise typer.Exit(1)
         elif fail_on_regression:
             raise ReportError("--fail-on-regression needs two releases, such as v2.4 v2.9")
         else:
-            print_report(read_records(), wanted, machine_name, form)
+            print_report(read_records(machine_name), wanted, machine_name, form)
 
 
 def compare_releases(
