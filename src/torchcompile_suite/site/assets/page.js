@@ -285,7 +285,10 @@ const Page = (() => {
         make("p", { class: "quiet" }, `${now.machine.title}; in files and commands: `,
           make("code", {}, now.machine.name)),
         ...warning, ...made.content.filter(Boolean));
-      if (made.title) document.querySelector("h1").textContent = made.title;
+      if (made.title) {
+        document.querySelector("h1").textContent = made.title;
+        document.title = `${made.title} - torch.compile`;
+      }
       for (const one of document.querySelectorAll("a[data-page]")) {
         const { machine, at, batch, question, mode } = now.chosen;
         one.href = address(one.getAttribute("href").split("#")[0],
