@@ -126,7 +126,7 @@ def _compiled(compiled: Compiled) -> dict[str, Any]:
                 for name, title in COMPILED.items()
             ),
         ),
-        "phases": {name: figure(seconds) for name, seconds in compiled.phases_s.items()},
+        "phases": {name: figure(seconds) for name, seconds in sorted(compiled.phases_s.items())},
         "breaks": [[one.where, one.reason] for one in compiled.graph_breaks],
         "recompiles": [[one.where, one.reason] for one in compiled.recompile_reasons],
         "skips": list(compiled.cudagraph_skips),
@@ -153,8 +153,9 @@ def _facts(environment: Environment) -> dict[str, str]:
         "allocator": environment.allocator,
         "compiler": environment.compiler,
         "kernel": environment.kernel,
-        "variables": ", ".join(f"{key}={value}" for key, value in environment.variables.items()),
-        "packages": ", ".join(f"{key} {value}" for key, value in environment.packages.items()),
+        # Sorted: a segment has the keys in another order than a journal.
+        "variables": ", ".join(map("=".join, sorted(environment.variables.items()))),
+        "packages": ", ".join(map(" ".join, sorted(environment.packages.items()))),
         "suite": environment.suite,
         "overlaid commit": environment.overlay.commit if environment.overlay else "",
     }
