@@ -67,8 +67,8 @@ PRECISE = 1 / 3
 # Within 20 ms of its start a turn has its final speed.
 TURN_S = 0.3
 SETTLE_S = 0.05
-# A turn has at least so many whole stretches.
-STRETCHES = 3
+# A turn of long calls lasts so many times the longest call of the suite. A script's may be longer.
+STRETCHES = 5
 TURNS = 12
 # Stretches of a plain script before its turns.
 WARM_UP = 20
@@ -116,21 +116,27 @@ def measure() -> None:
     python, installed = environments.install(catalogue.read()[-1], ENVIRONMENT)
     print(installed, flush=True)
     with tempfile.TemporaryDirectory(prefix="agreement-") as scratch:
-        for number, cell in enumerate(CELLS):
-            folder = Path(scratch, str(number))
-            while not _done(cell):
-                try:
-                    round_made = _round(python.absolute(), cell, folder)
-                except Disturbed as disturbed:
-                    print(f"{cell}: again: {disturbed}", flush=True)
-                    continue
-                append_line(KEPT, msgspec.json.encode(round_made))
-                ratios = (f"{m.end}, {m.by}: {math.exp(m.log_ratio):.3f}" for m in round_made)
-                print(f"{cell}: {'; '.join(ratios)}", flush=True)
+        # The first rounds of all cells, then more of those that need them.
+        for most in range(ROUNDS, MOST_ROUNDS + 1):
+            for number, cell in enumerate(CELLS):
+                folder = Path(scratch, str(number))
+                while len(_made(cell, "settled", "suite")) < most and not _done(cell):
+                    _keep_round(python.absolute(), cell, folder)
+
+
+def _keep_round(python: Path, cell: Cell, folder: Path) -> None:
+    try:
+        made = _round(python, cell, folder)
+    except Disturbed as disturbed:
+        print(f"{cell}: again: {disturbed}", flush=True)
+        return
+    append_line(KEPT, msgspec.json.encode(made))
+    ratios = (f"{one.end}, {one.by}: {math.exp(one.log_ratio):.3f}" for one in made)
+    print(f"{cell}: {'; '.join(ratios)}", flush=True)
 
 
 def _done(cell: Cell) -> bool:
-    rounds = len(_made(cell, "settled", "script"))
+    rounds = len(_made(cell, "settled", "suite"))
     return rounds >= ROUNDS and (
         rounds >= MOST_ROUNDS
         or all(_difference(cell, end).error < PRECISE * WITHIN[end] for end in WITHIN)
@@ -259,7 +265,7 @@ def _scripts(
     try:
         with ThreadPoolExecutor(len(running)) as pool:
             list(pool.map(_stop_when_warm, running.values()))
-        turns = _turns(running, max(TURN_S, SETTLE_S + (1 + STRETCHES) * longest_s))
+        turns = _turns(running, max(TURN_S, SETTLE_S + STRETCHES * longest_s))
         printed = {}
         for key, process in running.items():
             process.kill()
@@ -275,7 +281,7 @@ def _stop_when_warm(process: subprocess.Popen[str]) -> None:
     assert process.stdout is not None
     for _ in range(WARM_UP):
         if not process.stdout.readline():
-            raise SuiteError(f"a plain script failed: {process.args}")
+            raise SuiteError(f"a plain script failed: {process.args!r}")
     process.send_signal(signal.SIGSTOP)
 
 
@@ -313,10 +319,12 @@ def _turn(printed: str, begun: float, ended: float) -> Turn:
     """The median of the stretches of a turn that no stop has touched."""
     # The last line of a killed process may be incomplete.
     lines = [list(map(float, line.split())) for line in printed.splitlines()[:-1]]
-    whole = [line[2:] for line in lines if begun + SETTLE_S <= line[0] and line[1] <= ended]
-    if not whole:
+    whole = [line for line in lines if begun <= line[0] and line[1] <= ended]
+    # Before a whole stretch of long calls the rest of the stopped one has settled the caches.
+    counted = [line for line in whole if begun + SETTLE_S <= line[0]] or whole
+    if not counted:
         raise Disturbed("a call took longer than a turn")
-    return Turn(*(median(line[at] for line in whole) for at in (0, 1)))
+    return Turn(*(median(line[at] for line in counted) for at in (2, 3)))
 
 
 def table() -> list[tables.Part]:

@@ -95,8 +95,8 @@ def table() -> list[tables.Part]:
                 "apart": (apart(before), apart(after)),
             }.items():
                 comparison = change.compare("pools", Side("a", one), Side("b", other))
-                found, wrong = _judged(comparison, target_cell if fault else None, figure)
-                counts[way][0] += found
+                was_found, wrong = _judged(comparison, target_cell if fault else None, figure)
+                counts[way][0] += was_found
                 counts[way][1] += wrong
                 _widths(comparison, widths[way])
             cells += len(pools) * COPIES - bool(fault)

@@ -22,7 +22,6 @@ from evidence import (
 from evidence.collect import Job, Pool, missing
 
 from torchcompile_suite.analysis import change
-from torchcompile_suite.cell import METHOD
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.presentation.sheets import Sheet
 
@@ -35,7 +34,7 @@ def test_each_pool_holds_sixty_launches_of_its_cell(name: str) -> None:
     launches = pools.pool(name)
     assert len(launches) >= 60
     assert all(launch.outcome.ok and launch.kind == "warm" for launch in launches)
-    assert {launch.method for launch in launches} == {METHOD}
+    assert {launch.method for launch in launches} == {pools.METHOD}
     # As evidence/README.md says it: 1.5 % of pointwise, less of the others.
     assert round(float(spread.log_ratios(launches).std(ddof=1)), 3) <= 0.015
 

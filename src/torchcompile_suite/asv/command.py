@@ -9,8 +9,6 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from asv.config import Config
-
 from ..errors import SuiteError
 from ..measuring.settings import PREFIX
 
@@ -47,6 +45,9 @@ def run(
 def python() -> str:
     """The Python that ASV measures with in the current folder, such as 3.11. Raises AsvError."""
     _need_configuration()
+    # Here, because the import takes half a second, and few commands need it.
+    from asv.config import Config
+
     return str(Config.load().pythons[0])
 
 

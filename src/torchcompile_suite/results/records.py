@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -146,7 +147,9 @@ def history(journal: Path, cell: Cell) -> list[Measurement]:
     """
     found: dict[str, Entry] = {}
     sealed = [file for file in files(journal.parent, []).get(journal, ()) if file != journal]
-    for piece in (*read_files(sealed, []), read_journal(journal, [])):
+    # A run asks for each cell and metric: only the lines of the workload are worth decoding.
+    of_workload = partial(read_segment, containing=msgspec.json.encode(cell.workload))
+    for piece in (*read_files(sealed, [], of_workload), read_journal(journal, [])):
         for entry in piece.entries:
             same = found.get(entry.identity)
             if entry.measurement.cell == cell and (same is None or same.order < entry.order):
@@ -287,12 +290,13 @@ def read_journal(journal: Path, problems: list[Problem]) -> Piece:
     return Piece(journal, *place(journal), entries)
 
 
-def read_segment(file: Path, problems: list[Problem]) -> Piece:
-    """The measurements of a segment; see `SegmentReader`."""
+def read_segment(file: Path, problems: list[Problem], containing: bytes = b"") -> Piece:
+    """The measurements of a segment whose lines contain these bytes; see `SegmentReader`."""
     header, lines = segments.read(file)
     bad: list[Problem] = []
     # The lines of a segment have the canonical form. The first one is the header.
-    entries = _entries(enumerate(lines, 2), segment_name(file), bad, bytes)
+    numbered = ((number, line) for number, line in enumerate(lines, 2) if containing in line)
+    entries = _entries(numbered, segment_name(file), bad, bytes)
     _name(bad, problems)
     return Piece(file, header.commit, header.env_name, entries)
 
