@@ -24,6 +24,7 @@ from .disturbance import (
     neighbour,
     quietest,
     slowdown,
+    times_as_slow,
 )
 from .intervals import (
     CONFIDENCE,
@@ -128,6 +129,7 @@ __all__ = [
     "slowdown",
     "steady_call",
     "t_quantile",
+    "times_as_slow",
     "warm_up_mixed_ratio",
     "widened",
 ]
