@@ -73,6 +73,11 @@ def encode(document: Any) -> Encoded:
     return Encoded(hashlib.sha256(text).hexdigest(), gzip.compress(text, 9, mtime=0))
 
 
+def decode(data: bytes) -> Any:
+    """The document of `Encoded.data`."""
+    return json.loads(gzip.decompress(data))
+
+
 def json_of(document: Any) -> bytes:
     """The document as JSON. NaN and infinity become null."""
     try:
@@ -131,7 +136,4 @@ def read(file: Path) -> dict[str, Any]:
     found = _CALL.fullmatch(file.read_text("ascii"))
     if found is None:
         raise ValueError(f"{file.name} is no pack")
-    return {
-        key: json.loads(gzip.decompress(base64.b64decode(text)))
-        for key, text in json.loads(found[2]).items()
-    }
+    return {key: decode(base64.b64decode(text)) for key, text in json.loads(found[2]).items()}

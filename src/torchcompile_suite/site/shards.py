@@ -105,8 +105,9 @@ def _shards(machine: Machine) -> Shards:
     texts: dict[str, str] = {}
     names: list[str] = []
     places: dict[str, int] = {}
+    plain = _Plain(machine)
     for of_kind, most_bytes in _documents(machine):
-        for pack, keys in packs.pack(of_kind, most_bytes):
+        for pack, keys in packs.pack(plain.watch(of_kind), most_bytes):
             texts[pack.path] = pack.text
             places |= dict.fromkeys(keys, len(names))
             names.append(pack.name)
@@ -118,7 +119,6 @@ def _shards(machine: Machine) -> Shards:
     }
     ((pack, _),) = packs.pack([("index", packs.encode(index))], LARGE_BYTES)
     texts[pack.path] = pack.text
-    newest = machine.points[-1]
     entry = {
         "name": machine.name,
         "title": machine.title,
@@ -129,7 +129,7 @@ def _shards(machine: Machine) -> Shards:
         "index": pack.name,
     }
     points = {point: machine.axis.facts(point)._asdict() for point in machine.points}
-    return Shards(machine.method, entry, points, texts, _plain(machine, newest), _upstream(machine))
+    return Shards(machine.method, entry, points, texts, plain.documents(), _upstream(machine))
 
 
 _Documents = Iterable[tuple[str, Encoded]]
@@ -155,7 +155,11 @@ def _overviews(machine: Machine) -> Iterator[tuple[str, Encoded]]:
 def _means(machine: Machine) -> Iterator[tuple[str, Encoded]]:
     rows = [entry.row for entry in machine.entries]
     for question in dict.fromkeys(group.question for group in means.groups(rows)):
-        yield f"means/{question}", packs.encode(means.document(machine, question))
+        yield _means_key(question), packs.encode(means.document(machine, question))
+
+
+def _means_key(question: str) -> str:
+    return f"means/{question}"
 
 
 def _of_points(machine: Machine) -> Iterator[tuple[str, Encoded]]:
@@ -191,21 +195,37 @@ def _of_machine(machine: Machine) -> Iterator[tuple[str, Encoded]]:
         yield f"lines/{bucket}", packs.encode(lines.document(machine, bucket))
 
 
-def _plain(machine: Machine, newest: str) -> dict[str, Any]:
-    before = machine.points[-2] if len(machine.points) > 1 else ""
-    rows = [entry.row for entry in machine.of(newest)]
-    made = {
-        "overview": overview.document(machine, newest, before),
-        "means": {
-            question: means.document(machine, question)
-            for question in dict.fromkeys(group.question for group in means.groups(rows))
-        },
-        "claims": of_claims.document(machine, newest),
-        "trust": trust.document(machine),
-    }
-    # As in a pack: NaN is null, and a cached document is the same as a new one.
-    plain: dict[str, Any] = msgspec.json.decode(packs.json_of(made))
-    return plain
+class _Plain:
+    """Takes the documents of the newest point that pages show without a script."""
+
+    def __init__(self, machine: Machine) -> None:
+        newest = machine.points[-1]
+        rows = [entry.row for entry in machine.of(newest)]
+        self._questions = list(dict.fromkeys(group.question for group in means.groups(rows)))
+        self._keys = {
+            "overview": f"overview/{newest}",
+            "claims": f"claims/{newest}",
+            "trust": "trust",
+        }
+        self._wanted = {*self._keys.values(), *map(_means_key, self._questions)}
+        self._seen: dict[str, Encoded] = {}
+
+    def watch(self, documents: _Documents) -> _Documents:
+        """The same documents."""
+        for key, document in documents:
+            if key in self._wanted:
+                self._seen[key] = document
+            yield key, document
+
+    def documents(self) -> dict[str, Any]:
+        """The documents by kind, as the scripts read them; those of the means by question."""
+        return {
+            **{kind: packs.decode(self._seen[key].data) for kind, key in self._keys.items()},
+            "means": {
+                question: packs.decode(self._seen[_means_key(question)].data)
+                for question in self._questions
+            },
+        }
 
 
 def _upstream(machine: Machine) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ... import cell as vocabulary
-from ...analysis import change, statistics
+from ...analysis import change, statistics, summaries
 from ...analysis.change import Change, ChangeError, Comparison
 from ...cell import Compiled
 from ...presentation import wording
@@ -37,6 +37,7 @@ _DIGITS = 4
 TOP = 5
 _SOURCES = (
     Path(vocabulary.__file__),
+    Path(summaries.__file__),
     Path(change.__file__).parent,
     Path(statistics.__file__).parent,
     Path(wording.__file__),
@@ -69,6 +70,8 @@ def pair(machine: Machine, before: str, after: str) -> Pair:
         cached.version(*_SOURCES),
         *(machine.name, str(machine.method), machine.axis.noun),
         *(before, machine.origins[before], after, machine.origins[after]),
+        # The name of a cell depends on the other cells of the machine where two have the same text.
+        *sorted(name for cell, name in machine.ids.items() if name != str(cell)),
     )
 
     def make() -> Made:
