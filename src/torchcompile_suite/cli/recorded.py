@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +15,8 @@ from ..errors import SuiteError
 from ..host import machine
 from ..presentation.wording import printable
 from ..results import machines, records
+from ..results.machines import NoResultsError
+from ..results.records import Problem, Record
 
 RESULTS = Path("results")
 MACHINE_HELP = "A folder of results/; else this machine, or the most complete one."
@@ -27,7 +30,7 @@ class Selection(NamedTuple):
     """The records of one machine."""
 
     machine: str
-    records: list[records.Record]
+    records: list[Record]
 
     @property
     def versions(self) -> list[str]:
@@ -46,31 +49,17 @@ class Selection(NamedTuple):
         return [record.measurement for record in self.records if record.release == version]
 
 
-def read_records(machine_name: str | None = None) -> list[records.Record]:
+def read_records() -> list[Record]:
     """Every readable record under results/, without samples (`analysis.summaries`).
 
-    With the name of a machine that has records, only those are read: results of many machines take
-    long. Names unreadable files on standard error.
+    Names unreadable files on standard error.
     """
-    content = _of_machine(machine_name) if machine_name else None
-    content = content or summaries.read(RESULTS)
-    for problem in content.problems:
-        typer.echo(printable(f"left out: {problem}"), err=True)
-    return content.records
-
-
-def _of_machine(name: str) -> records.Records | None:
-    """The records of one machine; None if it has none."""
-    problems: list[records.Problem] = []
-    for folder in records.machine_folders(RESULTS, []):
-        if folder.name == name:
-            found = summaries.read_machine(folder, problems)
-            return records.Records(found, problems) if found else None
-    return None
+    found = summaries.read(RESULTS)
+    _name(found.problems)
+    return found.records
 
 
 def select(
-    recorded: list[records.Record],
     machine_name: str | None,
     versions: Sequence[str] = (),
     *,
@@ -79,19 +68,45 @@ def select(
 ) -> Selection:
     """The records of the machine that `machines.choose` chooses for those releases.
 
-    Says on standard error why, if it is another machine than this one. Raises NoResultsError.
+    Results of many machines take long to read. So the others are read only where neither the named
+    machine nor this one decides, and one after another. Names unreadable files on standard error,
+    and says there why it is another machine than this one. Raises NoResultsError.
     """
-    choice = machines.choose(
-        machines.of_records(recorded),
-        versions,
-        here=machine.detect().machine,
+    here = machine.detect().machine
+    choose = partial(
+        machines.choose,
+        releases=versions,
+        here=here,
         named=machine_name,
         labels=[f"v{version}" for version in versions],
         completeness_first=completeness_first,
         every=every,
     )
+    linked: list[Problem] = []
+    folders = {folder.name: folder for folder in records.machine_folders(RESULTS, linked)}
+    problems: list[Problem] = []
+    found = _records(folders.get(machine_name or here), problems)
+    try:
+        choice = choose(machines.of_records(found))
+    except NoResultsError:
+        problems = linked
+        values = []
+        for folder in folders.values():
+            values += machines.of_records(_records(folder, problems))
+        choice = choose(values)
+        found = _records(folders[choice.machine], [])
+    finally:
+        _name(problems)
     if choice.line:
         typer.echo(printable(choice.line), err=True)
-    return Selection(
-        choice.machine, [record for record in recorded if record.machine == choice.machine]
-    )
+    return Selection(choice.machine, found)
+
+
+def _records(folder: Path | None, problems: list[Problem]) -> list[Record]:
+    """The records of a machine's folder; none without a folder."""
+    return summaries.read_machine(folder, problems) if folder is not None else []
+
+
+def _name(problems: Sequence[Problem]) -> None:
+    for problem in problems:
+        typer.echo(printable(f"left out: {problem}"), err=True)
