@@ -16,6 +16,7 @@ the report alone, without ASV's own pages.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import lzma
 import os
@@ -24,12 +25,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+import psutil
 
 from torchcompile_suite.cell import METHOD, Launch, Measurement
 from torchcompile_suite.cli.history import newest_patches
@@ -48,6 +51,8 @@ ROOT = Path(__file__).parents[1]
 LAUNCHES = 5
 # Cells of the segment that is added.
 ADDED = 10
+# Seconds between two looks at the memory.
+WATCH_S = 0.25
 
 
 class Size(NamedTuple):
@@ -72,7 +77,9 @@ BUILD = (
 
 
 class Cost(NamedTuple):
-    """What a command cost: seconds of the clock and of processors, and its largest process."""
+    """What a command cost: seconds of the clock and of processors, and the memory of all its
+    processes together at the worst moment.
+    """
 
     seconds: float
     processor_seconds: float
@@ -171,12 +178,38 @@ def run(folder: Path, *command: str) -> Cost:
     process = subprocess.Popen(
         [sys.executable, *command], cwd=folder, env=environment, stdout=subprocess.DEVNULL
     )
-    _, status, used = os.wait4(process.pid, 0)
+    held = [0]
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(WATCH_S):
+            held.append(_held(process.pid))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        _, status, used = os.wait4(process.pid, 0)
+    finally:
+        taken = time.perf_counter() - started
+        ended.set()
+        watcher.join()
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"{' '.join(command)} failed")
-    taken = time.perf_counter() - started
-    return Cost(taken, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
+    # The largest process alone may have its peak between two looks.
+    peak = max(*held, used.ru_maxrss * 1024)
+    return Cost(taken, used.ru_utime + used.ru_stime, peak)
+
+
+def _held(pid: int) -> int:
+    """The bytes of a process and its descendants. Pages that they share count once."""
+    total = 0
+    with contextlib.suppress(psutil.Error):
+        first = psutil.Process(pid)
+        for process in (first, *first.children(recursive=True)):
+            with contextlib.suppress(psutil.Error):
+                total += process.memory_full_info().pss
+    return total
 
 
 def publish(folder: Path, asv: bool) -> Cost:
