@@ -267,7 +267,7 @@ const Draw = (() => {
 
   // Lines over points of the axis in equal steps, with bands for the intervals. Series: {name, values,
   // low, high}; a point without a value is a gap. `open(place)` is called for a click on a point.
-  function lines(labels, series, unit, caption, { open = null, sync = null } = {}) {
+  function lines(labels, series, unit, caption, open) {
     return (width) => {
       const data = [labels.map((_, place) => place)];
       const shown = [{ label: Page.noun, value: (_, place) => labels[place] ?? "" }];
@@ -293,7 +293,7 @@ const Draw = (() => {
         width, height,
         scales: { x: { time: false, range: () => [-0.4, labels.length - 0.6] } },
         legend: { live: true, markers: { show: true } },
-        cursor: { points: { size: 10 }, drag: { x: false, y: false }, ...(sync ? { sync: { key: sync } } : {}) },
+        cursor: { points: { size: 10 }, drag: { x: false, y: false } },
         axes: [
           axis({
             splits: () => labels.map((_, place) => place).filter((place) => place % every === 0),
@@ -310,12 +310,10 @@ const Draw = (() => {
             chart.root.querySelectorAll(".u-series").forEach((line, place) => {
               if (place && (place - 1) % 3) line.hidden = true;
             });
-            if (open) {
-              chart.over.classList.add("opens");
-              chart.over.addEventListener("click", () => {
-                if (chart.cursor.idx !== null && chart.cursor.idx !== undefined) open(chart.cursor.idx);
-              });
-            }
+            chart.over.classList.add("opens");
+            chart.over.addEventListener("click", () => {
+              if (chart.cursor.idx !== null && chart.cursor.idx !== undefined) open(chart.cursor.idx);
+            });
           }],
         },
       };

@@ -13,7 +13,8 @@ const Page = (() => {
   let view = null;
   let drawing = 0; // counts the views, so that a slow one does not replace a later one
 
-  // An element. Attributes come from the scripts, never from results; children may be any text.
+  // An element. Texts of results may be attributes and children: neither is read as markup. But no
+  // handler, and no address that `address` has not made, is ever taken from a result.
   function make(tag, attributes, ...children) {
     const element = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes ?? {})) {
@@ -285,9 +286,12 @@ const Page = (() => {
         make("p", { class: "quiet" }, `${now.machine.title}; in files and commands: `,
           make("code", {}, now.machine.name)),
         ...warning, ...made.content.filter(Boolean));
-      if (made.title) {
-        document.querySelector("h1").textContent = made.title;
+      const head = document.querySelector("h1");
+      if (made.title && made.title !== head.textContent) {
+        head.textContent = made.title;
         document.title = `${made.title} - torch.compile`;
+        // Another cell or pair: a link in the middle of the page led here.
+        if (mine > 1) window.scrollTo(0, 0);
       }
       for (const one of document.querySelectorAll("a[data-page]")) {
         const { machine, at, batch, question, mode } = now.chosen;
@@ -319,7 +323,7 @@ const Page = (() => {
   }
 
   return {
-    start, make, address, choose, choice, chooseMachine, choosePoint, link, marked, paying, section,
+    start, make, address, choose, choice, choosePoint, link, marked, paying, section,
     table, downloads, Words, KINDS,
     get noun() { return manifest.noun; },
     set view(made) { view = made; },

@@ -92,7 +92,7 @@
             { machine: machine.name, at, cell: history.other_end }) : ""),
         ofHistory(context, name, history, rows, other),
         ofLaunches(context, name, detail, at),
-        paid(context, figure),
+        paid(history.baseline, figure),
         compiled(context, detail),
         environment(launches, detail),
         again(detail),
@@ -136,9 +136,9 @@
     const many = points.length > 1;
     return section("history", "History",
       many ? Draw.figure(`${name}: milliseconds a call by ${manifest.noun}; bands: 95 %, with the drift between runs.`,
-        Draw.lines(labels, times, "ms a call", `${name}: times`, { open })) : null,
+        Draw.lines(labels, times, "ms a call", `${name}: times`, open)) : null,
       many && history.compiles ? Draw.figure(`${name}: time ratio by ${manifest.noun}; below 1 is a gain.`,
-        Draw.lines(labels, ratios, "time ratio", `${name}: ratio`, { open })) : null,
+        Draw.lines(labels, ratios, "time ratio", `${name}: ratio`, open)) : null,
       table(`Times, ratio and compile costs by ${manifest.noun}.`, [
         { title: manifest.noun, value: (row) => link(label(row.point), "cell.html", { machine: machine.name, at: row.point, cell: name }) },
         { title: "baseline ms", number: true, value: (row) => Words.milliseconds(row.eager_s), sort: (row) => row.eager_s },
@@ -187,13 +187,13 @@
       downloads(`launches ${name} ${context.machine.name} ${at}`, rows.map((row) => ({ release: at, cell: name, ...row }))));
   }
 
-  function paid(context, row) {
+  function paid(baseline, row) {
     if (!row || row.cold_compile_s === null || row.mode_s === null) return null;
     const even = row.break_even_state === "calls" ? row.break_even_calls : null;
     const most = Math.max(100, (even ?? 1000) * 20);
     const calls = Array.from({ length: 60 }, (_, place) => most ** (place / 59));
     const series = [
-      { name: "eager", values: calls.map((count) => count * row.eager_s) },
+      { name: baseline, values: calls.map((count) => count * row.eager_s) },
       { name: "compiled, cold", values: calls.map((count) => row.cold_compile_s + count * row.mode_s) },
     ];
     if (row.warm_compile_s !== null) {
@@ -207,7 +207,7 @@
         Draw.curves(calls, series, "calls", "seconds", "break-even")),
       table("Seconds from the first call to the end of some calls.", [
         { title: "calls", value: (count) => Words.count(count) },
-        { title: "eager s", number: true, value: (count) => Words.general(count * row.eager_s) },
+        { title: `${baseline} s`, number: true, value: (count) => Words.general(count * row.eager_s) },
         { title: "cold s", number: true, value: (count) => Words.general(row.cold_compile_s + count * row.mode_s) },
         ...(row.warm_compile_s === null ? [] : [{ title: "warm s", number: true, value: (count) => Words.general(row.warm_compile_s + count * row.mode_s) }]),
       ], [1, 10, 100, 1000, 10000, ...(even === null ? [] : [even])].sort((one, other) => one - other)));

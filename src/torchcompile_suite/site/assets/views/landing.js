@@ -95,9 +95,9 @@
       const caption = `Geometric means over ${means.cells} cells that were measured at every point, mode ${mode}; bands: 95 %.`;
       return section(place ? `since-${place}` : "since", place ? `Since when? Mode ${mode}` : "Since when?", means.sentence,
         Draw.figure(`Ratio, compiled over its baseline. ${caption}`,
-          Draw.lines(labels, [series("ratio", "ratio")], "time ratio", caption, { open })),
+          Draw.lines(labels, [series("ratio", "ratio")], "time ratio", caption, open)),
         Draw.figure(`Times, relative to ${labels[0]}. ${caption} The bands include the drift between runs.`,
-          Draw.lines(labels, [series("eager", "eager"), series("compiled", "compiled")], `time, ${labels[0]} = 1`, caption, { open })),
+          Draw.lines(labels, [series("eager", "eager"), series("compiled", "compiled")], `time, ${labels[0]} = 1`, caption, open)),
         table(`Geometric means by ${context.manifest.noun}; times are relative to ${labels[0]}.`, [
           { title: context.manifest.noun, value: (row) => link(label(row.point), "index.html", { ...chosen, at: row.point }) },
           ...["eager", "compiled", "ratio"].map((name) => ({
