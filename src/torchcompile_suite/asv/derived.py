@@ -32,6 +32,7 @@ from .. import cell as vocabulary
 from .. import matrix
 from ..analysis import statistics, summaries
 from ..cell import METHOD, Cell, Measurement
+from ..host import workers
 from ..matrix import Question
 from ..releases.catalogue import Release
 from ..results import asv_files, cached, records
@@ -45,9 +46,12 @@ Point = tuple[Any, ...]
 _SOURCES = (
     Path(vocabulary.__file__),
     Path(matrix.__file__),
+    Path(summaries.__file__),
     Path(statistics.__file__).parent,
     Path(__file__),
 )
+# The measurements of a release in a thousand cells take some 50 MiB.
+_MOST_WORKERS = 8
 
 
 class File(NamedTuple):
@@ -74,6 +78,7 @@ def derive(
     """
     recorded = asv_files.recorded_benchmarks(results)
     names = sorted(name for name in recorded if matrix.find(name) is not None)
+    jobs: list[_Job] = []
     shas = {sha[: records.COMMIT_DIGITS]: sha for sha in commits}
     for description in machines:
         machine = description.parent
@@ -88,10 +93,19 @@ def derive(
                 problems.append(Problem(f"{machine.name}/{commit}", reason))
                 continue
             sha = shas[commit]
-            job = _Job(description, sha, commits[sha].date, env_name, files, names, package)
-            content = cached.get("asv", job.key(), partial(job.make, problems))
-            if content:
-                yield File(Path(get_filename(machine.name, sha, env_name)), content)
+            date = commits[sha].date
+            jobs.append(_Job(description, sha, date, env_name, files, names, package))
+    for job, made in zip(jobs, workers.each(_Job.content, jobs, _MOST_WORKERS), strict=True):
+        problems += made.problems
+        if made.content:
+            yield File(job.path, made.content)
+
+
+class _Content(NamedTuple):
+    """The bytes of a file, empty if there is no value, and problems."""
+
+    content: bytes
+    problems: list[Problem]
 
 
 class _Job(NamedTuple):
@@ -104,6 +118,16 @@ class _Job(NamedTuple):
     files: list[Path]
     names: list[str]
     package: Path
+
+    @property
+    def path(self) -> Path:
+        """The path of the file below results/."""
+        return Path(get_filename(self.description.parent.name, self.sha, self.env_name))
+
+    def content(self) -> _Content:
+        """The file, from the user's cache or made now, and what could not be read for it."""
+        problems: list[Problem] = []
+        return _Content(cached.get("asv", self.key(), partial(self.make, problems)), problems)
 
     def key(self) -> Iterator[str]:
         """All that decides on the content."""

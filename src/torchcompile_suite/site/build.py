@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..host import workers
 from ..releases import catalogue, ledger
 from ..releases.catalogue import Release
 from ..results import records
@@ -40,8 +39,10 @@ def build(
     problems = list(left_out)
     (folder / packs.FOLDER).mkdir(parents=True)
     machines = []
-    for made, of_machine in _machines(list(records.machine_folders(results, problems)), axis):
-        problems += of_machine
+    folders = list(records.machine_folders(results, problems))
+    of_machine = partial(shards.of_machine, axis=axis)
+    for made, of_folder in workers.each(of_machine, folders, _MOST_WORKERS):
+        problems += of_folder
         if made is not None:
             _write_all(folder, made.texts)
             made.texts.clear()
@@ -54,17 +55,6 @@ def build(
     _write_all(folder, _pages(axis, machines, problems))
     shutil.copytree(ASSETS, folder, dirs_exist_ok=True)
     return problems
-
-
-def _machines(folders: Sequence[Path], axis: Axis) -> Iterator[tuple[Shards | None, list[Problem]]]:
-    """The shards of each machine, a process for each processor."""
-    workers = min(len(folders), os.cpu_count() or 1, _MOST_WORKERS)
-    of_machine = partial(shards.of_machine, axis=axis)
-    if workers < 2:
-        yield from map(of_machine, folders)
-        return
-    with ProcessPoolExecutor(workers) as pool:
-        yield from pool.map(of_machine, folders)
 
 
 def _manifest(
