@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import cache
 
 import msgspec
 
@@ -43,6 +44,7 @@ ABOUT = {
 }
 
 
+@cache
 def question(cell: Cell) -> str:
     """The question that the cell asks; a key of `ABOUT`. Each cell asks one."""
     differs = cell.differs()
