@@ -18,6 +18,8 @@ from torchcompile_suite.cell import METHOD, OK, Cell, Interference, Launch, Outc
 from torchcompile_suite.cli import history
 from torchcompile_suite.measuring import series, settings
 from torchcompile_suite.measuring.series import Series
+from torchcompile_suite.modes import EAGER
+from torchcompile_suite.presentation import wording
 from torchcompile_suite.releases import catalogue
 
 CELL = Cell("resnet18", 1, "default")
@@ -159,6 +161,18 @@ def test_a_stopped_series_goes_on_and_loses_no_launch(tmp_path: Path, stop_at: i
         assert len(lost) == stop_at % len(RELEASES), "one round is no pair any more, at most"
 
 
+def test_a_round_that_was_divided_stays_divided(tmp_path: Path) -> None:
+    """A later round that ends says nothing about an earlier one that an interruption divided."""
+    for stop_at in (4, 5):
+        with pytest.raises(Stopped):
+            measure(tmp_path, Machine(stop_at=stop_at), rounds=6)
+    measured = measure(tmp_path, Machine(), rounds=6)
+    divided = [launch for one in measured.values() for launch in one.launches if not launch.round]
+    # One launch of round 2, and two of round 4: the round in between was whole.
+    assert len(divided) == 3
+    assert measure(tmp_path, Machine(stop_at=0), rounds=6) == measured, "read again, it is the same"
+
+
 def test_half_a_cold_launch_is_not_a_warm_one(tmp_path: Path) -> None:
     class Killed(Machine):
         def __call__(self, release: str, cache: Path) -> Launch:
@@ -235,7 +249,11 @@ def test_a_slower_release_is_found_although_the_machine_drifts(tmp_path: Path) -
 def test_releases_of_two_series_are_not_paired(tmp_path: Path) -> None:
     first = measure(tmp_path / "a", Machine(), rounds=3)
     second = measure(tmp_path / "b", Machine(), rounds=3)
-    assert compared({**first, "2.9.1": second["2.9.1"]}, "2.4.1", "2.9.1").paired == 0
+    apart = compared({**first, "2.9.1": second["2.9.1"]}, "2.4.1", "2.9.1")
+    assert apart.paired == 0
+    assert "They were measured one run after the other" in wording.judgement(apart)
+    beside = compared(first, "2.4.1", "2.9.1")
+    assert "All of them were measured in turns" in wording.judgement(beside)
 
 
 def test_a_history_is_complete_when_one_series_made_it(tmp_path: Path) -> None:
@@ -261,7 +279,18 @@ def test_told_needs_rounds_of_both(present: list[bool]) -> None:
         )
     }
     if all(launches.values()):
-        assert not change.told(launches["before"], launches["after"])
+        assert not change.told(CELL, launches["before"], launches["after"])
+
+
+def test_an_eager_cell_needs_no_ratio(tmp_path: Path) -> None:
+    """The ratio of eager to eager is no figure of a release, so no round is spent on it."""
+    noisy = Machine(noise=lambda number: 1.0 + 0.02 * (number % 4))
+    eager = Series(Cell("resnet18", 1, EAGER), RELEASES, precision=0.5)
+    series.measure(eager, noisy, tmp_path / "eager")
+    assert len(noisy.made) == statistics.FIRST_LOOK * len(RELEASES)
+    noisy = Machine(noise=lambda number: 1.0 + 0.02 * (number % 4))
+    measure(tmp_path / "compiled", noisy, precision=0.5)
+    assert len(noisy.made) > statistics.FIRST_LOOK * len(RELEASES)
 
 
 def _launch() -> Launch:

@@ -394,10 +394,18 @@ def test_a_run_and_a_sealing_at_the_same_time_lose_nothing(tmp_path: Path) -> No
         for second in range(count):
             records.append(file, made(second=second))
 
-    runner = threading.Thread(target=run)
+    def seal() -> None:
+        while runner.is_alive():
+            sealing.seal(tmp_path / "box")
+
+    runner, sealer = threading.Thread(target=run), threading.Thread(target=seal)
     runner.start()
-    while runner.is_alive():
-        sealing.seal(tmp_path / "box")
+    sealer.start()
+    seen = 0
+    while sealer.is_alive():
+        now = len(records.history(file, made().cell))
+        assert now >= seen, "a look-up misses nothing that is being sealed"
+        seen = now
     runner.join()
     sealing.seal(tmp_path / "box")
     assert len(records.history(file, made().cell)) == count

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -19,6 +18,7 @@ from typing import Any
 
 import msgspec
 from asv.console import log
+from filelock import FileLock, Timeout
 
 from .. import matrix
 from ..cell import Cell, Launch, Measurement
@@ -41,6 +41,8 @@ from .environment import ReleaseEnvironment
 from .errors import user_errors
 from .repository import of_releases
 
+# The remedy of a series that cannot go on now.
+_AGAIN = "run the same command again: it goes on"
 # Whether the run in progress measures in turns, and if so, whether it skips what is complete.
 _in_turns: ContextVar[bool | None] = ContextVar("in_turns", default=None)
 
@@ -78,8 +80,11 @@ def discovered(
             raise SuiteError("--interleave-rounds measures releases; for commits: bisect")
         known = ledger.compute()[0]
         releases = {commit: known[commit] for commit in known if commit in commits}
-        for environment in environments:
-            _measure(conf, repo, environment, releases, benchmarks, skip_existing)
+        try:
+            for environment in environments:
+                _measure(conf, repo, environment, releases, benchmarks, skip_existing)
+        except KeyboardInterrupt:
+            raise SuiteError(f"interrupted; to continue, {_AGAIN}") from None
     os.environ[LOOK_UP_VARIABLE] = "1"
 
 
@@ -108,26 +113,46 @@ def _measure(
     settings = Settings.from_environment()
     cells = list(_cells(benchmarks, settings.device))
     place = Path(conf.env_dir).absolute().parent / "series" / machine_folder.name
-    for number, cell in enumerate(cells, 1):
-        head = f"series {number} of {len(cells)}: {cell}"
-        newest = {release: records.newest(file, cell) for release, file in files.items()}
-        if skip_existing and series.complete(list(newest.values())):
-            log.info(f"{_now()} {head}: measured before")
-            continue
-        plan = Series(
-            cell,
-            tuple(pythons),
-            rounds=settings.launches,
-            precision=settings.precision,
-            budget_s=settings.budget_s,
-            launch_limit_s=settings.launch_limit_s,
-            repeats=settings.repeats,
-            plan=settings.plan,
-        )
-        log.info(f"{_now()} {head}: {', '.join(pythons)} in turns")
-        folder = place / _digest(environment.name, plan)
-        _store(_series(plan, pythons, folder, head), files, newest)
-        shutil.rmtree(folder)
+    with _alone(place):
+        for number, cell in enumerate(cells, 1):
+            head = f"series {number} of {len(cells)}: {cell}"
+            newest = {release: records.newest(file, cell) for release, file in files.items()}
+            if skip_existing and series.complete(list(newest.values())):
+                log.info(f"{_now()} {head}: measured before")
+                continue
+            plan = Series(
+                cell,
+                tuple(pythons),
+                rounds=settings.launches,
+                precision=settings.precision,
+                budget_s=settings.budget_s,
+                launch_limit_s=settings.launch_limit_s,
+                repeats=settings.repeats,
+                plan=settings.plan,
+            )
+            log.info(f"{_now()} {head}: {', '.join(pythons)} in turns")
+            folder = place / _digest(environment.name, plan)
+            measured = _series(plan, pythons, folder, head)
+            if measured == newest:
+                # A run was killed after it had stored this series: the new one begins now.
+                series.discard(folder)
+                measured = _series(plan, pythons, folder, head)
+            _store(measured, files, newest)
+            series.discard(folder)
+
+
+@contextmanager
+def _alone(place: Path) -> Iterator[None]:
+    """Keep others from measuring series in this folder. Raises SuiteError if one does so now."""
+    place.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(place / "lock", timeout=0):
+            yield
+    except Timeout:
+        raise SuiteError(
+            "another run measures releases in turns here; two at once would disturb each other: "
+            "run the same command again when the other one has ended"
+        ) from None
 
 
 def _series(
@@ -135,7 +160,6 @@ def _series(
 ) -> dict[str, Measurement]:
     """Measure one series, and print a line for each launch."""
     folder.mkdir(parents=True, exist_ok=True)
-    need_free(folder, NEEDED_FOR_CACHE_BYTES, "compiled code")
     with ExitStack() as stack:
         servers = {
             release: stack.enter_context(closing(Launches(python)))
@@ -143,6 +167,8 @@ def _series(
         }
 
         def make(release: str, cache: Path) -> Launch:
+            # A disk that fills up is the fault of no release.
+            need_free(folder, NEEDED_FOR_CACHE_BYTES, "compiled code", _AGAIN)
             order = Order(plan.cell, str(cache), plan.plan, limit_s=plan.launch_limit_s)
             return servers[release].make(order)
 
@@ -173,8 +199,7 @@ def _store(
 
 def _cannot_write(error: OSError) -> SuiteError:
     return SuiteError(
-        f"cannot write {error.filename or 'a file'}: {error.strerror}; correct this, then run the "
-        "same command again: it goes on"
+        f"cannot write {error.filename or 'a file'}: {error.strerror}; correct this, then {_AGAIN}"
     )
 
 

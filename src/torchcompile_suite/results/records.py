@@ -148,10 +148,12 @@ def history(journal: Path, cell: Cell) -> list[Measurement]:
     Those that are sealed, and those in the journal.
     """
     found: dict[str, Entry] = {}
+    # The journal first: another process may seal it meanwhile, and then has a segment of it.
+    unsealed = read_journal(journal, [])
     sealed = [file for file in files(journal.parent, []).get(journal, ()) if file != journal]
     # A run asks for each cell and metric: only the lines of the workload are worth decoding.
     of_workload = partial(read_segment, containing=msgspec.json.encode(cell.workload))
-    for piece in (*read_files(sealed, [], of_workload), read_journal(journal, [])):
+    for piece in (unsealed, *read_files(sealed, [], of_workload)):
         for entry in piece.entries:
             same = found.get(entry.identity)
             if entry.measurement.cell == cell and (same is None or same.order < entry.order):
