@@ -41,8 +41,8 @@ def judgement(comparison: Comparison) -> str:
     )
     return (
         f"{comparison.before} to {comparison.after} on {comparison.machine}: "
-        f"{comparison.compared} of {len(comparison.changes)} cells were measured with both "
-        f"releases. {_turns(comparison)} "
+        f"{comparison.compared} of {len(comparison.changes)} cells were measured with both. "
+        f"{_turns(comparison)} "
         f"Of {sum(counts.values())} figures, {counts[Difference.WORSE]} are worse, "
         f"{counts[Difference.BETTER]} are better, {counts[Difference.SAME]} did not change, and "
         f"for {counts[Difference.UNKNOWN]} the measurement does not decide. {floor}{unlike}"

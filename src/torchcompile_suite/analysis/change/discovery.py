@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 from .. import statistics
 from ..statistics import Interval, Prior
 from .drift import Drift
+from .quantities import Logs
 
 FALSE_DISCOVERY_RATE = 0.05
 # "Not changed" means: the whole interval lies within this of no change (relative).
@@ -57,22 +58,16 @@ class LogChange(NamedTuple):
     paired: bool = False
 
 
-def log_change(
-    values: Sequence[Sequence[float]], prior: Prior | None, drift: Drift
-) -> LogChange | None:
-    """The change of one quantity of one cell; None where a side has no values.
+def log_change(before: Logs, after: Logs, prior: Prior | None, drift: Drift) -> LogChange | None:
+    """The change of one quantity of one cell, from its logs over the launches.
 
-    ``values`` are those of the launches, before and after. None also where neither the launches nor
-    the prior give a variance.
+    None where neither the launches nor the prior give a variance.
     """
-    if not all(values):
-        return None
-    own = math.fsum(
-        statistics.log_variance(side) * (len(side) - 1) for side in values if len(side) > 1
-    )
-    degrees = sum(len(side) - 1 for side in values)
+    sides = (before, after)
+    own = math.fsum(side.variance * (side.count - 1) for side in sides if side.count > 1)
+    degrees = sum(side.count - 1 for side in sides)
     variance, freedom = statistics.moderated(own / degrees if degrees else math.nan, degrees, prior)
-    parts = [(variance * math.fsum(1 / len(side) for side in values), freedom)]
+    parts = [(variance * math.fsum(1 / side.count for side in sides), freedom)]
     if drift.variance > 0:
         parts.append((2 * drift.variance, drift.degrees))
     total = math.fsum(part for part, _ in parts)
@@ -80,8 +75,8 @@ def log_change(
         return None
     # Satterthwaite, Biometrics Bulletin 2 (1946): the degrees of freedom of a sum of variances.
     weight = math.fsum(part**2 / freedom for part, freedom in parts)
-    before, after = map(statistics.log_mean, values)
-    return LogChange(after - before, math.sqrt(total), total**2 / weight if weight else math.inf)
+    freedom = total**2 / weight if weight else math.inf
+    return LogChange(after.mean - before.mean, math.sqrt(total), freedom)
 
 
 def effects(changes: Mapping[Key, LogChange], smallest: Mapping[Key, float]) -> dict[Key, Effect]:
@@ -102,7 +97,8 @@ def effects(changes: Mapping[Key, LogChange], smallest: Mapping[Key, float]) -> 
     p_values[unsure] = 2 * t.sf(size, degrees[unsure])
     q_values = false_discovery_control(p_values)
     reach = t.ppf((1 + statistics.CONFIDENCE) / 2, degrees) * error
-    bounds = np.exp([mean, mean - reach, mean + reach]).T.tolist()
+    logs = np.clip([mean, mean - reach, mean + reach], -statistics.MOST_LOG, statistics.MOST_LOG)
+    bounds = np.exp(logs).T.tolist()
     judged = {}
     for key, bound, p, q in zip(changes, bounds, p_values.tolist(), q_values.tolist(), strict=True):
         factor = Interval(*bound)
@@ -140,4 +136,4 @@ def mean_factor(groups: Sequence[tuple[Sequence[LogChange], Drift]]) -> Interval
     centre = math.fsum(change.mean for change in changes) / len(changes)
     error = math.sqrt(total) / len(changes)
     reach = float(t.ppf((1 + statistics.CONFIDENCE) / 2, degrees)) * error
-    return Interval(*(math.exp(centre + by) for by in (0.0, -reach, reach)))
+    return Interval(*(statistics.power(centre + by) for by in (0.0, -reach, reach)))
