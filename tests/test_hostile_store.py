@@ -199,7 +199,7 @@ def test_names_lead_nowhere(good: Path, tmp_path: Path, field: str, name: str) -
     data = lzma.compress(head + b"\n" + json.dumps(RECORD).encode() + b"\n")
     (folder / "2.9.1").mkdir()
     (folder / "2.9.1" / segments.name_of(data)).write_bytes(data)
-    before = tree(tmp_path.parent)
+    before = tree(tmp_path)
     judged(good, [])
     merged(good, tmp_path / "target")
     outside = {path for path in tree(tmp_path.parent) if not path.startswith(tmp_path.name)}

@@ -83,10 +83,10 @@ def _compare(
     code = generated.compare(of_targets, *versions)
     try:
         selection = select(machine_name, versions)
-    except NoResultsError as error:
-        if not code.compared or fail_on_regression:
+    except NoResultsError:
+        if not code.compared or fail_on_regression or machine_name:
             raise
-        _print_code(code, form, str(error))
+        _print_code(code, form)
         return
     found = selection.records if machine_name else assembled(selection, versions)
     comparison = compare_releases(found or selection.records, *versions)
@@ -97,13 +97,13 @@ def _compare(
 
 def _show(versions: list[str], machine_name: str | None, form: Format) -> None:
     """Print the measured cells of a machine, or of a machine and those of its class."""
-    of_targets = [] if machine_name else read_generated()
+    of_targets = read_generated()
     _warn(of_targets)
     code = generated.rows(of_targets, versions)
     try:
         selection = select(machine_name, versions, every=False)
     except NoResultsError:
-        if not code or form is Format.JSON:
+        if not code or machine_name or form is Format.JSON:
             raise
         _print_generated(code, form)
         return
@@ -121,13 +121,15 @@ def _warn(code: Sequence[Record]) -> None:
         typer.echo(printable(text), err=True)
 
 
-def _print_code(code: generated.Comparison, form: Format, untimed: str) -> None:
-    """Print a comparison of releases whose times cannot be compared, and why not."""
+def _print_code(code: generated.Comparison, form: Format) -> None:
+    """Print a comparison of releases that no machine has timed both."""
     if form is Format.JSON:
         typer.echo(documents.generated_json(code))
         return
     _print_changes(code, form)
-    typer.echo(printable(f"No times are compared: {untimed}"), err=True)
+    typer.echo(
+        f"No machine has times of both v{code.before} and v{code.after}: none are compared.", err=True
+    )
 
 
 def compare_releases(records: Sequence[Record], before: str, after: str) -> change.Comparison:
@@ -228,7 +230,7 @@ def print_report(
     with times.
     """
     rows = [row for row in summary.rows(records, MODES) if not versions or row.release in versions]
-    if not rows and code and form is not Format.JSON:
+    if not rows and code and form is not Format.JSON and not machine_name:
         _print_generated(code, form)
         return
     if not rows:
