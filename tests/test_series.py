@@ -3,6 +3,7 @@ scripted; tests/test_asv.py makes real ones."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -196,6 +197,19 @@ def test_another_plan_begins_anew(tmp_path: Path) -> None:
     measured = measure(tmp_path, machine, rounds=3)
     assert len(machine.made) == 3 * len(RELEASES)
     assert all(len(one.launches) == 3 for one in measured.values())
+
+
+def test_a_series_is_a_plan_and_a_folder(tmp_path: Path) -> None:
+    """Both can be sent to another machine: the rounds go on there, and nothing else is needed."""
+    plan = Series(CELL, RELEASES, rounds=4)
+    with pytest.raises(Stopped):
+        series.measure(plan, Machine(stop_at=7), tmp_path / "here")
+    shutil.move(tmp_path / "here", tmp_path / "there")
+    sent = msgspec.json.decode(msgspec.json.encode(plan), type=Series)
+    machine = Machine()
+    measured = series.measure(sent, machine, tmp_path / "there")
+    assert len(machine.made) == 4 * len(RELEASES) - 7
+    assert len({launch.series for one in measured.values() for launch in one.launches}) == 1
 
 
 def test_a_torn_journal_is_read_up_to_the_tear(tmp_path: Path) -> None:
