@@ -127,9 +127,8 @@ def _print_code(code: generated.Comparison, form: Format) -> None:
         typer.echo(documents.generated_json(code))
         return
     _print_changes(code, form)
-    typer.echo(
-        f"No machine has times of both v{code.before} and v{code.after}: none are compared.", err=True
-    )
+    both = f"both v{code.before} and v{code.after}"
+    typer.echo(f"No machine has times of {both}, so none are compared.", err=True)
 
 
 def compare_releases(records: Sequence[Record], before: str, after: str) -> change.Comparison:
