@@ -1,7 +1,7 @@
 """What do turns cost and gain? `history` of three releases, beside `asv run` of each of them.
 
 Measures four real cells in one session: first each release by a run of its own, then all of them in
-turns, each way with its own defaults. Takes about an hour on two cores. Nothing is installed in the
+turns, each way with its own defaults. Takes half an hour on two cores. Nothing is installed in the
 measured time. What was measured is kept, so an interrupted run goes on with the next command. Leave
 the machine alone meanwhile.
 """
@@ -25,6 +25,7 @@ from torchcompile_suite.analysis.change import Comparison, Side
 from torchcompile_suite.cell import Cell, Measurement
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host.files import append_line, read_lines
+from torchcompile_suite.modes import EAGER
 from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.releases import catalogue, environments
 from torchcompile_suite.results import records
@@ -34,13 +35,10 @@ from .pools import ROOT
 from .series import without_rounds
 
 RELEASES = ("v2.4", "v2.9", "v2.15")
-# Two modes of a model have the same eager call. So two runs show how much the machine drifts, and
-# their intervals allow for it, as in a report of the core.
-CELLS = (
-    Cell("resnet18", 1, "default"),
-    Cell("resnet18", 1, "max-autotune"),
-    Cell("vit16x6x384", 1, "default"),
-    Cell("vit16x6x384", 1, "max-autotune"),
+# Eager is measured in both cells of a model. So two runs show how the machine drifts, and their
+# intervals allow for it, as in a report of the core.
+CELLS = tuple(
+    Cell(name, 1, mode) for name in ("resnet18", "vit16x6x384") for mode in (EAGER, "default")
 )
 FIGURES = ("time ratio", "eager", "compiled", "warm compile")
 IN_TURNS, APART = "in turns", "one after the other"

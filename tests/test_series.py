@@ -3,6 +3,7 @@ scripted; tests/test_asv.py makes real ones."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from torchcompile_suite import matrix, workloads
 from torchcompile_suite.analysis import change, statistics
 from torchcompile_suite.cell import METHOD, OK, Cell, Interference, Launch, Outcome, Status
 from torchcompile_suite.cli import history
-from torchcompile_suite.measuring import series, settings
+from torchcompile_suite.measuring import series, server, settings
 from torchcompile_suite.measuring.series import Series
 from torchcompile_suite.modes import EAGER
 from torchcompile_suite.presentation import wording
@@ -198,6 +199,19 @@ def test_another_plan_begins_anew(tmp_path: Path) -> None:
     assert all(len(one.launches) == 3 for one in measured.values())
 
 
+def test_a_series_is_a_plan_and_a_folder(tmp_path: Path) -> None:
+    """Both can be sent to another machine: the rounds go on there, and nothing else is needed."""
+    plan = Series(CELL, RELEASES, rounds=4)
+    with pytest.raises(Stopped):
+        series.measure(plan, Machine(stop_at=7), tmp_path / "here")
+    shutil.move(tmp_path / "here", tmp_path / "there")
+    sent = msgspec.json.decode(msgspec.json.encode(plan), type=Series)
+    machine = Machine()
+    measured = series.measure(sent, machine, tmp_path / "there")
+    assert len(machine.made) == 4 * len(RELEASES) - 7
+    assert len({launch.series for one in measured.values() for launch in one.launches}) == 1
+
+
 def test_a_torn_journal_is_read_up_to_the_tear(tmp_path: Path) -> None:
     with pytest.raises(Stopped):
         measure(tmp_path, Machine(stop_at=7), rounds=4)
@@ -268,6 +282,20 @@ def test_a_history_is_complete_when_one_series_made_it(tmp_path: Path) -> None:
     assert not series.complete([msgspec.structs.replace(first[0], launches=old), *first[1:]])
 
 
+def test_a_lasting_failure_does_not_measure_the_others_again(tmp_path: Path) -> None:
+    plan = Series(CELL, RELEASES)
+    failed = measure(tmp_path / "a", Machine(failing="2.9.1"), rounds=3)
+    retry = series.again(plan, failed)
+    assert retry is not None
+    machine = Machine(failing="2.9.1")
+    series.measure(retry, machine, tmp_path / "b")
+    assert machine.made == [("2.9.1", "cold")]
+    sound = measure(tmp_path / "c", Machine(), rounds=3)
+    assert series.again(plan, sound) is None, "nothing failed"
+    assert series.again(plan, {**failed, "2.4.1": sound["2.4.1"]}) is None, "another series"
+    assert series.again(plan, {**failed, "2.4.1": None}) is None, "not measured yet"
+
+
 @given(st.lists(st.booleans(), min_size=2, max_size=6))
 def test_told_needs_rounds_of_both(present: list[bool]) -> None:
     """Launches without a common round tell nothing, however many there are."""
@@ -314,3 +342,32 @@ def test_the_history_touches_every_family_and_can_be_selected() -> None:
     assert len(history._patterns("history")) == len(matrix.HISTORY)
     assert history._patterns("core") == matrix.core_patterns()
     assert history._patterns("Inference.*resnet18") == ["Inference.*resnet18"]
+
+
+def test_a_server_stays_while_cells_need_the_same_libraries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Compile costs are compared only where the processes started alike."""
+    asked: list[list[str]] = []
+
+    class Running:
+        def __init__(self, python: Path, module: str) -> None:
+            asked.append([])
+
+        def ask(self, line: bytes) -> bytes:
+            asked[-1].append(msgspec.json.decode(line, type=server.Order).cell.workload)
+            return msgspec.json.encode(_launch())
+
+        def close(self) -> None:
+            asked[-1].append("closed")
+
+    monkeypatch.setattr(server, "Server", Running)
+    launches = server.Launches(Path("python"))
+    for name in ("resnet18", "mobilenetv2_100", "softmax_matmul", "no-such-workload", "resnet18"):
+        launches.make(server.Order(Cell(name, 1, "default"), "cache"))
+    launches.close()
+    assert asked == [
+        ["resnet18", "mobilenetv2_100", "closed"],
+        ["softmax_matmul", "no-such-workload", "closed"],
+        ["resnet18", "closed"],
+    ]

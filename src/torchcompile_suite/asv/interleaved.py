@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from asv.console import log
@@ -97,9 +97,10 @@ def _measure(
     skip_existing: bool,
 ) -> None:
     """Measure all selected cells of the releases in one of ASV's environments."""
+    machine_folder = Path(os.environ[RESULTS_VARIABLE])
+    place = Path(conf.env_dir).absolute().parent / "series" / machine_folder.name
     pythons: dict[str, Path] = {}
     files: dict[str, Path] = {}
-    machine_folder = Path(os.environ[RESULTS_VARIABLE])
     for commit, release in releases.items():
         if not release.supports(environment.python):
             log.warning(
@@ -112,14 +113,13 @@ def _measure(
         files[release.version] = records.path(machine_folder, commit, environment.name)
     settings = Settings.from_environment()
     cells = list(_cells(benchmarks, settings.device))
-    place = Path(conf.env_dir).absolute().parent / "series" / machine_folder.name
-    with _alone(place):
+    with _alone(place), ExitStack() as stack:
+        servers = {
+            release: stack.enter_context(closing(Launches(python)))
+            for release, python in pythons.items()
+        }
+        beside = _Beside(environment.name, place, servers, files)
         for number, cell in enumerate(cells, 1):
-            head = f"series {number} of {len(cells)}: {cell}"
-            newest = {release: records.newest(file, cell) for release, file in files.items()}
-            if skip_existing and series.complete(list(newest.values())):
-                log.info(f"{_now()} {head}: measured before")
-                continue
             plan = Series(
                 cell,
                 tuple(pythons),
@@ -130,15 +130,7 @@ def _measure(
                 repeats=settings.repeats,
                 plan=settings.plan,
             )
-            log.info(f"{_now()} {head}: {', '.join(pythons)} in turns")
-            folder = place / _digest(environment.name, plan)
-            measured = _series(plan, pythons, folder, head)
-            if measured == newest:
-                # A run was killed after it had stored this series: the new one begins now.
-                series.discard(folder)
-                measured = _series(plan, pythons, folder, head)
-            _store(measured, files, newest)
-            series.discard(folder)
+            beside.complete(plan, f"series {number} of {len(cells)}: {cell}", skip_existing)
 
 
 @contextmanager
@@ -155,22 +147,56 @@ def _alone(place: Path) -> Iterator[None]:
         ) from None
 
 
-def _series(
-    plan: Series, pythons: Mapping[str, Path], folder: Path, head: str
-) -> dict[str, Measurement]:
-    """Measure one series, and print a line for each launch."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as stack:
-        servers = {
-            release: stack.enter_context(closing(Launches(python)))
-            for release, python in pythons.items()
-        }
+class _Beside(NamedTuple):
+    """Releases beside each other, in one of ASV's environments.
+
+    - ``environment``: its name. ``place``: the folder of the series.
+    - ``servers``, ``files``: what makes the launches of each release, and its journal.
+    """
+
+    environment: str
+    place: Path
+    servers: Mapping[str, Launches]
+    files: Mapping[str, Path]
+
+    def complete(self, plan: Series, head: str, skip_existing: bool) -> None:
+        """Measure the series and store it; what is complete only without ``skip_existing``."""
+        newest = {release: records.newest(file, plan.cell) for release, file in self.files.items()}
+        if skip_existing and series.complete(list(newest.values())):
+            log.info(f"{_now()} {head}: measured before")
+            return
+        if skip_existing and (again := series.again(plan, newest)):
+            log.info(f"{_now()} {head}: {', '.join(again.releases)} failed before, again")
+            measured = self._measured(again, head)
+            mended = any(one.outcome.ok for one in measured.values())
+            if not mended:
+                self._store(measured, newest)
+            series.discard(self._folder(again))
+            if not mended:
+                return
+        log.info(f"{_now()} {head}: {', '.join(plan.releases)} in turns")
+        measured = self._measured(plan, head)
+        if measured == newest:
+            # A run was killed after it had stored this series: the new one begins now.
+            series.discard(self._folder(plan))
+            measured = self._measured(plan, head)
+        self._store(measured, newest)
+        series.discard(self._folder(plan))
+
+    def _folder(self, plan: Series) -> Path:
+        key = msgspec.json.encode([self.environment, plan.cell, plan.releases])
+        return self.place / hashlib.sha256(key).hexdigest()[:16]
+
+    def _measured(self, plan: Series, head: str) -> dict[str, Measurement]:
+        """Measure the series, and print a line for each launch."""
+        folder = self._folder(plan)
+        folder.mkdir(parents=True, exist_ok=True)
 
         def make(release: str, cache: Path) -> Launch:
             # A disk that fills up is the fault of no release.
             need_free(folder, NEEDED_FOR_CACHE_BYTES, "compiled code", _AGAIN)
             order = Order(plan.cell, str(cache), plan.plan, limit_s=plan.launch_limit_s)
-            return servers[release].make(order)
+            return self.servers[release].make(order)
 
         def watch(release: str, launch: Launch) -> None:
             log.info(f"{_now()} round {launch.round}, {release}: {launch_line(launch)}")
@@ -179,22 +205,19 @@ def _series(
             measured = series.measure(plan, make, folder, watch)
         except OSError as error:
             raise _cannot_write(error) from error
-    log.info(f"{_now()} {head}: {series.summary(measured)} of eager's time")
-    return measured
+        log.info(f"{_now()} {head}: {series.summary(measured)} of eager's time")
+        return measured
 
-
-def _store(
-    measured: Mapping[str, Measurement],
-    files: Mapping[str, Path],
-    newest: Mapping[str, Measurement | None],
-) -> None:
-    """Append each measurement to its release's records, unless a killed run has done so."""
-    for release, measurement in measured.items():
-        if measurement != newest[release]:
-            try:
-                records.append(files[release], measurement)
-            except OSError as error:
-                raise _cannot_write(error) from error
+    def _store(
+        self, measured: Mapping[str, Measurement], newest: Mapping[str, Measurement | None]
+    ) -> None:
+        """Append each measurement to its release's records, unless a killed run has done so."""
+        for release, measurement in measured.items():
+            if measurement != newest[release]:
+                try:
+                    records.append(self.files[release], measurement)
+                except OSError as error:
+                    raise _cannot_write(error) from error
 
 
 def _cannot_write(error: OSError) -> SuiteError:
@@ -216,11 +239,6 @@ def _cells(benchmarks: Any, device: str) -> Iterator[Cell]:
             msgspec.structs.replace(cell, device=device) for cell in cells if cell is not None
         )
     )
-
-
-def _digest(environment_name: str, plan: Series) -> str:
-    key = msgspec.json.encode([environment_name, plan.cell, plan.releases])
-    return hashlib.sha256(key).hexdigest()[:16]
 
 
 def _now() -> str:

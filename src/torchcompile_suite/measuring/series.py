@@ -237,6 +237,21 @@ def complete(measurements: Sequence[Measurement | None]) -> bool:
     )
 
 
+def again(series: Series, newest: Mapping[str, Measurement | None]) -> Series | None:
+    """The series with one launch of each release that failed, if all others are complete.
+
+    ``newest``: the newest measurement of each release. A failure may last for ever, so the others
+    are not measured anew until it is gone. None where the whole series has to be measured.
+    """
+    failed = [
+        release for release, one in newest.items() if one is not None and not one.outcome.settled
+    ]
+    others = [one for release, one in newest.items() if release not in failed]
+    if not failed or not complete(others):
+        return None
+    return msgspec.structs.replace(series, releases=tuple(failed), rounds=1)
+
+
 def summary(measurements: Mapping[str, Measurement]) -> str:
     """The releases of a series in a line: time ratio, or outcome."""
     return ", ".join(
