@@ -36,7 +36,7 @@ from ..host import workers
 from ..matrix import Question
 from ..releases.catalogue import Release
 from ..results import asv_files, cached, records
-from ..results.asv_files import LARGEST
+from ..results.asv_files import LARGEST, SMALLEST
 from ..results.cached import Made
 from ..results.records import Problem
 
@@ -270,9 +270,13 @@ def _value(
     samples = value["samples"] if isinstance(value, dict) else None
     numbers = [value] if samples is None else samples
     # ASV stops at a number that no computation can use.
-    if not numbers or not all(abs(number) <= LARGEST for number in numbers):
+    if not numbers or not all(map(_usable, numbers)):
         return None
     return _Value(measurement, timed_by, numbers[0], samples)
+
+
+def _usable(number: float) -> bool:
+    return number == 0 or SMALLEST <= abs(number) <= LARGEST
 
 
 def _place(axis: Iterable[Any], value: Any) -> tuple[int, str]:
