@@ -50,6 +50,8 @@ _SOURCES = (
     Path(statistics.__file__).parent,
     Path(__file__),
 )
+# No figure but 0 is smaller, except in the record of a stranger.
+SMALLEST = 1 / LARGEST
 # The measurements of a release in a thousand cells take some 50 MiB.
 _MOST_WORKERS = 8
 
@@ -264,7 +266,8 @@ def _value(
     samples = value["samples"] if isinstance(value, dict) else None
     numbers = [value] if samples is None else samples
     # ASV stops at a number that no computation can use.
-    if not numbers or not all(abs(number) <= LARGEST for number in numbers):
+    usable = (number == 0 or SMALLEST <= abs(number) <= LARGEST for number in numbers)
+    if not numbers or not all(usable):
         return None
     return _Value(measurement, timed_by, numbers[0], samples)
 
