@@ -409,9 +409,11 @@ def test_a_killed_installation_is_mended_and_never_measured(
     process = checkout.start("run", f"{OLD}^!", "--bench", cells)
     # uv has begun to link the thousands of files of torch.
     _wait_until(lambda: any(folder.glob("lib/python*/site-packages/torch/*")))
-    for uv in processes_named("uv pip sync", str(checkout.folder)):
+    # asv first: where only uv is killed, asv begins anew.
+    os.kill(process.pid, signal.SIGKILL)
+    for installing in processes_named(str(folder)):
         with contextlib.suppress(ProcessLookupError):
-            os.kill(uv, signal.SIGKILL)
+            os.kill(installing, signal.SIGKILL)
     process.communicate()
     assert not (folder / environments.STAMP).exists()
     checkout.asv("run", f"{OLD}^!", "--bench", cells, "--skip-existing")
@@ -501,7 +503,12 @@ def test_the_report_compares_turns_round_by_round(turns: Checkout) -> None:
         check=True,
     )
     comparison = json.loads(done.stdout)
-    assert comparison["compared"] == comparison["paired"] == 2
+    assert comparison["cells"] == 2
+    assert comparison["compared"] == comparison["paired"]
+    # Other work on the machine may slow one release only: such a cell is named and left out.
+    gaps = [change["gap"] for change in comparison["changes"] if change["gap"]]
+    assert all("a neighbour made the processors" in gap for gap in gaps)
+    assert comparison["compared"] == 2 - len(gaps)
 
 
 def test_ctrl_c_ends_a_history_and_the_same_command_goes_on(turns: Checkout) -> None:
