@@ -54,7 +54,11 @@ def report_command(
         _warn(results.generated)
         if len(wanted) == 2:
             code = generated.compare(results.generated, *wanted)
-            untimed = set(wanted) - {record.release for record in results.records}
+            untimed = set(wanted) - {
+                record.release
+                for record in results.records
+                if machine_name in (None, record.machine)
+            }
             if untimed and code.compared and not fail_on_regression:
                 _print_code(code, form, untimed)
                 return
