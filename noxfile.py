@@ -57,7 +57,7 @@ def bench(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run all tests; ``nox -s tests -- -m 'not slow'`` runs only those that take seconds."""
     _need(session, "git", "g++", "chromium")
-    session.install("-e", ".", "--group", "tests")
+    session.install("-e", ".[fleet]", "--group", "tests")
     # Two processes: more would compete for the cores of a small machine. A file stays in one
     # process, for its fixtures; tests/conftest.py decides on the order of the files.
     distribution = ("--numprocesses=2", "--dist=loadfile", "--no-loadscope-reorder")
@@ -98,7 +98,7 @@ def evidence(session: nox.Session) -> None:
     if not names or set(names) - set(known):
         session.error(f"name some of: {', '.join(known)}")
     _need(session, "git", "g++")
-    session.install("-e", ".")
+    session.install("-e", ".[fleet]" if {"fleet", "raylet"} & set(names) else ".")
     for name in names:
         session.run("python", "-m", f"evidence.{name}", *options)
 

@@ -154,19 +154,32 @@ def test_somebody_elses_workload_is_on_the_axes(results: Path) -> None:
     assert asv_files.add_workloads(recorded, [sound])
     assert recorded[LATENCY]["params"][0] == [*before, "'theirs'"]
     assert not asv_files.add_workloads(recorded, [sound])
+    before = {name: one["params"] for name, one in recorded.items() if name != "version"}
+    assert asv_files.keep_measured(recorded, [sound])
+    assert not asv_files.keep_measured(recorded, [sound])
+    for name, axes in before.items():
+        kept = recorded[name]["params"]
+        assert all(set(some) <= set(every) for some, every in zip(kept, axes, strict=True))
+        if name in sound.results:
+            line = dict(zip(sound.result_columns, sound.results[name], strict=False))
+            for some, measured in zip(kept, line["params"], strict=True):
+                assert set(some) == set(measured)
+        else:
+            assert kept == axes
 
 
 def test_a_strangers_numbers_do_not_stop_asv(results: Path) -> None:
-    """A ratio of 1e307, a call of no time, a start that is no date."""
+    """A ratio of 1e19, a call of no time, a start that is no date."""
     measurement = made()
     launches = [
-        msgspec.structs.replace(one, pairs_s=[(1e-300, 1e7)], warm_up_s=[0.0, 1e7])
+        msgspec.structs.replace(one, pairs_s=[(1e-12, 1e7)], warm_up_s=[0.0, 1e7])
         for one in measurement.launches
     ]
     hostile = msgspec.structs.replace(measurement, launches=launches, started_at="yesterday" * 400)
     records.append(journal(results), hostile)
     content = derive(results)[0][f"box/{NAME}"]
-    assert values(content, "inference.Inference.track_time_ratio") == {}
+    (found,) = values(content, "inference.Inference.track_time_ratio").values()
+    assert found == pytest.approx(1e19)
     asv_files.result(json.dumps(content).encode(), "box", COMMITS)
 
 

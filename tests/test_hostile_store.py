@@ -6,6 +6,7 @@ import copy
 import json
 import lzma
 import os
+import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,10 +20,12 @@ from torchcompile_suite.modes import MODES
 from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import asv_files, cached, merging, records, sealing, segments
 from torchcompile_suite.results.segments import Header, Segment
+from torchcompile_suite.site import build
 
 from . import examples
 from .conftest import ROOT
 from .irregular import IRREGULAR
+from .shards import Report
 from .test_hostile import Harm
 from .test_store import DAMAGED, tree
 
@@ -77,6 +80,25 @@ def judged(results: Path, broken: list[str]) -> None:
         assert not file.path.is_absolute()
         assert len(file.path.parts) == 2
         asv_files.result(file.content, file.path.parent.name, COMMITS)
+    shown(results, broken)
+
+
+def shown(results: Path, broken: list[str]) -> None:
+    """The report has the good measurement and names each broken file, twice in a row."""
+    for number in range(2):
+        folder = results.with_name(f"report-{number}")
+        shutil.rmtree(folder, ignore_errors=True)
+        problems = build.build(results, folder)
+        report = Report(folder)
+        assert "good" in report.machines
+        assert len(report.machines["good"].figures("2.9.1")) == 1
+        for name in broken:
+            assert sum(problem.where.partition(":")[0] == name for problem in problems) == 1, name
+        assert report.everything()
+        for file in folder.rglob("*.*"):
+            assert file.is_relative_to(folder)
+            if file.suffix == ".html":
+                assert "<img" not in file.read_text()
 
 
 def merged(results: Path, target: Path) -> None:
@@ -109,6 +131,31 @@ def test_a_hundred_spoilt_measurements(good: Path, tmp_path: Path, sealed: bool)
     assert len(broken) == SEEDS * 5
     judged(good, broken)
     merged(good, tmp_path / "target")
+
+
+@pytest.mark.parametrize("harm", range(4))
+def test_times_that_differ_by_any_factor(good: Path, tmp_path: Path, harm: int) -> None:
+    """Sound JSON, and figures beyond all bounds: nothing overflows, and the rest is published."""
+    shortest, longest = (1e-12, 1e7) if harm < 2 else (5e-324, 1e7)
+    for place, release in enumerate(("2.4.1", "2.9.1")):
+        for mode in ("eager", "default"):
+            line = json.loads(msgspec.json.encode(examples.measurement(mode=mode)))
+            for number, launch in enumerate(line["launches"]):
+                pair = [shortest, longest] if (number + place) % 2 else [longest, shortest]
+                launch["pairs_s"] = [pair] * len(launch["pairs_s"])
+                launch["compiler_import_s"] = 5e-324 if harm % 2 else 1e7
+                launch["warm_up_s"] = [0.0 if place else longest] * 12
+                launch["peak_memory_bytes"] = 2**53 if place else 1
+                if launch["environment"]:
+                    launch["environment"]["torch"] = f"{release}+cpu"
+            commit = next(sha for sha, one in COMMITS.items() if one.version == release)
+            file = records.path(good / "box", commit, "virtualenv-py3.11")
+            if not file.parent.is_dir():
+                machine(good, "box")
+            with file.open("ab") as stream:
+                stream.write(json.dumps(line).encode() + b"\n")
+    judged(good, [])
+    assert ("box" in Report(tmp_path / "report-0").machines) is (harm < 2)
 
 
 def test_spoilt_files(good: Path, tmp_path: Path) -> None:
@@ -152,11 +199,12 @@ def test_names_lead_nowhere(good: Path, tmp_path: Path, field: str, name: str) -
     data = lzma.compress(head + b"\n" + json.dumps(RECORD).encode() + b"\n")
     (folder / "2.9.1").mkdir()
     (folder / "2.9.1" / segments.name_of(data)).write_bytes(data)
-    before = tree(tmp_path.parent)
+    before = set(tmp_path.parent.rglob("*"))
     judged(good, [])
     merged(good, tmp_path / "target")
-    outside = {path for path in tree(tmp_path.parent) if not path.startswith(tmp_path.name)}
-    assert outside == {path for path in before if not path.startswith(tmp_path.name)}
+    assert [
+        one for one in set(tmp_path.parent.rglob("*")) - before if tmp_path not in one.parents
+    ] == []
 
 
 def _unreadable_name(folder: Path) -> None:

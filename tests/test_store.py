@@ -372,6 +372,20 @@ def test_a_full_disk_keeps_the_journal(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(sealing.seal(tmp_path / "box").segments) == 1
 
 
+def test_a_link_in_place_of_the_releases_folder_keeps_the_journal(tmp_path: Path) -> None:
+    """Results may come from a stranger, and with them a link. What it leads to is not read."""
+    records.append(journal(tmp_path), made())
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (tmp_path / "box" / "2.9.1").symlink_to(outside, target_is_directory=True)
+    sealed = sealing.seal(tmp_path / "box")
+    assert [problem.reason for problem in sealed.problems] == [
+        "cannot be sealed: a link in place of a folder"
+    ]
+    assert list(outside.iterdir()) == []
+    assert records.history(journal(tmp_path), made().cell) == [made()]
+
+
 def test_a_kill_between_the_segment_and_the_journal_loses_and_doubles_nothing(
     tmp_path: Path,
 ) -> None:
@@ -394,10 +408,18 @@ def test_a_run_and_a_sealing_at_the_same_time_lose_nothing(tmp_path: Path) -> No
         for second in range(count):
             records.append(file, made(second=second))
 
-    runner = threading.Thread(target=run)
+    def seal() -> None:
+        while runner.is_alive():
+            sealing.seal(tmp_path / "box")
+
+    runner, sealer = threading.Thread(target=run), threading.Thread(target=seal)
     runner.start()
-    while runner.is_alive():
-        sealing.seal(tmp_path / "box")
+    sealer.start()
+    seen = 0
+    while sealer.is_alive():
+        now = len(records.history(file, made().cell))
+        assert now >= seen, "a look-up misses nothing that is being sealed"
+        seen = now
     runner.join()
     sealing.seal(tmp_path / "box")
     assert len(records.history(file, made().cell)) == count
@@ -495,6 +517,44 @@ def test_any_order_of_merges_gives_the_same_bytes(
     for source in (folder / "one", folder / "other"):
         merging.merge(nested, source)
     assert tree(nested) == trees[0]
+
+
+@given(
+    content=contributions,
+    parts=st.integers(min_value=1, max_value=5),
+    chosen=st.randoms(),
+)
+def test_any_split_merges_back_into_the_same_bytes(
+    tmp_path_factory: pytest.TempPathFactory,
+    content: list[tuple[str, Measurement, bool]],
+    parts: int,
+    chosen: random.Random,
+) -> None:
+    """The files of a store are divided as they come, some into several parts, and come together."""
+    folder = tmp_path_factory.mktemp("split")
+    whole = store(folder / "whole", content)
+    for machine in whole.iterdir():
+        sealing.seal(machine)
+    wanted = tree(whole)
+    stores = [folder / f"part-{number}" for number in range(parts)]
+    for name, data in wanted.items():
+        for part in {chosen.choice(stores) for _ in range(chosen.randint(1, 3))}:
+            (part / name).parent.mkdir(parents=True, exist_ok=True)
+            (part / name).write_bytes(data)
+    torn = 0
+    for name, data in wanted.items():
+        if name.endswith(segments.SUFFIX) and chosen.random() < 0.3:
+            # One of the copies was damaged on its way.
+            (folder / "damaged" / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / "damaged" / name).write_bytes(data[: chosen.randrange(len(data))])
+            torn += 1
+    target = folder / "target"
+    present = [part for part in [*stores, folder / "damaged"] if part.exists()]
+    problems = []
+    for source in [*chosen.sample(present, len(present)), *chosen.sample(present, len(present))]:
+        problems += merging.merge(target, source).problems
+    assert (tree(target) if target.exists() else {}) == wanted
+    assert len(problems) == 2 * torn
 
 
 def test_a_damaged_file_is_named_and_left_out(tmp_path: Path) -> None:

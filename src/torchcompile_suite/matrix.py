@@ -262,6 +262,16 @@ QUESTIONS = {
 }
 
 
+def is_look_up(name: str) -> bool:
+    """Whether a question has no cell of its own: it looks at cells that earlier ones measure."""
+    earlier: set[Cell] = set()
+    for question in QUESTIONS.values():
+        if question.name == name:
+            return question.by_cell.keys() <= earlier
+        earlier.update(question.by_cell)
+    return False
+
+
 # The cells that every release of the published history has: all families, ten cells, about a minute
 # for each cell.
 HISTORY = (
@@ -301,6 +311,23 @@ def core_patterns() -> list[str]:
         for question in QUESTIONS.values()
         if (points := _core_points(question))
     ]
+
+
+def cells_matching(expression: str) -> list[Cell]:
+    """The cells of the points whose text the regular expression finds, each once.
+
+    The text is as ASV has it, without the method, because all metrics of a cell are measured
+    together: ``inference.Inference('resnet18', 1, 'default')``. Raises re.error.
+    """
+    wanted = re.compile(expression)
+    return list(
+        dict.fromkeys(
+            question.cell(*point)
+            for question in QUESTIONS.values()
+            for point in question.points
+            if wanted.search(f"{question.name}({', '.join(map(repr, point))})")
+        )
+    )
 
 
 def narrowed(benchmark: str) -> str:

@@ -11,6 +11,7 @@ Only the lists of samples are missing: whoever draws single calls needs `results
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -31,7 +32,7 @@ from ..cell import (
 )
 from ..results import cached, records, segments
 from ..results.cached import Made
-from ..results.records import Entry, Piece, Problem, Records
+from ..results.records import Entry, Piece, Problem, Record, Records
 from ..results.segments import Header
 from . import statistics
 from .statistics import CondensedLaunch
@@ -40,7 +41,12 @@ _SOURCES = (Path(vocabulary.__file__), Path(__file__), Path(statistics.__file__)
 
 
 class _Entry(Struct):
-    """An `Entry` with the fields of its condensed measurement."""
+    """An `Entry` with the fields of its condensed measurement.
+
+    ``environment``: the place of its environment among those of the segment; None without one.
+    ``load_1min``: what differs in it from one measurement to the next. ``holder``: the place of the
+    launch that has it.
+    """
 
     position: int
     identity: str
@@ -51,9 +57,20 @@ class _Entry(Struct):
     duration_s: Seconds
     stopped: Stopped
     schema: Schema
+    environment: int | None
+    load_1min: float
+    holder: int
 
-    def entry(self) -> Entry:
+    def entry(self, environments: Sequence[Environment]) -> Entry:
         launches: list[Launch] = [*self.launches]
+        if self.environment is not None:
+            # The packages stay shared.
+            environment = msgspec.structs.replace(
+                environments[self.environment], load_1min=self.load_1min
+            )
+            launches[self.holder] = msgspec.structs.replace(
+                launches[self.holder], environment=environment
+            )
         measurement = Measurement(
             self.cell,
             self.outcome,
@@ -67,23 +84,45 @@ class _Entry(Struct):
 
 
 class _Summary(Struct):
-    """What is kept of a segment."""
+    """What is kept of a segment.
+
+    Nearly all measurements of a segment have one environment but for the load of the machine. With
+    its packages it would take most of the memory and of the time, if each of them had its own.
+    """
 
     header: Header
+    environments: list[Environment]
     entries: list[_Entry]
 
 
 def read(results: Path) -> Records:
     """`records.read`, with condensed measurements."""
-    found = records.read_with(results, _read)
-    return Records(
-        [
-            record._replace(measurement=condensed(record.measurement))  # those of journals
-            for record in found.records
-        ],
-        found.problems,
-        found.generated,
-    )
+    return _of_journals_too(records.read_with(results, _read))
+
+
+def read_files(found: Iterable[Path], problems: list[Problem]) -> Iterator[Piece]:
+    """`records.read_files`, with condensed measurements from segments."""
+    return records.read_files(found, problems, _read)
+
+
+def read_machine(folder: Path) -> Records:
+    """`records.read_machine`, with condensed measurements."""
+    return _of_journals_too(records.read_machine(folder, _read))
+
+
+def read_generated(results: Path) -> list[Record]:
+    """The records of cells with a target, of all machines.
+
+    Segments that have none are known by the cache, so that this takes little even where the results
+    of many machines take long to read.
+    """
+    return list(_of_journals_too(records.read_with(results, _read_generated)).generated)
+
+
+def _of_journals_too(found: Records) -> Records:
+    """The records, all condensed: only segments have a summary."""
+    timed = [one._replace(measurement=condensed(one.measurement)) for one in found.records]
+    return found._replace(records=timed)
 
 
 def condensed(measurement: Measurement) -> Measurement:
@@ -109,16 +148,34 @@ def _condensed(launch: Launch, environment: Environment | None) -> CondensedLaun
 
 def _read(file: Path, problems: list[Problem]) -> Piece:
     """A segment's measurements, condensed; see `records.SegmentReader`."""
-    key = (file.name, str(file.lstat().st_size), cached.version(*_SOURCES), str(SCHEMA))
-    data = cached.get("summaries", key, partial(_make, file, problems))
+    data = cached.get("summaries", _key(file), partial(_make, file, problems))
     try:
         summary = msgspec.msgpack.decode(data, type=_Summary)
     except msgspec.DecodeError:  # a damaged cache
         summary = msgspec.msgpack.decode(_make(file, problems).content, type=_Summary)
     header = summary.header
     segments.check_place(file, header)
-    entries = [entry.entry() for entry in summary.entries]
+    entries = [entry.entry(summary.environments) for entry in summary.entries]
     return Piece(file, header.commit, header.env_name, entries)
+
+
+def _read_generated(file: Path, problems: list[Problem]) -> Piece:
+    """As `_read`; nothing of a segment without a cell that has a target."""
+
+    def make() -> Made:
+        bad: list[Problem] = []
+        piece = _read(file, bad)
+        has = any(entry.measurement.cell.target for entry in piece.entries)
+        return Made(b"1" if has else b"0", keep=not bad)
+
+    if cached.get("targets", _key(file), make) != b"0":
+        return _read(file, problems)
+    header = segments.header(file)
+    return Piece(file, header.commit, header.env_name, [])
+
+
+def _key(file: Path) -> tuple[str, ...]:
+    return file.name, str(file.lstat().st_size), cached.version(*_SOURCES), str(SCHEMA)
 
 
 def _make(file: Path, problems: list[Problem]) -> Made:
@@ -126,21 +183,43 @@ def _make(file: Path, problems: list[Problem]) -> Made:
     bad: list[Problem] = []
     piece = records.read_segment(file, bad)
     problems += bad
-    entries = [_entry(entry) for entry in piece.entries]
-    summary = _Summary(segments.header(file), entries)
+    known: dict[bytes, int] = {}
+    environments: list[Environment] = []
+
+    def place(environment: Environment) -> int:
+        same = msgspec.structs.replace(environment, load_1min=0.0)
+        number = known.setdefault(msgspec.msgpack.encode(same), len(environments))
+        if number == len(environments):
+            environments.append(same)
+        return number
+
+    entries = [_entry(entry, place) for entry in piece.entries]
+    summary = _Summary(segments.header(file), environments, entries)
     return Made(msgspec.msgpack.encode(summary), keep=not bad)
 
 
-def _entry(entry: Entry) -> _Entry:
+def _entry(entry: Entry, place: Callable[[Environment], int]) -> _Entry:
+    """``place`` tells where the segment has an environment."""
     measurement = condensed(entry.measurement)
+    launches = [one for one in measurement.launches if isinstance(one, CondensedLaunch)]
+    # `condensed` leaves it in one launch at most.
+    environment, load_1min, holder = None, 0.0, 0
+    for number, launch in enumerate(launches):
+        if launch.environment is not None:
+            environment, holder = place(launch.environment), number
+            load_1min = launch.environment.load_1min
+            launches[number] = msgspec.structs.replace(launch, environment=None)
     return _Entry(
         entry.position,
         entry.identity,
         measurement.cell,
         measurement.outcome,
-        [one for one in measurement.launches if isinstance(one, CondensedLaunch)],
+        launches,
         measurement.started_at,
         measurement.duration_s,
         measurement.stopped,
         measurement.schema,
+        environment,
+        load_1min,
+        holder,
     )

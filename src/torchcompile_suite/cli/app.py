@@ -12,6 +12,7 @@ from .bisect import bisect_command
 from .claims import claims_command
 from .coverage import coverage_command
 from .doctor import doctor_command
+from .fleet import app as fleet_app
 from .history import history_command
 from .open import open_command
 from .releases import app as releases_app
@@ -26,6 +27,7 @@ app = typer.Typer(
 )
 app.add_typer(releases_app, name="releases")
 app.add_typer(results_app, name="results")
+app.add_typer(fleet_app, name="fleet")
 app.command("try")(try_command)
 app.command("doctor")(doctor_command)
 app.command("bisect")(bisect_command)

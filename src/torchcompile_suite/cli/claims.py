@@ -11,7 +11,7 @@ from ..presentation import documents, sheets, terminal
 from ..presentation.terminal import console, one_line_errors
 from ..presentation.wording import printable
 from ..releases import catalogue
-from .recorded import MACHINE_HELP, ReportError, read_results, select
+from .recorded import MACHINE_HELP, ReportError, read_generated, select
 
 
 def claims_command(
@@ -27,14 +27,11 @@ def claims_command(
     """
     with one_line_errors():
         asked = [catalogue.find(release).version] if release else []
-        results = read_results()
-        selection = select(results.records, machine_name, asked)
+        selection = select(machine_name, asked)
         versions = asked or selection.versions
         measurements = selection.measurements(versions[-1]) if versions else []
         # Generated code is the same on all machines.
-        code = [
-            record.measurement for record in results.generated if record.release in versions[-1:]
-        ]
+        code = [one.measurement for one in read_generated() if one.release in versions[-1:]]
         if not measurements:
             what = f"v{versions[-1]}" if versions else "a release"
             raise ReportError(

@@ -14,7 +14,7 @@ from ..presentation import sheets, terminal
 from ..presentation.terminal import console, one_line_errors
 from ..presentation.wording import printable
 from ..releases import catalogue
-from .recorded import MACHINE_HELP, read_results, select
+from .recorded import MACHINE_HELP, select
 
 
 def coverage_command(
@@ -30,13 +30,8 @@ def coverage_command(
     with one_line_errors():
         asked = [catalogue.find(name).version for name in releases or []]
         # The question is about completeness, so the method of the times comes second.
-        results = read_results()
         selection = select(
-            [*results.records, *results.generated],
-            machine_name,
-            asked,
-            completeness_first=True,
-            every=False,
+            machine_name, asked, generated=True, completeness_first=True, every=False
         )
         covered = {
             version: _coverage(selection.measurements(version), selection.device)

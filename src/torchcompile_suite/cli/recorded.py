@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import typer
 
-from ..analysis import summaries, summary
+from ..analysis import assembly, summaries, summary
 from ..cell import Measurement
 from ..errors import SuiteError
 from ..host import machine
 from ..presentation.wording import printable
-from ..results import machines, records
+from ..results import classes, machines, records
+from ..results.machines import NoResultsError
+from ..results.records import Problem, Record, Records
 
 RESULTS = Path("results")
 MACHINE_HELP = "A folder of results/; else this machine, or the most complete one."
@@ -27,7 +30,7 @@ class Selection(NamedTuple):
     """The records of one machine."""
 
     machine: str
-    records: list[records.Record]
+    records: list[Record]
 
     @property
     def versions(self) -> list[str]:
@@ -46,45 +49,108 @@ class Selection(NamedTuple):
         return [record.measurement for record in self.records if record.release == version]
 
 
-def read_results() -> records.Records:
+def read_results() -> Records:
     """Every readable record under results/, without samples (`analysis.summaries`).
 
     Names unreadable files on standard error.
     """
-    content = summaries.read(RESULTS)
-    for problem in content.problems:
-        typer.echo(printable(f"left out: {problem}"), err=True)
-    return content
+    found = summaries.read(RESULTS)
+    _name(found.problems)
+    return found
 
 
-def read_records() -> list[records.Record]:
-    """The records of `read_results` that have times."""
-    return read_results().records
+def read_generated() -> list[Record]:
+    """What was generated for targets, on any machine: it is the same on all of them."""
+    return summaries.read_generated(RESULTS)
 
 
 def select(
-    recorded: list[records.Record],
     machine_name: str | None,
     versions: Sequence[str] = (),
     *,
+    generated: bool = False,
     completeness_first: bool = False,
     every: bool = True,
 ) -> Selection:
     """The records of the machine that `machines.choose` chooses for those releases.
 
-    Says on standard error why, if it is another machine than this one. Raises NoResultsError.
+    ``generated``: those of cells with a target as well.
+
+    Results of many machines take long to read. So the others are read only where neither the named
+    machine nor this one decides, and one after another. Names unreadable files on standard error,
+    and says there why it is another machine than this one. Raises NoResultsError.
     """
-    choice = machines.choose(
-        machines.of_records(recorded),
-        versions,
-        here=machine.detect().machine,
+    here = machine.detect().machine
+    choose = partial(
+        machines.choose,
+        releases=versions,
+        here=here,
         named=machine_name,
         labels=[f"v{version}" for version in versions],
         completeness_first=completeness_first,
         every=every,
     )
+    linked: list[Problem] = []
+    folders = {folder.name: folder for folder in records.machine_folders(RESULTS, linked)}
+    problems: list[Problem] = []
+    read = partial(_records, generated=generated)
+    found = read(folders.get(machine_name or here), problems)
+    try:
+        choice = choose(machines.of_records(found))
+    except NoResultsError:
+        problems = linked
+        values = []
+        for folder in folders.values():
+            values += machines.of_records(read(folder, problems))
+        choice = choose(values)
+        found = read(folders[choice.machine], [])
+    finally:
+        _name(problems)
     if choice.line:
         typer.echo(printable(choice.line), err=True)
-    return Selection(
-        choice.machine, [record for record in recorded if record.machine == choice.machine]
+    return Selection(choice.machine, found)
+
+
+def assembled(selection: Selection, versions: Sequence[str]) -> list[Record]:
+    """The records of the selection, with those of other machines of its class.
+
+    Each cell comes from one machine, the one that has it most completely (`assembly.assemble`).
+    Says on standard error which machines take part, if there are several.
+    """
+    known = classes.of_machines(RESULTS, [])
+    mine = known.get(selection.machine)
+    records_of_class = list(selection.records)
+    problems: list[Problem] = []
+    for name, of_name in known.items():
+        if of_name == mine and name != selection.machine:
+            records_of_class += _records(RESULTS / name, problems)
+    _name(problems)
+    found = assembly.assemble(
+        [record for record in records_of_class if not versions or record.release in versions],
+        versions,
     )
+    if len(found.machines) > 1:
+        typer.echo(
+            printable(
+                f"each cell from the machine of the class {mine} that has it most completely: "
+                f"{', '.join(found.machines)}; --machine NAME shows one of them"
+            ),
+            err=True,
+        )
+    return found.records
+
+
+def _records(
+    folder: Path | None, problems: list[Problem], *, generated: bool = False
+) -> list[Record]:
+    """The records of a machine's folder; none without a folder."""
+    if folder is None:
+        return []
+    found = summaries.read_machine(folder)
+    problems += found.problems
+    return [*found.records, *found.generated] if generated else found.records
+
+
+def _name(problems: Sequence[Problem]) -> None:
+    for problem in problems:
+        typer.echo(printable(f"left out: {problem}"), err=True)

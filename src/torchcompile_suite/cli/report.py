@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from typing import Annotated
 
@@ -16,8 +16,16 @@ from ..presentation import documents, markdown, sheets, terminal, wording
 from ..presentation.terminal import console, one_line_errors
 from ..presentation.wording import printable
 from ..releases import catalogue
+from ..results.machines import NoResultsError
 from ..results.records import Record
-from .recorded import MACHINE_HELP, ReportError, read_results, select
+from .recorded import (
+    MACHINE_HELP,
+    ReportError,
+    assembled,
+    read_generated,
+    read_results,
+    select,
+)
 
 
 class Format(str, Enum):
@@ -50,27 +58,62 @@ def report_command(
     """
     with one_line_errors():
         wanted = [catalogue.find(name).version for name in releases or []]
-        results = read_results()
-        _warn(results.generated)
         if len(wanted) == 2:
-            code = generated.compare(results.generated, *wanted)
-            untimed = set(wanted) - {
-                record.release
-                for record in results.records
-                if machine_name in (None, record.machine)
-            }
-            if untimed and code.compared and not fail_on_regression:
-                _print_code(code, form, untimed)
-                return
-            comparison = compare_releases(results.records, wanted[0], wanted[1], machine_name)
-            print_comparison(comparison, form, everything, code)
-            if fail_on_regression and comparison.regressions:
-                raise typer.Exit(1)
+            _compare(wanted, machine_name, form, everything, fail_on_regression)
         elif fail_on_regression:
             raise ReportError("--fail-on-regression needs two releases, such as v2.4 v2.9")
+        elif wanted or machine_name:
+            _show(wanted, machine_name, form)
         else:
-            code_rows = generated.rows(results.generated, wanted)
-            print_report(results.records, wanted, machine_name, form, code_rows)
+            results = read_results()
+            _warn(results.generated)
+            print_report(results.records, wanted, form, code=generated.rows(results.generated, []))
+
+
+def _compare(
+    versions: list[str],
+    machine_name: str | None,
+    form: Format,
+    everything: bool,
+    fail_on_regression: bool,
+) -> None:
+    """Print a comparison. Exit with 1 if asked to."""
+    of_targets = read_generated()
+    _warn(of_targets)
+    code = generated.compare(of_targets, *versions)
+    try:
+        selection = select(machine_name, versions)
+    except NoResultsError:
+        if not code.compared or fail_on_regression or _unknown(machine_name, of_targets):
+            raise
+        _print_code(code, form)
+        return
+    found = selection.records if machine_name else assembled(selection, versions)
+    comparison = compare_releases(found or selection.records, *versions)
+    print_comparison(comparison, form, everything, code)
+    if fail_on_regression and comparison.regressions:
+        raise typer.Exit(1)
+
+
+def _show(versions: list[str], machine_name: str | None, form: Format) -> None:
+    """Print the measured cells of a machine, or of a machine and those of its class."""
+    of_targets = read_generated()
+    _warn(of_targets)
+    code = generated.rows(of_targets, versions)
+    try:
+        selection = select(machine_name, versions, every=False)
+    except NoResultsError:
+        if not code or _unknown(machine_name, of_targets) or form is Format.JSON:
+            raise
+        _print_generated(code, form)
+        return
+    found = selection.records if machine_name else assembled(selection, versions)
+    print_report(found, versions, form, selection.machine, code)
+
+
+def _unknown(machine_name: str | None, of_targets: Sequence[Record]) -> bool:
+    """Whether the machine that was asked for has generated nothing either."""
+    return machine_name not in {None, *(record.machine for record in of_targets)}
 
 
 def _warn(code: Sequence[Record]) -> None:
@@ -83,23 +126,29 @@ def _warn(code: Sequence[Record]) -> None:
         typer.echo(printable(text), err=True)
 
 
-def _print_code(code: generated.Comparison, form: Format, untimed: Collection[str]) -> None:
-    """Print a comparison of releases that were not timed."""
+def _print_code(code: generated.Comparison, form: Format) -> None:
+    """Print a comparison of releases that no machine has timed both."""
     if form is Format.JSON:
         typer.echo(documents.generated_json(code))
         return
     _print_changes(code, form)
-    missing = " and ".join(f"v{version}" for version in sorted(untimed))
-    typer.echo(f"Nothing of {missing} was timed, so no times are compared.", err=True)
+    both = f"both v{code.before} and v{code.after}"
+    typer.echo(f"No machine has times of {both}, so none are compared.", err=True)
 
 
-def compare_releases(
-    records: list[Record], before: str, after: str, machine_name: str | None
-) -> change.Comparison:
-    """Compare two versions on one machine (`recorded.select`). Raises ChangeError."""
-    selection = select(records, machine_name, [before, after])
-    sides = (change.Side(version, selection.measurements(version)) for version in (before, after))
-    return change.compare(selection.machine, *sides)
+def compare_releases(records: Sequence[Record], before: str, after: str) -> change.Comparison:
+    """Compare two versions, each cell on its machine. Raises ChangeError."""
+    of_machine: dict[str, list[Record]] = {}
+    for record in records:
+        of_machine.setdefault(record.machine, []).append(record)
+    return change.compare_machines(
+        {name: (_side(mine, before), _side(mine, after)) for name, mine in of_machine.items()}
+    )
+
+
+def _side(records: list[Record], version: str) -> change.Side:
+    measured = [record.measurement for record in records if record.release == version]
+    return change.Side(version, measured)
 
 
 # What a table of generated code says, and what not.
@@ -175,17 +224,15 @@ def _print_changes(code: generated.Comparison | None, form: Format) -> None:
 def print_report(
     records: list[Record],
     versions: list[str],
-    machine_name: str | None,
     form: Format,
+    machine_name: str = "",
     code: Sequence[generated.Row] = (),
 ) -> None:
-    """Print the measured cells of those versions on one machine, or all results.
+    """Print the measured cells of those versions, or of all; ``machine_name`` is for messages.
 
     ``code``: what was generated for targets. It is not part of the JSON, which is a list of cells
     with times.
     """
-    if records and (versions or machine_name):
-        records = select(records, machine_name, versions, every=False).records
     rows = [row for row in summary.rows(records, MODES) if not versions or row.release in versions]
     if not rows and code and form is not Format.JSON and not machine_name:
         _print_generated(code, form)

@@ -8,10 +8,12 @@ sold) and accelerator. This module uses the standard library only.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
 import re
+import socket
 import subprocess
 from collections.abc import Mapping
 from functools import cache
@@ -24,6 +26,8 @@ from .files import write_atomically
 DEVICE_VARIABLE = "TORCHCOMPILE_SUITE_DEVICE"
 MACHINE_VARIABLE = "TORCHCOMPILE_SUITE_MACHINE"
 DEVICES = ("cpu", "cuda")
+# Labels of Ray and of Kubernetes are no longer than this.
+LABEL_CHARACTERS = 63
 
 
 class Machine(NamedTuple):
@@ -109,25 +113,61 @@ def detect(name: str | None = None) -> Machine:
     """
     kind = device_kind()
     gpus = gpu_names()
-    device = gpus[0] if kind != "cpu" and gpus else kind
     # All cores of the host. Affinity and cgroups may differ from run to run; `Environment.threads`
     # records the threads of a run.
-    cores = os.cpu_count() or 1
-    derived = "-".join((_slug(cpu_model()), f"{cores}c", f"{ram_gib()}g", _slug(device)))
-    name = name or os.environ.get(MACHINE_VARIABLE) or derived
+    here = Machine(
+        machine="",
+        os=platform.system(),
+        arch=platform.machine(),
+        cpu=cpu_model(),
+        num_cpu=str(os.cpu_count() or 1),
+        ram=f"{ram_gib()} GiB",
+        device=gpus[0] if kind != "cpu" and gpus else kind,
+    )
+    name = name or os.environ.get(MACHINE_VARIABLE) or class_of(here._asdict())
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,99}", name):
         raise SuiteError(
             f"machine name {name!r} is not usable as a folder; use letters, digits, '.', '_', '-'"
         )
-    return Machine(
-        machine=name,
-        os=platform.system(),
-        arch=platform.machine(),
-        cpu=cpu_model(),
-        num_cpu=str(cores),
-        ram=f"{ram_gib()} GiB",
-        device=device,
-    )
+    return here._replace(machine=name)
+
+
+def class_of(fields: Mapping[str, object]) -> str:
+    """The name of the hardware with these fields of a machine.json.
+
+    Machines of one class have the same hardware. A machine that is the only one of its class in a
+    results folder usually has this name itself.
+    """
+    memory = str(fields.get("ram", "")).removesuffix(" GiB")
+    cpu, device = (_slug(str(fields.get(name, ""))) for name in ("cpu", "device"))
+    return f"{cpu}-{fields.get('num_cpu', '')}c-{memory}g-{device}"
+
+
+def as_label(name: str) -> str:
+    """The name as a label of Ray or Kubernetes: a long one loses its beginning to its digest."""
+    if len(name) <= LABEL_CHARACTERS:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{digest}-{name[9 - LABEL_CHARACTERS :]}"
+
+
+def name_in_fleet(name: str | None = None, host: str | None = None) -> str:
+    """The name of this machine beside others of its class: its class and its host's name.
+
+    ``name`` or ``TORCHCOMPILE_SUITE_MACHINE`` replaces it. ``host``: another name of the host.
+    Raises SuiteError if the name cannot be a label.
+    """
+    name = name or os.environ.get(MACHINE_VARIABLE)
+    if not name:
+        host = _slug((host or socket.gethostname()).partition(".")[0])[-24:].strip("-") or "host"
+        hardware = class_of(detect()._asdict())
+        name = f"{hardware[: LABEL_CHARACTERS - 1 - len(host)]}.{host}"
+    if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._\-]{0,61}[A-Za-z0-9])?", name):
+        raise SuiteError(
+            f"machine name {name!r} cannot be a label of Ray; use at most {LABEL_CHARACTERS} "
+            "letters, digits, '.', '_', '-', and begin and end with a letter or a digit"
+        )
+    return name
 
 
 def record(folder: Path) -> None:

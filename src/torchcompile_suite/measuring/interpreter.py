@@ -15,8 +15,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, NamedTuple
 
-# Import path for environments in which the suite is not installed.
-SOURCE = Path(__file__).resolve().parents[2]
+# Import path for environments in which the suite is not installed. A folder that has nothing but
+# the suite can stand for it (`fleet.plain`).
+SOURCE_VARIABLE = "TORCHCOMPILE_SUITE_SOURCE"
+SOURCE = Path(os.environ.get(SOURCE_VARIABLE) or Path(__file__).resolve().parents[2])
 # Grace period before SIGKILL: the process ends its launches first.
 STOP_S = 10.0
 
@@ -70,7 +72,7 @@ def ask(
         try:
             out, _ = process.communicate(order)
         finally:
-            _stop(process)
+            stop(process)
         return Completed(process.returncode, out, _text(log))
 
 
@@ -101,7 +103,7 @@ class Server:
 
     def close(self) -> None:
         """End the module and all its processes."""
-        _stop(self._process)
+        stop(self._process)
         for stream in (self._process.stdin, self._process.stdout, self._log):
             with contextlib.suppress(OSError):
                 stream.close()  # type: ignore[union-attr]
@@ -126,7 +128,7 @@ def _start(
         stderr=log,
         env=environment(python, more),
         # The terminal sends Ctrl-C to the whole group. In its own session, the module does not get
-        # it; `_stop` ends the module.
+        # it; `stop` ends the module.
         start_new_session=True,
     )
 
@@ -136,7 +138,8 @@ def _text(log: IO[bytes]) -> str:
     return log.read().decode("utf-8", "replace")
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """End a process that leads a session: by Ctrl-C first, so that it ends its own processes."""
     if process.poll() is None:
         process.send_signal(signal.SIGINT)
         with contextlib.suppress(subprocess.TimeoutExpired):

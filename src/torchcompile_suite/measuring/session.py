@@ -37,6 +37,8 @@ from .settings import (
     Settings,
 )
 
+_CONTINUE = "continue with: asv run --skip-existing"
+
 
 def _ignore(_cell: Cell, _launch: Launch) -> None:
     pass
@@ -91,7 +93,7 @@ class Session:
         except OSError as error:
             failure = SuiteError(
                 f"cannot write {error.filename or 'a file'}: {error.strerror}; correct this, then "
-                "continue with: asv run --skip-existing"
+                f"{_CONTINUE}"
             )
             progress.failed(str(cell), failure)
             raise failure from error
@@ -222,13 +224,16 @@ def open_session(settings: Callable[[], Settings] = Settings.from_environment) -
     return Session(Path.cwd(), settings())
 
 
-def need_free(folder: Path, needed_bytes: int, purpose: str) -> None:
-    """Raise SuiteError if the folder's disk has less free space than that."""
+def need_free(folder: Path, needed_bytes: int, purpose: str, remedy: str = _CONTINUE) -> None:
+    """Raise SuiteError if the folder's disk has less free space than that.
+
+    ``remedy``: what to do when there is enough space.
+    """
     free = shutil.disk_usage(folder).free
     if free < needed_bytes:
         raise SuiteError(
             f"the disk for {purpose} has only {free >> 20} MiB left; free at least "
-            f"{needed_bytes >> 20} MiB, then continue with: asv run --skip-existing"
+            f"{needed_bytes >> 20} MiB, then {remedy}"
         )
 
 

@@ -48,6 +48,7 @@ def comparison_json(comparison: Comparison, code: generated.Comparison | None = 
         "changes": [
             {
                 "cell": change.cell,
+                "machine": comparison.machine_of[change.cell],
                 "gap": change.gap,
                 "moved": change.moved,
                 "effects": {

@@ -98,8 +98,10 @@ def ends(both: Sequence[Ends]) -> Sheet:
 
 def changed(comparison: Comparison, everything: bool = False) -> Sheet:
     """One line for each figure that changed beyond noise, or for all figures."""
+    several = len(set(comparison.machine_of.values())) > 1
     lines = [
         [
+            *([comparison.machine_of[change.cell]] if several else []),
             *cell_columns(change.cell),
             name,
             ratio(effect.factor),
@@ -111,6 +113,7 @@ def changed(comparison: Comparison, everything: bool = False) -> Sheet:
         if everything or effect.difference.changed
     ]
     columns = [*CELL, "figure", "after/before [95 %]", "difference", "time that changed"]
+    columns = ["machine", *columns] if several else columns
     return Sheet(columns, frozenset(("batch", "after/before [95 %]")), lines)
 
 
@@ -221,3 +224,13 @@ def generated_gaps(comparison: code.Comparison) -> Sheet:
         for gap in comparison.gaps
     ]
     return Sheet([*CELL, "target", "why not compared"], frozenset(("batch",)), lines)
+
+
+def fleet(expected: Sequence[tuple[int, float, float, float]]) -> Sheet:
+    """How long a plan takes: machines, seconds, seconds of the ideal, efficiency."""
+    columns = ["machines", "hours", "ideal hours", "efficiency"]
+    lines = [
+        [str(machines), f"{seconds / 3600:.1f}", f"{ideal_s / 3600:.1f}", f"{efficiency:.0%}"]
+        for machines, seconds, ideal_s, efficiency in expected
+    ]
+    return Sheet(columns, frozenset(columns), lines)

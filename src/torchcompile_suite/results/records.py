@@ -14,6 +14,7 @@ which files were added makes no difference. The older measurements are the histo
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -36,6 +37,10 @@ LONGEST_LINE = 4 << 20
 TRIAL = "try"
 # Why a folder that is a link is not read: it may lead anywhere.
 LINK = "a link, which is not followed"
+# No call is as short. A quotient with a shorter time may not be a number.
+_SHORTEST_S = 1e-12
+# Files are read in parts of this size.
+_PART_BYTES = 1 << 20
 
 
 class Record(NamedTuple):
@@ -148,10 +153,12 @@ def history(journal: Path, cell: Cell) -> list[Measurement]:
     Those that are sealed, and those in the journal.
     """
     found: dict[str, Entry] = {}
+    # The journal first: another process may seal it meanwhile, and then has a segment of it.
+    unsealed = read_journal(journal, [])
     sealed = [file for file in files(journal.parent, []).get(journal, ()) if file != journal]
     # A run asks for each cell and metric: only the lines of the workload are worth decoding.
     of_workload = partial(read_segment, containing=msgspec.json.encode(cell.workload))
-    for piece in (*read_files(sealed, [], of_workload), read_journal(journal, [])):
+    for piece in (unsealed, *read_files(sealed, [], of_workload)):
         for entry in piece.entries:
             same = found.get(entry.identity)
             if entry.measurement.cell == cell and (same is None or same.order < entry.order):
@@ -183,11 +190,53 @@ def read_with(results: Path, reader: SegmentReader) -> Records:
     found: list[Record] = []
     problems: list[Problem] = []
     for folder in machine_folders(results, problems):
-        for journal, of_place in files(folder, problems).items():
-            found += _of_place(journal, newest_of(read_files(of_place, problems, reader)))
+        of_machine = read_machine(folder, reader)
+        found += [*of_machine.records, *of_machine.generated]
+        problems += of_machine.problems
+    return _kinds(found, problems)
+
+
+def read_machine(folder: Path, reader: SegmentReader) -> Records:
+    """The records of one machine, as those of `read`."""
+    found: list[Record] = []
+    problems: list[Problem] = []
+    for journal, of_place in files(folder, problems).items():
+        found += _of_place(journal, newest_of(read_files(of_place, problems, reader)))
+    return _kinds(found, problems)
+
+
+def _kinds(found: Sequence[Record], problems: list[Problem]) -> Records:
     timed = [record for record in found if not record.measurement.cell.target]
     generated = [record for record in found if record.measurement.cell.target]
     return Records(timed, problems, generated)
+
+
+def identity(file: Path) -> str:
+    """What tells the content of a file with measurements, for keys of `cached`.
+
+    The name of a segment tells its bytes, unless it is damaged; then its size differs, as a rule.
+    A journal grows, so its bytes are read.
+    """
+    if file.name.endswith(SUFFIX):
+        return digest(file)
+    # A stranger's name may be no text.
+    name = segment_name(file).encode("utf-8", "backslashreplace").decode()
+    try:
+        return f"{name} {file.lstat().st_size}"
+    except OSError:
+        return name
+
+
+def digest(file: Path) -> str:
+    """The SHA-256 of the bytes of a file; that of nothing if it cannot be read."""
+    found = hashlib.sha256()
+    try:
+        with regular.open_binary(file) as stream:
+            while part := stream.read(_PART_BYTES):
+                found.update(part)
+    except OSError:
+        pass
+    return found.hexdigest()
 
 
 def _of_place(journal: Path, entries: Iterable[Entry]) -> list[Record]:
@@ -369,11 +418,11 @@ def decode(line: bytes) -> Measurement:
 
 
 def _whole(measurement: Measurement) -> bool:
-    """Whether every figure can be computed: some launch counts, and all times are above 0."""
+    """Whether every figure can be computed: some launch counts, and all times are possible."""
     if measurement.cell.target:
         return measurement.generated is not None
     launches = measurement.launches
     return any(not launch.disturbed for launch in launches) and all(
-        launch.pairs_s and launch.warm_up_s and min(map(min, launch.pairs_s)) > 0
+        launch.pairs_s and launch.warm_up_s and min(map(min, launch.pairs_s)) >= _SHORTEST_S
         for launch in launches
     )

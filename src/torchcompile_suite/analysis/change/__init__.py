@@ -23,7 +23,7 @@ and Hochberg, JRSS B 57, 1995), at `FALSE_DISCOVERY_RATE`.
 - ``comparison``: two releases compared
 """
 
-from .comparison import Change, ChangeError, Comparison, compare, noise_floor
+from .comparison import Change, ChangeError, Comparison, compare, compare_machines, noise_floor
 from .discovery import FALSE_DISCOVERY_RATE, MARGIN, Difference, Effect
 from .drift import Drift, drift_between
 from .pairing import SMALLEST_TOLD, told
@@ -45,6 +45,7 @@ __all__ = [
     "Quantity",
     "Side",
     "compare",
+    "compare_machines",
     "drift_between",
     "noise_floor",
     "told",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...cell import Cell, Measurement
@@ -14,7 +14,7 @@ from ..statistics import Interval, Prior
 from .discovery import Difference, Effect, LogChange, effects, log_change, mean_factor
 from .drift import NO_DRIFT, Drift, drift_between
 from .pairing import factors, paired_change
-from .quantities import QUANTITIES, Side, values
+from .quantities import QUANTITIES, Logs, Side, values
 
 # Limit for the weight of the machine's spread against the spread of a cell, in launches. Cells that
 # spread alike would give an infinite weight, but launches are not normal, and in some cells one
@@ -49,13 +49,14 @@ class Change(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """All cells of two releases on one machine.
+    """All cells of two releases on one machine, or each on one of several machines.
 
     - ``means``: geometric mean of each figure over the cells that both releases have. No value is
       clipped. The interval is that of the measurement, because the set of cells is fixed.
     - ``noise``: the machine's noise floor (`noise_floor`); None when it was not measured.
     - ``unlike``: cells whose compile costs and memory are not compared, because their processes
       started differently (`Launch.start`).
+    - ``machine``: the name, or all names. ``machine_of``: that of each cell.
     """
 
     machine: str
@@ -65,6 +66,7 @@ class Comparison(NamedTuple):
     means: dict[str, Interval]
     noise: float | None
     unlike: list[Cell]
+    machine_of: dict[Cell, str]
 
     @property
     def compared(self) -> int:
@@ -109,18 +111,42 @@ def compare(machine: str, before: Side, after: Side) -> Comparison:
 
     Raises ChangeError when no cell was measured with both.
     """
-    sides = [before, after]
-    cells = sorted(before.cells.keys() | after.cells.keys(), key=_order)
-    gaps = {cell: _gap(cell, sides) for cell in cells}
-    both = [cell for cell in cells if not gaps[cell]]
-    if not both:
+    return compare_machines({machine: (before, after)})
+
+
+def compare_machines(sides_of: Mapping[str, tuple[Side, Side]]) -> Comparison:
+    """Compare two releases whose cells come from several machines, each from one of them.
+
+    Each machine has its own spread and drift. All figures are judged together, and a mean is one of
+    factors within a machine. Raises ChangeError when no cell was measured with both releases, and
+    ValueError for a cell that two machines have.
+    """
+    machine_of = _machine_of(sides_of)
+    before, after = (side.release for side in next(iter(sides_of.values())))
+    gaps = {cell: _gap(cell, sides_of[machine]) for cell, machine in machine_of.items()}
+    if all(gaps.values()):
         raise ChangeError(
-            f"nothing was measured on both {before.release} and {after.release} on {machine}; "
-            f"try: asv run v{before.release}^! and asv run v{after.release}^!"
+            f"nothing was measured on both {before} and {after} on {' or '.join(sides_of)}; "
+            f"try: asv run v{before}^! and asv run v{after}^!"
         )
-    background = _backgrounds(sides)
-    unlike = [cell for cell in both if len(_starts(cell, sides)) > 1]
-    log_changes = _log_changes(both, unlike, sides, background)
+    log_changes: dict[_Key, LogChange] = {}
+    groups: dict[str, list[tuple[list[LogChange], Drift]]] = {name: [] for name in QUANTITIES}
+    unlike = []
+    for machine, sides in sides_of.items():
+        both = [cell for cell, of in machine_of.items() if of == machine and not gaps[cell]]
+        background = _backgrounds(sides)
+        differ = [
+            cell
+            for cell in both
+            if len({start for side in sides for start in side.starts(cell)}) > 1
+        ]
+        unlike += differ
+        mine = _log_changes(both, differ, sides, background)
+        log_changes |= mine
+        for name in QUANTITIES:
+            of_name = [change for (_, quantity), change in mine.items() if quantity == name]
+            if of_name:
+                groups[name].append((of_name, background[name].drift))
     judged = effects(log_changes, {key: QUANTITIES[key[1]].smallest for key in log_changes})
     changes = [
         Change(
@@ -128,17 +154,27 @@ def compare(machine: str, before: Side, after: Side) -> Comparison:
             {name: judged[cell, name] for name in QUANTITIES if (cell, name) in judged},
             gaps[cell],
         )
-        for cell in cells
+        for cell in machine_of
     ]
-    means = {
-        name: mean_factor(of_name, background[name].drift)
-        for name in QUANTITIES
-        if (
-            of_name := [change for (_, quantity), change in log_changes.items() if quantity == name]
-        )
-    }
-    noise = noise_floor(measurement for side in sides for measurement in side.cells.values())
-    return Comparison(machine, before.release, after.release, changes, means, noise, unlike)
+    means = {name: mean_factor(of_name) for name, of_name in groups.items() if of_name}
+    noise = noise_floor(
+        measurement
+        for sides in sides_of.values()
+        for side in sides
+        for measurement in side.cells.values()
+    )
+    return Comparison(", ".join(sides_of), before, after, changes, means, noise, unlike, machine_of)
+
+
+def _machine_of(sides_of: Mapping[str, tuple[Side, Side]]) -> dict[Cell, str]:
+    """The machine of each cell, in the order of the cells."""
+    found: dict[Cell, str] = {}
+    for machine, (before, after) in sides_of.items():
+        for cell in before.cells.keys() | after.cells.keys():
+            if cell in found:
+                raise ValueError(f"two machines have {cell}; assemble the records first")
+            found[cell] = machine
+    return {cell: found[cell] for cell in sorted(found, key=_order)}
 
 
 def noise_floor(measurements: Iterable[Measurement]) -> float | None:
@@ -200,13 +236,17 @@ def _log_change(
     """The change of one quantity of one cell, round by round where the rounds allow it."""
     if paired := paired_change(_factors(cell, name, sides), background.paired_prior):
         return paired
-    sample = [side.values(cell, name) for side in sides]
-    return log_change(sample, background.prior, background.drift)
+    before, after = (side.logs(cell, name) for side in sides)
+    if before is None or after is None:
+        return None
+    return log_change(before, after, background.prior, background.drift)
 
 
 def _factors(cell: Cell, name: str, sides: Sequence[Side]) -> list[float]:
     """The quantity's factor in each round; empty where most launches of both have no partner."""
     of_rounds = factors(*(side.rounds(cell, name) for side in sides))
+    if not of_rounds:
+        return []
     fewest = min(len(side.values(cell, name)) for side in sides)
     return of_rounds if 2 * len(of_rounds) > fewest else []
 
@@ -219,19 +259,13 @@ def _gap(cell: Cell, sides: Sequence[Side]) -> str:
         outcome = side.cells[cell].outcome
         if not outcome.ok:
             return f"{when}: {outcome.status.value}: {outcome.reason}"
-    methods = {launch.method for side in sides for launch in side.cells[cell].launches}
-    if len(methods) > 1:
+    if len({method for side in sides for method in side.methods(cell)}) > 1:
         return "timed by different methods (see docs/method.md): measure the older one again"
     for side, other, when in zip(sides, reversed(sides), ("before", "after"), strict=True):
-        quiet_s = statistics.calibration_time(other.cells[cell].launches)
-        factor = statistics.slowdown(side.cells[cell].launches, quiet_s)
+        factor = statistics.times_as_slow(side.calibration_s(cell), other.calibration_s(cell))
         if factor > statistics.MOST_SLOWDOWN:
             return f"{when}: {statistics.neighbour(factor)}; measure it again"
     return ""
-
-
-def _starts(cell: Cell, sides: Sequence[Side]) -> set[tuple[str, ...]]:
-    return {launch.start for side in sides for launch in side.cells[cell].launches}
 
 
 def _order(cell: Cell) -> tuple[object, ...]:
@@ -241,7 +275,7 @@ def _order(cell: Cell) -> tuple[object, ...]:
 def _prior(name: str, sides: Sequence[Side]) -> Prior | None:
     """How much the launches of all cells differ in that quantity."""
     return _spread(
-        side.values(cell, source)
+        side.logs(cell, source)
         for side in sides
         for cell in side.cells
         for source in _sources(name, cell)
@@ -251,7 +285,7 @@ def _prior(name: str, sides: Sequence[Side]) -> Prior | None:
 def _paired_prior(name: str, sides: Sequence[Side]) -> Prior | None:
     """How much the rounds of all cells differ in the factor of that quantity."""
     return _spread(
-        _factors(cell, source, sides)
+        Logs.of(_factors(cell, source, sides))
         for cell in sides[0].cells
         if cell in sides[1].cells
         for source in _sources(name, cell)
@@ -264,10 +298,9 @@ def _sources(name: str, cell: Cell) -> list[str]:
     return [one for one in (name, quantity.spreads_as) if one and quantity.concerns(cell)]
 
 
-def _spread(of_cells: Iterable[Sequence[float]]) -> Prior | None:
-    samples = [sample for sample in of_cells if len(sample) > 1]
+def _spread(of_cells: Iterable[Logs | None]) -> Prior | None:
+    samples = [logs for logs in of_cells if logs is not None and logs.number > 1]
     prior = statistics.prior_spread(
-        [statistics.log_variance(sample) for sample in samples],
-        [len(sample) - 1 for sample in samples],
+        [logs.variance for logs in samples], [logs.number - 1 for logs in samples]
     )
     return prior and prior._replace(degrees=min(prior.degrees, MOST_PRIOR_DEGREES))

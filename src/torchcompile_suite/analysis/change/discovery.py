@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 from .. import statistics
 from ..statistics import Interval, Prior
 from .drift import Drift
+from .quantities import Logs
 
 FALSE_DISCOVERY_RATE = 0.05
 # "Not changed" means: the whole interval lies within this of no change (relative).
@@ -57,22 +58,16 @@ class LogChange(NamedTuple):
     paired: bool = False
 
 
-def log_change(
-    values: Sequence[Sequence[float]], prior: Prior | None, drift: Drift
-) -> LogChange | None:
-    """The change of one quantity of one cell; None where a side has no values.
+def log_change(before: Logs, after: Logs, prior: Prior | None, drift: Drift) -> LogChange | None:
+    """The change of one quantity of one cell, from its logs over the launches.
 
-    ``values`` are those of the launches, before and after. None also where neither the launches nor
-    the prior give a variance.
+    None where neither the launches nor the prior give a variance.
     """
-    if not all(values):
-        return None
-    own = math.fsum(
-        statistics.log_variance(side) * (len(side) - 1) for side in values if len(side) > 1
-    )
-    degrees = sum(len(side) - 1 for side in values)
+    sides = (before, after)
+    own = math.fsum(side.variance * (side.number - 1) for side in sides if side.number > 1)
+    degrees = sum(side.number - 1 for side in sides)
     variance, freedom = statistics.moderated(own / degrees if degrees else math.nan, degrees, prior)
-    parts = [(variance * math.fsum(1 / len(side) for side in values), freedom)]
+    parts = [(variance * math.fsum(1 / side.number for side in sides), freedom)]
     if drift.variance > 0:
         parts.append((2 * drift.variance, drift.degrees))
     total = math.fsum(part for part, _ in parts)
@@ -80,8 +75,8 @@ def log_change(
         return None
     # Satterthwaite, Biometrics Bulletin 2 (1946): the degrees of freedom of a sum of variances.
     weight = math.fsum(part**2 / freedom for part, freedom in parts)
-    before, after = map(statistics.log_mean, values)
-    return LogChange(after - before, math.sqrt(total), total**2 / weight if weight else math.inf)
+    freedom = total**2 / weight if weight else math.inf
+    return LogChange(after.mean - before.mean, math.sqrt(total), freedom)
 
 
 def effects(changes: Mapping[Key, LogChange], smallest: Mapping[Key, float]) -> dict[Key, Effect]:
@@ -102,7 +97,8 @@ def effects(changes: Mapping[Key, LogChange], smallest: Mapping[Key, float]) -> 
     p_values[unsure] = 2 * t.sf(size, degrees[unsure])
     q_values = false_discovery_control(p_values)
     reach = t.ppf((1 + statistics.CONFIDENCE) / 2, degrees) * error
-    bounds = np.exp([mean, mean - reach, mean + reach]).T.tolist()
+    logs = np.clip([mean, mean - reach, mean + reach], -statistics.MOST_LOG, statistics.MOST_LOG)
+    bounds = np.exp(logs).T.tolist()
     judged = {}
     for key, bound, p, q in zip(changes, bounds, p_values.tolist(), q_values.tolist(), strict=True):
         factor = Interval(*bound)
@@ -119,19 +115,25 @@ def _difference(factor: Interval, q: float, smallest: float) -> Difference:
     return Difference.UNKNOWN
 
 
-def mean_factor(changes: Sequence[LogChange], drift: Drift) -> Interval:
+def mean_factor(groups: Sequence[tuple[Sequence[LogChange], Drift]]) -> Interval:
     """Geometric mean of the factors of many cells, at least one, with its 95 % interval.
 
-    One drift may last for a whole run. It is not averaged over cells, as their own spread is.
-    Cells that were compared round by round have no drift.
+    A group is the cells of one machine, with that machine's drift. One drift may last for a whole
+    run. It is not averaged over the cells of its machine, as their own spread is; machines drift
+    apart from each other. Cells that were compared round by round have no drift.
     """
     from scipy.stats import t
 
-    count, drifting = len(changes), sum(not change.paired for change in changes)
-    drift_variance = 2 * drift.variance if drifting else 0.0
-    centre = math.fsum(change.mean for change in changes) / count
-    own = math.fsum(change.error**2 for change in changes) - drifting * drift_variance
-    error = math.sqrt(max(0.0, own) + drifting**2 * drift_variance) / count
-    degrees = min(change.degrees for change in changes) if drift_variance > 0 else math.inf
+    changes = [change for of_machine, _ in groups for change in of_machine]
+    total, degrees = 0.0, math.inf
+    for of_machine, drift in groups:
+        drifting = sum(not change.paired for change in of_machine)
+        drift_variance = 2 * drift.variance if drifting else 0.0
+        own = math.fsum(change.error**2 for change in of_machine) - drifting * drift_variance
+        total += max(0.0, own) + drifting**2 * drift_variance
+        if drift_variance > 0:
+            degrees = min(degrees, *(change.degrees for change in of_machine))
+    centre = math.fsum(change.mean for change in changes) / len(changes)
+    error = math.sqrt(total) / len(changes)
     reach = float(t.ppf((1 + statistics.CONFIDENCE) / 2, degrees)) * error
-    return Interval(*(math.exp(centre + by) for by in (0.0, -reach, reach)))
+    return Interval(*(statistics.power(centre + by) for by in (0.0, -reach, reach)))

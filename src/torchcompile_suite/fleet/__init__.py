@@ -1,0 +1,16 @@
+"""A fleet: series measured on many machines, with Ray as transport.
+
+Ray carries work and decides which free machine gets it. Files decide what is left: the results
+here, the journal of each series on the machine that measures it, and the driver's diary.
+
+- ``messages``: what the driver and a machine say to each other
+- ``durations``, ``planning``: how long series take, and on how many machines
+- ``left``: which series are not complete on any machine of the class
+- ``node``: the process that measures on a machine. It knows nothing of Ray.
+- ``plain``: starts `node` without anything that Ray has set
+- ``inspection``: what a machine must be like to take part
+- ``diary``, ``store``: the driver's files
+- ``driver``: who gets what next, and what a lost machine means
+- ``options``: how Ray has to be started
+- ``transport``: Ray. Nothing else imports it.
+"""

@@ -1,0 +1,149 @@
+"""What the driver and a machine say to each other: JSON, one line each way at a time."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+import msgspec
+from msgspec import Meta, Struct
+
+from ..cell import Text
+from ..doctor.check import Level
+from ..errors import SuiteError
+from ..measuring.series import Series
+
+# Seconds that a machine may say nothing after its process was started.
+START_S = 300.0
+# Seconds for the installation of one release. ASV's limit in asv.conf.json is the same.
+INSTALL_S = 3600.0
+# Seconds beyond the limit of a launch: torch is imported, and the compilers are ended.
+MARGIN_S = 300.0
+
+Id = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}$")]
+
+
+class ClusterLost(SuiteError):
+    """The cluster does not answer any more. The message is one line."""
+
+
+class Order(Struct, frozen=True):
+    """What a machine has to do: first forget, then inspect itself, then measure.
+
+    - ``machine``: its name in results/.
+    - ``forget``: series whose results are stored. Their journals are removed.
+    - ``inspect``: tell what it is (`Described`). ``releases``: what has to be installable.
+    - ``series``: what to measure, with its ``id``. ``python``, ``environment``: the Python of the
+      releases' environments, such as 3.11, and ASV's name of them. ``commits``: the ledger's commit
+      of each release, 8 digits.
+    """
+
+    machine: str
+    forget: tuple[Id, ...] = ()
+    inspect: bool = False
+    releases: tuple[str, ...] = ()
+    id: str = ""
+    series: Series | None = None
+    python: str = ""
+    environment: str = ""
+    commits: dict[str, str] = {}
+
+
+class Fault(Struct, frozen=True):
+    """A check that is not ok; the fields of `doctor.check.Check`."""
+
+    name: Text
+    level: Level
+    says: Text
+    remedy: Text = ""
+
+
+class Described(Struct, frozen=True, tag="described"):
+    """What a machine is.
+
+    - ``hardware``: its class (`host.machine.class_of`). ``fields``: those of its machine.json.
+    - ``suite``: digest of the suite's source. ``locks``: digest of each release's lock; a release
+      that the machine's catalogue lacks is missing. ``ray``, ``python``: versions.
+    - ``journals``: number of launches of each series that it has begun.
+    - ``faults``: what the doctor found.
+    """
+
+    machine: str
+    hardware: str
+    fields: dict[str, str | int]
+    suite: str
+    locks: dict[str, str]
+    ray: str
+    python: str
+    journals: dict[str, int]
+    faults: list[Fault]
+    within_s: float = START_S
+
+
+class Began(Struct, frozen=True, tag="began"):
+    """The machine has the series now. ``launches``: those of earlier pieces."""
+
+    launches: int
+    within_s: float = START_S
+
+
+class Told(Struct, frozen=True, tag="told"):
+    """A line for the user. ``within_s``: seconds until the next message, at most."""
+
+    text: Text
+    within_s: float = START_S
+
+
+class Launched(Struct, frozen=True, tag="launched"):
+    """A launch has ended, and is in the journal."""
+
+    release: str
+    round: int
+    text: Text
+    within_s: float
+
+
+class Measured(Struct, frozen=True, tag="measured"):
+    """The segment of one release of a series that is complete: its bytes, and its path in the
+    machine's folder.
+
+    A message for each release stays below the 100 KB up to which Ray hands a result to the driver
+    at once. A larger one would stay on the machine and be lost with it.
+    """
+
+    release: str
+    path: str
+    data: bytes
+    within_s: float = START_S
+
+
+class Finished(Struct, frozen=True, tag="finished"):
+    """All segments of the series are said. ``fields``: those of the machine's machine.json."""
+
+    fields: dict[str, str | int]
+    summary: Text
+    within_s: float = START_S
+
+
+class Failed(Struct, frozen=True, tag="failed"):
+    """The machine could not do it. ``reason`` is one line."""
+
+    reason: Text
+    within_s: float = START_S
+
+
+Said: TypeAlias = Described | Began | Told | Launched | Measured | Finished | Failed
+
+
+def encode(message: Order | Said) -> bytes:
+    """The message without a newline."""
+    return msgspec.json.encode(message)
+
+
+def decode_order(text: bytes) -> Order:
+    """Raises msgspec.DecodeError."""
+    return msgspec.json.decode(text, type=Order)
+
+
+def decode_said(text: bytes) -> Said:
+    """Raises msgspec.DecodeError."""
+    return msgspec.json.decode(text, type=Said)  # type: ignore[no-any-return]

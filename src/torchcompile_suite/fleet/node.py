@@ -1,0 +1,159 @@
+"""``python -m torchcompile_suite.fleet.node``: does one order on this machine, without Ray.
+
+Reads a `messages.Order` from standard input, and writes each `messages.Said` as a line. The
+argument is the number of the process that waits for it: this one ends with that one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+from filelock import FileLock, Timeout
+
+from ..cell import Launch, Measurement
+from ..errors import SuiteError
+from ..host.orphans import die_with_parent
+from ..measuring import series
+from ..measuring.progress import launch_line
+from ..measuring.series import Series
+from ..measuring.side_by_side import Releases
+from ..releases import catalogue, environments
+from ..results import records, segments
+from ..results.canonical import canonical
+from ..results.segments import Header, Segment
+from . import inspection, messages, place
+from .messages import (
+    INSTALL_S,
+    MARGIN_S,
+    Began,
+    Failed,
+    Finished,
+    Launched,
+    Measured,
+    Order,
+    Said,
+    Told,
+)
+
+Say = Callable[[Said], None]
+# Measures the series of an order in a folder, and says each launch.
+Work = Callable[[Order, Series, Path, Say], dict[str, Measurement]]
+# Processes of an earlier piece end within seconds.
+LOCK_S = 60.0
+OOM_SCORE = Path("/proc/self/oom_score_adj")
+
+
+def main(work: Work | None = None) -> None:
+    """Do the order on standard input. ``work``: what measures; None: real releases."""
+    if os.getppid() != int(sys.argv[1]):
+        return  # that process is gone already
+    die_with_parent()
+    priority = restore()
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what libraries print is no message
+
+    def say(said: Said) -> None:
+        answers.write(messages.encode(said) + b"\n")
+        answers.flush()
+
+    try:
+        order = messages.decode_order(sys.stdin.buffer.read())
+        _do(order, priority, say, work or releases_in_turns)
+    except KeyboardInterrupt:
+        sys.exit(130)  # everything is in the journal
+    except (SuiteError, OSError, msgspec.DecodeError) as error:
+        say(Failed(" ".join(str(error).split())[:4000]))
+
+
+def _do(order: Order, priority: str, say: Say, work: Work) -> None:
+    lock = FileLock(place.of_machine(order.machine) / "lock")
+    if order.series is None:
+        # Nothing is removed beside a measurement. The inspection names what is left.
+        with contextlib.suppress(Timeout), lock.acquire(0):
+            _forget(order)
+    if order.inspect:
+        say(inspection.described(order, inspection.faults(order, priority)))
+    if order.series is None:
+        return
+    if priority:
+        raise SuiteError(priority)
+    try:
+        with lock.acquire(LOCK_S):
+            _forget(order)
+            _measure(order, order.series, say, work)
+    except Timeout:
+        raise SuiteError("another process measures on this machine") from None
+
+
+def _forget(order: Order) -> None:
+    for identity in order.forget:
+        place.forget(order.machine, identity)
+
+
+def restore() -> str:
+    """Give this process the state of a user's own. Returns the reason where that is impossible.
+
+    Ray lowers the priority of its workers, makes them the first to be killed when memory ends, and
+    blocks Ctrl-C. All of that is inherited.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    with contextlib.suppress(OSError):
+        OOM_SCORE.write_text("0")
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, 0)
+    except PermissionError:
+        return (
+            f"Ray gives its workers niceness {os.nice(0)}, so that anything else takes their "
+            "processors; start the head with what `torchcompile-suite fleet node --head` prints"
+        )
+    return ""
+
+
+def _measure(order: Order, plan: Series, say: Say, work: Work) -> None:
+    """Measure the series, or what an earlier piece has left of it."""
+    folder = place.of_series(order.machine, order.id)
+    say(Began(series.recorded(folder)))
+    measured = work(order, plan, folder, say)
+    place.drop_compiled(order.machine, order.id)
+    for version, measurement in measured.items():
+        say(_segment(order, version, measurement))
+    say(Finished(inspection.machine_fields(order.machine), series.summary(measured)))
+
+
+def releases_in_turns(order: Order, plan: Series, folder: Path, say: Say) -> dict[str, Measurement]:
+    """Install the releases that are missing, and measure. See `Work`."""
+    pythons = {}
+    for version in plan.releases:
+        release = catalogue.find(version)
+        if not environments.is_ready(release, order.python):
+            say(Told(environments.making(release), INSTALL_S))
+        pythons[version] = environments.ready(release, order.python)
+    within_s = plan.launch_limit_s + MARGIN_S
+    say(Told("measuring", within_s))
+
+    def watch(release: str, launch: Launch) -> None:
+        say(Launched(release, launch.round, launch_line(launch), within_s))
+
+    with contextlib.closing(Releases(pythons)) as installed:
+        return installed.measure(plan, folder, watch)
+
+
+def _segment(order: Order, version: str, measurement: Measurement) -> Measured:
+    commit = order.commits[version]
+    release = segments.folder_name(records.release(measurement), commit)
+    header = Header(order.machine, release, commit, order.environment)
+    line = canonical(msgspec.json.encode(measurement))
+    path, data = segments.encode(Segment(header, [line]))
+    return Measured(version, str(path), data)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""`fleet.node` as it is, with scripted launches instead of real ones. A program, like `node`.
+
+Each launch is a process in a session of its own that ends with its parent, as real launches are.
+The journal, the segments and the messages are real. Variables (all begin with
+TORCHCOMPILE_SUITE_TEST_) say what is to happen:
+
+- LAUNCH_S: seconds of a launch. MARK: an argument of each launch's process, to find it by.
+- HANG: a file. While it exists, a launch never ends and nothing is said within a second.
+- LOCKS: text that becomes part of the digests of locks on machines with that text in their names.
+- NEWER: text in the names of machines whose suite describes itself in words of the future.
+- WITHIN_S: the silence that a machine announces after each launch, in seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+from torchcompile_suite.cell import METHOD, OK, Launch, Measurement
+from torchcompile_suite.fleet import inspection, node
+from torchcompile_suite.fleet.messages import Launched, Order, Told
+from torchcompile_suite.fleet.node import Say
+from torchcompile_suite.measuring import series
+from torchcompile_suite.measuring.series import Series
+
+PREFIX = "TORCHCOMPILE_SUITE_TEST_"
+LAUNCH = """
+import sys, time
+from torchcompile_suite.host.orphans import die_with_parent
+die_with_parent()
+time.sleep(float(sys.argv[2]))
+"""
+
+
+def variable(name: str, otherwise: str = "") -> str:
+    return os.environ.get(PREFIX + name, otherwise)
+
+
+def work(order: Order, plan: Series, folder: Path, say: Say) -> dict[str, Measurement]:
+    def make(release: str, cache: Path) -> Launch:
+        cache.mkdir(parents=True, exist_ok=True)
+        kind = "warm" if any(cache.iterdir()) else "cold"
+        hang = variable("HANG")
+        if hang and Path(hang).exists():
+            say(Told("hangs", 1.0))
+            time.sleep(3600)
+        command = [sys.executable, "-c", LAUNCH, variable("MARK"), variable("LAUNCH_S", "0.1")]
+        subprocess.run(command, start_new_session=True, check=True)
+        (cache / "compiled").touch()
+        return Launch(
+            kind,
+            OK,
+            pairs_s=[(0.04, 0.03)] * 15,
+            warm_up_s=[30.0 if kind == "cold" else 8.0, *[0.03] * 10],
+            steady=True,
+            method=METHOD,
+        )
+
+    def watch(release: str, launch: Launch) -> None:
+        within_s = float(variable("WITHIN_S", "60"))
+        say(Launched(release, launch.round, f"a launch of {order.machine}", within_s))
+
+    return series.measure(plan, make, folder, watch)
+
+
+class Newer(msgspec.Struct, frozen=True, tag="newer"):
+    """A message that this suite does not know."""
+
+    machine: str
+    within_s: float = 60.0
+
+
+def main() -> None:
+    # This machine is never quiet while it runs tests; tests/test_fleet.py looks at the doctor.
+    inspection.faults = lambda _order, _priority: []  # type: ignore[assignment]
+    described = inspection.described
+
+    def other_locks(order: Order, found: object = ()) -> inspection.Described:
+        said = described(order)
+        newer = variable("NEWER")
+        if newer and newer in order.machine:
+            return Newer(order.machine)  # type: ignore[return-value]
+        other = variable("LOCKS")
+        if not other or other not in order.machine:
+            return said
+        return msgspec.structs.replace(said, locks=dict.fromkeys(said.locks, other))
+
+    inspection.described = other_locks  # type: ignore[assignment]
+    node.main(work)
+
+
+if __name__ == "__main__":
+    main()
