@@ -594,3 +594,13 @@ def test_results_of_another_machine_are_not_mixed_in(checkout: Checkout, history
         file.write_text(mine)
     assert "choose another name: asv run --machine NAME" in out
     assert "Traceback" not in out
+
+
+def test_generated_code_is_counted(checkout: Checkout) -> None:
+    cells = r"Codegen.*\('softmax_matmul', 'default', 'cuda:sm90'\)"
+    out = checkout.asv("run", f"{NEW}^!", "--bench", cells)
+    assert "failed" not in out
+    assert "2 launches a call, 1 of them of libraries" in out
+    row = checkout.result(NEW)["codegen.Codegen.track_launches"]
+    values = [value for value in row["result"] if value == value]  # type: ignore[attr-defined]
+    assert (values, row["version"]) == ([2], "1")
