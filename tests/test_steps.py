@@ -94,3 +94,17 @@ def test_a_benchmark_without_parameters_or_values_is_left_to_asv() -> None:
     empty = Graph("x", {})
     empty.add_data_point(0, None)
     assert found(empty) == []
+
+
+def test_all_series_are_waited_for_once() -> None:
+    made = filled()
+    DETECT(made)
+    asked: list[Graph] = []
+
+    def original(of: Graph) -> Any:
+        asked.append(of)
+        return inspect.unwrap(Graph.get_steps)(of)
+
+    get = steps.get(original)
+    assert [get(made)[place] for place in range(SERIES)] == inspect.unwrap(Graph.get_steps)(made)
+    assert len(asked) == 1

@@ -55,6 +55,17 @@ def detect(original: Callable[..., Any]) -> Callable[..., Any]:
     return detect_steps
 
 
+def get(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`Graph.get_steps`, which waits for the steps of all series once."""
+
+    def get_steps(self: Graph) -> Any:
+        if not hasattr(self, "_found_steps"):
+            self._found_steps = original(self)
+        return self._found_steps
+
+    return get_steps
+
+
 def _steps(many: list[Series]) -> list[Steps]:
     """The steps of each series, from the user's cache or made now."""
     sources = (Path(graph.__file__), Path(step_detect.__file__))
