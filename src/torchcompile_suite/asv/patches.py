@@ -101,6 +101,11 @@ PATCHES = (
         "the steps of a series that has not changed are kept",
     ),
     Patch(
+        Needed(Graph, "get_data", "self"),
+        steps.data,
+        "asked three times, it reduces the same points three times",
+    ),
+    Patch(
         Needed(Graph, "get_steps", "self"),
         steps.get,
         "asked once for each series, it looks at all series",
