@@ -409,9 +409,11 @@ def test_a_killed_installation_is_mended_and_never_measured(
     process = checkout.start("run", f"{OLD}^!", "--bench", cells)
     # uv has begun to link the thousands of files of torch.
     _wait_until(lambda: any(folder.glob("lib/python*/site-packages/torch/*")))
-    for uv in processes_named("uv pip sync", str(checkout.folder)):
+    # asv first: where only uv is killed, asv begins anew.
+    os.kill(process.pid, signal.SIGKILL)
+    for installing in processes_named(str(folder)):
         with contextlib.suppress(ProcessLookupError):
-            os.kill(uv, signal.SIGKILL)
+            os.kill(installing, signal.SIGKILL)
     process.communicate()
     assert not (folder / environments.STAMP).exists()
     checkout.asv("run", f"{OLD}^!", "--bench", cells, "--skip-existing")
