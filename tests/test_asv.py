@@ -503,7 +503,12 @@ def test_the_report_compares_turns_round_by_round(turns: Checkout) -> None:
         check=True,
     )
     comparison = json.loads(done.stdout)
-    assert comparison["compared"] == comparison["paired"] == 2
+    assert comparison["cells"] == 2
+    assert comparison["compared"] == comparison["paired"]
+    # Other work on the machine may slow one release only: such a cell is named and left out.
+    gaps = [change["gap"] for change in comparison["changes"] if change["gap"]]
+    assert all("a neighbour made the processors" in gap for gap in gaps)
+    assert comparison["compared"] == 2 - len(gaps)
 
 
 def test_ctrl_c_ends_a_history_and_the_same_command_goes_on(turns: Checkout) -> None:
