@@ -46,15 +46,15 @@ class _Cells:
 
     def _latency(self, session, *point):
         """Seconds a call in the mode, one value for each launch."""
-        return self._of_pairs(statistics.launch_latency, session, *point)
+        return self._of_launches(statistics.latency_of, session, *point)
 
     def _time_ratio(self, session, *point):
         """Time in the mode over time in the baseline, one value for each launch."""
-        return self._of_pairs(statistics.launch_ratio, session, *point)
+        return self._of_launches(statistics.ratio_of, session, *point)
 
-    def _of_pairs(self, value, session, *point):
-        launches = statistics.counted(self._measured(session, *point).launches)
-        return _samples(value(launch.pairs_s) for launch in launches)
+    def _of_launches(self, value, session, *point):
+        """A figure of each launch that counts. The launches may be condensed."""
+        return _samples(map(value, statistics.counted(self._measured(session, *point).launches)))
 
     def _compile_cost(self, kind, session, *point):
         """Seconds lost to calls that compiled, one value for each launch of that kind."""

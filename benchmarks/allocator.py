@@ -11,7 +11,7 @@ class _Allocators(_Cells, question=matrix.ALLOCATOR):
 
     def track_eager_latency(self, session, *point):
         """Seconds a call in eager."""
-        return self._of_pairs(statistics.launch_eager_latency, session, *point)
+        return self._of_launches(statistics.eager_latency_of, session, *point)
 
     track_eager_latency.unit = "seconds"
 

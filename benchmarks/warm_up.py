@@ -12,14 +12,12 @@ class WarmUp(_Cells, question=matrix.WARM_UP):
     def track_calls_until_steady(self, session, *point):
         """Calls before the first call that is as fast as a steady call."""
         launches = self._measured(session, *point).launches
-        return _samples(statistics.calls_until_steady(launch.warm_up_s) for launch in launches)
+        return _samples(map(statistics.calls_until_steady_of, launches))
 
     track_calls_until_steady.unit = "calls"
 
     def track_seconds_until_steady(self, session, *point):
         """Seconds of these calls at a cold start."""
-        return statistics.seconds_until_steady(
-            self._measured(session, *point).launches[0].warm_up_s
-        )
+        return statistics.seconds_until_steady_of(self._measured(session, *point).launches[0])
 
     track_seconds_until_steady.unit = "seconds"

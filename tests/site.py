@@ -43,7 +43,8 @@ class Visit:
         page.on("response", lambda got: got.status >= 400 and self.faults.append(got.url))
 
     def _asked(self, url: str, inside: str) -> None:
-        if not url.startswith((inside, "data:")):
+        # A download is made in the browser.
+        if not url.startswith((inside, "data:", "blob:")):
             self.faults.append(f"request to {url}")
 
     def open(self, url: str) -> Page:
@@ -58,6 +59,7 @@ class Visit:
 def visited(chromium: Browser, inside: str) -> Iterator[Visit]:
     """A browser page that can load only files and addresses below ``inside``."""
     context = chromium.new_context(viewport=DESKTOP)
-    context.route(lambda url: not url.startswith((inside, "file:")), lambda route: route.abort())
+    allowed = (inside, "file:", "blob:")
+    context.route(lambda url: not url.startswith(allowed), lambda route: route.abort())
     yield Visit(context.new_page(), inside)
     context.close()

@@ -154,6 +154,18 @@ def test_somebody_elses_workload_is_on_the_axes(results: Path) -> None:
     assert asv_files.add_workloads(recorded, [sound])
     assert recorded[LATENCY]["params"][0] == [*before, "'theirs'"]
     assert not asv_files.add_workloads(recorded, [sound])
+    before = {name: one["params"] for name, one in recorded.items() if name != "version"}
+    assert asv_files.keep_measured(recorded, [sound])
+    assert not asv_files.keep_measured(recorded, [sound])
+    for name, axes in before.items():
+        kept = recorded[name]["params"]
+        assert all(set(some) <= set(every) for some, every in zip(kept, axes, strict=True))
+        if name in sound.results:
+            line = dict(zip(sound.result_columns, sound.results[name], strict=False))
+            for some, measured in zip(kept, line["params"], strict=True):
+                assert set(some) == set(measured)
+        else:
+            assert kept == axes
 
 
 def test_a_strangers_numbers_do_not_stop_asv(results: Path) -> None:

@@ -1,4 +1,4 @@
-"""Three hundred hostile files, and things that are no files: published, opened in Chromium."""
+"""Three hundred hostile files, things that are no files, hostile addresses: opened in Chromium."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ from torchcompile_suite.asv import derived
 from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import segments
 from torchcompile_suite.results.segments import Header, Segment
-from torchcompile_suite.site import build
+from torchcompile_suite.site import build, render
+from torchcompile_suite.site.plain import address
 
 from .conftest import ROOT
 from .irregular import IRREGULAR
+from .shards import Report, rows
 from .site import served, visited
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -222,10 +224,12 @@ def published(made: Made) -> tuple[Path, str]:
 
 def test_each_broken_file_is_named_once(made: Made, published: tuple[Path, str]) -> None:
     site, printed = published
-    trust = (site / "report" / made.good / "trust.html").read_text()
+    named = Report(site / "report").problems
+    tables = (site / "report" / "tables.html").read_text()
     for name in made.broken:
         assert printed.count(f"left out: {name}:") == 1
-        assert name in trust
+        assert sum(where.startswith(name) for where in named) == 1
+        assert name in tables
 
 
 def test_a_binary_file_is_one_line_with_its_count(made: Made, published: tuple[Path, str]) -> None:
@@ -236,35 +240,61 @@ def test_a_binary_file_is_one_line_with_its_count(made: Made, published: tuple[P
 def test_the_good_ones_are_published_as_if_alone(
     made: Made, published: tuple[Path, str], tmp_path: Path
 ) -> None:
-    alone = tmp_path / "alone"
     shutil.copytree(made.results / made.good, tmp_path / "results" / made.good)
-    build.build(tmp_path / "results", alone)
-    here = published[0] / "report" / made.good
-    for file in (alone / made.good).rglob("*.json"):
-        beside = here / file.relative_to(alone / made.good)
-        assert beside.read_bytes() == file.read_bytes()
+    build.build(tmp_path / "results", tmp_path / "alone")
+    alone, here = (
+        Report(folder).machines[made.good]
+        for folder in (tmp_path / "alone", published[0] / "report")
+    )
+    assert alone.keys == here.keys
+    for key in alone.keys:
+        assert alone.document(key) == here.document(key)
+
+
+def test_no_text_of_a_file_stands_in_a_page_or_shard(published: tuple[Path, str]) -> None:
+    report = published[0] / "report"
+    for file in (*report.glob("*.html"), *report.glob("data/*.js")):
+        text = file.read_text()
+        assert "<script>window" not in text
+        assert "<img" not in text
+        assert 'href="javascript:' not in text
 
 
 def test_nothing_executes(published: tuple[Path, str], chromium: Browser) -> None:
     site, _ = published
-    # The pages of hostile machines, and those with a hostile text: no other page can execute one.
-    report = [
-        file
-        for file in (site / "report").rglob("*.html")
-        if "hostile-" in str(file.relative_to(site)) or "attacked" in file.read_text()
-    ]
-    assert len(report) > 1
+    report = Report(site / "report")
+    hostile = [one for one in report.machines.values() if one.name.startswith("hostile-")]
+    assert hostile
     pages = [
         *("index.html", "index.html#/summarylist", "index.html#/regressions"),
         *(f"index.html#{name}" for name in (*BENCHMARKS, MARKUP)),
-        *(str(file.relative_to(site)) for file in sorted(report)),
     ]
-    with served(site) as address, visited(chromium, address) as visit:
+    views = [kind.file for kind in (render.TABLES, render.RELEASES)]
+    for machine in hostile:
+        views += [f"{kind.file}#machine={machine.name}" for kind in render.KINDS]
+        views += [
+            address("cell.html", machine=machine.name, at=point, cell=cell)
+            for cell, line in machine.lines().items()
+            for point in [row["point"] for row in rows(line)]
+        ]
+    # What stands in the address comes from a stranger, too.
+    for field in ("machine", "at", "batch", "question", "cell", "model", "before", "after"):
+        for text in (MARKUP, MARKUP_URL, "__proto__", "constructor"):
+            views += [address(kind.file, **{field: text}) for kind in render.KINDS]
+    with served(site) as host, visited(chromium, host) as visit:
         for name in pages:
-            page = visit.open(address + name)
-            if name.startswith("index"):
-                page.wait_for_timeout(1000)
+            page = visit.open(host + name)
+            page.wait_for_timeout(1000)
             assert page.evaluate("window.attacked === undefined"), name
+        for name in views:
+            page.goto("about:blank")
+            page.goto(f"{host}report/{name}")
+            if "#" in name:
+                page.wait_for_selector("#view[aria-busy=false]")
+                page.wait_for_selector("html[data-drawn]")
+            assert page.evaluate("window.attacked === undefined"), name
+            assert page.locator("main img, main iframe, main script").count() == 0, name
+            assert page.locator("a[href^='javascript']").count() == 0, name
         outside = [fault for fault in visit.faults if fault.startswith("request to")]
         assert outside == []
         assert visit.dialogs == []

@@ -6,6 +6,7 @@ import copy
 import json
 import lzma
 import os
+import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,10 +20,12 @@ from torchcompile_suite.modes import MODES
 from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import asv_files, cached, merging, records, sealing, segments
 from torchcompile_suite.results.segments import Header, Segment
+from torchcompile_suite.site import build
 
 from . import examples
 from .conftest import ROOT
 from .irregular import IRREGULAR
+from .shards import Report
 from .test_hostile import Harm
 from .test_store import DAMAGED, tree
 
@@ -77,6 +80,25 @@ def judged(results: Path, broken: list[str]) -> None:
         assert not file.path.is_absolute()
         assert len(file.path.parts) == 2
         asv_files.result(file.content, file.path.parent.name, COMMITS)
+    shown(results, broken)
+
+
+def shown(results: Path, broken: list[str]) -> None:
+    """The report has the good measurement and names each broken file, twice in a row."""
+    for number in range(2):
+        folder = results.with_name(f"report-{number}")
+        shutil.rmtree(folder, ignore_errors=True)
+        problems = build.build(results, folder)
+        report = Report(folder)
+        assert "good" in report.machines
+        assert len(report.machines["good"].figures("2.9.1")) == 1
+        for name in broken:
+            assert sum(problem.where.partition(":")[0] == name for problem in problems) == 1, name
+        assert report.everything()
+        for file in folder.rglob("*.*"):
+            assert file.is_relative_to(folder)
+            if file.suffix == ".html":
+                assert "<img" not in file.read_text()
 
 
 def merged(results: Path, target: Path) -> None:

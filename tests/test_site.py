@@ -1,16 +1,21 @@
-"""The site as files: links, escaping, downloads, and the same output for the same results."""
+"""The report as files: its documents, links, escaping, and the same output for the same results."""
 
 from __future__ import annotations
 
 import base64
-import csv
 import hashlib
+import itertools
 import json
-import posixpath
+import math
 import shlex
 import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
 
 import asv
 import msgspec
@@ -19,21 +24,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchcompile_suite import matrix
-from torchcompile_suite.analysis import claims, history, summary
+from torchcompile_suite.analysis import change, claims, history, summaries, summary
 from torchcompile_suite.analysis.ends import REMEDY
 from torchcompile_suite.analysis.payoff import Payoff, best, payoff
 from torchcompile_suite.analysis.statistics import Interval
 from torchcompile_suite.asv import pages
 from torchcompile_suite.cell import METHOD, Cell, Compiled, GraphBreak, Measurement, Outcome, Status
+from torchcompile_suite.commits.clone import Clone
 from torchcompile_suite.modes import MODES
+from torchcompile_suite.presentation import documents, hardware
 from torchcompile_suite.releases import ledger
-from torchcompile_suite.results import records
-from torchcompile_suite.site import build, paths, render
-from torchcompile_suite.site.page import Page
-from torchcompile_suite.site.pages.cell import reproduce
+from torchcompile_suite.results import cached, records, sealing
+from torchcompile_suite.site import axis, build, cells, packs, render
 
 from . import examples
 from .examples import twin
+from .shards import Machine, Report, rows
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 ATTACK = "</td><script>alert('x')</script><img src=x onerror=alert(1)>\"'&"
 MACHINES = ("first-machine", "second-machine")
@@ -81,6 +92,15 @@ def fill(results: Path) -> None:
             records.append(file, made(release, "resnet18", "default", cell=training))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cache of the tests' own, empty at first."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cached, "folder", lambda: folder)
+        yield
+
+
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("results")
@@ -91,9 +111,18 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def site(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site") / "report"
-    content = build.build(results, folder)
-    assert content.problems == []
+    assert build.build(results, folder) == []
     return folder
+
+
+@pytest.fixture(scope="module")
+def report(site: Path) -> Report:
+    return Report(site)
+
+
+@pytest.fixture(scope="module")
+def first(report: Report) -> Machine:
+    return report.machines[MACHINES[0]]
 
 
 class Parsed(HTMLParser):
@@ -124,93 +153,358 @@ class Parsed(HTMLParser):
 
 @pytest.fixture(scope="module")
 def parsed(site: Path) -> dict[str, Parsed]:
-    return {str(file.relative_to(site)): Parsed(file) for file in site.rglob("*.html")}
+    return {file.name: Parsed(file) for file in site.glob("*.html")}
 
 
-def test_every_link_leads_somewhere(site: Path, parsed: dict[str, Parsed]) -> None:
+# Pages
+
+
+def test_every_link_leads_somewhere(site: Path, report: Report, parsed: dict[str, Parsed]) -> None:
     for name, page in parsed.items():
         for link in page.links:
             path, _, fragment = link.partition("#")
-            target = posixpath.normpath(posixpath.join(posixpath.dirname(name), path or name))
-            target = name if not path else target
-            if target in ("../index.html", "../swallow.ico"):
+            if path in ("../index.html", "../swallow.ico"):
                 continue  # ASV's own
-            assert (site / target).is_file(), f"{name} -> {link}"
-            if fragment:
-                assert fragment in parsed[target].ids, f"{name} -> {link}"
+            assert (site / (path or name)).is_file(), f"{name} -> {link}"
+            if "=" not in fragment:
+                assert not fragment or fragment in parsed[path or name].ids, f"{name} -> {link}"
+                continue
+            state = {key: value for key, (value,) in parse_qs(fragment).items()}
+            machine = report.machines[state["machine"]]
+            assert state["at"] in machine.entry["points"]
+            assert "cell" not in state or state["cell"] in machine.lines()
 
 
-def test_no_page_has_a_script_or_markup_of_a_result_file(parsed: dict[str, Parsed]) -> None:
-    assert any("alert('x')" in page.text for page in parsed.values())
+def test_every_page_is_listed_and_every_script_is_there(
+    site: Path, parsed: dict[str, Parsed]
+) -> None:
+    kinds = [*render.KINDS, render.TABLES, render.RELEASES]
+    assert set(parsed) == {kind.file for kind in kinds}
+    for page in parsed.values():
+        assert {kind.file for kind in kinds} <= set(page.links)
+    views = {file.stem for file in (site / "views").glob("*.js")}
+    assert views == {kind.script for kind in kinds if kind.script}
+
+
+def test_no_page_has_markup_of_a_result_file(site: Path, parsed: dict[str, Parsed]) -> None:
+    assert "alert('x')" in parsed["tables.html"].text
     for name, page in parsed.items():
-        assert not {"script", "img", "iframe", "object", "form"} & set(page.tags), name
+        assert not {"img", "iframe", "object", "form"} & set(page.tags), name
         assert not page.handlers, name
+        text = (site / name).read_text()
+        # Each script is a file of the report's own.
+        assert text.count("<script") == text.count('<script defer src="')
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    """Every text in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield key
+            yield from texts_of(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from texts_of(part)
+
+
+def test_no_text_of_a_result_stands_in_a_script(site: Path, report: Report) -> None:
+    assert any(ATTACK in text for text in texts_of(report.everything()))
+    for file in (site / "data").glob("*.js"):
+        text = file.read_text("ascii")
+        assert "<" not in text
 
 
 def test_every_page_forbids_files_of_other_hosts(site: Path) -> None:
-    for file in site.rglob("*.html"):
+    assert "unsafe" not in render.POLICY
+    for file in site.glob("*.html"):
         assert f'content="{render.POLICY.replace(chr(39), "&#39;")}"' in file.read_text()
 
 
-def test_every_question_has_a_page_for_each_machine(site: Path) -> None:
-    for machine in MACHINES:
-        for wanted in (
-            paths.payoff(machine, "2.15.0", 1),
-            paths.payoff(machine, "2.4.1", 4),
-            paths.history(machine),
-            paths.changes(machine, "2.4.1", "2.15.0"),
-            paths.compiling(machine, "2.9.1"),
-            paths.compiler(machine, "2.9.1"),
-            paths.claims(machine, "2.9.1"),
-            paths.trust(machine),
-            paths.cell(machine, Cell("resnet18", 1, "default")),
-        ):
-            assert (site / wanted).is_file()
-    assert (site / paths.OVERVIEW).is_file()
-    assert (site / paths.RELEASES).is_file()
-
-
-def test_data_goes_with_every_page_that_has_any(site: Path) -> None:
-    file = site / paths.payoff(MACHINES[0], "2.15.0", 1)
-    lines = json.loads(file.with_suffix(".json").read_text())
-    with file.with_suffix(".csv").open(newline="") as stream:
-        table = list(csv.DictReader(stream))
-    assert len(lines) == len(table) == 2 * (len(MODES) - 1) + 1
-    for line, row in zip(lines, table, strict=True):
-        assert row["workload"] == line["workload"]
-        assert row["ratio"] == ("" if line["ratio"] is None else repr(line["ratio"]))
-    cell = site / paths.cell(MACHINES[0], Cell("resnet18", 1, "default"))
-    processes = json.loads(cell.with_suffix(".json").read_text())
-    assert len(processes) == 3 * len(RELEASES)
-    assert all(len(each["pairs_s"]) == 15 for each in processes)
-
-
-def test_the_claims_page_describes_each_document_once(
-    site: Path, parsed: dict[str, Parsed]
+def test_plain_tables_have_every_machine_and_the_newest_figures(
+    report: Report, parsed: dict[str, Parsed]
 ) -> None:
-    page = paths.claims(MACHINES[0], "2.9.1")
-    text = parsed[page].text
-    data = json.loads((site / page).with_suffix(".json").read_text())
-    for document in claims.read_documents():
-        assert text.count(document.setting) == 1
-        (settings,) = {line["document_setting"] for line in data if line["document"] == document.id}
-        assert settings == document.setting
+    text = parsed["tables.html"].text
+    for machine in report.machines.values():
+        assert machine.name in text
+        overview = machine.document(f"overview/{RELEASES[-1]}")
+        for group in overview["groups"]:
+            assert group["headline"] in text
+    assert (
+        report.machines[MACHINES[0]].document(f"overview/{RELEASES[-1]}")["groups"][0]["headline"]
+        in parsed["index.html"].text
+    )
 
 
-def test_no_text_in_a_csv_file_is_a_formula() -> None:
-    page = Page("x.html", "", "", [], data=[{"reason": '=HYPERLINK("http://x")', "value": -1.5}])
-    assert render.as_csv(page) == 'reason,value\n"\'=HYPERLINK(""http://x"")",-1.5\n'
+def test_a_release_has_the_fragment_of_its_ledger_commit(parsed: dict[str, Parsed]) -> None:
+    assert {sha[:8] for sha in ledger.compute()[0]} <= parsed["releases.html"].ids
 
 
-def test_the_same_results_make_the_same_site(results: Path, site: Path, tmp_path: Path) -> None:
+# Documents
+
+
+def test_every_release_has_a_document_of_each_kind(report: Report) -> None:
+    for machine in report.machines.values():
+        assert machine.entry["points"] == list(RELEASES)
+        for release in RELEASES:
+            for kind in (
+                "overview/{}",
+                "figures/{}/0",
+                "launches/{}/0",
+                "compiler/{}",
+                "claims/{}",
+            ):
+                assert machine.document(kind.format(release)) is not None
+        for before, after in itertools.combinations(RELEASES, 2):
+            assert machine.document(f"pairs/{before}/{after}") is not None
+        assert {"trust", "lines/0", "means/inference", "means/training"} <= set(machine.keys)
+
+
+def recorded(results: Path, release: str, machine: str = MACHINES[0]) -> list[records.Record]:
+    return [
+        record
+        for record in summaries.read(results).records
+        if (record.machine, record.release) == (machine, release)
+    ]
+
+
+def same(one: float | None, other: float | None) -> bool:
+    if one is None or other is None or not math.isfinite(other):
+        return one is None and (other is None or not math.isfinite(other))
+    return math.isclose(one, other, rel_tol=10.0 ** (1 - packs.DIGITS))
+
+
+def test_the_figures_are_those_of_the_report(results: Path, first: Machine) -> None:
+    for release in RELEASES:
+        wanted = {str(row.cell): row for row in summary.rows(recorded(results, release), MODES)}
+        found = {row["cell"]: row for row in first.figures(release)}
+        assert found.keys() == wanted.keys()
+        for name, row in wanted.items():
+            shown = found[name]
+            assert shown["outcome"] == row.outcome.status.value
+            assert shown["reason"] == row.outcome.reason
+            for field, interval in (
+                ("eager_s", row.eager_s),
+                ("mode_s", row.latency_s),
+                ("ratio", row.ratio),
+            ):
+                bounds = interval or (None, None, None)
+                for part, bound in zip(("", "_low", "_high"), bounds, strict=True):
+                    assert same(shown[f"{field}{part}"], bound), (name, field)
+            assert same(shown["cold_compile_s"], row.cold_compile_s)
+            assert same(shown["warm_compile_s"], row.warm_compile_s)
+            assert same(shown["break_even_calls"], row.break_even_calls)
+
+
+def test_every_comparison_is_that_of_the_report(results: Path, first: Machine) -> None:
+    for before, after in itertools.combinations(RELEASES, 2):
+        sides = [
+            change.Side(release, [one.measurement for one in recorded(results, release)])
+            for release in (before, after)
+        ]
+        comparison = change.compare(MACHINES[0], *sides)
+        wanted = json.loads(documents.comparison_json(comparison))
+        found = first.document(f"pairs/{before}/{after}")
+        assert (found["cells"], found["compared"]) == (wanted["cells"], wanted["compared"])
+        assert {row["figure"] for row in rows(found["means"])} == set(wanted["means"])
+        for row in rows(found["means"]):
+            mean = wanted["means"][row["figure"]]
+            assert all(map(same, [row["mean"], row["mean_low"], row["mean_high"]], mean))
+        shown = {(row["cell"], row["figure"]): row for row in rows(found["changes"])}
+        effects = {
+            (str(one.cell), name): effect
+            for one in comparison.changes
+            for name, effect in one.effects.items()
+        }
+        assert shown.keys() == effects.keys()
+        for key, effect in effects.items():
+            row = shown[key]
+            assert row["verdict"] == effect.difference.value
+            assert row["paired"] == effect.paired
+            assert same(row["factor"], effect.factor.value)
+            assert same(row["factor_low"], effect.factor.low)
+            assert row["q"] == pytest.approx(effect.q, abs=1e-4)
+        gaps = {row["cell"]: row["reason"] for row in rows(found["gaps"])}
+        assert gaps == {str(one.cell): one.gap for one in comparison.changes if one.gap}
+
+
+def test_every_launch_is_there_with_its_command(results: Path, first: Machine) -> None:
+    for release in RELEASES:
+        cells_of = first.document(f"launches/{release}/0")["cells"]
+        found = recorded(results, release)
+        assert len(cells_of) == len(found)
+        for record in found:
+            shown = cells_of[str(record.measurement.cell)]
+            assert len(shown["rows"]) == len(record.measurement.launches)
+            assert shown["command"] == axis.Releases().command(record.measurement.cell, release)
+            if record.measurement.compiled:
+                assert shown["compiled"]["breaks"] == [["model.py:3", ATTACK]]
+
+
+def test_the_history_of_a_cell_has_each_release(first: Machine) -> None:
+    line = first.lines()["resnet18, batch 1, default"]
+    assert [row["point"] for row in rows(line)] == list(RELEASES)
+    assert all(row["ratio_low"] <= row["ratio"] <= row["ratio_high"] for row in rows(line))
+
+
+def test_the_overview_counts_what_its_table_shows(first: Machine) -> None:
+    for release in RELEASES:
+        for group in first.document(f"overview/{release}")["groups"]:
+            shown = rows(group)
+            assert len({row["label"] for row in shown}) == group["models"]
+            for mode in group["modes"]:
+                of_mode = [row for row in shown if row["mode"] == mode["mode"]]
+                with_numbers = [row for row in of_mode if row["ratio"] is not None]
+                assert len(with_numbers) == mode["cells"]
+                assert len(of_mode) == mode["cells"] + mode["without"]
+                for kind, number in mode["counts"].items():
+                    assert sum(row["verdict"] == kind for row in with_numbers) == number
+
+
+def test_the_claims_describe_each_document_once(first: Machine) -> None:
+    found = first.document(f"claims/{RELEASES[1]}")
+    settings = {row["id"]: row["setting"] for row in rows(found["documents"])}
+    assert settings == {one.id: one.setting for one in claims.read_documents()}
+    assert {row["document"] for row in rows(found)} == set(settings)
+
+
+def test_the_newest_changes_are_the_largest_of_the_comparison(first: Machine) -> None:
+    changes = first.document(f"overview/{RELEASES[-1]}")["changes"]
+    assert changes["before"] == RELEASES[-2]
+    pair = first.document(f"pairs/{RELEASES[-2]}/{RELEASES[-1]}")
+    changed = [row for row in rows(pair["changes"]) if row["verdict"] in ("worse", "better")]
+    sizes = sorted((abs(math.log(row["factor"])) for row in changed), reverse=True)
+    shown = [abs(math.log(row["factor"])) for row in rows(changes)]
+    assert shown == sizes[: len(shown)]
+    assert first.document(f"overview/{RELEASES[0]}")["changes"] is None
+
+
+# Shards
+
+
+texts = st.text(max_size=50)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | texts,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(st.dictionaries(texts, json_values, min_size=1, max_size=5))
+def test_a_pack_gives_its_documents_back(
+    tmp_path_factory: pytest.TempPathFactory, content: dict[str, Any]
+) -> None:
+    encoded = [(key, packs.encode(value)) for key, value in content.items()]
+    ((pack, keys),) = packs.pack(encoded, 1 << 30)
+    assert keys == list(content)
+    file = tmp_path_factory.getbasetemp() / "pack.js"
+    file.write_text(pack.text, encoding="ascii")
+    assert packs.read(file) == content
+    assert "\n" not in pack.text[:-1]
+
+
+@given(
+    st.lists(st.tuples(texts, texts), min_size=1, max_size=20, unique_by=lambda pair: pair[0]),
+    st.integers(1, 400),
+)
+def test_one_more_document_changes_the_last_pack_only(
+    content: list[tuple[str, str]], most_bytes: int
+) -> None:
+    encoded = [(key, packs.encode(value)) for key, value in content]
+    before = list(packs.pack(encoded[:-1], most_bytes))
+    after = list(packs.pack(encoded, most_bytes))
+    assert after[: len(before) - 1] == before[:-1]
+    assert [key for _, keys in after for key in keys] == [key for key, _ in content]
+
+
+@given(st.floats(allow_nan=True, allow_infinity=True))
+def test_a_figure_is_a_number_or_null(value: float) -> None:
+    found = packs.figure(value)
+    if math.isfinite(value):
+        assert found == pytest.approx(value, rel=10.0 ** (1 - packs.DIGITS))
+    else:
+        assert found is None
+    assert json.loads(packs.json_of([found])) == [found]
+
+
+def test_half_of_a_surrogate_pair_is_no_fault() -> None:
+    assert json.loads(packs.json_of({"where": ["a\udcff"]})) == {"where": ["a?"]}
+
+
+@given(st.lists(examples.cells, max_size=30))
+def test_no_two_cells_have_one_name(found: list[Cell]) -> None:
+    names = cells.ids(found)
+    assert names.keys() == set(found)
+    assert len(set(names.values())) == len(names)
+    assert all(cells.question(cell) in cells.ABOUT for cell in found)
+
+
+@given(st.sets(examples.names, max_size=50), st.integers(1, 3000))
+def test_buckets_are_few_and_stable(workloads: set[str], count: int) -> None:
+    found = cells.buckets(workloads, count)
+    assert found.keys() == workloads
+    number = max(1, 2 ** math.ceil(math.log2(count / cells.MOST_IN_BUCKET)))
+    assert all(0 <= bucket < number for bucket in found.values())
+    again = cells.buckets([*workloads, "one-more"], count)
+    assert {name: again[name] for name in workloads} == found
+
+
+def test_the_same_results_make_the_same_site_from_the_cache_and_without(
+    results: Path, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     build.build(results, tmp_path / "again")
-    first = {str(f.relative_to(site)): f.read_bytes() for f in site.rglob("*") if f.is_file()}
-    again = {
-        str(f.relative_to(tmp_path / "again")): f.read_bytes()
-        for f in (tmp_path / "again").rglob("*")
-        if f.is_file()
-    }
-    assert first == again
+    monkeypatch.setattr(cached, "folder", lambda: tmp_path / "empty")
+    build.build(results, tmp_path / "cold")
+    first, *others = (
+        {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*.*")}
+        for folder in (site, tmp_path / "again", tmp_path / "cold")
+    )
+    assert all(other == first for other in others)
+
+
+def test_one_more_release_leaves_the_old_shards_and_reads_no_other_machine(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(results, tmp_path / "results")
+    for machine in MACHINES:
+        sealing.seal(tmp_path / "results" / machine)
+    build.build(tmp_path / "results", tmp_path / "before")
+    commits = {release.version: sha for sha, release in ledger.compute()[0].items()}
+    folder = tmp_path / "results" / MACHINES[0]
+    file = records.path(folder, commits["2.14.0"], "virtualenv-py3.11")
+    records.append(file, made("2.14.0", "resnet18", "default"))
+    sealing.seal(folder)
+    monkeypatch.setattr(build, "_MOST_WORKERS", 1)  # to see what is read and compared
+    read: list[str] = []
+    real = summaries.read_machine
+
+    def watched(folder: Path, problems: list[records.Problem]) -> list[records.Record]:
+        read.append(folder.name)
+        return real(folder, problems)
+
+    monkeypatch.setattr(summaries, "read_machine", watched)
+    compared: list[tuple[str, str]] = []
+    compare = change.compare
+
+    def counted(machine: str, before: change.Side, after: change.Side) -> change.Comparison:
+        compared.append((before.release, after.release))
+        return compare(machine, before, after)
+
+    monkeypatch.setattr(change, "compare", counted)
+    build.build(tmp_path / "results", tmp_path / "after")
+    assert read == [MACHINES[0]]
+    assert compared
+    assert all("2.14.0" in pair for pair in compared)
+    before, after = Report(tmp_path / "before"), Report(tmp_path / "after")
+    assert after.machines[MACHINES[0]].entry["points"] == [*RELEASES[:2], "2.14.0", RELEASES[2]]
+    old = before.machines[MACHINES[0]]
+    for one, other in itertools.combinations(RELEASES, 2):
+        key = f"pairs/{one}/{other}"
+        assert after.machines[MACHINES[0]].document(key) == old.document(key)
+
+
+# What is broken or foreign
 
 
 def test_what_cannot_be_read_is_named_and_the_rest_is_shown(results: Path, tmp_path: Path) -> None:
@@ -220,12 +514,17 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_shown(results: Path, tmp_p
     file = next(iter(sorted(folder.glob("*.jsonl"))))
     with file.open("ab") as stream:
         stream.write(b'{"schema": 99}\n{"torn\n\xff\xfe\n')
-    content = build.build(tmp_path / "results", tmp_path / "site")
-    assert len(content.problems) == 2  # machine.json, and one line for the three lines of a file
-    text = (tmp_path / "site" / paths.trust(MACHINES[1])).read_text()
-    assert "schema 99" in text
-    assert "the first of 3 bad lines" in text
-    assert file.name in text
+    for number in range(2):  # each time, also with what the first time has kept
+        problems = build.build(tmp_path / "results", tmp_path / f"site-{number}")
+        # machine.json, and one line for the three lines of a file
+        assert len(problems) == 2
+        report = Report(tmp_path / f"site-{number}")
+        assert len(report.problems) == 2
+        assert set(report.machines) == set(MACHINES)
+        text = (report.folder / "tables.html").read_text()
+        assert "schema 99" in text
+        assert "the first of 3 bad lines" in text
+        assert file.name in text
 
 
 def test_times_of_an_older_method_are_not_mixed_with_newer_ones(
@@ -240,23 +539,23 @@ def test_times_of_an_older_method_are_not_mixed_with_newer_ones(
     again = [msgspec.structs.replace(each, method=METHOD) for each in one.launches]
     file = records.path(folder, newest, "virtualenv-py3.11")
     records.append(file, msgspec.structs.replace(one, launches=again))
-    content = build.build(tmp_path / "results", tmp_path / "site")
+    problems = build.build(tmp_path / "results", tmp_path / "site")
+    report = Report(tmp_path / "site")
     # The site opens with the machine of the newer method.
-    mine, others = content.machines
+    mine, others = report.machines.values()
     assert [mine.name, others.name] == list(MACHINES[::-1])
-    timed = [each.measurement for each in mine.entries if each.row.outcome.ok]
-    assert [(each.environment.torch, each.cell) for each in timed if each.environment] == [
-        (f"{RELEASES[-1]}+cpu", one.cell)
-    ]
-    assert any("older method" in problem.reason for problem in content.problems)
+    timed = [row["cell"] for row in mine.figures(RELEASES[-1]) if row["outcome"] == "ok"]
+    assert timed == [str(one.cell)]
+    assert any("older method" in problem.reason for problem in problems)
+    # From the cache, too.
+    again_said = build.build(tmp_path / "results", tmp_path / "again")
+    assert again_said == problems
     # A machine that has only older times shows them, with a note.
-    assert len(others.releases) == len(RELEASES)
-    texts = [(tmp_path / "site" / paths.trust(name)).read_text() for name in MACHINES]
-    assert ["by method 1" in text for text in texts] == [True, False]
+    assert others.entry["points"] == list(RELEASES)
+    assert ["method 1" in one.entry["warning"] for one in (mine, others)] == [False, True]
 
 
-def test_both_ends_of_the_heap_stand_on_the_page_of_the_payoff(tmp_path: Path) -> None:
-    """Only a release in which a cell was measured at both ends has the section."""
+def test_both_ends_of_the_heap_are_shown_where_both_were_measured(tmp_path: Path) -> None:
     commits = {release.version: sha for sha, release in ledger.compute()[0].items()}
     folder = tmp_path / "results" / MACHINES[0]
     ends = [
@@ -270,25 +569,35 @@ def test_both_ends_of_the_heap_stand_on_the_page_of_the_payoff(tmp_path: Path) -
         for measurement in measurements:
             records.append(file, measurement)
     build.build(tmp_path / "results", tmp_path / "site")
-    with_both, with_one = (
-        Parsed(tmp_path / "site" / paths.payoff(MACHINES[0], release, 1))
-        for release in (RELEASES[-1], RELEASES[0])
+    machine = Report(tmp_path / "site").machines[MACHINES[0]]
+    found = machine.document(f"ends/{RELEASES[-1]}")
+    assert found["remedy"] == REMEDY
+    (row,) = rows(found)
+    assert row["default_mode_faults"] == 4870
+    assert (row["cell"], row["cell_default"]) == (
+        "m, batch 1, default",
+        "m, batch 1, default, default-heap",
     )
-    assert "heap" in with_both.ids
-    assert "4,870" in with_both.text
-    assert REMEDY in with_both.text
-    assert "heap" not in with_one.ids
+    assert f"ends/{RELEASES[0]}" not in machine.keys
+    lines = machine.lines()
+    assert lines[row["cell"]]["other_end"] == row["cell_default"]
+    assert lines[row["cell_default"]]["other_end"] == row["cell"]
 
 
 def test_nothing_measured_is_a_site_too(tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     build.build(tmp_path / "results", tmp_path / "site")
-    assert "nox -s bench" in (tmp_path / "site" / paths.OVERVIEW).read_text()
+    assert "nox -s bench" in (tmp_path / "site" / "index.html").read_text()
+    assert Report(tmp_path / "site").machines == {}
 
 
-def test_the_command_on_a_cell_page_selects_that_cell() -> None:
+# The axis
+
+
+def test_the_command_of_a_cell_selects_that_cell() -> None:
     from re import search
 
+    releases = axis.Releases()
     for cell in matrix.core_cells():
         pattern = matrix.pattern(cell)
         assert pattern is not None
@@ -299,9 +608,85 @@ def test_the_command_on_a_cell_page_selects_that_cell() -> None:
             if search(pattern, f"{question.name}.track_x({', '.join(map(repr, point))})")
         }
         assert selected == {cell}
-        words = shlex.split(reproduce(cell, "2.9.1"))
+        words = shlex.split(releases.command(cell, "2.9.1"))
         assert words == ["asv", "run", "v2.9.1^!", "--bench", pattern]
     assert matrix.pattern(Cell("somebody-elses", 1, "default")) is None
+    assert releases.command(Cell("somebody-elses", 1, "default"), "2.9.1") == ""
+
+
+def test_the_same_report_is_made_of_commits(tmp_path: Path) -> None:
+    """The commits stand in the order of their dates, with their messages."""
+    clone = tmp_path / "pytorch"
+    clone.mkdir()
+
+    def git(*arguments: str, date: str = "") -> str:
+        dates = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date} if date else {}
+        names = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
+        names |= {f"GIT_{who}_NAME": "A" for who in ("AUTHOR", "COMMITTER")}
+        names |= {f"GIT_{who}_EMAIL": "a@b" for who in ("AUTHOR", "COMMITTER")}
+        done = subprocess.run(
+            ["git", *arguments], cwd=clone, env={**names, **dates}, capture_output=True, check=True
+        )
+        return done.stdout.decode().strip()
+
+    git("init", "--quiet")
+    commits = []
+    for number, day in enumerate(("2026-01-02", "2026-01-03")):
+        git("commit", "--allow-empty", "-m", f"change {number}", date=f"{day}T00:00:00+0000")
+        commits.append(git("rev-parse", "HEAD"))
+    folder = tmp_path / "results" / MACHINES[0]
+    folder.mkdir(parents=True)
+    (folder / "machine.json").write_text(json.dumps({"machine": folder.name}))
+    for commit in reversed(commits):
+        file = records.path(folder, commit, "virtualenv-py3.11")
+        records.append(file, made("2.9.1", "resnet18", "default"))
+    assert (
+        build.build(tmp_path / "results", tmp_path / "site", axis=axis.Commits(Clone(clone))) == []
+    )
+    report = Report(tmp_path / "site")
+    machine = report.machines[MACHINES[0]]
+    points = [commit[:8] for commit in commits]
+    assert report.manifest["noun"] == "commit"
+    assert machine.entry["points"] == points
+    assert [report.manifest["points"][point]["note"] for point in points] == [
+        "change 0",
+        "change 1",
+    ]
+    assert machine.document(f"pairs/{points[0]}/{points[1]}")["compared"] == 1
+    shown = machine.document(f"launches/{points[0]}/0")["cells"]["resnet18, batch 1, default"]
+    assert shown["command"].startswith(f"asv --config asv.commits.conf.json run {points[0]}^! ")
+    assert not (tmp_path / "site" / "releases.html").exists()
+
+
+# Names of machines
+
+
+@pytest.mark.parametrize(
+    ("facts", "wanted"),
+    [
+        (("AMD EPYC (family 25 model 1)", "2", "24 GiB", "cpu"), "AMD EPYC Milan, 2 cores, 24 GB"),
+        (
+            ("Intel Xeon Processor (family 6 model 207)", "2", "24 GiB", "cpu"),
+            "Intel Xeon Emerald Rapids, 2 cores, 24 GB",
+        ),
+        (
+            ("AMD EPYC (family 99 model 7)", "1", "4 GiB", "cpu"),
+            "AMD EPYC (family 99 model 7), 1 core, 4 GB",
+        ),
+        (
+            ("AMD Ryzen 9 (family 25 model 1)", "16", "64 GiB", "NVIDIA H100"),
+            "NVIDIA H100, AMD Ryzen 9, 16 cores, 64 GB",
+        ),
+    ],
+)
+def test_machines_have_names_that_people_use(facts: tuple[str, ...], wanted: str) -> None:
+    fields = dict(zip(("cpu", "num_cpu", "ram", "device"), facts, strict=True))
+    assert hardware.title(fields, "slug") == wanted
+
+
+def test_a_machine_without_facts_keeps_its_slug() -> None:
+    assert hardware.title({}, "slug") == "slug"
+    assert hardware.title({"num_cpu": "2"}, "slug") == "slug"
 
 
 # Payoff and history
@@ -359,21 +744,6 @@ def test_a_cohort_is_what_every_release_has() -> None:
     assert by["2.9.1", "eager"] == pytest.approx(0.5)
 
 
-# Permalinks
-
-
-@given(st.text())
-def test_a_name_of_a_file_is_safe(text: str) -> None:
-    name = paths.slug(text)
-    assert name
-    assert not name.startswith(".")
-    assert set(name) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
-
-
-def test_similar_names_get_different_files() -> None:
-    assert len({paths.slug(text) for text in ("a b", "a-b", "a/b", "../a-b", "a-b-")}) == 5
-
-
 # ASV's own page
 
 
@@ -409,3 +779,13 @@ def test_another_asv_is_refused_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(pages.SiteError, match=r"new-library\.js") as error:
         pages.localise(tmp_path, "torch.compile")
     assert "\n" not in str(error.value)
+
+
+def test_the_vendored_files_of_the_report_have_their_hashes(site: Path) -> None:
+    listed = tomllib.loads(Path(build.__file__).with_name("vendor.toml").read_text())["file"]
+    for file in listed:
+        method, _, wanted = file["integrity"].partition("-")
+        digest = hashlib.new(method, (site / "vendor" / file["name"]).read_bytes()).digest()
+        assert base64.b64encode(digest).decode() == wanted
+    shipped = {file.name for file in (site / "vendor").iterdir()}
+    assert shipped == {file["name"] for file in listed} | {"uPlot.txt"}

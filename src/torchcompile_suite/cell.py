@@ -45,7 +45,7 @@ DEFAULT_HEAP = "default-heap"
 """The value of `Cell.allocator` for the C library's malloc as a script gets it."""
 
 
-class Cell(Struct, frozen=True, forbid_unknown_fields=True):
+class Cell(Struct, frozen=True, forbid_unknown_fields=True, cache_hash=True):
     """One point of the matrix: a workload, how it is compiled, and what it is compared with.
 
     - ``device``: the accelerator's kind as torch spells it (``cpu``, ``cuda``).

@@ -234,6 +234,16 @@ QUESTIONS = {
 }
 
 
+def is_look_up(name: str) -> bool:
+    """Whether a question has no cell of its own: it looks at cells that earlier ones measure."""
+    earlier: set[Cell] = set()
+    for question in QUESTIONS.values():
+        if question.name == name:
+            return question.by_cell.keys() <= earlier
+        earlier.update(question.by_cell)
+    return False
+
+
 # The cells that every release of the published history has: all families, ten cells, about a minute
 # for each cell.
 HISTORY = (

@@ -19,6 +19,7 @@ from torchcompile_suite.releases import catalogue
 from torchcompile_suite.results import overlay_marker, records
 
 from ..conftest import ReleaseEnvironment
+from ..shards import Report
 from ..test_asv import Checkout
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -120,5 +121,9 @@ def test_asv_measures_commits_and_says_why_not(history: History, tmp_path: Path)
     assert "guards.cpp" in bad.outcome.reason
     checkout.asv(*asv, "publish")
     page = (tmp_path / "html-commits" / "index.html").read_text()
-    assert "report/index.html" not in page
+    assert "report/index.html" in page
+    report = Report(tmp_path / "html-commits" / "report")
+    (machine,) = report.machines.values()
+    assert report.manifest["noun"] == "commit"
+    assert set(machine.entry["points"]) == {history.edit[:8], history.drift[:8]}
     assert "cdn" not in page.lower()

@@ -11,6 +11,7 @@ Only the lists of samples are missing: whoever draws single calls needs `results
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -31,7 +32,7 @@ from ..cell import (
 )
 from ..results import cached, records, segments
 from ..results.cached import Made
-from ..results.records import Entry, Piece, Problem, Records
+from ..results.records import Entry, Piece, Problem, Record, Records
 from ..results.segments import Header
 from . import statistics
 from .statistics import CondensedLaunch
@@ -40,7 +41,12 @@ _SOURCES = (Path(vocabulary.__file__), Path(__file__), Path(statistics.__file__)
 
 
 class _Entry(Struct):
-    """An `Entry` with the fields of its condensed measurement."""
+    """An `Entry` with the fields of its condensed measurement.
+
+    ``environment``: the place of its environment among those of the segment; None without one.
+    ``load_1min``: what differs in it from one measurement to the next. ``holder``: the place of the
+    launch that has it.
+    """
 
     position: int
     identity: str
@@ -51,9 +57,20 @@ class _Entry(Struct):
     duration_s: Seconds
     stopped: Stopped
     schema: Schema
+    environment: int | None
+    load_1min: float
+    holder: int
 
-    def entry(self) -> Entry:
+    def entry(self, environments: Sequence[Environment]) -> Entry:
         launches: list[Launch] = [*self.launches]
+        if self.environment is not None:
+            # The packages stay shared.
+            environment = msgspec.structs.replace(
+                environments[self.environment], load_1min=self.load_1min
+            )
+            launches[self.holder] = msgspec.structs.replace(
+                launches[self.holder], environment=environment
+            )
         measurement = Measurement(
             self.cell,
             self.outcome,
@@ -67,22 +84,36 @@ class _Entry(Struct):
 
 
 class _Summary(Struct):
-    """What is kept of a segment."""
+    """What is kept of a segment.
+
+    Nearly all measurements of a segment have one environment but for the load of the machine. With
+    its packages it would take most of the memory and of the time, if each of them had its own.
+    """
 
     header: Header
+    environments: list[Environment]
     entries: list[_Entry]
 
 
 def read(results: Path) -> Records:
     """`records.read`, with condensed measurements."""
     found = records.read_with(results, _read)
-    return Records(
-        [
-            record._replace(measurement=condensed(record.measurement))  # those of journals
-            for record in found.records
-        ],
-        found.problems,
-    )
+    return Records(_of_journals_too(found.records), found.problems)
+
+
+def read_files(found: Iterable[Path], problems: list[Problem]) -> Iterator[Piece]:
+    """`records.read_files`, with condensed measurements from segments."""
+    return records.read_files(found, problems, _read)
+
+
+def read_machine(folder: Path, problems: list[Problem]) -> list[Record]:
+    """`records.read_machine`, with condensed measurements."""
+    return _of_journals_too(records.read_machine(folder, _read, problems))
+
+
+def _of_journals_too(found: list[Record]) -> list[Record]:
+    """The records, all condensed: only segments have a summary."""
+    return [record._replace(measurement=condensed(record.measurement)) for record in found]
 
 
 def condensed(measurement: Measurement) -> Measurement:
@@ -116,7 +147,7 @@ def _read(file: Path, problems: list[Problem]) -> Piece:
         summary = msgspec.msgpack.decode(_make(file, problems).content, type=_Summary)
     header = summary.header
     segments.check_place(file, header)
-    entries = [entry.entry() for entry in summary.entries]
+    entries = [entry.entry(summary.environments) for entry in summary.entries]
     return Piece(file, header.commit, header.env_name, entries)
 
 
@@ -125,21 +156,43 @@ def _make(file: Path, problems: list[Problem]) -> Made:
     bad: list[Problem] = []
     piece = records.read_segment(file, bad)
     problems += bad
-    entries = [_entry(entry) for entry in piece.entries]
-    summary = _Summary(segments.header(file), entries)
+    known: dict[bytes, int] = {}
+    environments: list[Environment] = []
+
+    def place(environment: Environment) -> int:
+        same = msgspec.structs.replace(environment, load_1min=0.0)
+        number = known.setdefault(msgspec.msgpack.encode(same), len(environments))
+        if number == len(environments):
+            environments.append(same)
+        return number
+
+    entries = [_entry(entry, place) for entry in piece.entries]
+    summary = _Summary(segments.header(file), environments, entries)
     return Made(msgspec.msgpack.encode(summary), keep=not bad)
 
 
-def _entry(entry: Entry) -> _Entry:
+def _entry(entry: Entry, place: Callable[[Environment], int]) -> _Entry:
+    """``place`` tells where the segment has an environment."""
     measurement = condensed(entry.measurement)
+    launches = [one for one in measurement.launches if isinstance(one, CondensedLaunch)]
+    # `condensed` leaves it in one launch at most.
+    environment, load_1min, holder = None, 0.0, 0
+    for number, launch in enumerate(launches):
+        if launch.environment is not None:
+            environment, holder = place(launch.environment), number
+            load_1min = launch.environment.load_1min
+            launches[number] = msgspec.structs.replace(launch, environment=None)
     return _Entry(
         entry.position,
         entry.identity,
         measurement.cell,
         measurement.outcome,
-        [one for one in measurement.launches if isinstance(one, CondensedLaunch)],
+        launches,
         measurement.started_at,
         measurement.duration_s,
         measurement.stopped,
         measurement.schema,
+        environment,
+        load_1min,
+        holder,
     )

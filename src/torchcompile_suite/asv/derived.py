@@ -11,7 +11,6 @@ writes all places: 54,000 for 564 values.
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import itertools
 import math
@@ -31,11 +30,12 @@ from asv_runner.benchmarks.mark import SkipNotImplemented
 
 from .. import cell as vocabulary
 from .. import matrix
-from ..analysis import statistics
+from ..analysis import statistics, summaries
 from ..cell import METHOD, Cell, Measurement
+from ..host import workers
 from ..matrix import Question
 from ..releases.catalogue import Release
-from ..results import asv_files, cached, records, regular
+from ..results import asv_files, cached, records
 from ..results.asv_files import LARGEST
 from ..results.cached import Made
 from ..results.records import Problem
@@ -46,10 +46,12 @@ Point = tuple[Any, ...]
 _SOURCES = (
     Path(vocabulary.__file__),
     Path(matrix.__file__),
+    Path(summaries.__file__),
     Path(statistics.__file__).parent,
     Path(__file__),
 )
-_MOST_BYTES = 1 << 20
+# The measurements of a release in a thousand cells take some 50 MiB.
+_MOST_WORKERS = 8
 
 
 class File(NamedTuple):
@@ -76,6 +78,7 @@ def derive(
     """
     recorded = asv_files.recorded_benchmarks(results)
     names = sorted(name for name in recorded if matrix.find(name) is not None)
+    jobs: list[_Job] = []
     shas = {sha[: records.COMMIT_DIGITS]: sha for sha in commits}
     for description in machines:
         machine = description.parent
@@ -90,10 +93,19 @@ def derive(
                 problems.append(Problem(f"{machine.name}/{commit}", reason))
                 continue
             sha = shas[commit]
-            job = _Job(description, sha, commits[sha].date, env_name, files, names, package)
-            content = cached.get("asv", job.key(), partial(job.make, problems))
-            if content:
-                yield File(Path(get_filename(machine.name, sha, env_name)), content)
+            date = commits[sha].date
+            jobs.append(_Job(description, sha, date, env_name, files, names, package))
+    for job, made in zip(jobs, workers.each(_Job.content, jobs, _MOST_WORKERS), strict=True):
+        problems += made.problems
+        if made.content:
+            yield File(job.path, made.content)
+
+
+class _Content(NamedTuple):
+    """The bytes of a file, empty if there is no value, and problems."""
+
+    content: bytes
+    problems: list[Problem]
 
 
 class _Job(NamedTuple):
@@ -107,20 +119,33 @@ class _Job(NamedTuple):
     names: list[str]
     package: Path
 
+    @property
+    def path(self) -> Path:
+        """The path of the file below results/."""
+        return Path(get_filename(self.description.parent.name, self.sha, self.env_name))
+
+    def content(self) -> _Content:
+        """The file, from the user's cache or made now, and what could not be read for it."""
+        problems: list[Problem] = []
+        return _Content(cached.get("asv", self.key(), partial(self.make, problems)), problems)
+
     def key(self) -> Iterator[str]:
         """All that decides on the content."""
-        yield from (self.sha, self.date.isoformat(), self.env_name, _digest(self.description))
+        yield from (
+            self.sha,
+            self.date.isoformat(),
+            self.env_name,
+            records.digest(self.description),
+        )
         yield cached.version(*_SOURCES, self.package)
         yield repr([question.axes for question in matrix.QUESTIONS.values()])
         yield " ".join(self.names)
-        for file in self.files:
-            # The name of a segment tells its bytes.
-            yield _digest(file) if file.name.endswith(records.SUFFIX) else file.name
+        yield from map(records.identity, self.files)
 
     def make(self, problems: list[Problem]) -> Made:
         """The file as ASV would write it; empty if there is no value."""
         bad: list[Problem] = []
-        entries = records.newest_of(records.read_files(self.files, bad))
+        entries = records.newest_of(summaries.read_files(self.files, bad))
         problems += bad
         measured = [entry.measurement for entry in entries]
         results = self._empty(measured)
@@ -279,15 +304,3 @@ def _python(env_name: str, measured: Iterable[Measurement]) -> str:
         return named[1]
     versions = (one.environment.python for one in measured if one.environment)
     return ".".join(next(versions, "").split(".")[:2])
-
-
-def _digest(file: Path) -> str:
-    """Of the bytes of a file that is not a segment; of nothing if it cannot be read."""
-    digest = hashlib.sha256()
-    try:
-        with regular.open_binary(file) as stream:
-            while part := stream.read(_MOST_BYTES):
-                digest.update(part)
-    except OSError:
-        pass
-    return digest.hexdigest()

@@ -63,7 +63,7 @@ def vendored() -> tuple[Vendored, ...]:
     return msgspec.convert(tomllib.loads(LIST.read_text())["file"], tuple[Vendored, ...])
 
 
-def localise(folder: Path, title: str, *, report: bool = True) -> None:
+def localise(folder: Path, title: str) -> None:
     """Change ASV's page in ``folder``: local scripts, a content policy, a link to the report.
 
     Raises SiteError where ASV's page is not the known one, and OSError.
@@ -72,12 +72,12 @@ def localise(folder: Path, title: str, *, report: bool = True) -> None:
     # The style sheet loads its icons from this folder. Every browser reads this format.
     shutil.copytree(FONTS, folder / "fonts")
     file = folder / "index.html"
-    file.write_text(_changed(file.read_text(encoding="utf-8"), title, report), encoding="utf-8")
+    file.write_text(_changed(file.read_text(encoding="utf-8"), title), encoding="utf-8")
     # This page only says that a CDN cannot be reached.
     (folder / "error.html").unlink(missing_ok=True)
 
 
-def _changed(page: str, title: str, report: bool) -> str:
+def _changed(page: str, title: str) -> str:
     known = {file.replaces: file for file in vendored()}
 
     def local(match: re.Match[str]) -> str:
@@ -98,9 +98,8 @@ def _changed(page: str, title: str, report: bool) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         f"    <title>{html.escape(title)}: airspeed velocity</title>",
     )
-    link = '<li id="nav-li-report"><a href="report/index.html">Report</a></li>' if report else ""
-    if link:
-        page = _REGRESSIONS.sub(rf"\g<0>\n        {link}", page)
+    link = '<li id="nav-li-report"><a href="report/index.html">Report</a></li>'
+    page = _REGRESSIONS.sub(rf"\g<0>\n        {link}", page)
     for wanted in (POLICY, link, *(file.name for file in vendored())):
         if wanted not in page:
             raise SiteError(

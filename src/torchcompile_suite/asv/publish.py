@@ -28,7 +28,8 @@ def publish(original: Callable[..., Any]) -> Callable[..., Any]:
 
     def run(_cls: type[Publish], conf: Any, *arguments: Any, **options: Any) -> Any:
         add_nightlies(conf)
-        with user_errors(), staged(conf) as stage:
+        # ASV writes two files for each benchmark. The report has what the look-ups show.
+        with user_errors(), staged(conf, look_ups=False) as stage:
             for problem in stage.checked.problems:
                 log.warning(printable(f"left out: {problem}"))
             Report.stage = stage
@@ -67,27 +68,26 @@ class Report(OutputPublisher):  # type: ignore[misc]
     stage: Staged
 
     @classmethod
-    def publish(cls, conf: Any, _repo: Any, benchmarks: Benchmarks, graphs: Any, _: Any) -> None:
+    def publish(cls, conf: Any, repo: Any, benchmarks: Benchmarks, graphs: Any, _: Any) -> None:
         """Write the report beside ASV's pages, and name each file that was left out."""
         # ASV's pages would request the graphs of a benchmark without a result, which do not exist.
         for name in [name for name in benchmarks if not graphs.get_graph_group(name)]:
             del benchmarks[name]
-        # The drawing library takes a second to import. ASV's other commands do not need it.
-        from ..site import build
+        # ASV's other commands do not need these.
+        from ..site import axis, build
         from . import pages
 
         html = Path(conf.html_dir)
         left_out = cls.stage.checked.problems
         try:
-            pages.localise(html, conf.project, report=of_releases(conf))
-            if not of_releases(conf):
-                return  # the report compares releases; commits have ASV's own pages
-            content = build.build(cls.stage.results, html / "report", left_out)
+            pages.localise(html, conf.project)
+            of = axis.Releases() if of_releases(conf) else axis.Commits(repo.clone)
+            problems = build.build(cls.stage.results, html / "report", left_out, of)
         except SuiteError as error:
             raise util.UserError(str(error)) from None
         except OSError as error:
             raise util.UserError(
                 f"cannot write {error.filename}: {error.strerror}; mend it and publish again"
             ) from None
-        for problem in content.problems[len(left_out) :]:
+        for problem in problems[len(left_out) :]:
             log.warning(printable(f"left out: {problem}"))

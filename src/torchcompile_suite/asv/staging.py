@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .. import matrix
 from ..host.files import write_atomically
 from ..releases import ledger
 from ..results import asv_files, regular
@@ -31,15 +32,16 @@ class Staged(NamedTuple):
 
 
 @contextmanager
-def staged(conf: Any) -> Iterator[Staged]:
+def staged(conf: Any, *, look_ups: bool = True) -> Iterator[Staged]:
     """While it is entered, ``conf.results_dir`` has sound files only.
 
-    Raises ASV's UserError.
+    Without ``look_ups`` the list of benchmarks lacks those that measure nothing themselves. Raises
+    ASV's UserError.
     """
     results = Path(conf.results_dir)
     with tempfile.TemporaryDirectory(prefix="torchcompile-suite-results-") as folder:
         with user_errors():
-            checked = _fill(Path(folder), results, conf)
+            checked = _fill(Path(folder), results, conf, look_ups)
         conf.results_dir = folder
         try:
             yield Staged(checked, results)
@@ -56,7 +58,7 @@ def restore(conf: Any) -> None:
                 write_atomically(missing, file.read_bytes())
 
 
-def _fill(folder: Path, results: Path, conf: Any) -> asv_files.Checked:
+def _fill(folder: Path, results: Path, conf: Any, look_ups: bool) -> asv_files.Checked:
     """Put the sound files of ``results`` into ``folder``. Returns all that is there."""
     commits = ledger.compute()[0] if of_releases(conf) else None
     checked = asv_files.check(results, commits)
@@ -73,19 +75,21 @@ def _fill(folder: Path, results: Path, conf: Any) -> asv_files.Checked:
                 continue
             file.parent.mkdir(exist_ok=True)
             file.write_bytes(made.content)
-            checked.results[file] = content
+            checked.results[file] = asv_files.without_samples(content)
     checked.problems[:] = dict.fromkeys(checked.problems)
     for file in sorted(checked.files):
         link = folder / file.parent.name / file.name
         if file != link:
             link.parent.mkdir(exist_ok=True)
             link.symlink_to(file.resolve())
-    _stage_benchmarks(folder, results, checked)
+    _stage_benchmarks(folder, results, checked, look_ups)
     return checked
 
 
-def _stage_benchmarks(folder: Path, results: Path, checked: asv_files.Checked) -> None:
-    """Put the list of benchmarks into ``folder``, with the workloads of all results on the axes.
+def _stage_benchmarks(
+    folder: Path, results: Path, checked: asv_files.Checked, look_ups: bool
+) -> None:
+    """Put the list of benchmarks into ``folder``. Its axes have what was measured, and no more.
 
     A run records its own axes only, and results of other machines may have other workloads.
     """
@@ -95,10 +99,23 @@ def _stage_benchmarks(folder: Path, results: Path, checked: asv_files.Checked) -
     staged = folder / asv_files.BENCHMARKS
     try:
         content = asv_files.read_object(file)
-        added = asv_files.add_workloads(content, checked.results.values())
+        results_of_all = list(checked.results.values())
+        changed = asv_files.add_workloads(content, results_of_all)
+        changed |= asv_files.keep_measured(content, results_of_all)
+        if not look_ups:
+            changed |= bool([content.pop(name) for name in _look_ups(content)])
     except ValueError:
-        added = False  # ASV says what is wrong with it
-    if added:
+        changed = False  # ASV says what is wrong with it
+    if changed:
         staged.write_text(json.dumps(content))
     else:
         staged.symlink_to(file.resolve())
+
+
+def _look_ups(names: Iterable[str]) -> list[str]:
+    """The benchmarks of questions without cells of their own."""
+    questions = {name: matrix.find(name) for name in names}
+    looking = {
+        one.name: matrix.is_look_up(one.name) for one in questions.values() if one is not None
+    }
+    return [name for name, one in questions.items() if one is not None and looking[one.name]]

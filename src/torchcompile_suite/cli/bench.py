@@ -21,7 +21,7 @@ from ..presentation.terminal import one_line_errors
 from ..releases import catalogue
 from ..releases.catalogue import Release
 from . import history
-from .recorded import RESULTS, read_records
+from .recorded import RESULTS, Selection, select
 from .report import Format, compare_releases, print_comparison, print_report
 
 # A convolution net, a mobile one, a published and a hand-written transformer, in the default mode.
@@ -80,11 +80,11 @@ def bench_command(
         versions = [release.version for release in measured]
         here = machine.detect().machine
         of_this_run = [
-            record for record in read_records() if record.measurement.started_at >= began
+            record for record in select(here).records if record.measurement.started_at >= began
         ]
-        print_report(of_this_run, versions, here, Format.TABLE)
+        print_report(of_this_run, versions, Format.TABLE, here)
         if len(versions) == 2:
-            comparison = compare_releases(of_this_run, versions[0], versions[1], here)
+            comparison = compare_releases(Selection(here, of_this_run), *versions)
             print_comparison(comparison, Format.TABLE, everything=True)
         # nox has its own environment, so asv may not be on the PATH.
         asv = os.path.relpath(Path(sys.executable).with_name("asv"))

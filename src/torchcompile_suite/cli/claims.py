@@ -11,7 +11,7 @@ from ..presentation import documents, sheets, terminal
 from ..presentation.terminal import console, one_line_errors
 from ..presentation.wording import printable
 from ..releases import catalogue
-from .recorded import MACHINE_HELP, ReportError, read_records, select
+from .recorded import MACHINE_HELP, ReportError, select
 
 
 def claims_command(
@@ -27,7 +27,7 @@ def claims_command(
     """
     with one_line_errors():
         asked = [catalogue.find(release).version] if release else []
-        selection = select(read_records(), machine_name, asked)
+        selection = select(machine_name, asked)
         versions = asked or selection.versions
         measurements = selection.measurements(versions[-1]) if versions else []
         if not measurements:

@@ -13,7 +13,7 @@ from ..presentation import sheets, terminal
 from ..presentation.terminal import console, one_line_errors
 from ..presentation.wording import printable
 from ..releases import catalogue
-from .recorded import MACHINE_HELP, read_records, select
+from .recorded import MACHINE_HELP, select
 
 
 def coverage_command(
@@ -29,9 +29,7 @@ def coverage_command(
     with one_line_errors():
         asked = [catalogue.find(name).version for name in releases or []]
         # The question is about completeness, so the method of the times comes second.
-        selection = select(
-            read_records(), machine_name, asked, completeness_first=True, every=False
-        )
+        selection = select(machine_name, asked, completeness_first=True, every=False)
         cells = matrix.core_cells()
         covered = {
             version: coverage.coverage(selection.measurements(version), cells, selection.device)

@@ -16,13 +16,7 @@ from ..presentation.terminal import console, one_line_errors
 from ..presentation.wording import printable
 from ..releases import catalogue
 from ..results.records import Record
-from .recorded import (
-    MACHINE_HELP,
-    ReportError,
-    assembled,
-    read_records,
-    select,
-)
+from .recorded import MACHINE_HELP, ReportError, Selection, assembled, read_records, select
 
 
 class Format(str, Enum):
@@ -56,29 +50,31 @@ def report_command(
     with one_line_errors():
         wanted = [catalogue.find(name).version for name in releases or []]
         if len(wanted) == 2:
-            comparison = compare_releases(read_records(), wanted[0], wanted[1], machine_name)
+            comparison = compare_releases(_chosen(machine_name, wanted, every=True), *wanted)
             print_comparison(comparison, form, everything)
             if fail_on_regression and comparison.regressions:
                 raise typer.Exit(1)
         elif fail_on_regression:
             raise ReportError("--fail-on-regression needs two releases, such as v2.4 v2.9")
+        elif wanted or machine_name:
+            selection = _chosen(machine_name, wanted, every=False)
+            print_report(selection.records, wanted, form, selection.machine)
         else:
-            print_report(read_records(), wanted, machine_name, form)
+            print_report(read_records(), wanted, form)
 
 
-def compare_releases(
-    records: list[Record], before: str, after: str, machine_name: str | None
-) -> change.Comparison:
-    """Compare two versions on one machine (`recorded.select`), or on those of its class.
+def _chosen(machine_name: str | None, versions: list[str], *, every: bool) -> Selection:
+    """The named machine, or the chosen one with the others of its class."""
+    selection = select(machine_name, versions, every=every)
+    return selection if machine_name else assembled(selection, versions)
 
-    Raises ChangeError.
-    """
-    versions = [before, after]
-    selection = select(records, machine_name, versions)
-    found = selection.records if machine_name else assembled(records, selection, versions)
+
+def compare_releases(selection: Selection, before: str, after: str) -> change.Comparison:
+    """Compare two versions on each machine of the selection. Raises ChangeError."""
     of_machine: dict[str, list[Record]] = {}
-    for record in found:
+    for record in selection.records:
         of_machine.setdefault(record.machine, []).append(record)
+    of_machine = of_machine or {selection.machine: []}
     return change.compare_machines(
         {name: (_side(mine, before), _side(mine, after)) for name, mine in of_machine.items()}
     )
@@ -122,12 +118,9 @@ def print_comparison(comparison: change.Comparison, form: Format, everything: bo
 
 
 def print_report(
-    records: list[Record], versions: list[str], machine_name: str | None, form: Format
+    records: list[Record], versions: list[str], form: Format, machine_name: str = ""
 ) -> None:
-    """Print the measured cells of those versions on one machine, or all results."""
-    if records and (versions or machine_name):
-        selection = select(records, machine_name, versions, every=False)
-        records = selection.records if machine_name else assembled(records, selection, versions)
+    """Print the measured cells of those versions, or of all; ``machine_name`` is for messages."""
     rows = [row for row in summary.rows(records, MODES) if not versions or row.release in versions]
     if not rows:
         what = " and ".join(f"v{version}" for version in versions)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,6 +62,23 @@ class Clone:
             .decode("utf-8", "replace")
             .strip()
         )
+
+    def described(self, name: str) -> tuple[str, str]:
+        """The date of a commit (UTC, ISO 8601) and the first line of its message.
+
+        Two empty strings if the clone does not have it.
+        """
+        commit = self._find(name)
+        if commit is None:
+            return "", ""
+        shown = self._git("show", "--no-patch", "--format=%ct%n%s", commit)
+        seconds, _, subject = shown.decode("utf-8", "replace").partition("\n")
+        date = datetime.fromtimestamp(int(seconds), timezone.utc)
+        return date.isoformat(), subject.strip()
+
+    def state(self) -> str:
+        """All names of commits and their SHAs: what a fetch changes."""
+        return self._run("for-each-ref", "--format=%(objectname) %(refname)").stdout.decode()
 
     def is_ancestor(self, older: str, newer: str) -> bool:
         """Whether ``newer`` is the same commit as ``older`` or descends from it."""

@@ -143,12 +143,10 @@ def add_workloads(benchmarks: dict[str, Any], results: Iterable[Result]) -> bool
     ``benchmarks`` is the content of benchmarks.json. True if there was anything to add.
     """
     missing: dict[str, set[str]] = {}
-    for result in results:
-        for name, line in result.results.items():
-            axes = dict(zip(result.result_columns, line, strict=False)).get("params")
-            here = _first_axis(benchmarks.get(name))
-            if axes and here is not None:
-                missing.setdefault(name, set()).update(set(axes[0]) - set(here))
+    for name, axes in _axes_of(results):
+        here = _axes(benchmarks.get(name))
+        if axes and here:
+            missing.setdefault(name, set()).update(set(axes[0]) - set(here[0]))
     added = {name: sorted(values) for name, values in missing.items() if values}
     for name, values in added.items():
         first, *others = benchmarks[name]["params"]
@@ -156,12 +154,47 @@ def add_workloads(benchmarks: dict[str, Any], results: Iterable[Result]) -> bool
     return bool(added)
 
 
-def _first_axis(benchmark: Any) -> list[str] | None:
-    """The values of a benchmark's first axis; None for what is no benchmark with axes."""
+def keep_measured(benchmarks: dict[str, Any], results: Iterable[Result]) -> bool:
+    """Remove from the axes of ``benchmarks`` what no result has.
+
+    ASV keeps a value for each place of the grid of the axes, in memory and in its files, whether it
+    was measured or not. A benchmark without results keeps its axes. True if there was anything to
+    remove.
+    """
+    found: dict[str, list[set[str]]] = {}
+    for name, axes in _axes_of(results):
+        here = _axes(benchmarks.get(name))
+        if here and len(here) == len(axes):
+            known = found.setdefault(name, [set() for _ in here])
+            for values, measured in zip(known, axes, strict=True):
+                values.update(measured)
+    removed = False
+    for name, known in found.items():
+        before = benchmarks[name]["params"]
+        kept = [
+            [value for value in axis if value in measured] or axis
+            for axis, measured in zip(before, known, strict=True)
+        ]
+        removed |= kept != before
+        benchmarks[name]["params"] = kept
+    return removed
+
+
+def _axes_of(results: Iterable[Result]) -> Iterator[tuple[str, list[list[str]]]]:
+    """The axes of each benchmark with a value, result by result."""
+    for result in results:
+        for name, line in result.results.items():
+            axes = dict(zip(result.result_columns, line, strict=False)).get("params")
+            if axes:
+                yield name, axes
+
+
+def _axes(benchmark: Any) -> list[list[str]]:
+    """The axes of a benchmark; empty for what is no benchmark with axes."""
     try:
-        return msgspec.convert(benchmark, _Axes).params[0]
-    except (msgspec.ValidationError, IndexError):
-        return None
+        return msgspec.convert(benchmark, _Axes).params
+    except msgspec.ValidationError:
+        return []
 
 
 class _Axes(msgspec.Struct):
@@ -214,6 +247,19 @@ def _sound(written: dict[str, Any], machine: str, commits: Container[str] | None
     for name, line in content.results.items():
         for column, value in zip(content.result_columns, line, strict=False):
             _check_value(name, column, value)
+    return content
+
+
+# What the suite itself reads of a line: samples of ten thousand cells would fill the memory.
+_KEPT = ("result", "params", "version")
+
+
+def without_samples(content: Result) -> Result:
+    """The content, which has the columns of `_KEPT` only from now on."""
+    for name, line in content.results.items():
+        row = dict(zip(content.result_columns, line, strict=False))
+        content.results[name] = [row.get(column) for column in _KEPT]
+    content.result_columns = list(_KEPT)
     return content
 
 

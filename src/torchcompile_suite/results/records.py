@@ -14,6 +14,7 @@ which files were added makes no difference. The older measurements are the histo
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -36,6 +37,8 @@ LONGEST_LINE = 4 << 20
 TRIAL = "try"
 # Why a folder that is a link is not read: it may lead anywhere.
 LINK = "a link, which is not followed"
+# Files are read in parts of this size.
+_PART_BYTES = 1 << 20
 
 
 class Record(NamedTuple):
@@ -178,9 +181,44 @@ def read_with(results: Path, reader: SegmentReader) -> Records:
     found: list[Record] = []
     problems: list[Problem] = []
     for folder in machine_folders(results, problems):
-        for journal, of_place in files(folder, problems).items():
-            found += _of_place(journal, newest_of(read_files(of_place, problems, reader)))
+        found += read_machine(folder, reader, problems)
     return Records(found, problems)
+
+
+def read_machine(folder: Path, reader: SegmentReader, problems: list[Problem]) -> list[Record]:
+    """The records of one machine, as those of `read`. What cannot be read joins ``problems``."""
+    found: list[Record] = []
+    for journal, of_place in files(folder, problems).items():
+        found += _of_place(journal, newest_of(read_files(of_place, problems, reader)))
+    return found
+
+
+def identity(file: Path) -> str:
+    """What tells the content of a file with measurements, for keys of `cached`.
+
+    The name of a segment tells its bytes, unless it is damaged; then its size differs, as a rule.
+    A journal grows, so its bytes are read.
+    """
+    if file.name.endswith(SUFFIX):
+        return digest(file)
+    # A stranger's name may be no text.
+    name = segment_name(file).encode("utf-8", "backslashreplace").decode()
+    try:
+        return f"{name} {file.lstat().st_size}"
+    except OSError:
+        return name
+
+
+def digest(file: Path) -> str:
+    """The SHA-256 of the bytes of a file; that of nothing if it cannot be read."""
+    found = hashlib.sha256()
+    try:
+        with regular.open_binary(file) as stream:
+            while part := stream.read(_PART_BYTES):
+                found.update(part)
+    except OSError:
+        pass
+    return found.hexdigest()
 
 
 def _of_place(journal: Path, entries: Iterable[Entry]) -> list[Record]:

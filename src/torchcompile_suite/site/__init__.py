@@ -1,6 +1,11 @@
-"""The published site: ASV's pages made self-contained, and a report that answers questions.
+"""The published report: data in shards, and pages whose scripts draw them.
 
-`build.build` writes everything. ``pages/`` makes the content of each page in plain values.
-``charts`` draws. ``render`` turns a page into HTML, CSV and JSON. No page has a script, so pages
-open from any host, from a file, and under the strictest Content-Security-Policy.
+`build.build` writes everything. ``content`` reads one machine; ``documents`` makes plain JSON of
+it; ``packs`` and ``shards`` put the JSON into scripts of data; ``axis`` says whether the history is
+of releases or of commits. ``assets`` has the scripts and the style, ``plain`` and ``templates`` the
+tables for readers without scripts.
+
+All statistics are computed here, by the functions of ``report``. The scripts look up, sort, filter
+and draw. Pages open from any host, under any path, from the disk, and under a
+Content-Security-Policy that allows no inline script and no evaluation.
 """

@@ -1,70 +1,166 @@
-"""Writes the report: every page with its data, and the style sheet."""
+"""Writes the report: shards of data, a page for each kind of question, scripts and the style."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
+from ..host import workers
+from ..releases import catalogue, ledger
+from ..releases.catalogue import Release
+from ..results import records
 from ..results.records import Problem
-from . import paths, render
-from .content import Content, load
-from .pages import (
-    cell,
-    changes,
-    claims,
-    compiler,
-    compiling,
-    history,
-    overview,
-    payoff,
-    releases,
-    trust,
-)
+from . import packs, plain, render, shards
+from .axis import Axis, Releases, label
+from .plain import Section
+from .render import KINDS, RELEASES, TABLES
+from .shards import Shards
 
 ASSETS = Path(__file__).with_name("assets")
-KINDS = (overview, payoff, history, changes, compiling, compiler, claims, trust, cell, releases)
+MANIFEST = "manifest"
+# Groups of cells that the landing page has without a script; the page of tables has all.
+_FIRST = 1
+# A machine of 1,000 cells in 12 releases takes half a GiB of memory.
+_MOST_WORKERS = 8
 
 
-def build(results: Path, folder: Path, left_out: Sequence[Problem] = ()) -> Content:
+def build(
+    results: Path, folder: Path, left_out: Sequence[Problem] = (), axis: Axis | None = None
+) -> list[Problem]:
     """Write the report on ``results`` into ``folder``, which is empty or does not exist.
 
-    Returns the content of the report. Its ``problems`` are those of ``left_out``, then the files
-    and lines that this function could not read. Raises OSError.
+    ``axis``: what the results are of; else releases. Returns the problems: those of ``left_out``,
+    then what this function could not read or show. Raises OSError.
     """
-    content = load(results, left_out)
-    navigation = _navigation(content)
-    for kind in KINDS:
-        for page in kind.pages(content):
-            _write(folder / page.path, render.html(page, navigation))
-            if page.data:
-                _write(folder / render.data_path(page, "json"), render.as_json(page))
-                _write(folder / render.data_path(page, "csv"), render.as_csv(page))
-    shutil.copy2(ASSETS / render.STYLE, folder / render.STYLE)
-    return content
+    axis = axis or Releases()
+    problems = list(left_out)
+    (folder / packs.FOLDER).mkdir(parents=True)
+    machines = []
+    folders = list(records.machine_folders(results, problems))
+    of_machine = partial(shards.of_machine, axis=axis)
+    for made, of_folder in workers.each(of_machine, folders, _MOST_WORKERS):
+        problems += of_folder
+        if made is not None:
+            _write_all(folder, made.texts)
+            made.texts.clear()
+            machines.append(made)
+    # The site opens with the first machine: its times come from the newest method.
+    machines.sort(key=lambda made: (-made.method, made.entry["name"]))
+    # What ASV's files are made of was read before.
+    problems = list(dict.fromkeys(problems))
+    _write_all(folder, _manifest(axis, machines, problems))
+    _write_all(folder, _pages(axis, machines, problems))
+    shutil.copytree(ASSETS, folder, dirs_exist_ok=True)
+    return problems
 
 
-def _write(file: Path, text: str) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    # Text of a result file may hold half of a surrogate pair, which UTF-8 cannot encode.
-    file.write_text(text, encoding="utf-8", errors="replace", newline="\n")
+def _manifest(
+    axis: Axis, machines: Sequence[Shards], problems: Sequence[Problem]
+) -> dict[str, str]:
+    """What every view reads first, and the problems, which few views read."""
+    points = {point: facts for made in machines for point, facts in made.points.items()}
+    document = packs.encode(
+        {"where": [one.where for one in problems], "reason": [one.reason for one in problems]}
+    )
+    ((pack, _),) = packs.pack([("problems", document)], shards.LARGE_BYTES)
+    manifest = {
+        "noun": axis.noun,
+        "machines": [made.entry for made in machines],
+        "points": points,
+        "problems": pack.name,
+    }
+    text = packs.script(MANIFEST, [(MANIFEST, packs.encode(manifest))])
+    return {pack.path: pack.text, f"{packs.FOLDER}/{MANIFEST}.js": text}
 
 
-def _navigation(content: Content) -> list[render.Entry]:
-    """Links to the newest page of each kind on the first machine; pages link to the others."""
-    entries = [render.Entry("overview", "Overview", paths.OVERVIEW)]
-    if content.machines:
-        first = content.machines[0]
-        entries += [
-            render.Entry("payoff", "Does it pay?", payoff.path(first, first.releases[-1])),
-            render.Entry("history", "History", paths.history(first.name)),
-        ]
-        if len(first.releases) > 1:
-            entries.append(render.Entry("changes", "What changed", changes.path(first)))
-        entries += [
-            render.Entry("compiling", "Cost", compiling.path(first)),
-            render.Entry("compiler", "Compiler", compiler.path(first)),
-            render.Entry("claims", "Claims", claims.path(first)),
-            render.Entry("trust", "Trust", paths.trust(first.name)),
-        ]
-    return [*entries, render.Entry("releases", "Releases", paths.RELEASES)]
+def _pages(axis: Axis, machines: Sequence[Shards], problems: Sequence[Problem]) -> dict[str, str]:
+    of_releases = isinstance(axis, Releases)
+    kinds = [*KINDS, TABLES, *([RELEASES] if of_releases else [])]
+    labels = {point: facts["label"] for made in machines for point, facts in made.points.items()}
+    pages = {
+        kind.file: render.page("shell.html", kind, kinds, sections=[], machines=[])
+        for kind in KINDS
+    }
+    first = KINDS[0]
+    sections = (
+        plain.of_machine(machines[0].entry, machines[0].plain, labels, _FIRST)
+        if machines
+        else [Section("", ["Nothing was measured yet. Start with: nox -s bench"])]
+    )
+    pages[first.file] = render.page(
+        "shell.html",
+        first,
+        kinds,
+        sections=sections,
+        machines=[made.entry for made in machines],
+    )
+    parts: list[tuple[dict[str, Any] | None, list[Section]]] = [
+        (made.entry, _tables(made, labels)) for made in machines
+    ]
+    parts.append((None, plain.left_out(problems)))
+    pages[TABLES.file] = render.page("tables.html", TABLES, kinds, parts_of_page=parts)
+    if of_releases:
+        pages[RELEASES.file] = render.page(
+            "releases.html", RELEASES, kinds, releases=_releases(machines)
+        )
+    return pages
+
+
+def _tables(made: Shards, labels: dict[str, str]) -> list[Section]:
+    every = len(made.plain["overview"]["groups"])
+    return [
+        *plain.of_machine(made.entry, made.plain, labels, every),
+        plain.claims(made.plain),
+        plain.trust(made.plain, labels),
+    ]
+
+
+class _Release(NamedTuple):
+    """A release on the page that ASV's commit links lead to. ``id``: 8 digits of its commit."""
+
+    id: str
+    label: str
+    facts: list[tuple[str, str]]
+    measured: list[tuple[str, str]]
+    lock: str
+
+
+def _releases(machines: Iterable[Shards]) -> list[_Release]:
+    """All releases, newest first."""
+    commits = {release.version: sha for sha, release in ledger.compute()[0].items()}
+    return [
+        _release(release, commits[release.version], list(machines))
+        for release in reversed(list(catalogue.everything()))
+    ]
+
+
+def _release(release: Release, commit: str, machines: list[Shards]) -> _Release:
+    known = [made.upstream.get(release.version, "") for made in machines]
+    upstream = release.git_version or next(filter(None, known), "")
+    facts = [
+        ("version", release.version),
+        ("uploaded", release.date.date().isoformat()),
+        ("upstream tag", release.tag),
+        ("upstream commit", upstream or "not recorded"),
+        ("ledger commit", commit),
+        ("Pythons with wheels", ", ".join(release.pythons)),
+    ]
+    measured = [
+        (
+            made.entry["title"],
+            plain.address(plain.INDEX, machine=made.entry["name"], at=release.version),
+        )
+        for made in machines
+        if release.version in made.entry["points"]
+    ]
+    lock = release.lock.read_text() if release.lock.is_file() else ""
+    return _Release(commit[:8], label(release.version), facts, measured, lock)
+
+
+def _write_all(folder: Path, texts: dict[str, str]) -> None:
+    for path, text in texts.items():
+        # Text of a result file may hold half of a surrogate pair, which UTF-8 cannot encode.
+        (folder / path).write_text(text, encoding="utf-8", errors="replace", newline="\n")

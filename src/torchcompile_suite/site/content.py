@@ -1,90 +1,116 @@
-"""The results that the site shows: all that is readable under results/, by machine and release."""
+"""The results of one machine, as the site shows them: by point of the axis, with their figures.
+
+The site reads one machine after another, so that its memory does not grow with their number.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from ..analysis import history, statistics, summary
+from ..analysis import history, statistics, summaries, summary
 from ..analysis.change import Side
 from ..analysis.summary import Row
 from ..cell import METHOD, Cell, Measurement
 from ..modes import MODES
-from ..releases import catalogue, ledger
-from ..releases.catalogue import Release
-from ..results import regular
-from ..results.records import Problem, Record, read
+from ..presentation.hardware import title
+from ..results import records, regular
+from ..results.records import Problem, Record
+from . import cells
+from .axis import Axis
 
+MACHINE = "machine.json"
 Key = tuple[str, Cell]
 
 
 class Entry(NamedTuple):
-    """A record and its figures."""
+    """A record and its figures. The release of both is the point of the axis."""
 
     record: Record
     row: Row
 
     @property
     def measurement(self) -> Measurement:
-        """The measurement itself."""
+        """The measurement itself, without its samples."""
         return self.record.measurement
 
 
 class Machine:
-    """The measurements of one machine; ``facts`` is the content of its machine.json."""
+    """The measurements of one machine; ``facts`` is the content of its machine.json.
 
-    def __init__(self, name: str, facts: dict[str, str], entries: Iterable[Entry]) -> None:
+    ``origins`` tells, for each point, the files that its measurements come from.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        facts: dict[str, str],
+        entries: Iterable[Entry],
+        axis: Axis,
+        origins: dict[str, str],
+    ) -> None:
         """Keep the entries, in the order in which the pages show them."""
         self.name = name
         self.facts = facts
         self.entries = list(entries)
+        self.axis = axis
+        self.origins = origins
+
+    @property
+    def title(self) -> str:
+        """The name that people use."""
+        return title(self.facts, self.name)
 
     @cached_property
-    def releases(self) -> list[str]:
-        """The releases measured, oldest first."""
-        measured = {entry.row.release for entry in self.entries}
-        return sorted(measured - {""}, key=summary.version_key)
+    def points(self) -> list[str]:
+        """The points measured, oldest first."""
+        return self.axis.order({entry.row.release for entry in self.entries})
 
     @cached_property
-    def _by_release(self) -> dict[str, list[Entry]]:
+    def _by_point(self) -> dict[str, list[Entry]]:
         entries: dict[str, list[Entry]] = defaultdict(list)
         for entry in self.entries:
             entries[entry.row.release].append(entry)
         return entries
 
-    def of(self, release: str) -> list[Entry]:
-        """The entries of one release."""
-        return self._by_release.get(release, [])
+    def of(self, point: str) -> list[Entry]:
+        """The entries of one point."""
+        return self._by_point.get(point, [])
 
-    def rows(self, release: str) -> list[Row]:
-        """The figures of one release."""
-        return [entry.row for entry in self.of(release)]
-
-    def measurements(self, release: str) -> list[Measurement]:
-        """The measurements of one release."""
-        return [entry.measurement for entry in self.of(release)]
-
-    def side(self, release: str) -> Side:
-        """One release, for comparisons."""
-        return self._sides[release]
+    def measurements(self, point: str) -> list[Measurement]:
+        """The measurements of one point."""
+        return [entry.measurement for entry in self.of(point)]
 
     @cached_property
-    def _sides(self) -> dict[str, Side]:
-        return {name: Side(name, self.measurements(name)) for name in self.releases}
+    def sides(self) -> dict[str, Side]:
+        """Each point, for comparisons."""
+        return {point: Side(point, self.measurements(point)) for point in self.points}
 
     @cached_property
     def drift(self) -> float:
         """How much the times of the same work differ between runs (`history.drift`)."""
-        return history.drift([self.side(name) for name in self.releases])
+        return history.drift([self.sides[point] for point in self.points])
 
     @cached_property
     def method(self) -> int:
         """The method by which its times were measured (`cell.METHOD`)."""
         return max(_method(entry.measurement) for entry in self.entries) or METHOD
+
+    @cached_property
+    def ids(self) -> dict[Cell, str]:
+        """The name of each cell in addresses and tables; no two cells have the same."""
+        return cells.ids(entry.row.cell for entry in self.entries)
+
+    @cached_property
+    def buckets(self) -> dict[str, int]:
+        """The bucket of each workload: the documents of cells are divided by workload."""
+        most = max(len(entries) for entries in self._by_point.values())
+        return cells.buckets((cell.workload for cell in self.ids), most)
 
     @cached_property
     def _quiet_s(self) -> float | None:
@@ -101,56 +127,88 @@ class Machine:
         """The kind of device that was measured."""
         return self.entries[0].row.cell.device
 
+    @property
+    def older_method(self) -> str:
+        """A warning if its times were measured by an older method; else the empty string."""
+        if self.method == METHOD:
+            return ""
+        return (
+            f"These times were measured by method {self.method}, which method {METHOD} has "
+            "replaced (see docs/method.md). The state of the heap in them is not known, and they "
+            "cannot be compared with newer times."
+        )
 
-class Content(NamedTuple):
-    """All machines with results, those of the newest method first; all releases; all problems.
 
-    A problem is a file or line that could not be read, or a measurement that cannot be shown.
+class Loaded(NamedTuple):
+    """A machine, or None if it has no measurement that can be shown.
+
+    - ``unread``: the files and lines that could not be read.
+    - ``left_out``: what was read and cannot be shown.
     """
 
-    machines: list[Machine]
-    releases: list[Release]
-    problems: list[Problem]
+    machine: Machine | None
+    unread: list[Problem]
+    left_out: list[Problem]
 
 
-def load(results: Path, left_out: Iterable[Problem] = ()) -> Content:
-    """Read results/. What is not readable becomes a problem and does not stop the rest."""
-    contents = read(results)
-    # What ASV's files are made of was read before.
-    problems = list(dict.fromkeys([*left_out, *contents.problems]))
-    machines = []
-    commits = {sha[:8]: release.version for sha, release in ledger.compute()[0].items()}
-    records = [_with_release(record, commits) for record in contents.records]
-    unknown = {(record.machine, record.commit) for record in records if not record.release}
-    problems += [
-        Problem(
-            f"{machine}/{commit}", "neither torch nor a ledger commit says which release this is"
-        )
-        for machine, commit in sorted(unknown)
+def load(folder: Path, axis: Axis) -> Loaded:
+    """Read a machine's folder. What cannot be read becomes a problem and does not stop the rest."""
+    loaded = Loaded(None, [], [])
+    name = _text(folder.name)
+    files = records.files(folder, [])
+    found = [
+        record._replace(release=axis.point(record))
+        for record in summaries.read_machine(folder, loaded.unread)
     ]
+    unknown = {record.commit for record in found if not record.release}
+    loaded.left_out.extend(
+        Problem(f"{name}/{_text(commit)}", f"nothing says which {axis.noun} this is")
+        for commit in sorted(unknown)
+    )
     kept = sorted(
-        (record for record in records if record.release),
+        (record for record in found if record.release),
         key=lambda record: record.measurement.started_at,
     )
-    for name in sorted({record.machine for record in kept}):
-        # If a release was measured in two environments, the later measurement counts.
-        latest = {
-            (record.release, record.measurement.cell): record
-            for record in kept
-            if record.machine == name
-        }
-        mine = _of_one_method(latest, problems)
-        rows = summary.rows(mine.values(), MODES)
-        facts = _facts(results / name / "machine.json", problems)
-        machines.append(
-            Machine(name, facts, (Entry(mine[row.release, row.cell], row) for row in rows))
-        )
-    # The site opens with the first machine: its times come from the best method.
-    machines.sort(key=lambda machine: -machine.method)
-    return Content(machines, list(catalogue.everything()), problems)
+    if not kept:
+        return loaded
+    # If a point was measured in two environments, the later measurement counts.
+    latest = {(record.release, record.measurement.cell): record for record in kept}
+    mine = _of_one_method(name, latest, axis, loaded.left_out)
+    rows = summary.rows(mine.values(), MODES)
+    facts = _facts(folder / MACHINE, loaded.unread)
+    entries = [Entry(mine[row.release, row.cell], row) for row in rows]
+    origins = _origins(folder, kept, files)
+    machine = Machine(name, facts, entries, axis, origins)
+    return loaded._replace(machine=machine)
 
 
-def _of_one_method(latest: dict[Key, Record], problems: list[Problem]) -> dict[Key, Record]:
+def _text(name: str) -> str:
+    """The name of a file or folder, which may be no text."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
+def identity(folder: Path) -> list[str]:
+    """What tells the content of a machine's folder, for keys of `results.cached`."""
+    files = [file for of_place in records.files(folder, []).values() for file in of_place]
+    return [_text(folder.name), records.digest(folder / MACHINE), *map(records.identity, files)]
+
+
+def _origins(folder: Path, kept: Iterable[Record], files: dict[Path, list[Path]]) -> dict[str, str]:
+    """For each point a digest of the names of all files that its measurements come from."""
+    places: dict[str, set[Path]] = defaultdict(set)
+    for record in kept:
+        places[record.release].add(records.path(folder, record.commit, record.env_name))
+    return {point: _digest(files, of_point) for point, of_point in places.items()}
+
+
+def _digest(files: dict[Path, list[Path]], places: Iterable[Path]) -> str:
+    names = sorted(records.identity(file) for place in places for file in files.get(place, ()))
+    return hashlib.sha256("\n".join(names).encode()).hexdigest()
+
+
+def _of_one_method(
+    name: str, latest: dict[Key, Record], axis: Axis, problems: list[Problem]
+) -> dict[Key, Record]:
     """The records that were timed by the machine's newest method: others cannot be compared."""
     newest = max(_method(record.measurement) for record in latest.values())
     mine = {
@@ -158,14 +216,14 @@ def _of_one_method(latest: dict[Key, Record], problems: list[Problem]) -> dict[K
         for key, record in latest.items()
         if _method(record.measurement, otherwise=newest) == newest
     }
-    old = Counter((record.machine, key[0]) for key, record in latest.items() if key not in mine)
+    old = Counter(key[0] for key in latest if key not in mine)
     problems += [
         Problem(
-            f"{machine}, {label(release)}",
+            f"{name}, {axis.facts(point).label}",
             f"{count} measurements were timed by an older method than the machine's newest: "
             "measure them again",
         )
-        for (machine, release), count in old.items()
+        for point, count in old.items()
     ]
     return mine
 
@@ -177,24 +235,19 @@ def _method(measurement: Measurement, otherwise: int = 0) -> int:
     )
 
 
-def _with_release(record: Record, commits: dict[str, str]) -> Record:
-    """The record with the release of its ledger commit, if no launch could name its torch."""
-    return record if record.release else record._replace(release=commits.get(record.commit, ""))
-
-
 def _facts(file: Path, problems: list[Problem]) -> dict[str, str]:
     try:
         content = json.loads(regular.read_bytes(file))
         if not isinstance(content, dict):
             raise ValueError("not an object")
     except (OSError, ValueError, RecursionError) as error:
-        problems.append(Problem(f"{file.parent.name}/{file.name}", f"cannot be read: {error}"))
+        reason = error.strerror if isinstance(error, OSError) else error
+        where = f"{_text(file.parent.name)}/{file.name}"
+        problems.append(Problem(where, f"cannot be read: {reason}"))
         return {}
     return {str(key): str(value) for key, value in content.items() if key != "version"}
 
 
-def label(release: str) -> str:
-    """The release's tag: v2.4 for the newest patch release of 2.4, else v2.4.0."""
-    minor = release.rpartition(".")[0]
-    newest = catalogue.newest_patch(minor)
-    return f"v{minor}" if newest is not None and newest.version == release else f"v{release}"
+def labels(machine: Machine, points: Sequence[str]) -> list[str]:
+    """The short names of the points."""
+    return [machine.axis.facts(point).label for point in points]

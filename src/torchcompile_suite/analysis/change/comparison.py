@@ -14,7 +14,7 @@ from ..statistics import Interval, Prior
 from .discovery import Difference, Effect, LogChange, effects, log_change, mean_factor
 from .drift import NO_DRIFT, Drift, drift_between
 from .pairing import factors, paired_change
-from .quantities import QUANTITIES, Side, values
+from .quantities import QUANTITIES, Logs, Side, values
 
 # Limit for the weight of the machine's spread against the spread of a cell, in launches. Cells that
 # spread alike would give an infinite weight, but launches are not normal, and in some cells one
@@ -135,7 +135,11 @@ def compare_machines(sides_of: Mapping[str, tuple[Side, Side]]) -> Comparison:
     for machine, sides in sides_of.items():
         both = [cell for cell, of in machine_of.items() if of == machine and not gaps[cell]]
         background = _backgrounds(sides)
-        differ = [cell for cell in both if len(_starts(cell, sides)) > 1]
+        differ = [
+            cell
+            for cell in both
+            if len({start for side in sides for start in side.starts(cell)}) > 1
+        ]
         unlike += differ
         mine = _log_changes(both, differ, sides, background)
         log_changes |= mine
@@ -232,13 +236,17 @@ def _log_change(
     """The change of one quantity of one cell, round by round where the rounds allow it."""
     if paired := paired_change(_factors(cell, name, sides), background.paired_prior):
         return paired
-    sample = [side.values(cell, name) for side in sides]
-    return log_change(sample, background.prior, background.drift)
+    before, after = (side.logs(cell, name) for side in sides)
+    if before is None or after is None:
+        return None
+    return log_change(before, after, background.prior, background.drift)
 
 
 def _factors(cell: Cell, name: str, sides: Sequence[Side]) -> list[float]:
     """The quantity's factor in each round; empty where most launches of both have no partner."""
     of_rounds = factors(*(side.rounds(cell, name) for side in sides))
+    if not of_rounds:
+        return []
     fewest = min(len(side.values(cell, name)) for side in sides)
     return of_rounds if 2 * len(of_rounds) > fewest else []
 
@@ -251,19 +259,13 @@ def _gap(cell: Cell, sides: Sequence[Side]) -> str:
         outcome = side.cells[cell].outcome
         if not outcome.ok:
             return f"{when}: {outcome.status.value}: {outcome.reason}"
-    methods = {launch.method for side in sides for launch in side.cells[cell].launches}
-    if len(methods) > 1:
+    if len({method for side in sides for method in side.methods(cell)}) > 1:
         return "timed by different methods (see docs/method.md): measure the older one again"
     for side, other, when in zip(sides, reversed(sides), ("before", "after"), strict=True):
-        quiet_s = statistics.calibration_time(other.cells[cell].launches)
-        factor = statistics.slowdown(side.cells[cell].launches, quiet_s)
+        factor = statistics.times_as_slow(side.calibration_s(cell), other.calibration_s(cell))
         if factor > statistics.MOST_SLOWDOWN:
             return f"{when}: {statistics.neighbour(factor)}; measure it again"
     return ""
-
-
-def _starts(cell: Cell, sides: Sequence[Side]) -> set[tuple[str, ...]]:
-    return {launch.start for side in sides for launch in side.cells[cell].launches}
 
 
 def _order(cell: Cell) -> tuple[object, ...]:
@@ -273,7 +275,7 @@ def _order(cell: Cell) -> tuple[object, ...]:
 def _prior(name: str, sides: Sequence[Side]) -> Prior | None:
     """How much the launches of all cells differ in that quantity."""
     return _spread(
-        side.values(cell, source)
+        side.logs(cell, source)
         for side in sides
         for cell in side.cells
         for source in _sources(name, cell)
@@ -283,7 +285,7 @@ def _prior(name: str, sides: Sequence[Side]) -> Prior | None:
 def _paired_prior(name: str, sides: Sequence[Side]) -> Prior | None:
     """How much the rounds of all cells differ in the factor of that quantity."""
     return _spread(
-        _factors(cell, source, sides)
+        Logs.of(_factors(cell, source, sides))
         for cell in sides[0].cells
         if cell in sides[1].cells
         for source in _sources(name, cell)
@@ -296,10 +298,9 @@ def _sources(name: str, cell: Cell) -> list[str]:
     return [one for one in (name, quantity.spreads_as) if one and quantity.concerns(cell)]
 
 
-def _spread(of_cells: Iterable[Sequence[float]]) -> Prior | None:
-    samples = [sample for sample in of_cells if len(sample) > 1]
+def _spread(of_cells: Iterable[Logs | None]) -> Prior | None:
+    samples = [logs for logs in of_cells if logs is not None and logs.count > 1]
     prior = statistics.prior_spread(
-        [statistics.log_variance(sample) for sample in samples],
-        [len(sample) - 1 for sample in samples],
+        [logs.variance for logs in samples], [logs.count - 1 for logs in samples]
     )
     return prior and prior._replace(degrees=min(prior.degrees, MOST_PRIOR_DEGREES))

@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 from .. import statistics
 from ..statistics import Interval, Prior
 from .drift import Drift
+from .quantities import Logs
 
 FALSE_DISCOVERY_RATE = 0.05
 # "Not changed" means: the whole interval lies within this of no change (relative).
@@ -57,22 +58,16 @@ class LogChange(NamedTuple):
     paired: bool = False
 
 
-def log_change(
-    values: Sequence[Sequence[float]], prior: Prior | None, drift: Drift
-) -> LogChange | None:
-    """The change of one quantity of one cell; None where a side has no values.
+def log_change(before: Logs, after: Logs, prior: Prior | None, drift: Drift) -> LogChange | None:
+    """The change of one quantity of one cell, from its logs over the launches.
 
-    ``values`` are those of the launches, before and after. None also where neither the launches nor
-    the prior give a variance.
+    None where neither the launches nor the prior give a variance.
     """
-    if not all(values):
-        return None
-    own = math.fsum(
-        statistics.log_variance(side) * (len(side) - 1) for side in values if len(side) > 1
-    )
-    degrees = sum(len(side) - 1 for side in values)
+    sides = (before, after)
+    own = math.fsum(side.variance * (side.count - 1) for side in sides if side.count > 1)
+    degrees = sum(side.count - 1 for side in sides)
     variance, freedom = statistics.moderated(own / degrees if degrees else math.nan, degrees, prior)
-    parts = [(variance * math.fsum(1 / len(side) for side in values), freedom)]
+    parts = [(variance * math.fsum(1 / side.count for side in sides), freedom)]
     if drift.variance > 0:
         parts.append((2 * drift.variance, drift.degrees))
     total = math.fsum(part for part, _ in parts)
@@ -80,8 +75,8 @@ def log_change(
         return None
     # Satterthwaite, Biometrics Bulletin 2 (1946): the degrees of freedom of a sum of variances.
     weight = math.fsum(part**2 / freedom for part, freedom in parts)
-    before, after = map(statistics.log_mean, values)
-    return LogChange(after - before, math.sqrt(total), total**2 / weight if weight else math.inf)
+    freedom = total**2 / weight if weight else math.inf
+    return LogChange(after.mean - before.mean, math.sqrt(total), freedom)
 
 
 def effects(changes: Mapping[Key, LogChange], smallest: Mapping[Key, float]) -> dict[Key, Effect]:

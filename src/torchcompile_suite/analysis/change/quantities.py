@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -17,6 +18,7 @@ SMALLEST = 0.01
 # The series, and the round in it (`Launch.series`).
 Round = tuple[str, int]
 LaunchValues = Callable[[Sequence[Launch]], list[float]]
+_Kept = TypeVar("_Kept")
 
 
 def _of_pairs(value: Callable[[Launch], float]) -> LaunchValues:
@@ -121,37 +123,78 @@ def by_round(name: str, launches: Iterable[Launch]) -> dict[Round, float]:
     }
 
 
+class Logs(NamedTuple):
+    """The logs of at least one value: their mean, their variance (NaN of one), their number."""
+
+    mean: float
+    variance: float
+    count: int
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Logs | None:
+        """The logs of these values; None without any."""
+        if not values:
+            return None
+        variance = statistics.log_variance(values) if len(values) > 1 else math.nan
+        return cls(statistics.log_mean(values), variance, len(values))
+
+
 class Side:
     """A release with its measurements on one machine, one measurement for each cell.
 
-    Keeps the values of the launches, because a release is compared with many others.
+    Keeps what is computed from it alone, because a release is compared with many others.
     """
 
     def __init__(self, release: str, measurements: Iterable[Measurement]) -> None:
         """Of two measurements of a cell, the later one counts."""
         self.release = release
         self.cells = {measurement.cell: measurement for measurement in measurements}
-        self._values: dict[tuple[Cell, object], list[float]] = {}
-        self._rounds: dict[tuple[Cell, str], dict[Round, float]] = {}
+        self._kept: dict[Hashable, Any] = {}
+
+    def kept(self, key: Hashable, make: Callable[[], _Kept]) -> _Kept:
+        """What ``make`` returns, which depends on this release and the key only."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        found: _Kept = self._kept[key]
+        return found
 
     def values(self, cell: Cell, name: str) -> list[float]:
         """The figure of that name (see `values`); empty for a cell that failed."""
-        return self._cached(cell, name, QUANTITIES[name].values)
+        return self.kept(("values", cell, name), lambda: values(name, self._timed(cell)))
+
+    def logs(self, cell: Cell, name: str) -> Logs | None:
+        """The logs of `values`; None if there are none."""
+        return self.kept(("logs", cell, name), lambda: Logs.of(self.values(cell, name)))
 
     def rounds(self, cell: Cell, name: str) -> dict[Round, float]:
         """The figure of that name by round (see `by_round`); empty for a cell that failed."""
-        if (cell, name) not in self._rounds:
-            measurement = self.cells[cell]
-            launches = measurement.launches if measurement.outcome.ok else []
-            self._rounds[cell, name] = by_round(name, launches)
-        return self._rounds[cell, name]
+        return self.kept(("rounds", cell, name), lambda: by_round(name, self._timed(cell)))
 
     def reference_values(self, cell: Cell, reference: DriftReference) -> list[float]:
         """The seconds of the drift reference, one a launch; empty for a cell that failed."""
-        return self._cached(cell, reference, reference.values)
+        return reference.values(self._timed(cell))
 
-    def _cached(self, cell: Cell, key: object, values: LaunchValues) -> list[float]:
-        if (cell, key) not in self._values:
-            measurement = self.cells[cell]
-            self._values[cell, key] = values(measurement.launches) if measurement.outcome.ok else []
-        return self._values[cell, key]
+    def starts(self, cell: Cell) -> frozenset[tuple[str, ...]]:
+        """What the processes of the cell had imported when they were forked."""
+        return self.kept(
+            ("starts", cell),
+            lambda: frozenset(launch.start for launch in self.cells[cell].launches),
+        )
+
+    def methods(self, cell: Cell) -> frozenset[int]:
+        """The methods by which the cell was timed."""
+        return self.kept(
+            ("methods", cell),
+            lambda: frozenset(launch.method for launch in self.cells[cell].launches),
+        )
+
+    def calibration_s(self, cell: Cell) -> float | None:
+        """Median seconds of the calibration loop during the cell; None if unknown."""
+        return self.kept(
+            ("calibration", cell),
+            lambda: statistics.calibration_time(self.cells[cell].launches),
+        )
+
+    def _timed(self, cell: Cell) -> Sequence[Launch]:
+        measurement = self.cells[cell]
+        return measurement.launches if measurement.outcome.ok else []

@@ -26,7 +26,8 @@ class Evidence:
 
     def __init__(self, measurements: Iterable[Measurement], device: str) -> None:
         """Of two measurements of a cell, the last one counts."""
-        self._measurements = {measurement.cell: measurement for measurement in measurements}
+        self._side = change.Side("", measurements)
+        self._measurements = self._side.cells
         self.device = device
 
     def measured(self, cell: Cell) -> Measurement:
@@ -94,7 +95,7 @@ class Evidence:
         The interval includes the drift between the two (`change.drift_between`). Raises Missing if
         that is unknown.
         """
-        drift = change.drift_between([change.Side("", self._measurements.values())])
+        drift = change.drift_between([self._side])
         if math.isnan(drift.variance):
             raise Missing("no eager time was measured twice, so the between-run drift is unknown")
         return statistics.quotient(one, other, more=1.96 * math.sqrt(2 * drift.variance))

@@ -24,6 +24,7 @@ from .disturbance import (
     neighbour,
     quietest,
     slowdown,
+    times_as_slow,
 )
 from .intervals import (
     CONFIDENCE,
@@ -60,6 +61,7 @@ from .launches import (
     launch_ratio,
     ratio_of,
     seconds_until_steady,
+    seconds_until_steady_of,
     steady_call,
     warm_up_mixed_ratio,
 )
@@ -122,10 +124,12 @@ __all__ = [
     "quotient",
     "ratio_of",
     "seconds_until_steady",
+    "seconds_until_steady_of",
     "sequential_interval",
     "slowdown",
     "steady_call",
     "t_quantile",
+    "times_as_slow",
     "warm_up_mixed_ratio",
     "widened",
 ]

@@ -15,6 +15,7 @@ class Figures(Struct, frozen=True):
     eager_latency_s: float
     compile_cost_s: float
     calls_until_steady: int
+    seconds_until_steady: float
     first_call_s: float
     warm_up_mixed_ratio: float
 

@@ -55,7 +55,11 @@ def calibration_time(launches: Iterable[Launch]) -> float | None:
 
 def slowdown(launches: Iterable[Launch], quiet_s: float | None) -> float:
     """How many times as slow as in quiet hours the processors were; 1 if unknown."""
-    taken_s = calibration_time(launches)
+    return times_as_slow(calibration_time(launches), quiet_s)
+
+
+def times_as_slow(taken_s: float | None, quiet_s: float | None) -> float:
+    """One time of the calibration loop over another one; 1 if either is unknown."""
     return taken_s / quiet_s if taken_s and quiet_s else 1.0
 
 

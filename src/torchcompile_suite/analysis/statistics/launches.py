@@ -85,6 +85,7 @@ def figures(launch: Launch) -> Figures:
         eager_latency_s=eager_latency_of(launch),
         compile_cost_s=compile_cost_of(launch),
         calls_until_steady=calls_until_steady_of(launch),
+        seconds_until_steady=seconds_until_steady_of(launch),
         first_call_s=first_call_of(launch),
         warm_up_mixed_ratio=warm_up_mixed_ratio(launch),
     )
@@ -120,6 +121,12 @@ def calls_until_steady_of(launch: Launch) -> int:
     """The `calls_until_steady` of a launch."""
     known = _known(launch)
     return known.calls_until_steady if known else calls_until_steady(launch.warm_up_s)
+
+
+def seconds_until_steady_of(launch: Launch) -> float:
+    """The `seconds_until_steady` of a launch."""
+    known = _known(launch)
+    return known.seconds_until_steady if known else seconds_until_steady(launch.warm_up_s)
 
 
 def first_call_of(launch: Launch) -> float:

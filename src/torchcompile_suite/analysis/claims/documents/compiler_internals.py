@@ -37,7 +37,7 @@ def _guards(evidence: Evidence) -> Finding:
     counts = compiled.recaptures
     if not counts:
         raise Missing("no recaptures were recorded")
-    reason = ", ".join(f"{change} {count}" for change, count in counts.items())
+    reason = ", ".join(f"{change} {count}" for change, count in sorted(counts.items()))
     if "device" not in counts:
         reason += "; device: " + compiled.unknown.get("recaptures.device", "not tried")
     return Finding(
@@ -57,7 +57,7 @@ def _data_dependent(evidence: Evidence) -> Finding:
     if not compiled.tracing:
         raise Missing("no other way of capture was tried")
     breaks = compiled.graph_breaks
-    traced = "; ".join(f"{way}: {result}" for way, result in compiled.tracing.items())
+    traced = "; ".join(f"{way}: {result}" for way, result in sorted(compiled.tracing.items()))
     where = f" at {breaks[0].where}" if breaks else ""
     return Finding(
         bool(breaks) and "right" not in compiled.tracing.values(),

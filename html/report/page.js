@@ -1,0 +1,327 @@
+// The frame of every page: what is chosen, tables, downloads. Text of results becomes text nodes
+// only: it is never read as markup.
+"use strict";
+
+const Page = (() => {
+  const KINDS = {
+    faster: "gain", slower: "loss", "no gain": "none", "cannot tell": "unknown",
+    better: "gain", worse: "loss", confirmed: "gain", contradicted: "loss",
+  };
+  // Lines of a table that are shown at once: a browser needs long for thousands.
+  const MOST_LINES = 200;
+  let manifest = null;
+  let view = null;
+  let drawing = 0; // counts the views, so that a slow one does not replace a later one
+
+  // An element. Attributes come from the scripts, never from results; children may be any text.
+  function make(tag, attributes, ...children) {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes ?? {})) {
+      if (value === true) element.setAttribute(name, "");
+      else if (value !== false && value !== null && value !== undefined) {
+        element.setAttribute(name, value);
+      }
+    }
+    element.append(...children.filter((child) => child !== null && child !== undefined));
+    return element;
+  }
+
+  // What is chosen stands behind the # of the address: this works on a host and from the disk.
+  const state = () => Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+
+  // An address: a page in a state. Empty values are left out.
+  function address(page, changes) {
+    const parameters = new URLSearchParams();
+    for (const [name, value] of Object.entries(changes)) {
+      if (value !== "" && value !== null && value !== undefined) parameters.set(name, value);
+    }
+    return `${page}#${parameters}`;
+  }
+
+  const file = () => location.pathname.split("/").pop() || "index.html";
+
+  // Go on with some choices changed.
+  function choose(changes) {
+    location.hash = address("", { ...state(), ...changes }).slice(1);
+  }
+
+  // The numbers in words, as `report` writes them.
+  const Words = {
+    // As Python's format(value, ".3g").
+    general(value, digits = 3) {
+      if (value === null || value === undefined) return "-";
+      if (value === 0) return "0";
+      const [mantissa, exponent] = value.toExponential(digits - 1).split("e");
+      const strip = (text) => (text.includes(".") ? text.replace(/\.?0+$/, "") : text);
+      if (exponent < -4 || exponent >= digits) {
+        const size = String(Math.abs(exponent)).padStart(2, "0");
+        return `${strip(mantissa)}e${exponent < 0 ? "-" : "+"}${size}`;
+      }
+      return strip(value.toFixed(digits - 1 - exponent));
+    },
+    fixed: (value, digits) => (value === null || value === undefined ? "-" : value.toFixed(digits)),
+    seconds: (value) => Words.fixed(value, 1),
+    milliseconds: (value) => (value === null ? "-" : Words.general(value * 1e3)),
+    count: (value) => (value === null || value === undefined
+      ? "-" : value.toLocaleString("en-US", { maximumFractionDigits: 0 })),
+    percent: (value) => (value === null ? "-" : `${(value * 100).toFixed(0)}%`),
+    megabytes: (value) => (value === null ? "-" : (value / 1e6).toFixed(2)),
+    // An interval of a row: "0.73 [0.70, 0.76]".
+    interval(row, name) {
+      const [value, low, high] = [row[name], row[`${name}_low`], row[`${name}_high`]];
+      if (value === null || value === undefined) return "-";
+      return low === null ? Words.fixed(value, 2)
+        : `${Words.fixed(value, 2)} [${Words.fixed(low, 2)}, ${Words.fixed(high, 2)}]`;
+    },
+    calls: (row) => (row.break_even_state === "calls"
+      ? `${Words.count(row.break_even_calls)} calls` : row.break_even_state),
+    plural: (count, noun) => `${Words.count(count)} ${noun}${count === 1 ? "" : "s"}`,
+  };
+
+  // A field with a meaning that the style shows.
+  const marked = (text, kind) => ({ text, kind: KINDS[kind] ?? kind ?? "" });
+
+  // A ratio and whether it pays, or how the cell ended.
+  function paying(row) {
+    if (!row) return "";
+    if (row.outcome !== "ok") return { text: row.outcome, kind: "gap", why: row.reason };
+    const fastest = row.fastest ? ", fastest" : "";
+    return marked(`${Words.interval(row, "ratio")} ${row.verdict}${fastest}`, row.verdict);
+  }
+
+  function field(content) {
+    if (content instanceof Node) return [content];
+    if (content === null || content === undefined) return [""];
+    if (typeof content !== "object") return [String(content)];
+    return content.why ? [content.text, make("small", {}, content.why)] : [content.text];
+  }
+
+  // A table. Columns: {title, value(row), number, sort(row)}. The first column names the line. A
+  // heading sorts by its column, where there is something to sort.
+  function table(caption, columns, rows) {
+    const body = make("tbody");
+    let lines = [...rows];
+    let all = lines.length <= MOST_LINES;
+    const more = make("button", { type: "button", class: "more" });
+
+    function fill() {
+      const shown = all ? lines : lines.slice(0, MOST_LINES);
+      body.replaceChildren(...shown.map((row) => make("tr", {}, ...columns.map((column, place) => {
+        const content = column.value(row);
+        const kind = [content?.kind, column.number && "number"].filter(Boolean).join(" ");
+        const attributes = { class: kind || null, scope: place === 0 ? "row" : null };
+        return make(place === 0 ? "th" : "td", attributes, ...field(content));
+      }))));
+      more.hidden = all;
+      more.textContent = `Show all ${lines.length} lines`;
+    }
+
+    const heads = columns.map((column) => {
+      const head = make("th", { scope: "col", class: column.number ? "number" : null });
+      if (!column.sort || rows.length < 3) {
+        head.append(column.title);
+        return head;
+      }
+      const button = make("button", { type: "button" }, column.title);
+      button.addEventListener("click", () => {
+        const down = head.getAttribute("aria-sort") === "ascending";
+        for (const other of heads) other.removeAttribute("aria-sort");
+        head.setAttribute("aria-sort", down ? "descending" : "ascending");
+        const place = (row) => column.sort(row);
+        const unknown = (value) => value === null || value === undefined;
+        lines = [...rows].sort((one, other) => {
+          const [a, b] = [place(one), place(other)];
+          if (unknown(a) || unknown(b)) return unknown(a) - unknown(b);
+          const order = typeof a === "string" ? a.localeCompare(b) : a - b;
+          return down ? -order : order;
+        });
+        fill();
+      });
+      head.append(button);
+      return head;
+    });
+    more.addEventListener("click", () => { all = true; fill(); });
+    fill();
+    return make("div", {},
+      make("div", { class: "wide", role: "region", "aria-label": caption, tabindex: "0" },
+        make("table", {},
+          make("caption", {}, caption),
+          make("thead", {}, make("tr", {}, ...heads)),
+          body)),
+      more);
+  }
+
+  // The data of a view, to download. Made in the browser from the rows that the view shows.
+  function downloads(name, rows) {
+    if (!rows.length) return null;
+    const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+    const plain = (value) => {
+      if (value === null || value === undefined) return "";
+      if (typeof value !== "string") return String(value);
+      // A spreadsheet would read such a text as a formula.
+      const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+      return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+    };
+    const csv = () => [columns, ...rows.map((row) => columns.map((column) => row[column]))]
+      .map((line) => `${line.map(plain).join(",")}\n`).join("");
+    const json = () => `[\n${rows.map((row) => JSON.stringify(row)).join(",\n")}\n]\n`;
+    const button = (ending, content, type) => {
+      const made = make("button", { type: "button" }, ending.toUpperCase());
+      made.setAttribute("aria-label", `Download ${name} as ${ending.toUpperCase()}`);
+      made.addEventListener("click", () => {
+        const link = make("a", { download: `${name.replace(/[^A-Za-z0-9._-]+/g, "-")}.${ending}` });
+        link.href = URL.createObjectURL(new Blob([content()], { type }));
+        link.click();
+        setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+      });
+      return made;
+    };
+    return make("p", { class: "downloads" }, `The data (${name}): `,
+      button("csv", csv, "text/csv"), button("json", json, "application/json"));
+  }
+
+  // A part of a page.
+  function section(id, heading, ...children) {
+    return make("section", { id, "aria-labelledby": `${id}-heading` },
+      make("h2", { id: `${id}-heading` }, heading),
+      ...children.flat().map((child) => (typeof child === "string" ? make("p", {}, child) : child)));
+  }
+
+  function link(text, page, changes) {
+    const made = make("a", {}, text);
+    made.href = address(page, changes);
+    return made;
+  }
+
+  // One choice: a label and a list. Options: [value, text].
+  function choice(name, title, options, current, changes = (value) => ({ [name]: value })) {
+    const select = make("select", { id: `choose-${name}` },
+      ...options.map(([value, text]) => {
+        const option = make("option", {}, text);
+        option.value = value;
+        option.selected = value === current;
+        return option;
+      }));
+    select.addEventListener("change", () => choose(changes(select.value)));
+    return make("div", { class: "choice" },
+      make("label", { for: `choose-${name}` }, title), select);
+  }
+
+  function search(context) {
+    const input = make("input", {
+      type: "search", id: "search", list: "models", placeholder: "such as resnet18",
+      autocomplete: "off", spellcheck: "false",
+    });
+    const models = Object.keys(context.index.buckets);
+    const form = make("form", { role: "search", class: "choice" },
+      make("label", { for: "search" }, "Find a model"), input,
+      make("datalist", { id: "models" }, ...models.map((name) => {
+        const option = make("option");
+        option.value = name;
+        return option;
+      })));
+    const go = () => {
+      const { machine, at } = context.chosen;
+      const target = address("cell.html", { machine, at, model: input.value.trim() });
+      if (file() === "cell.html") location.hash = target.slice(target.indexOf("#") + 1);
+      else location.href = target;
+    };
+    form.addEventListener("submit", (event) => { event.preventDefault(); go(); });
+    input.addEventListener("change", () => { if (models.includes(input.value)) go(); });
+    return form;
+  }
+
+  // Everything that a view needs; the choices are completed with what there is.
+  async function context() {
+    const wanted = state();
+    const machine = manifest.machines.find((one) => one.name === wanted.machine)
+      ?? manifest.machines[0];
+    const at = machine.points.includes(wanted.at) ? wanted.at : machine.points.at(-1);
+    const index = await Data.index(machine);
+    return {
+      manifest, machine, index, wanted,
+      chosen: { ...wanted, machine: machine.name, at },
+      at,
+      label: (point) => manifest.points[point]?.label ?? point,
+      title: (point) => manifest.points[point]?.title ?? point,
+      document: (key) => Data.of(machine, key),
+      cell: (name, text, point = at) => link(text ?? name, "cell.html", {
+        machine: machine.name, at: point, cell: name,
+      }),
+    };
+  }
+
+  function chooseMachine(context) {
+    const names = context.manifest.machines.map((one) => [one.name, one.title]);
+    return choice("machine", "Machine", names, context.machine.name);
+  }
+
+  function choosePoint(context) {
+    const { machine, manifest: { noun } } = context;
+    const points = machine.points.map((point) => {
+      const facts = context.manifest.points[point];
+      return [point, [facts.label, facts.note].filter(Boolean).join(" ")];
+    }).reverse();
+    return choice("at", noun[0].toUpperCase() + noun.slice(1), points, context.at);
+  }
+
+  async function render() {
+    const mine = ++drawing;
+    const place = document.getElementById("view");
+    place.setAttribute("aria-busy", "true");
+    try {
+      if (!manifest.machines.length) {
+        place.replaceChildren(make("p", {}, "Nothing was measured yet. Start with: nox -s bench"));
+        return;
+      }
+      const now = await context();
+      const made = await view(now);
+      if (mine !== drawing) return;
+      const focused = document.activeElement?.id;
+      document.getElementById("choices").replaceChildren(
+        chooseMachine(now), ...(made.choices ?? []), search(now));
+      const warning = now.machine.warning ? [make("p", { class: "warning" }, now.machine.warning)] : [];
+      place.replaceChildren(
+        make("p", { class: "quiet" }, `${now.machine.title}; in files and commands: `,
+          make("code", {}, now.machine.name)),
+        ...warning, ...made.content.filter(Boolean));
+      if (made.title) {
+        document.querySelector("h1").textContent = made.title;
+        document.title = `${made.title} - torch.compile`;
+      }
+      for (const one of document.querySelectorAll("a[data-page]")) {
+        const { machine, at, batch, question, mode } = now.chosen;
+        one.href = address(one.getAttribute("href").split("#")[0],
+          { machine, at, batch, question, mode });
+      }
+      if (focused) document.getElementById(focused)?.focus();
+    } catch (error) {
+      if (mine === drawing) place.replaceChildren(make("p", { role: "alert" }, String(error.message)));
+      throw error;
+    } finally {
+      if (mine === drawing) {
+        place.setAttribute("aria-busy", "false");
+        document.documentElement.dataset.drawn = String(mine);
+        document.getElementById("status").textContent = document.querySelector("h1").textContent;
+      }
+    }
+  }
+
+  async function start() {
+    manifest = await Data.read("manifest", "manifest");
+    window.addEventListener("hashchange", render);
+    // A fragment of its own would take the place of the choices.
+    document.querySelector(".skip").addEventListener("click", (event) => {
+      event.preventDefault();
+      document.getElementById("main").focus();
+    });
+    render();
+  }
+
+  return {
+    start, make, address, choose, choice, chooseMachine, choosePoint, link, marked, paying, section,
+    table, downloads, Words, KINDS,
+    get noun() { return manifest.noun; },
+    set view(made) { view = made; },
+  };
+})();

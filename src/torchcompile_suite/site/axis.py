@@ -1,0 +1,151 @@
+"""The axis of the history: PyTorch's releases, or its commits.
+
+A *point* of the axis is what was measured: the version of a release, or the first digits of a
+commit. All else of the site is the same for both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+from .. import matrix
+from ..analysis.summary import version_key
+from ..cell import Cell
+from ..commits.clone import Clone
+from ..releases import catalogue, ledger
+from ..releases.catalogue import UnknownRelease
+from ..results.records import Record
+
+# As in the names of journals and segments.
+_COMMIT = re.compile(r"[0-9a-f]{6,40}", re.ASCII)
+
+
+class Facts(NamedTuple):
+    """A point in words. ``label`` is short; ``date`` is ISO 8601, or empty if it is not known."""
+
+    label: str
+    title: str
+    date: str
+    note: str = ""
+
+
+class Axis(Protocol):
+    """What the points of a site are, and in which order."""
+
+    @property
+    def noun(self) -> str:
+        """How one point is called: release or commit."""
+        ...
+
+    @property
+    def key(self) -> list[str]:
+        """What tells this axis from another one, for keys of `results.cached`."""
+        ...
+
+    def point(self, record: Record) -> str:
+        """The point of a record; empty if it belongs to none."""
+        ...
+
+    def order(self, points: Iterable[str]) -> list[str]:
+        """The points, oldest first."""
+        ...
+
+    def facts(self, point: str) -> Facts:
+        """The point in words."""
+        ...
+
+    def command(self, cell: Cell, point: str) -> str:
+        """The command that measures a cell again; empty if there is none.
+
+        It is safe in a shell: all names are `cell.Name`.
+        """
+        ...
+
+
+def label(release: str) -> str:
+    """The release's tag: v2.4 for the newest patch release of 2.4, else v2.4.0."""
+    minor = release.rpartition(".")[0]
+    newest = catalogue.newest_patch(minor)
+    return f"v{minor}" if newest is not None and newest.version == release else f"v{release}"
+
+
+class Releases:
+    """The releases of PyTorch, by version."""
+
+    noun = "release"
+
+    @cached_property
+    def key(self) -> list[str]:
+        """The releases and nightlies that are known."""
+        return [self.noun, *(release.version for release in catalogue.everything())]
+
+    @cached_property
+    def _of_commits(self) -> dict[str, str]:
+        """The version of each commit of the ledger (8 digits)."""
+        return {sha[:8]: release.version for sha, release in ledger.compute()[0].items()}
+
+    def point(self, record: Record) -> str:
+        """The version; that of its ledger commit if no launch could name its torch."""
+        return record.release or self._of_commits.get(record.commit, "")
+
+    def order(self, points: Iterable[str]) -> list[str]:
+        """By version."""
+        return sorted(points, key=lambda point: (version_key(point), point))
+
+    def facts(self, point: str) -> Facts:
+        """The tag and the day of the upload; a version that is not in the catalogue has no day."""
+        try:
+            date = catalogue.find(point).date.date().isoformat()
+        except UnknownRelease:
+            date = ""
+        return Facts(label(point), f"PyTorch {label(point)}", date)
+
+    def command(self, cell: Cell, point: str) -> str:
+        """With the tag of the release."""
+        pattern = matrix.pattern(cell)
+        try:
+            tag = catalogue.find(point).tag
+        except UnknownRelease:
+            return ""
+        return f'asv run {tag}^! --bench "{pattern}"' if pattern is not None else ""
+
+
+class Commits:
+    """The commits of PyTorch itself, in the order of their dates."""
+
+    noun = "commit"
+
+    def __init__(self, clone: Clone) -> None:
+        """``clone`` knows the commits."""
+        self._clone = clone
+        self._known: dict[str, Facts] = {}
+
+    @cached_property
+    def key(self) -> list[str]:
+        """The clone as it is: a fetch can bring a commit that was not known."""
+        return [self.noun, str(self._clone.path), self._clone.state()]
+
+    def point(self, record: Record) -> str:
+        """The first digits of the commit. The name of a stranger's file may have anything there."""
+        return record.commit if _COMMIT.fullmatch(record.commit) else ""
+
+    def order(self, points: Iterable[str]) -> list[str]:
+        """By date. Commits that the clone does not have come first."""
+        return sorted(points, key=lambda point: (self.facts(point).date, point))
+
+    def facts(self, point: str) -> Facts:
+        """The digits, the first line of the message and the date, if the clone has the commit."""
+        if point not in self._known:
+            date, subject = self._clone.described(point)
+            self._known[point] = Facts(point, f"PyTorch commit {point}", date, subject)
+        return self._known[point]
+
+    def command(self, cell: Cell, point: str) -> str:
+        """With the configuration of the commits."""
+        pattern = matrix.pattern(cell)
+        if pattern is None:
+            return ""
+        return f'asv --config asv.commits.conf.json run {point}^! --bench "{pattern}"'

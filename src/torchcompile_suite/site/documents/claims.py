@@ -1,0 +1,49 @@
+"""What documents claim about torch.compile, and what the results of a point say about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...analysis.claims import Verdict, judge
+from ..content import Machine
+from ..packs import figure
+from .common import plural, table
+
+# The names of the data are published and do not change.
+COLUMNS = ["id", "document", "says", "verdict", "ours", "low", "high", "reason"]
+DOCUMENT_COLUMNS = ["id", "kind", "subject", "hardware", "setting"]
+
+
+def document(machine: Machine, point: str) -> dict[str, Any]:
+    """The claims, judged by the results of a point."""
+    judged = judge(machine.measurements(point), machine.device)
+    count = {verdict: sum(item.verdict is verdict for item in judged) for verdict in Verdict}
+    documents = list(dict.fromkeys(item.claim.document for item in judged))
+    return {
+        "sentence": (
+            f"{plural(len(judged), 'claim')} of {plural(len(documents), 'document')}, judged by "
+            f"the results of {machine.title}: {count[Verdict.CONFIRMED]} confirmed, "
+            f"{count[Verdict.CONTRADICTED]} contradicted, {count[Verdict.NOT_MEASURABLE]} that "
+            "these results cannot decide."
+        ),
+        **table(
+            COLUMNS,
+            (
+                [
+                    *(item.claim.id, item.claim.seed, item.claim.says, item.verdict.value),
+                    figure(item.ours),
+                    *(
+                        (figure(item.interval.low), figure(item.interval.high))
+                        if item.interval
+                        else (None, None)
+                    ),
+                    item.reason,
+                ]
+                for item in judged
+            ),
+        ),
+        "documents": table(
+            DOCUMENT_COLUMNS,
+            ([one.id, one.kind, one.subject, one.hardware, one.setting] for one in documents),
+        ),
+    }

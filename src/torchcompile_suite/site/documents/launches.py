@@ -1,0 +1,198 @@
+"""Every launch of a point, with its environment and what the compiler made, cell by cell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ...analysis import statistics
+from ...cell import Compiled, Environment, Launch, Measurement
+from ..content import Entry, Machine
+from ..packs import figure
+from .common import plural, table
+
+# JSON name of a field of `Compiled` -> the title of its column.
+COMPILED = {
+    "graphs": "graphs",
+    "graph_breaks": "graph breaks",
+    "recompiles": "recompiles",
+    "operators": "operators",
+    "guards": "guards",
+    "kernels": "kernels",
+    "launches": "kernel launches a call",
+    "eager_operators": "operators in eager",
+    "nodes_before": "nodes before fusion",
+    "nodes_after": "nodes after",
+    "bytes_before": "bytes before fusion",
+    "bytes_after": "bytes after",
+    "eager_bytes": "bytes in eager",
+}
+# `Measurement.stopped` -> why there were no more launches.
+STOPPED = {
+    "fixed": "The number of launches was fixed.",
+    "precise": "It ended because the interval was narrow enough.",
+    "budget": "It ended because the time budget was spent.",
+    "": "It failed.",
+}
+# The names of the data are published and do not change.
+COLUMNS = [
+    *("process", "start", "outcome", "reason", "set_aside", "eager_s", "mode_s", "ratio"),
+    *("first_call_s", "compile_s", "calls_until_steady", "others_share", "yardstick_s"),
+    *("eager_faults", "mode_faults", "peak_memory_bytes", "heap", "method", "calls_a_sample"),
+    *("series", "round"),
+]
+COMPILER_COLUMNS = ["cell", *COMPILED, "guard_check_s"]
+
+
+def document(machine: Machine, point: str, bucket: int) -> dict[str, Any]:
+    """The launches of each cell of a bucket. Environments are numbered, as most cells share one."""
+    environments: dict[bytes, int] = {}
+    made = {}
+    for entry in machine.of(point):
+        if machine.buckets[entry.row.cell.workload] == bucket:
+            made[machine.ids[entry.row.cell]] = _cell(machine, entry, environments)
+    return {
+        "environments": [msgspec.json.decode(text) for text in environments],
+        "cells": made,
+    }
+
+
+def _cell(machine: Machine, entry: Entry, environments: dict[bytes, int]) -> dict[str, Any]:
+    measurement = entry.measurement
+    text = [
+        f"Measured {measurement.started_at} in {measurement.duration_s:.0f} s, in "
+        f"{plural(len(measurement.launches), 'launch')}. {STOPPED[measurement.stopped]}"
+    ]
+    outcome = measurement.outcome
+    if not outcome.ok:
+        text.append(f"{outcome.status.value}: {outcome.reason}")
+    factor = machine.slowdown(entry)
+    if factor > statistics.MOST_SLOWDOWN:
+        text.append(
+            f"During the measurement, {statistics.neighbour(factor)}. It should be measured again."
+        )
+    command = machine.axis.command(measurement.cell, entry.row.release)
+    if not command:
+        text.append(
+            "No command: the suite does not contain this workload, or does not know this "
+            f"{machine.axis.noun}."
+        )
+    number = None
+    if measurement.environment is not None:
+        facts = msgspec.json.encode(_facts(measurement.environment))
+        number = environments.setdefault(facts, len(environments))
+    compiled = measurement.compiled
+    return {
+        "text": [*text, *measurement.notes],
+        "command": command,
+        "environment": number,
+        "compiled": None if compiled is None else _compiled(compiled),
+        **table(COLUMNS, _launches(measurement)),
+    }
+
+
+def _launches(measurement: Measurement) -> list[list[Any]]:
+    return [_launch(number, launch) for number, launch in enumerate(measurement.launches, 1)]
+
+
+def _launch(number: int, launch: Launch) -> list[Any]:
+    timed = launch.timed
+    interference = launch.interference
+    return [
+        *(number, launch.kind, launch.outcome.status.value, launch.outcome.reason),
+        launch.disturbed,
+        figure(statistics.eager_latency_of(launch) if timed else None),
+        figure(statistics.latency_of(launch) if timed else None),
+        figure(statistics.ratio_of(launch) if timed else None),
+        figure(statistics.first_call_of(launch) if timed else None),
+        figure(statistics.compile_cost_of(launch) if timed else None),
+        statistics.calls_until_steady_of(launch) if timed else None,
+        figure(interference.others_share if interference else None),
+        figure(launch.calibration_s),
+        figure(launch.eager_paging.faults if launch.eager_paging else None),
+        figure(launch.paging.faults if launch.paging else None),
+        *(launch.peak_memory_bytes, launch.heap, launch.method, launch.calls_a_sample),
+        *(launch.series, launch.round),
+    ]
+
+
+def _compiled(compiled: Compiled) -> dict[str, Any]:
+    return {
+        "facts": table(
+            ["property", "value", "why not known"],
+            (
+                [title, counted(compiled, name), compiled.unknown.get(name, "")]
+                for name, title in COMPILED.items()
+            ),
+        ),
+        "phases": {name: figure(seconds) for name, seconds in sorted(compiled.phases_s.items())},
+        "breaks": [[one.where, one.reason] for one in compiled.graph_breaks],
+        "recompiles": [[one.where, one.reason] for one in compiled.recompile_reasons],
+        "skips": list(compiled.cudagraph_skips),
+        "artefacts": list(compiled.artefacts),
+    }
+
+
+def counted(compiled: Compiled, name: str) -> int | None:
+    """A count of the compiler; of a list its length. None if it is not known."""
+    value = compiled.value(name)
+    return len(value) if isinstance(value, list) else value
+
+
+def _facts(environment: Environment) -> dict[str, str]:
+    """An environment in words."""
+    facts = {
+        "torch": environment.torch,
+        "torch's git commit": environment.torch_git,
+        "Python": environment.python,
+        "CPU": environment.cpu,
+        "device": environment.device_name,
+        "driver": environment.driver,
+        "threads": str(environment.threads),
+        "allocator": environment.allocator,
+        "compiler": environment.compiler,
+        "kernel": environment.kernel,
+        # Sorted: a segment has the keys in another order than a journal.
+        "variables": ", ".join(map("=".join, sorted(environment.variables.items()))),
+        "packages": ", ".join(map(" ".join, sorted(environment.packages.items()))),
+        "suite": environment.suite,
+        "overlaid commit": environment.overlay.commit if environment.overlay else "",
+    }
+    return {name: value for name, value in facts.items() if value}
+
+
+def compiler(machine: Machine, point: str) -> dict[str, Any]:
+    """What the compiler made of every cell of a point."""
+    made = [
+        (machine.ids[entry.row.cell], compiled)
+        for entry in machine.of(point)
+        if (compiled := entry.measurement.compiled) is not None
+    ]
+    whole = sum(1 for _, one in made if one.graphs == 1 and not one.graph_breaks)
+    broken = sum(1 for _, one in made if one.graph_breaks)
+    sentence = f"No measurement of this {machine.axis.noun} says what was compiled."
+    if made:
+        sentence = (
+            f"Of {plural(len(made), 'compiled cell')}, {whole} became one whole graph and "
+            f"{broken} had graph breaks."
+        )
+    return {
+        "sentence": sentence,
+        "titles": list(COMPILED.values()),
+        **table(
+            COMPILER_COLUMNS,
+            (
+                [cell, *(counted(one, name) for name in COMPILED), figure(one.guard_check_s)]
+                for cell, one in made
+            ),
+        ),
+        "breaks": table(
+            ["cell", "where", "reason"],
+            ([cell, at.where, at.reason] for cell, one in made for at in one.graph_breaks),
+        ),
+        "skips": table(
+            ["cell", "reason"],
+            ([cell, reason] for cell, one in made for reason in one.cudagraph_skips),
+        ),
+    }

@@ -1,0 +1,139 @@
+"""Shards: files of data that a page loads as classic scripts, also from the disk.
+
+A *document* is a JSON value with a key. A *pack* is a script of some documents. It calls one
+function with text that holds no result in plain: each document is compressed JSON in base64. So no
+text of a stranger ever stands in a script, and a view stays small on a host that does not compress.
+
+The name of a pack is a digest of its documents, before their compression. So a pack that has not
+changed keeps its name, whatever zlib compresses it.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+FOLDER = "data"
+# The function that a pack calls, in assets/data.js.
+FUNCTION = "torchcompileShard"
+# Of a figure of a document. Words have two decimals, so nobody sees more, and the last digits of a
+# figure differ between processors.
+DIGITS = 9
+_CALL = re.compile(rf'{FUNCTION}\("([0-9a-z]+)",(\{{.*\}})\);\n', re.DOTALL)
+
+
+class Encoded(NamedTuple):
+    """A document: the SHA-256 of its JSON, and the JSON compressed."""
+
+    digest: str
+    data: bytes
+
+    @property
+    def size(self) -> int:
+        """Its bytes in a pack."""
+        return (len(self.data) + 2) // 3 * 4
+
+
+class Pack(NamedTuple):
+    """A script with documents. ``name`` is that of its file, without the folder and ending."""
+
+    name: str
+    text: str
+
+    @property
+    def path(self) -> str:
+        """Its path below the report."""
+        return f"{FOLDER}/{self.name}.js"
+
+
+def figure(value: float | None) -> float | None:
+    """A number as it stands in a document: rounded to `DIGITS`; None for what is no number."""
+    if value is None or not math.isfinite(value):
+        return None
+    return float(f"{value:.{DIGITS}g}")
+
+
+def figures(values: Iterable[float | None] | None, count: int = 3) -> list[float | None]:
+    """Numbers of a document, such as an interval; ``count`` times None without any."""
+    return [None] * count if values is None else [figure(value) for value in values]
+
+
+def encode(document: Any) -> Encoded:
+    """The document, compressed."""
+    text = json_of(document)
+    return Encoded(hashlib.sha256(text).hexdigest(), gzip.compress(text, 9, mtime=0))
+
+
+def decode(data: bytes) -> Any:
+    """The document of `Encoded.data`."""
+    return json.loads(gzip.decompress(data))
+
+
+def json_of(document: Any) -> bytes:
+    """The document as JSON. NaN and infinity become null."""
+    try:
+        return msgspec.json.encode(document)
+    except UnicodeEncodeError:
+        # The name of a file can hold half of a surrogate pair.
+        return msgspec.json.encode(_valid(document))
+
+
+def _valid(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_valid(key): _valid(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_valid(part) for part in value]
+    return value
+
+
+def pack(
+    documents: Iterable[tuple[str, Encoded]], most_bytes: int
+) -> Iterator[tuple[Pack, list[str]]]:
+    """The documents in packs, in their order: each pack with the keys of its documents.
+
+    A pack has at most ``most_bytes``, or one document. Appended documents change the last pack
+    only.
+    """
+    part: list[tuple[str, Encoded]] = []
+    size = 0
+    for key, document in documents:
+        if part and size + document.size > most_bytes:
+            yield _pack(part), [key for key, _ in part]
+            part, size = [], 0
+        part.append((key, document))
+        size += document.size
+    if part:
+        yield _pack(part), [key for key, _ in part]
+
+
+def _pack(documents: list[tuple[str, Encoded]]) -> Pack:
+    digest = hashlib.sha256()
+    for key, document in documents:
+        digest.update(f"{len(key)} {key} {document.digest}".encode(errors="replace"))
+    name = digest.hexdigest()[:16]
+    return Pack(name, script(name, documents))
+
+
+def script(name: str, documents: Iterable[tuple[str, Encoded]]) -> str:
+    """The text of a pack of that name."""
+    content = {key: base64.b64encode(document.data).decode() for key, document in documents}
+    return f"{FUNCTION}({json.dumps(name)},{json.dumps(content)});\n"
+
+
+def read(file: Path) -> dict[str, Any]:
+    """The documents of a pack, by key. Raises OSError, and ValueError for another file."""
+    found = _CALL.fullmatch(file.read_text("ascii"))
+    if found is None:
+        raise ValueError(f"{file.name} is no pack")
+    return {key: decode(base64.b64decode(text)) for key, text in json.loads(found[2]).items()}

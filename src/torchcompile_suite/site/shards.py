@@ -1,0 +1,242 @@
+"""All documents of one machine in packs, and the index that says which pack has which document.
+
+What a machine's documents are made of seldom changes, so the packs are kept in the user's cache
+(`results.cached`). A machine with a file that cannot be read is made anew each time, so that the
+file is named each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from .. import analysis, cell, matrix, presentation, releases
+from ..analysis import change, claims, statistics
+from ..results import cached
+from ..results.cached import Made
+from ..results.records import Problem
+from . import content, documents, packs
+from .axis import Axis
+from .content import Machine
+from .documents import claims as of_claims
+from .documents import figures, launches, lines, means, overview, pairs, trust
+from .packs import Encoded
+
+# Documents that the first view reads are in small packs.
+SMALL_BYTES = 12_000
+LARGE_BYTES = 100_000
+
+
+def _folder(package: Any) -> Path:
+    return Path(package.__file__).parent
+
+
+_SOURCES = (
+    Path(cell.__file__),
+    Path(matrix.__file__),
+    *map(_folder, (analysis, change, claims, statistics, presentation, documents)),
+    _folder(claims) / "documents",
+    claims.verdicts.FILE,
+    _folder(releases) / "releases.toml",
+    Path(__file__).parent,
+)
+
+
+class Shards(msgspec.Struct):
+    """What the site keeps of a machine.
+
+    - ``method``: that of its times; machines with the newest method come first.
+    - ``entry``: its entry in the manifest. ``points``: its points, in words.
+    - ``texts``: the packs, by name.
+    - ``plain``: the documents of the newest point that pages show without a script.
+    - ``upstream``: PyTorch's own commit of each point, if a measurement knows it.
+    """
+
+    method: int
+    entry: dict[str, Any]
+    points: dict[str, dict[str, str]]
+    texts: dict[str, str]
+    plain: dict[str, Any]
+    upstream: dict[str, str]
+
+
+class _Kept(msgspec.Struct):
+    """What is in the cache: nothing of a machine without a measurement that can be shown."""
+
+    shards: Shards | None
+    left_out: list[Problem]
+
+
+def of_machine(folder: Path, axis: Axis) -> tuple[Shards | None, list[Problem]]:
+    """The shards of a machine's folder, and what cannot be read or shown.
+
+    None for a machine that has nothing to show.
+    """
+    unread: list[Problem] = []
+    make = partial(_make, folder, axis, unread)
+    axes = repr([question.axes for question in matrix.QUESTIONS.values()])
+    key = [cached.version(*_SOURCES), axes, *axis.key, *content.identity(folder)]
+    try:
+        kept = msgspec.msgpack.decode(cached.get("site", key, make), type=_Kept)
+    except msgspec.DecodeError:  # a damaged cache
+        kept = _load(folder, axis, unread)
+    return kept.shards, [*unread, *kept.left_out]
+
+
+def _make(folder: Path, axis: Axis, unread: list[Problem]) -> Made:
+    kept = _load(folder, axis, unread)
+    return Made(msgspec.msgpack.encode(kept), keep=not unread)
+
+
+def _load(folder: Path, axis: Axis, unread: list[Problem]) -> _Kept:
+    loaded = content.load(folder, axis)
+    unread[:] = loaded.unread
+    machine = loaded.machine
+    shards = None if machine is None else _shards(machine)
+    return _Kept(shards, loaded.left_out)
+
+
+def _shards(machine: Machine) -> Shards:
+    texts: dict[str, str] = {}
+    names: list[str] = []
+    places: dict[str, int] = {}
+    plain = _Plain(machine)
+    for of_kind, most_bytes in _documents(machine):
+        for pack, keys in packs.pack(plain.watch(of_kind), most_bytes):
+            texts[pack.path] = pack.text
+            places |= dict.fromkeys(keys, len(names))
+            names.append(pack.name)
+    index = {
+        "packs": names,
+        "documents": places,
+        "buckets": machine.buckets,
+        "facts": machine.facts,
+    }
+    ((pack, _),) = packs.pack([("index", packs.encode(index))], LARGE_BYTES)
+    texts[pack.path] = pack.text
+    entry = {
+        "name": machine.name,
+        "title": machine.title,
+        "device": machine.device,
+        "method": machine.method,
+        "warning": machine.older_method,
+        "points": machine.points,
+        "index": pack.name,
+    }
+    points = {point: machine.axis.facts(point)._asdict() for point in machine.points}
+    return Shards(machine.method, entry, points, texts, plain.documents(), _upstream(machine))
+
+
+_Documents = Iterable[tuple[str, Encoded]]
+
+
+def _documents(machine: Machine) -> Iterator[tuple[_Documents, int]]:
+    """The documents by kind, each with the size of its packs; by point, so that packs stay."""
+    yield _overviews(machine), SMALL_BYTES
+    yield _means(machine), SMALL_BYTES
+    yield _of_points(machine), LARGE_BYTES
+    yield _launches(machine), LARGE_BYTES
+    yield _pairs(machine), LARGE_BYTES
+    yield _of_machine(machine), LARGE_BYTES
+
+
+def _overviews(machine: Machine) -> Iterator[tuple[str, Encoded]]:
+    before = ""
+    for point in machine.points:
+        yield f"overview/{point}", packs.encode(overview.document(machine, point, before))
+        before = point
+
+
+def _means(machine: Machine) -> Iterator[tuple[str, Encoded]]:
+    rows = [entry.row for entry in machine.entries]
+    for question in dict.fromkeys(group.question for group in means.groups(rows)):
+        yield _means_key(question), packs.encode(means.document(machine, question))
+
+
+def _means_key(question: str) -> str:
+    return f"means/{question}"
+
+
+def _of_points(machine: Machine) -> Iterator[tuple[str, Encoded]]:
+    buckets = sorted(set(machine.buckets.values()))
+    for point in machine.points:
+        for bucket in buckets:
+            document = figures.document(machine, point, bucket)
+            yield f"figures/{point}/{bucket}", packs.encode(document)
+        ends = figures.ends(machine, point)
+        if ends["rows"]:
+            yield f"ends/{point}", packs.encode(ends)
+        yield f"compiler/{point}", packs.encode(launches.compiler(machine, point))
+        yield f"claims/{point}", packs.encode(of_claims.document(machine, point))
+
+
+def _launches(machine: Machine) -> Iterator[tuple[str, Encoded]]:
+    for point in machine.points:
+        for bucket in sorted(set(machine.buckets.values())):
+            document = launches.document(machine, point, bucket)
+            yield f"launches/{point}/{bucket}", packs.encode(document)
+
+
+def _pairs(machine: Machine) -> Iterator[tuple[str, Encoded]]:
+    couples = sorted(combinations(range(len(machine.points)), 2), key=lambda couple: couple[::-1])
+    for first, second in couples:
+        before, after = machine.points[first], machine.points[second]
+        yield f"pairs/{before}/{after}", pairs.pair(machine, before, after).encoded
+
+
+def _of_machine(machine: Machine) -> Iterator[tuple[str, Encoded]]:
+    yield "trust", packs.encode(trust.document(machine))
+    for bucket in sorted(set(machine.buckets.values())):
+        yield f"lines/{bucket}", packs.encode(lines.document(machine, bucket))
+
+
+class _Plain:
+    """Takes the documents of the newest point that pages show without a script."""
+
+    def __init__(self, machine: Machine) -> None:
+        newest = machine.points[-1]
+        rows = [entry.row for entry in machine.of(newest)]
+        self._questions = list(dict.fromkeys(group.question for group in means.groups(rows)))
+        self._keys = {
+            "overview": f"overview/{newest}",
+            "claims": f"claims/{newest}",
+            "trust": "trust",
+        }
+        self._wanted = {*self._keys.values(), *map(_means_key, self._questions)}
+        self._seen: dict[str, Encoded] = {}
+
+    def watch(self, documents: _Documents) -> _Documents:
+        """The same documents."""
+        for key, document in documents:
+            if key in self._wanted:
+                self._seen[key] = document
+            yield key, document
+
+    def documents(self) -> dict[str, Any]:
+        """The documents by kind, as the scripts read them; those of the means by question."""
+        return {
+            **{kind: packs.decode(self._seen[key].data) for kind, key in self._keys.items()},
+            "means": {
+                question: packs.decode(self._seen[_means_key(question)].data)
+                for question in self._questions
+            },
+        }
+
+
+def _upstream(machine: Machine) -> dict[str, str]:
+    return {
+        point: next(
+            (
+                environment.torch_git
+                for measurement in machine.measurements(point)
+                if (environment := measurement.environment) is not None
+            ),
+            "",
+        )
+        for point in machine.points
+    }
