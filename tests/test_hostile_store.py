@@ -133,6 +133,31 @@ def test_a_hundred_spoilt_measurements(good: Path, tmp_path: Path, sealed: bool)
     merged(good, tmp_path / "target")
 
 
+@pytest.mark.parametrize("harm", range(4))
+def test_times_that_differ_by_any_factor(good: Path, tmp_path: Path, harm: int) -> None:
+    """Sound JSON, and figures beyond all bounds: nothing overflows, and the rest is published."""
+    shortest, longest = (1e-12, 1e7) if harm < 2 else (5e-324, 1e7)
+    for place, release in enumerate(("2.4.1", "2.9.1")):
+        for mode in ("eager", "default"):
+            line = json.loads(msgspec.json.encode(examples.measurement(mode=mode)))
+            for number, launch in enumerate(line["launches"]):
+                pair = [shortest, longest] if (number + place) % 2 else [longest, shortest]
+                launch["pairs_s"] = [pair] * len(launch["pairs_s"])
+                launch["compiler_import_s"] = 5e-324 if harm % 2 else 1e7
+                launch["warm_up_s"] = [0.0 if place else longest] * 12
+                launch["peak_memory_bytes"] = 2**53 if place else 1
+                if launch["environment"]:
+                    launch["environment"]["torch"] = f"{release}+cpu"
+            commit = next(sha for sha, one in COMMITS.items() if one.version == release)
+            file = records.path(good / "box", commit, "virtualenv-py3.11")
+            if not file.parent.is_dir():
+                machine(good, "box")
+            with file.open("ab") as stream:
+                stream.write(json.dumps(line).encode() + b"\n")
+    judged(good, [])
+    assert ("box" in Report(tmp_path / "report-0").machines) is (harm < 2)
+
+
 def test_spoilt_files(good: Path, tmp_path: Path) -> None:
     folder = machine(good, "box")
     broken = []

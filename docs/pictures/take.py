@@ -1,6 +1,7 @@
 """Takes the pictures of the site in html/ for the documents, with the system's Chromium.
 
-They show the machine with most releases, at the size of a desk and of a phone.
+They show, of the machines with the newest method, the one with most releases, at the size of a desk
+and of a phone.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ def main() -> None:
             drawn(page)
             machine = page.evaluate(
                 "Data.read('manifest', 'manifest').then(({ machines }) => machines"
+                ".filter((one) => one.method === machines[0].method)"
                 ".reduce((most, one) => (one.points.length > most.points.length ? one : most))"
                 ".name)"
             )

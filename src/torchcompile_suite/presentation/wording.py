@@ -39,16 +39,19 @@ def judgement(comparison: Comparison) -> str:
         if comparison.unlike
         else ""
     )
-    paired = (
-        f" {comparison.paired} of these cells were measured in turns and are compared round by "
-        "round; the others were measured apart, and their times include the machine's drift."
-        if comparison.paired < comparison.compared
-        else " All were measured in turns and are compared round by round."
-    )
+    if not comparison.paired:
+        paired = " They were measured apart, so the machine's drift is in their times."
+    elif comparison.paired < comparison.compared:
+        paired = (
+            f" {comparison.paired} of these cells were measured in turns and are compared round by "
+            "round; the others were measured apart, so the machine's drift is in their times."
+        )
+    else:
+        paired = " All were measured in turns and are compared round by round."
     return (
         f"{comparison.before} to {comparison.after} on {comparison.machine}: "
-        f"{comparison.compared} of {len(comparison.changes)} cells were measured with both "
-        f"releases.{paired} Of {sum(counts.values())} figures, {counts[Difference.WORSE]} are "
+        f"{comparison.compared} of {len(comparison.changes)} cells were measured with both."
+        f"{paired} Of {sum(counts.values())} figures, {counts[Difference.WORSE]} are "
         f"worse, {counts[Difference.BETTER]} are better, {counts[Difference.SAME]} did not change, "
         f"and for {counts[Difference.UNKNOWN]} the measurement does not decide. {floor}{unlike}"
     )

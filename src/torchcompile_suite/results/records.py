@@ -37,6 +37,8 @@ LONGEST_LINE = 4 << 20
 TRIAL = "try"
 # Why a folder that is a link is not read: it may lead anywhere.
 LINK = "a link, which is not followed"
+# No call is as short. A quotient with a shorter time may not be a number.
+_SHORTEST_S = 1e-12
 # Files are read in parts of this size.
 _PART_BYTES = 1 << 20
 
@@ -398,9 +400,9 @@ def decode(line: bytes) -> Measurement:
 
 
 def _whole(measurement: Measurement) -> bool:
-    """Whether every figure can be computed: some launch counts, and all times are above 0."""
+    """Whether every figure can be computed: some launch counts, and all times are possible."""
     launches = measurement.launches
     return any(not launch.disturbed for launch in launches) and all(
-        launch.pairs_s and launch.warm_up_s and min(map(min, launch.pairs_s)) > 0
+        launch.pairs_s and launch.warm_up_s and min(map(min, launch.pairs_s)) >= _SHORTEST_S
         for launch in launches
     )

@@ -97,7 +97,8 @@ def effects(changes: Mapping[Key, LogChange], smallest: Mapping[Key, float]) -> 
     p_values[unsure] = 2 * t.sf(size, degrees[unsure])
     q_values = false_discovery_control(p_values)
     reach = t.ppf((1 + statistics.CONFIDENCE) / 2, degrees) * error
-    bounds = np.exp([mean, mean - reach, mean + reach]).T.tolist()
+    logs = np.clip([mean, mean - reach, mean + reach], -statistics.MOST_LOG, statistics.MOST_LOG)
+    bounds = np.exp(logs).T.tolist()
     judged = {}
     for key, bound, p, q in zip(changes, bounds, p_values.tolist(), q_values.tolist(), strict=True):
         factor = Interval(*bound)
@@ -135,4 +136,4 @@ def mean_factor(groups: Sequence[tuple[Sequence[LogChange], Drift]]) -> Interval
     centre = math.fsum(change.mean for change in changes) / len(changes)
     error = math.sqrt(total) / len(changes)
     reach = float(t.ppf((1 + statistics.CONFIDENCE) / 2, degrees)) * error
-    return Interval(*(math.exp(centre + by) for by in (0.0, -reach, reach)))
+    return Interval(*(statistics.power(centre + by) for by in (0.0, -reach, reach)))

@@ -49,7 +49,7 @@ def _within(side: Side, reference: DriftReference) -> Drift:
     for group in groups.values():
         if len(group) < 2:
             continue
-        means = [math.exp(statistics.log_mean(times_s)) for times_s in group]
+        means = [statistics.power(statistics.log_mean(times_s)) for times_s in group]
         explained = math.fsum(
             statistics.log_variance(times_s) / len(times_s) for times_s in group
         ) / len(group)

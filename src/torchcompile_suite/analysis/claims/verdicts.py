@@ -112,6 +112,9 @@ def _judge(claim: Claim, evidence: Evidence) -> Judged:
         finding = RULES[claim.id](evidence)
     except Missing as missing:
         return _not_measurable(claim, str(missing))
+    except ArithmeticError:
+        # A stranger's counts can be 0 where something was counted.
+        return _not_measurable(claim, "the recorded figures cannot be divided by each other")
     interval = finding.interval
     ours = finding.ours if interval is None else interval.value
     if finding.holds is None:

@@ -28,6 +28,7 @@ from .disturbance import (
 )
 from .intervals import (
     CONFIDENCE,
+    MOST_LOG,
     T_LEVEL,
     T_LEVEL_LATER,
     Interval,
@@ -37,6 +38,7 @@ from .intervals import (
     inverse,
     log_mean,
     log_variance,
+    power,
     quotient,
     t_quantile,
     widened,
@@ -79,6 +81,7 @@ __all__ = [
     "CONFIDENCE",
     "FIRST_LOOK",
     "MIXED_CALLS",
+    "MOST_LOG",
     "MOST_OTHERS",
     "MOST_SLOWDOWN",
     "MOST_STEAL",
@@ -118,6 +121,7 @@ __all__ = [
     "measured_ratio",
     "moderated",
     "neighbour",
+    "power",
     "precise",
     "prior_spread",
     "quietest",

@@ -18,6 +18,8 @@ T_LEVEL = 0.97
 # enough favours intervals that are narrow by luck (Chow and Robbins, Annals of Mathematical
 # Statistics 36, 1965; Armitage, McPherson and Rowe, JRSS A 132, 1969).
 T_LEVEL_LATER = 0.98
+# Of a figure or a bound: e to this power is 1e130. Nothing that was measured comes near it.
+MOST_LOG = 300.0
 
 
 class Interval(NamedTuple):
@@ -67,9 +69,9 @@ def geometric_interval(values: Sequence[float], level: float = T_LEVEL) -> Inter
     n = len(values)
     mean = log_mean(values)
     if n < 2:
-        return Interval(math.exp(mean), math.nan, math.nan)
+        return Interval(power(mean), math.nan, math.nan)
     half = t_quantile((1 + level) / 2, n - 1) * math.sqrt(log_variance(values) / n)
-    return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
+    return Interval(power(mean), power(mean - half), power(mean + half))
 
 
 def half_width(interval: Interval) -> float:
@@ -96,7 +98,7 @@ def quotient(one: Interval, other: Interval, *, more: float = 0.0) -> Interval:
 
 def geometric_mean(intervals: Sequence[Interval]) -> Interval:
     """The geometric mean of independent figures, at least one."""
-    value = math.exp(math.fsum(math.log(interval.value) for interval in intervals) / len(intervals))
+    value = power(math.fsum(math.log(interval.value) for interval in intervals) / len(intervals))
     reach = math.sqrt(math.fsum(_reach(interval) ** 2 for interval in intervals)) / len(intervals)
     return _around(value, reach)
 
@@ -107,12 +109,20 @@ def widened(interval: Interval, more: float) -> Interval:
 
 
 def _around(value: float, reach: float) -> Interval:
-    return Interval(value, value * math.exp(-reach), value * math.exp(reach))
+    return Interval(value, value * power(-reach), value * power(reach))
 
 
 def _reach(interval: Interval) -> float:
     """Half-width of the interval of the log."""
     return math.log(interval.high / interval.low) / 2
+
+
+def power(log: float) -> float:
+    """The number with this log, between the powers of `MOST_LOG`; NaN of NaN.
+
+    The times of a stranger may differ by any factor. No figure of them becomes 0 or infinite.
+    """
+    return math.exp(max(min(log, MOST_LOG), -MOST_LOG))
 
 
 def log_mean(values: Sequence[float]) -> float:

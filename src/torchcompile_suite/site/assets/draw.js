@@ -100,12 +100,15 @@ const Draw = (() => {
     }));
   }
 
-  // Some round numbers between two, on a log scale of ratios.
-  function ticks(low, high) {
-    const all = [0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.3, 1.5,
-      2, 3, 4, 5, 7, 10, 20, 50, 100, 1000];
-    let found = all.filter((tick) => tick >= low && tick <= high);
-    while (found.length > 9) found = found.filter((tick, place) => tick === 1 || place % 2 === 0);
+  // Round numbers between two on a log scale of ratios, 1 first; their labels do not meet.
+  function ticks(low, high, x) {
+    const all = [1, 2, 0.5, 5, 0.2, 10, 0.1, 0.8, 1.5, 0.7, 3, 0.9, 1.2, 0.6, 0.3, 4, 0.4, 1.1, 7, 1.3,
+      0.95, 1.05, 20, 50, 0.05, 0.02, 100, 0.01, 1000];
+    const found = [];
+    for (const tick of all) {
+      const inside = tick >= low && tick <= high;
+      if (inside && found.every((one) => Math.abs(x(one) - x(tick)) > 36)) found.push(tick);
+    }
     return found;
   }
 
@@ -130,7 +133,7 @@ const Draw = (() => {
       const x = (value) => left + (Math.log(Math.max(value, low) / low) / span) * inner;
       const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, class: "picture" });
       const foot = height - bottom;
-      for (const tick of ticks(low, high)) {
+      for (const tick of ticks(low, high, x)) {
         root.append(
           svg("line", { x1: x(tick), x2: x(tick), y1: top, y2: foot, class: tick === 1 ? "one" : "grid" }),
           svg("text", { x: x(tick), y: foot + 14, class: "tick", "text-anchor": "middle" }, String(tick)));

@@ -283,8 +283,7 @@ const Page = (() => {
         chooseMachine(now), ...(made.choices ?? []), search(now));
       const warning = now.machine.warning ? [make("p", { class: "warning" }, now.machine.warning)] : [];
       place.replaceChildren(
-        make("p", { class: "quiet" }, `${now.machine.title}; in files and commands: `,
-          make("code", {}, now.machine.name)),
+        make("p", { class: "quiet" }, "In files and commands: ", make("code", {}, now.machine.name)),
         ...warning, ...made.content.filter(Boolean));
       const head = document.querySelector("h1");
       if (made.title && made.title !== head.textContent) {
