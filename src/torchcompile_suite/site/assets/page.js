@@ -283,7 +283,8 @@ const Page = (() => {
         chooseMachine(now), ...(made.choices ?? []), search(now));
       const warning = now.machine.warning ? [make("p", { class: "warning" }, now.machine.warning)] : [];
       place.replaceChildren(
-        make("p", { class: "quiet" }, "In files and commands: ", make("code", {}, now.machine.name)),
+        make("p", { class: "quiet" }, "In files and commands: ",
+          make("code", {}, (now.machine.machines ?? [now.machine.name]).join(", "))),
         ...warning, ...made.content.filter(Boolean));
       const head = document.querySelector("h1");
       if (made.title && made.title !== head.textContent) {

@@ -86,6 +86,7 @@
         [...measured].reverse().map((point) => [point, context.label(point)]), at)],
       content: [
         make("p", { class: "answer" }, answer(context, history, figure, at)),
+        history.machine ? make("p", {}, "All of this cell was measured on ", make("code", {}, history.machine), ".") : "",
         make("p", {}, link(`All cells of ${history.workload}`, "cell.html", { machine: machine.name, at, model: history.workload }),
           history.other_end ? "; " : "",
           history.other_end ? link(`the other end of the heap: ${history.other_end}`, "cell.html",

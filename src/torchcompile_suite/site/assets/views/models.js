@@ -44,6 +44,7 @@
             Draw.ratios(marks, modes, "time ratio, mode over baseline (below 1: faster)")) : null,
           table("Every cell. Ratio: below 1 is a gain; the brackets hold the 95 % interval over launches.", [
             { title: "cell", value: (row) => cell(row.cell), sort: (row) => row.cell },
+            ...(machine.machines ? [{ title: "machine", value: (row) => row.machine, sort: (row) => row.machine }] : []),
             { title: "baseline ms", number: true, value: (row) => Words.milliseconds(row.eager_s), sort: (row) => row.eager_s },
             { title: "mode ms", number: true, value: (row) => Words.milliseconds(row.mode_s), sort: (row) => row.mode_s },
             { title: "ratio", value: Page.paying, sort: (row) => row.ratio },
