@@ -21,6 +21,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import fmean, median, stdev
@@ -167,20 +168,13 @@ def _round(python: Path, cell: Cell, folder: Path) -> list[Round]:
         _refuse_disturbed(ours.interference)
         assert ours.paging is not None
         assert ours.eager_paging is not None
-        # The median over pairs of the ratio is the suite's figure; the times only show its sides.
-        eager_s = statistics.launch_eager_latency(ours.pairs_s)
-        mode_s = eager_s * statistics.launch_ratio(ours.pairs_s)
         faults = ours.eager_paging.faults, ours.paging.faults
-        made.append(_made_by("suite", cell, end, (eager_s, mode_s), faults, ours))
+        made.append(_made_by("suite", cell, end, ours.pairs_s, faults, ours))
     longest_s = max(max(one.eager_s, one.mode_s) for one in made)
     for end, sides in _scripts(python, cell, folder / "script", longest_s).items():
         pairs_s = [(eager.seconds, mode.seconds) for eager, mode in zip(*sides, strict=True)]
-        eager_s = statistics.launch_eager_latency(pairs_s)
-        mode_s = eager_s * statistics.launch_ratio(pairs_s)
         eager_faults, mode_faults = (median(turn.faults for turn in side) for side in sides)
-        made.append(
-            _made_by("script", cell, end, (eager_s, mode_s), (eager_faults, mode_faults), ours)
-        )
+        made.append(_made_by("script", cell, end, pairs_s, (eager_faults, mode_faults), ours))
     return made
 
 
@@ -194,14 +188,17 @@ def _made_by(
     by: str,
     cell: Cell,
     end: str,
-    seconds: tuple[float, ...],
-    faults: tuple[float, ...],
+    pairs_s: Sequence[tuple[float, float]],
+    faults: tuple[float, float],
     launch: Launch,
 ) -> Round:
-    """A round with the environment of the launch. Seconds and faults: of eager and the mode."""
+    """A round with the environment of the launch. Pairs and faults: of eager and the mode."""
     assert launch.environment is not None
     where = launch.environment
-    (eager_s, mode_s), (eager_faults, mode_faults) = seconds, faults
+    # The median over pairs of the ratio is the figure; the times only show its sides.
+    eager_s = statistics.launch_eager_latency(pairs_s)
+    mode_s = eager_s * statistics.launch_ratio(pairs_s)
+    eager_faults, mode_faults = faults
     return Round(
         cell,
         end,
@@ -266,14 +263,16 @@ def _scripts(
         with ThreadPoolExecutor(len(running)) as pool:
             list(pool.map(_stop_when_warm, running.values()))
         turns = _turns(running, max(TURN_S, SETTLE_S + STRETCHES * longest_s))
-        printed = {}
+        made = {}
         for key, process in running.items():
             process.kill()
-            printed[key] = process.communicate()[0]
+            # The last line of a killed process may be incomplete.
+            printed = process.communicate()[0].splitlines()[:-1]
+            stretches = [list(map(float, line.split())) for line in printed]
+            made[key] = [_turn(stretches, *when) for when in turns[key]]
     finally:
         for process in running.values():
             process.kill()
-    made = {key: [_turn(printed[key], *when) for when in turns[key]] for key in running}
     return {end: [made[end, side] for side in ("eager", "compiled")] for end in WITHIN}
 
 
@@ -315,11 +314,12 @@ def _turns(
     return turns
 
 
-def _turn(printed: str, begun: float, ended: float) -> Turn:
-    """The median of the stretches of a turn that no stop has touched."""
-    # The last line of a killed process may be incomplete.
-    lines = [list(map(float, line.split())) for line in printed.splitlines()[:-1]]
-    whole = [line for line in lines if begun <= line[0] and line[1] <= ended]
+def _turn(stretches: Sequence[Sequence[float]], begun: float, ended: float) -> Turn:
+    """The median of the stretches of a turn that no stop has touched.
+
+    A stretch is what plain.py prints: its start, its end, seconds a call, page faults a call.
+    """
+    whole = [line for line in stretches if begun <= line[0] and line[1] <= ended]
     # Before a whole stretch of long calls the rest of the stopped one has settled the caches.
     counted = [line for line in whole if begun + SETTLE_S <= line[0]] or whole
     if not counted:

@@ -9,6 +9,8 @@ twice: round by round, and as if each release had been measured apart.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import numpy as np
 
@@ -44,7 +46,7 @@ def drawn(pair: Pair, cell: Cell, random: np.random.Generator) -> tuple[Measurem
             launch = launches[(start + number - 1) % length]
             kind = "cold" if number == 1 else "warm"
             side.append(msgspec.structs.replace(launch, kind=kind, series=str(cell), round=number))
-        if number >= statistics.FIRST_LOOK and _told(sides):
+        if number >= statistics.FIRST_LOOK and _told(cell, sides):
             break
     before, after = (
         Measurement(cell, OK, side, "2026-01-01T00:00:00+00:00", 0.0, "budget") for side in sides
@@ -52,12 +54,12 @@ def drawn(pair: Pair, cell: Cell, random: np.random.Generator) -> tuple[Measurem
     return before, after
 
 
-def _told(sides: Pair) -> bool:
+def _told(cell: Cell, sides: Pair) -> bool:
     precise = all(statistics.precise(side, settings.PRECISION) for side in sides)
-    return precise and change.told(*sides)
+    return precise and change.told(cell, *sides)
 
 
-def apart(measurements: list[Measurement]) -> list[Measurement]:
+def without_rounds(measurements: Sequence[Measurement]) -> list[Measurement]:
     """The same launches without their rounds."""
     return [
         msgspec.structs.replace(
@@ -92,7 +94,7 @@ def table() -> list[tables.Part]:
                         rounds += len(sides[0].launches)
             for way, (one, other) in {
                 "round by round": (before, after),
-                "apart": (apart(before), apart(after)),
+                "apart": (without_rounds(before), without_rounds(after)),
             }.items():
                 comparison = change.compare("pools", Side("a", one), Side("b", other))
                 was_found, wrong = _judged(comparison, target_cell if fault else None, figure)

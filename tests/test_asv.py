@@ -16,9 +16,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
+from torchcompile_suite import matrix
 from torchcompile_suite.analysis import statistics
+from torchcompile_suite.cell import Cell
 from torchcompile_suite.host import machine
+from torchcompile_suite.measuring import series
+from torchcompile_suite.modes import EAGER
 from torchcompile_suite.releases import catalogue, environments, ledger
 from torchcompile_suite.results import records
 
@@ -61,7 +66,7 @@ class Checkout:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, module: str = "asv") -> subprocess.Popen[str]:
         variables = {
             name: value
             for name, value in os.environ.items()
@@ -74,7 +79,7 @@ class Checkout:
         if self.workloads:
             variables["TORCHCOMPILE_SUITE_WORKLOADS"] = str(self.workloads)
         return subprocess.Popen(
-            [sys.executable, "-m", "asv", *arguments],
+            [sys.executable, "-m", module, *arguments],
             cwd=self.folder,
             env=variables,
             stdout=subprocess.PIPE,
@@ -83,8 +88,8 @@ class Checkout:
             start_new_session=True,
         )
 
-    def asv(self, *arguments: str, status: int = 0) -> str:
-        process = self.start(*arguments)
+    def asv(self, *arguments: str, status: int = 0, module: str = "asv") -> str:
+        process = self.start(*arguments, module=module)
         out, _ = process.communicate()
         assert process.returncode == status, out
         return out
@@ -100,6 +105,15 @@ class Checkout:
 
     def commit(self, tag: str) -> str:
         return ledger.build(self.folder / ".asv" / "ledger").tags[tag]
+
+    def unfinished(self) -> list[bytes]:
+        """The launches in the journals of series that are not complete."""
+        return [
+            line
+            for file in (self.folder / ".asv" / "series").rglob(series.JOURNAL)
+            for line in file.read_bytes().splitlines()
+            if b'"launch"' in line
+        ]
 
     def entries(self, tag: str) -> list[records.Entry]:
         """All measurements of a release, in the journal and sealed, oldest first."""
@@ -425,31 +439,23 @@ IN_TURNS = ("run", "HASHFILE:commits", "--interleave-rounds", "--skip-existing",
 
 def test_a_killed_series_goes_on_where_it_stopped(turns: Checkout) -> None:
     process = turns.start(*IN_TURNS)
-    journals = turns.folder / ".asv" / "series"
-
-    def kept() -> list[bytes]:
-        return [
-            line
-            for file in journals.rglob("journal.jsonl")
-            for line in file.read_bytes().splitlines()
-            if b'"launch"' in line
-        ]
-
     # In the middle of the second round.
-    _wait_until(lambda: len(kept()) == 3)
+    _wait_until(lambda: len(turns.unfinished()) == 3)
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     _wait_until(lambda: not processes_named(str(turns.folder)))
-    assert len(kept()) == 3
+    assert len(turns.unfinished()) == 3
     out = turns.asv(*IN_TURNS)
     assert "2.4.1, 2.15.0 in turns" in out
-    assert not list(journals.rglob("journal.jsonl"))
+    assert not turns.unfinished()
     for tag in (OLD, NEW):
         measurements = [entry.measurement for entry in turns.entries(tag)]
         assert len(measurements) == 2
         for measurement in measurements:
             assert len(statistics.counted(measurement.launches)) == 3
-            assert {launch.kind for launch in measurement.launches[1:]} <= {"warm", "cold"}
+            if measurement.cell.mode != EAGER:
+                kinds = [launch.kind for launch in measurement.launches]
+                assert kinds == ["cold", "warm", "warm"], "the compiled code is still there"
     killed = [
         launch.round
         for tag in (OLD, NEW)
@@ -496,6 +502,79 @@ def test_the_report_compares_turns_round_by_round(turns: Checkout) -> None:
     )
     comparison = json.loads(done.stdout)
     assert comparison["compared"] == comparison["paired"] == 2
+
+
+def test_ctrl_c_ends_a_history_and_the_same_command_goes_on(turns: Checkout) -> None:
+    cell = Cell("pointwise_chain", 1, "default")
+    command = ("history", OLD, NEW, "--cells", matrix.pattern(cell) or "", "--rounds", "3")
+    process = turns.start(*command, module="torchcompile_suite")
+    _wait_until(lambda: len(turns.unfinished()) == 3)
+    os.killpg(process.pid, signal.SIGINT)  # as the terminal does
+    out, _ = process.communicate()
+    assert process.returncode not in (0, -signal.SIGKILL)
+    assert "interrupted; to continue, run the same command again" in out
+    assert "Traceback" not in out
+    assert not processes_named(str(turns.folder))
+    assert len(turns.unfinished()) == 3
+    turns.asv(*command, module="torchcompile_suite")
+    assert not turns.unfinished()
+    kinds = []
+    for tag in (OLD, NEW):
+        (made,) = [
+            entry.measurement
+            for entry in turns.entries(tag)
+            if matrix.on_any_device(entry.measurement.cell) == cell
+        ]
+        assert len(statistics.counted(made.launches)) == 3
+        kinds += [launch.kind for launch in made.launches]
+    assert kinds.count("cold") == 2, "the compiled code is still there"
+
+
+def test_two_runs_in_turns_do_not_disturb_each_other(turns: Checkout) -> None:
+    place = turns.folder / ".asv" / "series" / machine.detect().machine
+    with FileLock(place / "lock"):
+        out = turns.asv(*IN_TURNS, status=1)
+    assert "another run measures releases in turns here" in out
+    assert "Traceback" not in out
+
+
+def test_a_full_disk_while_an_environment_is_made_costs_nothing(
+    turns: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first release lies there. The second one does not fit: then the same command goes on."""
+    cells = matrix.pattern(Cell("branch_on_value", 1, EAGER)) or ""
+    command = ("run", "HASHFILE:commits", "--interleave-rounds", "--bench", cells)
+    (there,) = turns.environments.glob(f"{catalogue.find(OLD).version}-py*/")
+    before = [turns.entries(tag) for tag in (OLD, NEW)]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        small_disk(Path(folder) / "small", 200 * 1024) as small,
+        monkeypatch.context() as patched,
+    ):
+        (small / there.name).symlink_to(there, target_is_directory=True)
+        patched.setattr(turns, "environments", small)
+        out = turns.asv(*command, status=1)
+    assert "the disk is full" in out
+    assert "Traceback" not in out
+    assert [turns.entries(tag) for tag in (OLD, NEW)] == before
+    turns.asv(*command)
+    assert [len(turns.entries(tag)) for tag in (OLD, NEW)] == [len(one) + 1 for one in before]
+
+
+def test_a_full_disk_in_a_series_is_no_fault_of_a_release(
+    turns: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = matrix.pattern(Cell("shape_loop", 1, EAGER)) or ""
+    command = ("run", "HASHFILE:commits", "--interleave-rounds", "--bench", cells)
+    before = [turns.entries(tag) for tag in (OLD, NEW)]
+    with small_disk(turns.folder / ".asv" / "series", 50 * 1024):
+        out = turns.asv(*command, status=1)
+        assert not turns.unfinished()
+    assert "the disk for compiled code has only" in out
+    assert "run the same command again" in out
+    assert [turns.entries(tag) for tag in (OLD, NEW)] == before
+    turns.asv(*command)
+    assert all(entry.measurement.outcome.ok for tag in (OLD, NEW) for entry in turns.entries(tag))
 
 
 def test_results_of_another_machine_are_not_mixed_in(checkout: Checkout, history: str) -> None:

@@ -634,3 +634,38 @@ def test_another_reader_of_asvs_data_reads_it(
         }
         assert "track_cold_compile" in names
         context.close()
+
+
+def test_a_long_table_can_be_filtered(visit: Visit, address: str, report: Report) -> None:
+    machine = next(one for one in report.machines.values() if len(one.entry["points"]) > 3)
+    before, after = machine.entry["points"][0], machine.entry["points"][-1]
+    page = opened(
+        visit,
+        f"{address}report/compare.html#machine={machine.name}&before={before}&after={after}",
+    )
+    everything = rows(machine.document(f"pairs/{before}/{after}")["changes"])
+    lines = page.locator("#all tbody tr")
+    filtered = page.locator("#all").get_by_role("searchbox")
+    filtered.fill("RESNET18, batch 1, default ")
+    wanted = [row for row in everything if "resnet18, batch 1, default" in row["cell"]]
+    assert 0 < len(wanted) < len(everything)
+    assert lines.count() == len(wanted)
+    filtered.fill("<img src=x onerror=alert(1)>")
+    assert lines.all_inner_texts() == ["No line has this text."]
+    filtered.fill("")
+    assert lines.count() == min(len(everything), 200)
+    assert visit.faults == []
+
+
+def test_a_link_to_another_cell_starts_at_its_top(
+    visit: Visit, address: str, report: Report
+) -> None:
+    machine = next(iter(report.machines))
+    page = opened(visit, f"{address}report/cell.html#machine={machine}&model=resnet18")
+    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    link = page.locator("#cells table").get_by_role("link").last
+    name = link.inner_text()
+    link.scroll_into_view_if_needed()
+    link.click()
+    expect(page.locator("h1")).to_have_text(name, timeout=PATIENCE_MS)
+    assert page.evaluate("scrollY") == 0

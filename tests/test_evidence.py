@@ -12,9 +12,11 @@ from evidence import (
     agreement,
     coverage,
     false_alarms,
+    history,
     neighbours,
     pools,
     quiet,
+    series,
     spread,
     tables,
     tools,
@@ -22,8 +24,10 @@ from evidence import (
 from evidence.collect import Job, Pool, missing
 
 from torchcompile_suite.analysis import change
+from torchcompile_suite.cell import Measurement
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.presentation.sheets import Sheet
+from torchcompile_suite.releases import catalogue
 
 from . import examples
 from .conftest import ReleaseEnvironment
@@ -64,6 +68,50 @@ def test_launches_compared_with_themselves_raise_hardly_an_alarm() -> None:
         flagged += sum(one.changed for one in comparison.changes)
     assert cells == 800
     assert flagged <= 8
+
+
+def test_a_release_beside_itself_in_turns_raises_hardly_an_alarm() -> None:
+    """Fifty series of four cells: 1 % of them are flagged at most, paired or not."""
+    random = np.random.default_rng(6)
+    pairs = {cell: series.twins(pools.pool(name)) for name, cell in pools.CELLS.items()}
+    flagged = {True: 0, False: 0}
+    for _ in range(50):
+        drawn = [series.drawn(pair, cell, random) for cell, pair in pairs.items()]
+        before, after = ([sides[at] for sides in drawn] for at in (0, 1))
+        for paired in flagged:
+            sides = [before, after] if paired else map(series.without_rounds, (before, after))
+            comparison = change.compare("pools", *(change.Side("a", side) for side in sides))
+            assert comparison.paired == (len(pairs) if paired else 0)
+            flagged[paired] += sum(one.changed for one in comparison.changes)
+    assert max(flagged.values()) <= 2
+
+
+def _released(measured: Measurement, release: str, seconds: float) -> Measurement:
+    launches = [
+        msgspec.structs.replace(
+            launch,
+            environment=examples.environment(release),
+            pairs_s=[(eager_s, seconds * mode_s) for eager_s, mode_s in launch.pairs_s],
+        )
+        for launch in measured.launches
+    ]
+    return msgspec.structs.replace(measured, launches=launches)
+
+
+def test_neighbouring_releases_are_compared_with_their_widths() -> None:
+    random = np.random.default_rng(7)
+    measured = []
+    for name, cell in pools.CELLS.items():
+        before, after = series.drawn(series.twins(pools.pool(name)), cell, random)
+        first, second, third = (catalogue.find(name).version for name in history.RELEASES)
+        measured += [_released(before, first, 1.0), _released(after, second, 1.0)]
+        measured += [_released(after, third, 1.5)]
+    compared = history.comparisons(measured)
+    assert [one.paired for one in compared] == [4, 4]
+    slower = [one.effects["compiled"].factor.value for one in compared[1].changes]
+    assert slower == pytest.approx([1.5] * 4)
+    assert len(history.widths(compared, "eager")) == 8
+    assert all(0 <= width < 0.2 for width in history.widths(compared, "eager"))
 
 
 def test_an_outlier_is_not_a_larger_spread_and_ten_times_the_spread_is() -> None:

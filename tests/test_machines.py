@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import msgspec
 import pytest
+from typer.testing import CliRunner
 
+from torchcompile_suite.analysis import summaries
 from torchcompile_suite.cell import METHOD, Measurement, Outcome, Status
-from torchcompile_suite.results import machines
+from torchcompile_suite.cli import app
+from torchcompile_suite.host import machine
+from torchcompile_suite.results import cached, machines, records
 from torchcompile_suite.results.machines import Choice, NoResultsError, Value
 from torchcompile_suite.results.records import Record
 
@@ -115,3 +122,49 @@ def test_records_say_what_was_measured_and_by_which_method() -> None:
         (False, False),
     ]
     assert {value[:3] for value in found} == {("box", "2.9.1", old.cell)}
+
+
+@pytest.fixture
+def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Results of three machines; the names of those that a command reads."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cached, "folder", lambda: tmp_path / "cache")
+    monkeypatch.setenv(machine.MACHINE_VARIABLE, "here")
+    for name, releases in (("here", ["2.9.1"]), ("a", ["2.4.1", "2.9.1"]), ("b", ["2.4.1"])):
+        for release in releases:
+            one = examples.measurement()
+            launches = [
+                msgspec.structs.replace(launch, environment=examples.environment(release))
+                for launch in one.launches
+            ]
+            file = records.path(tmp_path / "results" / name, release, "env")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            records.append(file, msgspec.structs.replace(one, launches=launches))
+    names: list[str] = []
+    real = summaries.read_machine
+
+    def watched(folder: Path, problems: list[records.Problem]) -> list[records.Record]:
+        names.append(folder.name)
+        return real(folder, problems)
+
+    monkeypatch.setattr(summaries, "read_machine", watched)
+    return names
+
+
+def test_only_the_machine_that_decides_is_read(read: list[str]) -> None:
+    done = CliRunner().invoke(app.app, ["report", "v2.9"])
+    assert (done.exit_code, done.stderr, read) == (0, "", ["here"]), done.output
+    read.clear()
+    done = CliRunner().invoke(app.app, ["report", "v2.4", "v2.9", "--machine", "a"])
+    assert (done.exit_code, done.stderr, read) == (0, "", ["a"]), done.output
+
+
+def test_where_this_machine_has_nothing_the_rule_sees_all(read: list[str]) -> None:
+    done = CliRunner().invoke(app.app, ["report", "v2.4", "v2.9", "--format", "json"])
+    assert done.exit_code == 0, done.output
+    assert done.stderr.startswith("results of a: this machine (here) has none of v2.4.1 and v2.9.1")
+    assert json.loads(done.stdout)["machine"] == "a"
+    assert sorted(set(read)) == ["a", "b", "here"]
+    done = CliRunner().invoke(app.app, ["report", "v2.9", "--machine", "x"])
+    assert done.exit_code == 1
+    assert "no results of machine 'x'; there are results of: a, b, here" in done.output

@@ -170,6 +170,7 @@ def test_a_new_workload_in_one_file_takes_part(
         "kernels.Kernels",
         "warm_up.WarmUp",
         "allocator.Allocator",
+        "codegen.Codegen",
     }
     assert all("'mlp'" in name for name in added)
 

@@ -3,6 +3,7 @@ scripted; tests/test_asv.py makes real ones."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,8 +17,10 @@ from torchcompile_suite import matrix, workloads
 from torchcompile_suite.analysis import change, statistics
 from torchcompile_suite.cell import METHOD, OK, Cell, Interference, Launch, Outcome, Status
 from torchcompile_suite.cli import history
-from torchcompile_suite.measuring import series, settings
+from torchcompile_suite.measuring import series, server, settings
 from torchcompile_suite.measuring.series import Series
+from torchcompile_suite.modes import EAGER
+from torchcompile_suite.presentation import wording
 from torchcompile_suite.releases import catalogue
 
 CELL = Cell("resnet18", 1, "default")
@@ -159,6 +162,18 @@ def test_a_stopped_series_goes_on_and_loses_no_launch(tmp_path: Path, stop_at: i
         assert len(lost) == stop_at % len(RELEASES), "one round is no pair any more, at most"
 
 
+def test_a_round_that_was_divided_stays_divided(tmp_path: Path) -> None:
+    """A later round that ends says nothing about an earlier one that an interruption divided."""
+    for stop_at in (4, 5):
+        with pytest.raises(Stopped):
+            measure(tmp_path, Machine(stop_at=stop_at), rounds=6)
+    measured = measure(tmp_path, Machine(), rounds=6)
+    divided = [launch for one in measured.values() for launch in one.launches if not launch.round]
+    # One launch of round 2, and two of round 4: the round in between was whole.
+    assert len(divided) == 3
+    assert measure(tmp_path, Machine(stop_at=0), rounds=6) == measured, "read again, it is the same"
+
+
 def test_half_a_cold_launch_is_not_a_warm_one(tmp_path: Path) -> None:
     class Killed(Machine):
         def __call__(self, release: str, cache: Path) -> Launch:
@@ -182,6 +197,19 @@ def test_another_plan_begins_anew(tmp_path: Path) -> None:
     measured = measure(tmp_path, machine, rounds=3)
     assert len(machine.made) == 3 * len(RELEASES)
     assert all(len(one.launches) == 3 for one in measured.values())
+
+
+def test_a_series_is_a_plan_and_a_folder(tmp_path: Path) -> None:
+    """Both can be sent to another machine: the rounds go on there, and nothing else is needed."""
+    plan = Series(CELL, RELEASES, rounds=4)
+    with pytest.raises(Stopped):
+        series.measure(plan, Machine(stop_at=7), tmp_path / "here")
+    shutil.move(tmp_path / "here", tmp_path / "there")
+    sent = msgspec.json.decode(msgspec.json.encode(plan), type=Series)
+    machine = Machine()
+    measured = series.measure(sent, machine, tmp_path / "there")
+    assert len(machine.made) == 4 * len(RELEASES) - 7
+    assert len({launch.series for one in measured.values() for launch in one.launches}) == 1
 
 
 def test_a_torn_journal_is_read_up_to_the_tear(tmp_path: Path) -> None:
@@ -235,7 +263,11 @@ def test_a_slower_release_is_found_although_the_machine_drifts(tmp_path: Path) -
 def test_releases_of_two_series_are_not_paired(tmp_path: Path) -> None:
     first = measure(tmp_path / "a", Machine(), rounds=3)
     second = measure(tmp_path / "b", Machine(), rounds=3)
-    assert compared({**first, "2.9.1": second["2.9.1"]}, "2.4.1", "2.9.1").paired == 0
+    apart = compared({**first, "2.9.1": second["2.9.1"]}, "2.4.1", "2.9.1")
+    assert apart.paired == 0
+    assert "They were measured one run after the other" in wording.judgement(apart)
+    beside = compared(first, "2.4.1", "2.9.1")
+    assert "All of them were measured in turns" in wording.judgement(beside)
 
 
 def test_a_history_is_complete_when_one_series_made_it(tmp_path: Path) -> None:
@@ -250,6 +282,20 @@ def test_a_history_is_complete_when_one_series_made_it(tmp_path: Path) -> None:
     assert not series.complete([msgspec.structs.replace(first[0], launches=old), *first[1:]])
 
 
+def test_a_lasting_failure_does_not_measure_the_others_again(tmp_path: Path) -> None:
+    plan = Series(CELL, RELEASES)
+    failed = measure(tmp_path / "a", Machine(failing="2.9.1"), rounds=3)
+    retry = series.again(plan, failed)
+    assert retry is not None
+    machine = Machine(failing="2.9.1")
+    series.measure(retry, machine, tmp_path / "b")
+    assert machine.made == [("2.9.1", "cold")]
+    sound = measure(tmp_path / "c", Machine(), rounds=3)
+    assert series.again(plan, sound) is None, "nothing failed"
+    assert series.again(plan, {**failed, "2.4.1": sound["2.4.1"]}) is None, "another series"
+    assert series.again(plan, {**failed, "2.4.1": None}) is None, "not measured yet"
+
+
 @given(st.lists(st.booleans(), min_size=2, max_size=6))
 def test_told_needs_rounds_of_both(present: list[bool]) -> None:
     """Launches without a common round tell nothing, however many there are."""
@@ -261,7 +307,18 @@ def test_told_needs_rounds_of_both(present: list[bool]) -> None:
         )
     }
     if all(launches.values()):
-        assert not change.told(launches["before"], launches["after"])
+        assert not change.told(CELL, launches["before"], launches["after"])
+
+
+def test_an_eager_cell_needs_no_ratio(tmp_path: Path) -> None:
+    """The ratio of eager to eager is no figure of a release, so no round is spent on it."""
+    noisy = Machine(noise=lambda number: 1.0 + 0.02 * (number % 4))
+    eager = Series(Cell("resnet18", 1, EAGER), RELEASES, precision=0.5)
+    series.measure(eager, noisy, tmp_path / "eager")
+    assert len(noisy.made) == statistics.FIRST_LOOK * len(RELEASES)
+    noisy = Machine(noise=lambda number: 1.0 + 0.02 * (number % 4))
+    measure(tmp_path / "compiled", noisy, precision=0.5)
+    assert len(noisy.made) > statistics.FIRST_LOOK * len(RELEASES)
 
 
 def _launch() -> Launch:
@@ -280,8 +337,38 @@ def test_a_history_has_the_newest_patch_of_every_minor() -> None:
 
 
 def test_the_history_touches_every_family_and_can_be_selected() -> None:
-    families = {workloads.get(name).family for name in workloads.names()}
+    # A test of the evidence may have registered faulty workloads.
+    families = {workloads.get(name).family for name in workloads.names()} - {"injected"}
     assert {workloads.get(cell.workload).family for cell in matrix.HISTORY} == families
     assert len(history._patterns("history")) == len(matrix.HISTORY)
     assert history._patterns("core") == matrix.core_patterns()
     assert history._patterns("Inference.*resnet18") == ["Inference.*resnet18"]
+
+
+def test_a_server_stays_while_cells_need_the_same_libraries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Compile costs are compared only where the processes started alike."""
+    asked: list[list[str]] = []
+
+    class Running:
+        def __init__(self, python: Path, module: str) -> None:
+            asked.append([])
+
+        def ask(self, line: bytes) -> bytes:
+            asked[-1].append(msgspec.json.decode(line, type=server.Order).cell.workload)
+            return msgspec.json.encode(_launch())
+
+        def close(self) -> None:
+            asked[-1].append("closed")
+
+    monkeypatch.setattr(server, "Server", Running)
+    launches = server.Launches(Path("python"))
+    for name in ("resnet18", "mobilenetv2_100", "softmax_matmul", "no-such-workload", "resnet18"):
+        launches.make(server.Order(Cell(name, 1, "default"), "cache"))
+    launches.close()
+    assert asked == [
+        ["resnet18", "mobilenetv2_100", "closed"],
+        ["softmax_matmul", "no-such-workload", "closed"],
+        ["resnet18", "closed"],
+    ]

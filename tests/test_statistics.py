@@ -209,3 +209,24 @@ def test_a_mean_lies_between_its_parts_and_is_not_wider_than_the_widest(
     assert mean.value <= max(part.value for part in parts) * 1.001
     widest = max(math.log(part.high / part.low) for part in parts)
     assert math.log(mean.high / mean.low) <= widest * 1.001
+
+
+@given(st.floats(allow_nan=True, allow_infinity=True))
+def test_a_power_is_a_positive_number(log: float) -> None:
+    found = statistics.power(log)
+    if math.isnan(log):
+        assert math.isnan(found)
+        return
+    assert 0 < found < math.inf
+    assert 0 < found * found < math.inf
+    if abs(log) <= statistics.MOST_LOG:
+        assert found == math.exp(log)
+
+
+@given(st.lists(st.floats(1e-30, 1e30), min_size=1, max_size=5))
+def test_an_interval_of_any_values_is_a_number(values: list[float]) -> None:
+    found = statistics.widened(statistics.geometric_interval(values), 1000.0)
+    assert 0 < found.value < math.inf
+    if len(values) > 1:
+        assert 0 < found.low <= found.value <= found.high < math.inf
+        assert statistics.geometric_mean([found, found]).known

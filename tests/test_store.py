@@ -372,6 +372,20 @@ def test_a_full_disk_keeps_the_journal(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(sealing.seal(tmp_path / "box").segments) == 1
 
 
+def test_a_link_in_place_of_the_releases_folder_keeps_the_journal(tmp_path: Path) -> None:
+    """Results may come from a stranger, and with them a link. What it leads to is not read."""
+    records.append(journal(tmp_path), made())
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (tmp_path / "box" / "2.9.1").symlink_to(outside, target_is_directory=True)
+    sealed = sealing.seal(tmp_path / "box")
+    assert [problem.reason for problem in sealed.problems] == [
+        "cannot be sealed: a link in place of a folder"
+    ]
+    assert list(outside.iterdir()) == []
+    assert records.history(journal(tmp_path), made().cell) == [made()]
+
+
 def test_a_kill_between_the_segment_and_the_journal_loses_and_doubles_nothing(
     tmp_path: Path,
 ) -> None:
@@ -394,10 +408,18 @@ def test_a_run_and_a_sealing_at_the_same_time_lose_nothing(tmp_path: Path) -> No
         for second in range(count):
             records.append(file, made(second=second))
 
-    runner = threading.Thread(target=run)
+    def seal() -> None:
+        while runner.is_alive():
+            sealing.seal(tmp_path / "box")
+
+    runner, sealer = threading.Thread(target=run), threading.Thread(target=seal)
     runner.start()
-    while runner.is_alive():
-        sealing.seal(tmp_path / "box")
+    sealer.start()
+    seen = 0
+    while sealer.is_alive():
+        now = len(records.history(file, made().cell))
+        assert now >= seen, "a look-up misses nothing that is being sealed"
+        seen = now
     runner.join()
     sealing.seal(tmp_path / "box")
     assert len(records.history(file, made().cell)) == count

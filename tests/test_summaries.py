@@ -124,6 +124,30 @@ def _whole(measurement: Measurement) -> Measurement:
     return msgspec.structs.replace(measurement, launches=launches)
 
 
+def test_the_measurements_of_a_segment_share_their_packages(tmp_path: Path) -> None:
+    """A hundred packages in each of a thousand measurements would fill the memory."""
+    for place, mode in enumerate(("eager", "default", "max-autotune", "reduce-overhead")):
+        one = examples.measurement(mode=mode)
+        environment = msgspec.structs.replace(
+            examples.environment("2.9.1+cpu" if place < 3 else "2.9.1+cu128"), load_1min=place / 10
+        )
+        # The launch that knows the environment is not always the first one.
+        launches = [
+            msgspec.structs.replace(launch, environment=environment if number else None)
+            for number, launch in enumerate(one.launches)
+        ]
+        one = msgspec.structs.replace(one, launches=launches)
+        records.append(records.path(tmp_path / "box", COMMIT, ENV), one)
+    sealing.seal(tmp_path / "box")
+    whole = {one.measurement.cell: one.measurement for one in records.read(tmp_path).records}
+    for _ in range(2):  # made now, and from the cache
+        found = [one.measurement for one in summaries.read(tmp_path).records]
+        assert [one.environment for one in found] == [whole[one.cell].environment for one in found]
+        packages = [one.environment.packages for one in found if one.environment]
+        assert len(packages) == 4
+        assert len(set(map(id, packages))) == 2
+
+
 def test_only_what_is_new_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store(tmp_path, 1)
     sealing.seal(tmp_path / "box")

@@ -16,10 +16,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct, field
 
-SCHEMA: Literal[10] = 10
+SCHEMA: Literal[11] = 11
 """Version of the JSON that crosses processes and machines, the ``schema`` field of each struct.
 A reader refuses a newer version and reads all older ones: each version added fields with defaults.
-Version 10 added `Launch.series` and `Launch.round`."""
+Version 11 added `Cell.target` and `Launch.generated`."""
 
 METHOD = 3
 """Version of how pairs are timed, the ``method`` field of a launch. Times of two methods are not
@@ -27,16 +27,22 @@ compared. 1: eager and the mode alternate sample by sample; a sample is one call
 and the mode take turns in one process; the first calls of a turn do not count. 3: on a CPU, eager
 and the mode each have a process of their own and a settled heap (docs/method.md, "One launch")."""
 
+GENERATION = 1
+"""Version of how code for a target is generated and counted, the ``generation`` field of a
+`Generated`. Counts of two generations are not compared."""
+
 Name = Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.\-]*$")]
 Text = Annotated[str, Meta(max_length=4000)]
 Seconds = Annotated[float, Meta(ge=0, le=1e7)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
-Schema = Literal[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+Schema = Literal[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]
 Stopped = Literal["", "fixed", "precise", "budget"]
 Shapes = Literal["static", "recompile", "automatic", "dynamic", "marked", "buckets"]
 Protocol = Literal["right", "data-inside", "no-sync", "grad-on", "train-mode"]
 Side = Literal["eager", "mode"]
 Heap = Literal["", "default", "settled"]
+# A GPU of `targets`, such as cuda:sm90; empty for the device of the machine.
+TargetName = Annotated[str, Meta(max_length=40, pattern=r"^([a-z]+:[a-z0-9]+)?$")]
 
 MOST_BATCH = 1_000_000
 """The largest batch size of a cell."""
@@ -59,6 +65,8 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True, cache_hash=True):
     - ``protocol``: ``right``, or the timing mistake that the measurement makes on purpose.
     - ``baseline``: the other call of each pair, eager in the same dtype or in float32.
     - ``accumulation``: micro-batches of a training step.
+    - ``target``: a GPU that is not here (`torchcompile_suite.targets`). Then nothing is timed: the
+      compiler generates code for it, which is counted (`Generated`).
 
     The fields with defaults are axes. Their defaults are the plain inference cell.
     """
@@ -75,6 +83,7 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True, cache_hash=True):
     protocol: Protocol = "right"
     baseline: Name = "eager"
     accumulation: Annotated[int, Meta(ge=1, le=1000)] = 1
+    target: TargetName = ""
 
     def differs(self) -> frozenset[str]:
         """The axes on which the cell is not the plain inference cell of its mode.
@@ -367,6 +376,115 @@ class Compiled(Struct, frozen=True, forbid_unknown_fields=True):
 _ATTRIBUTES = {field.encode_name: field.name for field in msgspec.structs.fields(Compiled)}
 
 
+class Kernel(Struct, frozen=True, forbid_unknown_fields=True):
+    """A Triton kernel that Inductor generated.
+
+    - ``launches``: launches of it in one call. ``operators``: the ATen operators in it.
+    - ``registers``, ``spilled_bytes``, ``shared_bytes``, ``warps``: of a thread, of a thread, of a
+      block, and in a block, as ptxas and Triton say. None if the kernel was not assembled.
+    - ``occupancy``: the share of the warps that a multiprocessor can hold at once, 0 to 1.
+      ``limited_by``: what keeps it below 1 (registers, shared memory, blocks, warps); empty at 1.
+    """
+
+    name: Text
+    launches: Count
+    operators: list[Text] = field(default_factory=list)
+    registers: Count | None = None
+    spilled_bytes: Count | None = None
+    shared_bytes: Count | None = None
+    warps: Count | None = None
+    occupancy: Annotated[float, Meta(ge=0, le=1)] | None = None
+    limited_by: Text = ""
+
+
+class Chain(Struct, frozen=True, forbid_unknown_fields=True):
+    """Triton kernels, each of which reads what the one before has written.
+
+    ``reasons``: why Inductor did not fuse each with the next, in Inductor's words; empty where
+    Inductor did not try.
+    """
+
+    kernels: list[Text]
+    reasons: list[Text]
+
+
+class Code(Struct, frozen=True, forbid_unknown_fields=True):
+    """What Inductor generated for the forward or the backward pass, as sums over graphs.
+
+    - ``triton_kernels``: different Triton kernels. ``triton_launches``: launches of them in one
+      call of each graph. ``library_launches``: calls of libraries (cuBLAS, cuDNN, ATen), each of
+      which may launch more than one kernel. ``host_launches``: kernels for the host's processor.
+    - ``nodes_before``, ``nodes_after``: the scheduler's nodes before and after fusion.
+    - ``bytes_before``, ``bytes_after``: what these nodes read and write, as the scheduler counts.
+      ``bytes_after`` is `torch._inductor.metrics.num_bytes_accessed`.
+    - ``cuda_graphs``: CUDA graphs that a call launches. ``outside_launches``: launches in a call
+      that are in none. Both None in a mode without CUDA graphs.
+    - ``source_lines``, ``source_sha256``: of the generated Python code of all graphs.
+    - ``kernels``: the Triton kernels. ``chains``: the longest that did not fuse, longest first.
+    """
+
+    triton_kernels: Count
+    triton_launches: Count
+    library_launches: Count
+    host_launches: Count
+    nodes_before: Count
+    nodes_after: Count
+    bytes_before: Count
+    bytes_after: Count
+    cuda_graphs: Count | None
+    outside_launches: Count | None
+    source_lines: Count
+    source_sha256: Text
+    kernels: list[Kernel] = field(default_factory=list)
+    chains: list[Chain] = field(default_factory=list)
+
+    @property
+    def launches(self) -> int:
+        """Launches in a call, without CUDA graphs."""
+        return self.triton_launches + self.library_launches + self.host_launches
+
+    @property
+    def launches_with_cuda_graphs(self) -> int | None:
+        """Launches in a call, a CUDA graph as one; None in a mode without CUDA graphs."""
+        if self.cuda_graphs is None or self.outside_launches is None:
+            return None
+        return self.cuda_graphs + self.outside_launches
+
+
+class Generated(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the compiler captured, and generated for a target that is not here.
+
+    Integers without noise: the same release gives the same ones on any machine.
+
+    - ``graphs``, ``operators``: captured, and the calls in them. ``graph_breaks``: where and why.
+    - ``forward``; ``backward`` is None without gradients.
+    - ``cudagraph_skips``: why a graph does not run as a CUDA graph, in torch's words.
+    - ``assumed``: what a real device would be asked, and what was assumed instead.
+    """
+
+    graphs: Count
+    operators: Count
+    forward: Code
+    backward: Code | None = None
+    graph_breaks: list[GraphBreak] = field(default_factory=list)
+    cudagraph_skips: list[Text] = field(default_factory=list)
+    assumed: list[Text] = field(default_factory=list)
+    generation: Annotated[int, Meta(ge=1)] = GENERATION
+
+    @property
+    def parts(self) -> list[Code]:
+        """The code of the forward pass, and of the backward pass if there is one."""
+        return [self.forward] if self.backward is None else [self.forward, self.backward]
+
+    def total(self, name: str) -> int | None:
+        """The sum over `parts` of a field or property of `Code`; None where a part has none.
+
+        Raises AttributeError for a name that `Code` does not have.
+        """
+        values = [getattr(part, name) for part in self.parts]
+        return None if None in values else sum(values)
+
+
 class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     """What one launch measured of one cell.
 
@@ -396,6 +514,7 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     - ``series``, ``round``: the series (`measuring.series`) that the launch belongs to, and its
       round in it. Launches of one round were made within minutes of each other. An empty string
       and 0 for other launches, and a round of 0 where an interruption divided the round.
+    - ``generated``: for a cell with a target. Such a launch times nothing.
     """
 
     kind: Literal["cold", "warm"]
@@ -423,6 +542,7 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     eager_peak_memory_bytes: Count | None = None
     series: Text = ""
     round: Count = 0
+    generated: Generated | None = None
     schema: Schema = SCHEMA
 
     @property
@@ -473,6 +593,11 @@ class Measurement(Struct, frozen=True, forbid_unknown_fields=True):
     def compiled(self) -> Compiled | None:
         """What the compiler did at the cold start, or None if nothing was compiled."""
         return next((launch.compiled for launch in self.launches if launch.compiled), None)
+
+    @property
+    def generated(self) -> Generated | None:
+        """What was generated for the target, or None if the cell has none."""
+        return next((launch.generated for launch in self.launches if launch.generated), None)
 
     @property
     def notes(self) -> list[str]:

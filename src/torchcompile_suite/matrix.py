@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from . import workloads
+from . import targets, workloads
 from .cell import DEFAULT_HEAP, Cell, Shapes
 from .modes import EAGER, MODES
 
@@ -50,6 +50,13 @@ TRAINING_TAGS = {
     ("default", "bfloat16", 1): "training_variants",
     ("default", "float32", 4): "training_variants",
 }
+# What is generated for a GPU that is not here: on the one that most people rent.
+GENERATED_TARGET = "cuda:sm90"
+GENERATED_TAGS = {
+    ("default", GENERATED_TARGET): "inference",
+    ("reduce-overhead", GENERATED_TARGET): "inference",
+}
+GENERATED_TRAINING_TAGS = {("default", GENERATED_TARGET): "training"}
 PRECISION_TAGS = {
     (1, EAGER): "precision",
     (1, "default"): "precision_compiled",
@@ -214,6 +221,25 @@ TRAINING_ALLOCATOR = Question(
     _with_tag("training", DEFAULT_HEAP),
 )
 
+CODEGEN = Question(
+    "codegen.Codegen",
+    {"workload": workloads.names(), "mode": COMPILED, "target": list(targets.read())},
+    lambda workload, mode, target: Cell(workload, 1, mode, target=target),
+    _by_tag(GENERATED_TAGS),
+)
+TRAINING_CODEGEN = Question(
+    "codegen.TrainingCodegen",
+    {
+        "workload": workloads.tagged("training"),
+        "mode": COMPILED,
+        "target": list(targets.read()),
+    },
+    lambda workload, mode, target: Cell(
+        workload, TRAINING_BATCH, mode, phase="training", target=target
+    ),
+    _by_tag(GENERATED_TRAINING_TAGS),
+)
+
 QUESTIONS = {
     question.name: question
     for question in (
@@ -230,6 +256,8 @@ QUESTIONS = {
         PROTOCOL,
         ALLOCATOR,
         TRAINING_ALLOCATOR,
+        CODEGEN,
+        TRAINING_CODEGEN,
     )
 }
 
@@ -351,7 +379,16 @@ def _patterns() -> dict[Cell, str]:
 
 
 def core_cells() -> list[Cell]:
-    """The cells that a bare ``asv run`` measures, without duplicates."""
+    """The cells that a bare ``asv run`` times, without duplicates."""
+    return [cell for cell in _core() if not cell.target]
+
+
+def core_generated() -> list[Cell]:
+    """The cells with a target for which a bare ``asv run`` generates code, without duplicates."""
+    return [cell for cell in _core() if cell.target]
+
+
+def _core() -> list[Cell]:
     return list(
         dict.fromkeys(
             question.cell(*point)

@@ -28,7 +28,7 @@ def test_verify_proves_a_lock(tmp_path, monkeypatch, make_environment):
     # The environments of all other tests begin empty (tests/conftest.py).
     made = make_environment("v2.15")
     monkeypatch.setattr(environments, "_create", lambda release, folder, python: made.copy(folder))
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(environments.FOLDER_VARIABLE, str(tmp_path))
     result = CliRunner().invoke(app, ["verify", "v2.15"])
     assert result.exit_code == 0, result.output
     assert "git_version d0f2af8b66b20da4baa50644c0cd3f887a2eae2e" in result.stdout

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
+from torchcompile_suite.cli import history
 from torchcompile_suite.cli.releases import app
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.releases import catalogue, environments, room
@@ -23,11 +25,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Uv:
-    """Stands for the installation of gigabytes. It can be killed in the middle."""
+    """Stands for the installation of gigabytes. It can be killed, or fill the disk."""
 
     def __init__(self) -> None:
         self.installed: list[str] = []
-        self.killed = False
+        self.killed = self.full = False
 
     def __call__(
         self, release: catalogue.Release, folder: Path, python: str | None = None
@@ -37,6 +39,8 @@ class Uv:
         program.touch()
         if self.killed:
             raise KeyboardInterrupt
+        if self.full:
+            raise environments.LockError("install.py: the disk is full")
         self.installed.append(release.version)
         return program, f"torch {release.version}"
 
@@ -68,6 +72,19 @@ def test_a_killed_installation_is_not_ready(uv: Uv) -> None:
     assert uv.installed == ["2.4.1"]
 
 
+def test_a_full_disk_at_the_fifth_environment_keeps_the_others(uv: Uv) -> None:
+    for release in RELEASES[:4]:
+        environments.ready(release, PYTHON)
+    uv.full = True
+    with pytest.raises(environments.LockError, match="disk is full"):
+        environments.ready(RELEASES[4], PYTHON)
+    assert [environments.is_ready(one, PYTHON) for one in RELEASES] == [True] * 4 + [False]
+    uv.full = False
+    for release in RELEASES:
+        environments.ready(release, PYTHON)
+    assert uv.installed == [release.version for release in RELEASES], "each of them once"
+
+
 def test_an_environment_of_another_lock_is_installed_again(
     uv: Uv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,10 +103,9 @@ def _with_free(monkeypatch: pytest.MonkeyPatch, environments_that_fit: int) -> N
     ("fit", "expected"),
     [
         (5, [["2.4.1", "2.6.0", "2.9.1", "2.12.1", "2.15.0"]]),
-        (3, [["2.4.1", "2.6.0", "2.9.1"], ["2.12.1", "2.15.0"]]),
-        # A release alone has nothing to be compared with.
-        (4, [["2.4.1", "2.6.0", "2.9.1", "2.12.1"], ["2.12.1", "2.15.0"]]),
-        (2, [["2.4.1", "2.6.0"], ["2.9.1", "2.12.1"], ["2.12.1", "2.15.0"]]),
+        (3, [["2.4.1", "2.6.0"], ["2.9.1", "2.12.1", "2.15.0"]]),
+        (4, [["2.4.1", "2.6.0"], ["2.9.1", "2.12.1", "2.15.0"]]),
+        (2, [["2.4.1"], ["2.6.0", "2.9.1"], ["2.12.1", "2.15.0"]]),
     ],
 )
 def test_releases_that_do_not_fit_together_are_measured_in_groups(
@@ -104,6 +120,57 @@ def test_releases_that_do_not_fit_together_are_measured_in_groups(
     assert versions == [
         [newest[".".join(version.split(".")[:2])] for version in group] for group in expected
     ]
+
+
+def test_an_interrupted_history_goes_on_with_its_groups(
+    uv: Uv, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Environments take less room than foreseen, so that another call would make larger groups."""
+    removed: list[str] = []
+    monkeypatch.setattr(room, "remove", lambda release: removed.append(release.version))
+    environments.ready(RELEASES[1], PYTHON)
+    _with_free(monkeypatch, 2)
+    groups = room.groups(RELEASES, PYTHON)
+    assert groups == [RELEASES[:1], RELEASES[1:3], RELEASES[3:]]
+    for release in groups[0]:
+        environments.ready(release, PYTHON)
+    _with_free(monkeypatch, 4)
+    assert room.groups(RELEASES, PYTHON) == groups
+    assert len(room.groups(RELEASES[1:], PYTHON)) == 1, "another history"
+    for left in (groups[1:], groups[2:]):
+        room.finished(RELEASES, PYTHON)
+        assert room.groups(RELEASES, PYTHON) == left
+    wanted = [release.version for group in groups[:2] for release in group]
+    assert removed == [version for version in wanted if version != RELEASES[1].version]
+    room.finished(RELEASES, PYTHON)
+    assert not list(folder.glob("groups-*"))
+    assert len(room.groups(RELEASES, PYTHON)) == 1
+
+
+def test_damaged_groups_are_made_anew(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _with_free(monkeypatch, 3)
+    groups = room.groups(RELEASES, PYTHON)
+    (kept,) = folder.glob("groups-*")
+    kept.write_bytes(b"{}")
+    assert room.groups(RELEASES, PYTHON) == groups
+
+
+def test_a_group_never_misses_more_than_fits(uv: Uv, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Releases that are installed make no room for the others of another group."""
+    for release in RELEASES[3:]:
+        environments.ready(release, PYTHON)
+    _with_free(monkeypatch, 2)
+    groups = room.groups(RELEASES, PYTHON)
+    assert [len(group) for group in groups] == [2, 3]
+
+
+def test_releases_that_no_python_runs_together_are_measured_apart() -> None:
+    newer = msgspec.structs.replace(RELEASES[-1], pythons=("3.12", "3.13"))
+    assert history.by_python([*RELEASES[:2], newer], PYTHON) == {
+        PYTHON: RELEASES[:2],
+        "3.12": [newer],
+    }
+    assert history.by_python(RELEASES, PYTHON) == {PYTHON: RELEASES}
 
 
 def test_installed_releases_need_no_room(uv: Uv, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,3 +211,13 @@ def test_an_unknown_release_is_not_removed() -> None:
     done = CliRunner().invoke(app, ["remove", "v2.99"])
     assert done.exit_code == 1
     assert done.stderr.count("\n") == 1
+
+
+def test_what_a_kill_left_of_an_environment_is_made_anew(folder: Path) -> None:
+    """uv refuses a folder that is no environment and is not empty."""
+    place = environments.folder_of(RELEASES[-1], PYTHON)
+    place.mkdir(parents=True)
+    (place / "half").touch()
+    environments._create(RELEASES[-1], place, None)
+    assert environments.python_in(place).exists()
+    assert not (place / "half").exists()

@@ -1,4 +1,4 @@
-"""install.py, run as ASV runs it, with a small real lock. Only the import check is replaced."""
+"""install.py, run as a program, with a small real lock. Only the import check is replaced."""
 
 import json
 import os

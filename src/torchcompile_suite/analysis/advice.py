@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ..cell import GraphBreak, Measurement
+from ..cell import Generated, GraphBreak, Measurement
 from ..modes import EAGER
 from .break_even import State, break_even
 from .ends import REMEDY, Ends, both_ends
@@ -196,10 +196,7 @@ def _compiler(measurement: Measurement, varying: bool) -> list[Advice]:
     compiled = measurement.compiled
     if compiled is None:
         return []
-    items = [
-        Advice(f"graph break: {graph_break.reason}", graph_break.where, break_remedy(graph_break))
-        for graph_break in compiled.graph_breaks
-    ]
+    items = _breaks(compiled.graph_breaks)
     if not varying:
         items += [
             Advice(
@@ -209,11 +206,26 @@ def _compiler(measurement: Measurement, varying: bool) -> list[Advice]:
             )
             for recompile in compiled.recompile_reasons
         ]
-    items += [
-        Advice(f"no CUDA graph: {reason}", "", _remedy(reason, _SKIPS, _GENERAL_SKIP))
-        for reason in compiled.cudagraph_skips
+    return items + _skipped(compiled.cudagraph_skips)
+
+
+def of_code(generated: Generated) -> list[Advice]:
+    """Advice from code that was generated for a target, without a time."""
+    return _breaks(generated.graph_breaks) + _skipped(generated.cudagraph_skips)
+
+
+def _breaks(graph_breaks: Iterable[GraphBreak]) -> list[Advice]:
+    return [
+        Advice(f"graph break: {graph_break.reason}", graph_break.where, break_remedy(graph_break))
+        for graph_break in graph_breaks
     ]
-    return items
+
+
+def _skipped(reasons: Iterable[str]) -> list[Advice]:
+    return [
+        Advice(f"no CUDA graph: {reason}", "", _remedy(reason, _SKIPS, _GENERAL_SKIP))
+        for reason in reasons
+    ]
 
 
 def break_remedy(graph_break: GraphBreak) -> str:

@@ -55,7 +55,7 @@ def coverage(measurements: Iterable[Measurement], wanted: Iterable[Cell], device
 
 def _unexplained(measurement: Measurement) -> list[str]:
     """The numbers that a successful measurement lacks without a reason."""
-    if measurement.cell.mode == EAGER:
+    if measurement.cell.mode == EAGER or measurement.cell.target:
         return []
     compiled = measurement.compiled
     if compiled is None:

@@ -97,8 +97,7 @@ class _Summary(Struct):
 
 def read(results: Path) -> Records:
     """`records.read`, with condensed measurements."""
-    found = records.read_with(results, _read)
-    return Records(_of_journals_too(found.records), found.problems)
+    return _of_journals_too(records.read_with(results, _read))
 
 
 def read_files(found: Iterable[Path], problems: list[Problem]) -> Iterator[Piece]:
@@ -106,14 +105,24 @@ def read_files(found: Iterable[Path], problems: list[Problem]) -> Iterator[Piece
     return records.read_files(found, problems, _read)
 
 
-def read_machine(folder: Path, problems: list[Problem]) -> list[Record]:
+def read_machine(folder: Path) -> Records:
     """`records.read_machine`, with condensed measurements."""
-    return _of_journals_too(records.read_machine(folder, _read, problems))
+    return _of_journals_too(records.read_machine(folder, _read))
 
 
-def _of_journals_too(found: list[Record]) -> list[Record]:
+def read_generated(results: Path) -> list[Record]:
+    """The records of cells with a target, of all machines.
+
+    Segments that have none are known by the cache, so that this takes little even where the results
+    of many machines take long to read.
+    """
+    return list(_of_journals_too(records.read_with(results, _read_generated)).generated)
+
+
+def _of_journals_too(found: Records) -> Records:
     """The records, all condensed: only segments have a summary."""
-    return [record._replace(measurement=condensed(record.measurement)) for record in found]
+    timed = [one._replace(measurement=condensed(one.measurement)) for one in found.records]
+    return found._replace(records=timed)
 
 
 def condensed(measurement: Measurement) -> Measurement:
@@ -139,8 +148,7 @@ def _condensed(launch: Launch, environment: Environment | None) -> CondensedLaun
 
 def _read(file: Path, problems: list[Problem]) -> Piece:
     """A segment's measurements, condensed; see `records.SegmentReader`."""
-    key = (file.name, str(file.lstat().st_size), cached.version(*_SOURCES), str(SCHEMA))
-    data = cached.get("summaries", key, partial(_make, file, problems))
+    data = cached.get("summaries", _key(file), partial(_make, file, problems))
     try:
         summary = msgspec.msgpack.decode(data, type=_Summary)
     except msgspec.DecodeError:  # a damaged cache
@@ -149,6 +157,25 @@ def _read(file: Path, problems: list[Problem]) -> Piece:
     segments.check_place(file, header)
     entries = [entry.entry(summary.environments) for entry in summary.entries]
     return Piece(file, header.commit, header.env_name, entries)
+
+
+def _read_generated(file: Path, problems: list[Problem]) -> Piece:
+    """As `_read`; nothing of a segment without a cell that has a target."""
+
+    def make() -> Made:
+        bad: list[Problem] = []
+        piece = _read(file, bad)
+        has = any(entry.measurement.cell.target for entry in piece.entries)
+        return Made(b"1" if has else b"0", keep=not bad)
+
+    if cached.get("targets", _key(file), make) != b"0":
+        return _read(file, problems)
+    header = segments.header(file)
+    return Piece(file, header.commit, header.env_name, [])
+
+
+def _key(file: Path) -> tuple[str, ...]:
+    return file.name, str(file.lstat().st_size), cached.version(*_SOURCES), str(SCHEMA)
 
 
 def _make(file: Path, problems: list[Problem]) -> Made:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -14,6 +15,8 @@ from ..measuring.settings import PREFIX
 
 # A regular expression for `asv compare`, which has no --bench: rows of other cells are left out.
 ROWS_VARIABLE = PREFIX + "COMPARE"
+# Grace period after Ctrl-C: more than the launches themselves get (`measuring.interpreter`).
+STOP_S = 30.0
 
 
 class AsvError(SuiteError):
@@ -34,9 +37,17 @@ def run(
     command = [sys.executable, "-m", "asv", *arguments]
     # Without a handler, SIGTERM would end this process and leave asv running.
     before = signal.signal(signal.SIGTERM, _exit)
+    process = subprocess.Popen(command, env={**os.environ, **(variables or {})})
     try:
-        status = subprocess.run(command, env={**os.environ, **(variables or {})}).returncode
+        status = process.wait()
+    except KeyboardInterrupt:
+        # The terminal has told asv, too. asv ends its launches, and seals what was measured.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(STOP_S)
+        raise
     finally:
+        process.kill()
+        process.wait()
         signal.signal(signal.SIGTERM, before)
     if status not in accept:
         raise AsvError(f"asv {arguments[0]} ended with status {status}; its messages are above")

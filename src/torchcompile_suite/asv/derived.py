@@ -36,7 +36,7 @@ from ..host import workers
 from ..matrix import Question
 from ..releases.catalogue import Release
 from ..results import asv_files, cached, records
-from ..results.asv_files import LARGEST
+from ..results.asv_files import LARGEST, SMALLEST
 from ..results.cached import Made
 from ..results.records import Problem
 
@@ -239,7 +239,8 @@ def _add(results: Results, name: str, method: Callable[..., Any], session: _Reco
     results.add_result(
         {
             "name": name,
-            "version": str(newest or METHOD),
+            # Counts are of no method: they have the version of their benchmark.
+            "version": str(newest) if newest else _version(method),
             "params": [list(map(repr, axis)) for axis in axes],
         },
         result,
@@ -247,6 +248,11 @@ def _add(results: Results, name: str, method: Callable[..., Any], session: _Reco
         duration=math.fsum(spent_s),
         record_samples=True,
     )
+
+
+def _version(method: Callable[..., Any]) -> str:
+    """The version of a benchmark, as ASV reads it from the class."""
+    return str(getattr(getattr(method, "__self__", None), "version", METHOD))
 
 
 def _value(
@@ -264,9 +270,13 @@ def _value(
     samples = value["samples"] if isinstance(value, dict) else None
     numbers = [value] if samples is None else samples
     # ASV stops at a number that no computation can use.
-    if not numbers or not all(abs(number) <= LARGEST for number in numbers):
+    if not numbers or not all(map(_usable, numbers)):
         return None
     return _Value(measurement, timed_by, numbers[0], samples)
+
+
+def _usable(number: float) -> bool:
+    return number == 0 or SMALLEST <= abs(number) <= LARGEST
 
 
 def _place(axis: Iterable[Any], value: Any) -> tuple[int, str]:

@@ -8,30 +8,29 @@ value up, and the result files are those of a run of each release.
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from asv.console import log
+from filelock import FileLock, Timeout
 
 from .. import matrix
 from ..cell import Cell, Launch, Measurement
 from ..errors import SuiteError
-from ..measuring import series, side_by_side
+from ..measuring import series
 from ..measuring.progress import launch_line
 from ..measuring.series import Series
-from ..measuring.session import need_free
 from ..measuring.settings import (
     LOOK_UP_VARIABLE,
-    NEEDED_FOR_CACHE_BYTES,
     RESULTS_VARIABLE,
     Settings,
 )
+from ..measuring.side_by_side import AGAIN, Releases
 from ..releases import ledger
 from ..releases.catalogue import Release
 from ..results import records
@@ -76,8 +75,11 @@ def discovered(
             raise SuiteError("--interleave-rounds measures releases; for commits: bisect")
         known = ledger.compute()[0]
         releases = {commit: known[commit] for commit in known if commit in commits}
-        for environment in environments:
-            _measure(conf, repo, environment, releases, benchmarks, skip_existing)
+        try:
+            for environment in environments:
+                _measure(conf, repo, environment, releases, benchmarks, skip_existing)
+        except KeyboardInterrupt:
+            raise SuiteError(f"interrupted; to continue, {AGAIN}") from None
     os.environ[LOOK_UP_VARIABLE] = "1"
 
 
@@ -90,9 +92,10 @@ def _measure(
     skip_existing: bool,
 ) -> None:
     """Measure all selected cells of the releases in one of ASV's environments."""
+    machine_folder = Path(os.environ[RESULTS_VARIABLE])
+    place = Path(conf.env_dir).absolute().parent / "series" / machine_folder.name
     pythons: dict[str, Path] = {}
     files: dict[str, Path] = {}
-    machine_folder = Path(os.environ[RESULTS_VARIABLE])
     for commit, release in releases.items():
         if not release.supports(environment.python):
             log.warning(
@@ -105,70 +108,111 @@ def _measure(
         files[release.version] = records.path(machine_folder, commit, environment.name)
     settings = Settings.from_environment()
     cells = list(_cells(benchmarks, settings.device))
-    place = Path(conf.env_dir).absolute().parent / "series" / machine_folder.name
-    for number, cell in enumerate(cells, 1):
-        head = f"series {number} of {len(cells)}: {cell}"
-        newest = {release: records.newest(file, cell) for release, file in files.items()}
+    with _alone(place), closing(Releases(pythons)) as installed:
+        beside = _Beside(environment.name, place, installed, files)
+        for number, cell in enumerate(cells, 1):
+            plan = Series(
+                cell,
+                tuple(pythons),
+                rounds=settings.launches,
+                precision=settings.precision,
+                budget_s=settings.budget_s,
+                launch_limit_s=settings.launch_limit_s,
+                repeats=settings.repeats,
+                plan=settings.plan,
+            )
+            beside.complete(plan, f"series {number} of {len(cells)}: {cell}", skip_existing)
+
+
+@contextmanager
+def _alone(place: Path) -> Iterator[None]:
+    """Keep others from measuring series in this folder. Raises SuiteError if one does so now."""
+    place.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(place / "lock", timeout=0):
+            yield
+    except Timeout:
+        raise SuiteError(
+            "another run measures releases in turns here; two at once would disturb each other: "
+            "run the same command again when the other one has ended"
+        ) from None
+
+
+class _Beside(NamedTuple):
+    """Releases beside each other, in one of ASV's environments.
+
+    - ``environment``: its name. ``place``: the folder of the series.
+    - ``releases``: what measures. ``files``: the journal of each release.
+    """
+
+    environment: str
+    place: Path
+    releases: Releases
+    files: Mapping[str, Path]
+
+    def complete(self, plan: Series, head: str, skip_existing: bool) -> None:
+        """Measure the series and store it; what is complete only without ``skip_existing``."""
+        newest = {release: records.newest(file, plan.cell) for release, file in self.files.items()}
         if skip_existing and series.complete(list(newest.values())):
             log.info(f"{_now()} {head}: measured before")
-            continue
-        plan = Series(
-            cell,
-            tuple(pythons),
-            rounds=settings.launches,
-            precision=settings.precision,
-            budget_s=settings.budget_s,
-            launch_limit_s=settings.launch_limit_s,
-            repeats=settings.repeats,
-            plan=settings.plan,
-        )
-        log.info(f"{_now()} {head}: {', '.join(pythons)} in turns")
-        folder = place / series.identity(plan, environment.name)
-        _store(_series(plan, pythons, folder, head), files, newest)
-        shutil.rmtree(folder)
+            return
+        if skip_existing and (again := series.again(plan, newest)):
+            log.info(f"{_now()} {head}: {', '.join(again.releases)} failed before, again")
+            measured = self._measured(again, head)
+            mended = any(one.outcome.ok for one in measured.values())
+            if not mended:
+                self._store(measured, newest)
+            series.discard(self._folder(again))
+            if not mended:
+                return
+        log.info(f"{_now()} {head}: {', '.join(plan.releases)} in turns")
+        measured = self._measured(plan, head)
+        if measured == newest:
+            # A run was killed after it had stored this series: the new one begins now.
+            series.discard(self._folder(plan))
+            measured = self._measured(plan, head)
+        self._store(measured, newest)
+        series.discard(self._folder(plan))
 
+    def _folder(self, plan: Series) -> Path:
+        return self.place / series.identity(plan, self.environment)
 
-def _series(
-    plan: Series, pythons: Mapping[str, Path], folder: Path, head: str
-) -> dict[str, Measurement]:
-    """Measure one series, and print a line for each launch."""
-    folder.mkdir(parents=True, exist_ok=True)
-    need_free(folder, NEEDED_FOR_CACHE_BYTES, "compiled code")
+    def _measured(self, plan: Series, head: str) -> dict[str, Measurement]:
+        """Measure the series, and print a line for each launch."""
 
-    def watch(release: str, launch: Launch) -> None:
-        log.info(f"{_now()} round {launch.round}, {release}: {launch_line(launch)}")
+        def watch(release: str, launch: Launch) -> None:
+            log.info(f"{_now()} round {launch.round}, {release}: {launch_line(launch)}")
 
-    try:
-        measured = side_by_side.measure(plan, pythons, folder, watch)
-    except OSError as error:
-        raise _cannot_write(error) from error
-    log.info(f"{_now()} {head}: {series.summary(measured)} of eager's time")
-    return measured
+        try:
+            measured = self.releases.measure(plan, self._folder(plan), watch)
+        except OSError as error:
+            raise _cannot_write(error) from error
+        log.info(f"{_now()} {head}: {series.summary(measured)} of eager's time")
+        return measured
 
-
-def _store(
-    measured: Mapping[str, Measurement],
-    files: Mapping[str, Path],
-    newest: Mapping[str, Measurement | None],
-) -> None:
-    """Append each measurement to its release's records, unless a killed run has done so."""
-    for release, measurement in measured.items():
-        if measurement != newest[release]:
-            try:
-                records.append(files[release], measurement)
-            except OSError as error:
-                raise _cannot_write(error) from error
+    def _store(
+        self, measured: Mapping[str, Measurement], newest: Mapping[str, Measurement | None]
+    ) -> None:
+        """Append each measurement to its release's records, unless a killed run has done so."""
+        for release, measurement in measured.items():
+            if measurement != newest[release]:
+                try:
+                    records.append(self.files[release], measurement)
+                except OSError as error:
+                    raise _cannot_write(error) from error
 
 
 def _cannot_write(error: OSError) -> SuiteError:
     return SuiteError(
-        f"cannot write {error.filename or 'a file'}: {error.strerror}; correct this, then run the "
-        "same command again: it goes on"
+        f"cannot write {error.filename or 'a file'}: {error.strerror}; correct this, then {AGAIN}"
     )
 
 
 def _cells(benchmarks: Any, device: str) -> Iterator[Cell]:
-    """The selected cells, each once, in ASV's order."""
+    """The selected cells that are timed, each once, in ASV's order.
+
+    What is generated for a target has no drift: ASV's own run generates it.
+    """
     selection = benchmarks.benchmark_selection
     cells = (
         matrix.cell_at(name, index)
@@ -177,7 +221,9 @@ def _cells(benchmarks: Any, device: str) -> Iterator[Cell]:
     )
     return iter(
         dict.fromkeys(
-            msgspec.structs.replace(cell, device=device) for cell in cells if cell is not None
+            msgspec.structs.replace(cell, device=device)
+            for cell in cells
+            if cell is not None and not cell.target
         )
     )
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from importlib import metadata
 from typing import Any, NamedTuple
 
-from asv import runner, util
+from asv import graph, runner, util
 from asv.benchmarks import Benchmarks
 from asv.commands import show as show_command
 from asv.commands.compare import Compare
@@ -21,12 +21,13 @@ from asv.commands.publish import Publish
 from asv.commands.run import Run
 from asv.commands.show import Show
 from asv.environment import Environment
+from asv.graph import Graph
 from asv.machine import Machine
 from asv.plugins.git import Git
 from asv.plugins.virtualenv import Virtualenv
 from asv.results import Results
 
-from . import axes, json_files, machine, publish, reading, run, tables
+from . import axes, json_files, machine, publish, reading, run, steps, tables
 
 TESTED = "0.6.6"
 
@@ -95,6 +96,11 @@ PATCHES = (
         "reads sound files, in the same order everywhere",
     ),
     Patch(
+        Needed(Graph, "detect_steps", "self pool"),
+        steps.detect,
+        "the steps of a series that has not changed are kept",
+    ),
+    Patch(
         Needed(Benchmarks, "discover", "cls conf repo environments commit_hash regex check"),
         axes.discover,
         "keeps the workloads of earlier runs on the axes",
@@ -144,6 +150,7 @@ PATCHES = (
 # What the subclasses call or override.
 NEEDED = (
     Needed(Compare, "print_table", _PRINT_TABLE),
+    Needed(graph, "_compute_graph_steps", "data reraise"),
     Needed(Publish, "iter_results", "conf repo range_spec"),
     Needed(Environment, "create", "self"),
     Needed(Environment, "install_project", "self conf repo commit_hash"),

@@ -53,8 +53,8 @@ def run(original: Callable[..., Any]) -> Callable[..., Any]:
             options["bench"] = matrix.core_patterns()
             os.environ.setdefault(BUDGET_VARIABLE, str(CORE_BUDGET_S))
             log.info(
-                f"Measuring the core, {len(matrix.core_cells())} cells; "
-                "--bench selects others, and --bench . everything."
+                f"Measuring the core, {len(matrix.core_cells())} cells, and generating code for "
+                f"{len(matrix.core_generated())}; --bench selects others, and --bench . everything."
             )
         if options.get("range_spec") in ("NEW", "EXISTING") or options.get("skip_existing_commits"):
             restore(conf)

@@ -21,7 +21,7 @@ from ..presentation.terminal import one_line_errors
 from ..releases import catalogue
 from ..releases.catalogue import Release
 from . import history
-from .recorded import RESULTS, Selection, select
+from .recorded import RESULTS, select
 from .report import Format, compare_releases, print_comparison, print_report
 
 # A convolution net, a mobile one, a published and a hand-written transformer, in the default mode.
@@ -84,7 +84,7 @@ def bench_command(
         ]
         print_report(of_this_run, versions, Format.TABLE, here)
         if len(versions) == 2:
-            comparison = compare_releases(Selection(here, of_this_run), *versions)
+            comparison = compare_releases(of_this_run, *versions)
             print_comparison(comparison, Format.TABLE, everything=True)
         # nox has its own environment, so asv may not be on the PATH.
         asv = os.path.relpath(Path(sys.executable).with_name("asv"))

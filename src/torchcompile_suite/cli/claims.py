@@ -11,7 +11,7 @@ from ..presentation import documents, sheets, terminal
 from ..presentation.terminal import console, one_line_errors
 from ..presentation.wording import printable
 from ..releases import catalogue
-from .recorded import MACHINE_HELP, ReportError, select
+from .recorded import MACHINE_HELP, ReportError, read_generated, select
 
 
 def claims_command(
@@ -30,13 +30,15 @@ def claims_command(
         selection = select(machine_name, asked)
         versions = asked or selection.versions
         measurements = selection.measurements(versions[-1]) if versions else []
+        # Generated code is the same on all machines.
+        code = [one.measurement for one in read_generated() if one.release in versions[-1:]]
         if not measurements:
             what = f"v{versions[-1]}" if versions else "a release"
             raise ReportError(
                 f"nothing of {what} was measured on {selection.machine}; try: asv run RELEASE^!"
             )
         device = measurements[0].cell.device
-        judged = claims.judge(measurements, device)
+        judged = claims.judge(measurements, device, code)
         if as_json:
             typer.echo(documents.claims_json(judged))
             return

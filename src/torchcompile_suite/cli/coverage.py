@@ -9,6 +9,7 @@ import typer
 from .. import matrix
 from ..analysis import coverage
 from ..analysis.coverage import Coverage
+from ..cell import Measurement
 from ..presentation import sheets, terminal
 from ..presentation.terminal import console, one_line_errors
 from ..presentation.wording import printable
@@ -29,10 +30,11 @@ def coverage_command(
     with one_line_errors():
         asked = [catalogue.find(name).version for name in releases or []]
         # The question is about completeness, so the method of the times comes second.
-        selection = select(machine_name, asked, completeness_first=True, every=False)
-        cells = matrix.core_cells()
+        selection = select(
+            machine_name, asked, generated=True, completeness_first=True, every=False
+        )
         covered = {
-            version: coverage.coverage(selection.measurements(version), cells, selection.device)
+            version: _coverage(selection.measurements(version), selection.device)
             for version in asked or selection.versions
         }
         console().print(terminal.draw(sheets.coverage(covered)))
@@ -40,6 +42,16 @@ def coverage_command(
         typer.echo(f"unexplained gaps: {gaps}")
         if gaps:
             raise typer.Exit(1)
+
+
+def _coverage(measurements: list[Measurement], device: str) -> Coverage:
+    """The coverage of the core. Generated code belongs to it where there is any: releases that were
+    measured before the suite generated code have none.
+    """
+    cells = matrix.core_cells()
+    if any(measurement.cell.target for measurement in measurements):
+        cells += matrix.core_generated()
+    return coverage.coverage(measurements, cells, device)
 
 
 def _list(version: str, covered: Coverage) -> int:

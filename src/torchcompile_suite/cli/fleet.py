@@ -41,7 +41,7 @@ from ..releases import catalogue, environments, ledger
 from ..releases.catalogue import Release
 from ..results import classes, records
 from .history import BUDGET_S, in_order, newest_patches
-from .recorded import RESULTS, read_records
+from .recorded import RESULTS, read_results
 
 if TYPE_CHECKING:
     from ..fleet.transport import Cluster
@@ -155,7 +155,7 @@ class _Known(NamedTuple):
 
     @classmethod
     def read(cls, hardware: str) -> _Known:
-        recorded = read_records() if RESULTS.is_dir() else []
+        recorded = read_results().records if RESULTS.is_dir() else []
         named = classes.of_machines(RESULTS, []).items()
         machines = [name for name, of in named if machine.as_label(of) == hardware]
         newest = left.newest(recorded, command.environment_name(), _commits())

@@ -19,11 +19,13 @@ from ..asv import command
 from ..errors import SuiteError
 from ..measuring.settings import BUDGET_VARIABLE, LAUNCHES_VARIABLE
 from ..presentation.terminal import one_line_errors
-from ..releases import catalogue, environments, room
+from ..releases import catalogue, room
 from ..releases.catalogue import Release
 
 # Seconds for each release of a series: a cold launch and some six warm ones.
 BUDGET_S = 75
+# What asv.conf.json calls the environments of releases.
+ENVIRONMENT = "torch-release"
 
 
 def run(
@@ -31,39 +33,58 @@ def run(
 ) -> None:
     """Measure the cells that match an expression of ``asv run --bench`` in turns.
 
-    Releases whose environments do not all fit on the disk are measured in groups. Raises
-    SuiteError. What was measured stays on disk, and the same call goes on.
+    Releases whose environments do not all fit on the disk are measured in groups, and so are
+    releases that no Python supports together. Raises SuiteError. What was measured stays on disk,
+    and the same call goes on.
     """
     os.environ.setdefault(BUDGET_VARIABLE, str(BUDGET_S))
     variables = {LAUNCHES_VARIABLE: str(rounds)} if rounds else {}
-    python = command.python()
-    typer.echo(room.line(releases, python))
-    groups = room.groups(releases, python)
-    for number, group in enumerate(groups, 1):
-        if len(groups) > 1:
-            versions = ", ".join(release.version for release in group)
-            typer.echo(f"\n== group {number} of {len(groups)}: {versions} ==")
-        added = [release for release in group if not environments.is_ready(release, python)]
-        _run(group, patterns, skip_existing, variables)
-        if number < len(groups):
-            for release in added:
-                room.remove(release)
+    usual = command.python()
+    for python, together in by_python(releases, usual).items():
+        if python != usual:
+            typer.echo(
+                f"\nnot in turns with the others: PyTorch {_versions(together)}, which Python "
+                f"{usual} cannot run; measured with Python {python}"
+            )
+        typer.echo(room.line(together, python))
+        options = ["--environment", f"{ENVIRONMENT}:{python}"] if python != usual else []
+        groups = room.groups(together, python)
+        for number, group in enumerate(groups, 1):
+            if len(groups) > 1:
+                typer.echo(f"\n== group {number} of {len(groups)}: {_versions(group)} ==")
+            _run(group, [*options, *_selection(patterns, skip_existing)], variables)
+            room.finished(together, python)
 
 
-def _run(
-    releases: Sequence[Release],
-    patterns: Sequence[str],
-    skip_existing: bool,
-    variables: Mapping[str, str],
-) -> None:
+def by_python(releases: Sequence[Release], usual: str) -> dict[str, list[Release]]:
+    """The releases by the Python to measure them with, those of the ``usual`` one first.
+
+    A release that the usual one cannot run gets the oldest Python that it supports.
+    """
+    found: dict[str, list[Release]] = {usual: []}
+    for release in releases:
+        python = usual if release.supports(usual) else release.usable_pythons[0]
+        found.setdefault(python, []).append(release)
+    return {python: together for python, together in found.items() if together}
+
+
+def _selection(patterns: Sequence[str], skip_existing: bool) -> list[str]:
+    """The options of ``asv run`` that select cells."""
+    selected = [argument for pattern in patterns for argument in ("--bench", pattern)]
+    return [*selected, *(["--skip-existing"] if skip_existing else [])]
+
+
+def _versions(releases: Sequence[Release]) -> str:
+    return ", ".join(release.version for release in releases)
+
+
+def _run(releases: Sequence[Release], options: Sequence[str], variables: Mapping[str, str]) -> None:
     """One ``asv run`` over exactly these releases."""
     with tempfile.TemporaryDirectory(prefix="history-") as folder:
         commits = Path(folder, "commits")
         commits.write_text("".join(f"{release.tag}\n" for release in releases))
         command.run(
-            *("run", f"HASHFILE:{commits}", "--interleave-rounds", "--show-stderr"),
-            *(argument for pattern in patterns for argument in ("--bench", pattern)),
-            *(["--skip-existing"] if skip_existing else []),
+            *("run", f"HASHFILE:{commits}", "--interleave-rounds", "--show-stderr", *options),
             # Status 2 means that some cells failed. Their outcome is recorded.
             accept=(0, 2),
             variables=variables,
@@ -126,5 +147,6 @@ def history_command(
                 f"a series has at least two releases; for one release: asv run {chosen[0].tag}^!"
             )
         run(chosen, _patterns(cells), skip_existing=True, rounds=rounds)
-        versions = ", ".join(release.version for release in chosen)
-        typer.echo(f"\nmeasured now or before: {versions}. To see the history: nox -s site")
+        typer.echo(
+            f"\nmeasured now or before: {_versions(chosen)}. To see the history: nox -s site"
+        )

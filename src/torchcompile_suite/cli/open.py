@@ -8,11 +8,13 @@ from typing import Annotated
 import msgspec
 import typer
 
-from .. import matrix, workloads
+from .. import matrix, targets, workloads
 from ..cell import Cell
 from ..errors import SuiteError
 from ..host import machine
+from ..launch.generate.orders import Order
 from ..measuring import interpreter
+from ..measuring.generation import Generator
 from ..presentation.terminal import one_line_errors
 from ..releases import catalogue, environments
 from ..releases.catalogue import Release
@@ -31,11 +33,28 @@ def open_cell(cell: Cell, release: Release, folder: Path) -> str:
     if folder.exists() and any(folder.iterdir()):
         raise OpenError(f"{folder} is not empty; name another folder with --output")
     python = environments.ready(release)
+    if cell.target:
+        return _write_code(cell, release, python, folder)
     order = msgspec.json.encode({"cell": cell, "folder": str(folder.absolute())})
     answer = interpreter.ask(python, "torchcompile_suite.launch.inspect.artefacts", order)
     if answer.status:
         raise OpenError(f"{cell} on {release.version}: {answer.last_line}")
     return answer.out.decode().strip().splitlines()[-1]
+
+
+def _write_code(cell: Cell, release: Release, python: Path, folder: Path) -> str:
+    """Write the code for the cell's target to ``folder``. Returns what was written, in words."""
+    folder.mkdir(parents=True, exist_ok=True)
+    generator = Generator(python, cell.target)
+    try:
+        launch = generator.make(Order(cell, assemble=True, folder=str(folder.absolute())))
+    finally:
+        generator.close()
+    if launch.generated is None:
+        raise OpenError(f"{cell} on {release.version}: {launch.outcome.reason}")
+    return (
+        f"code of {launch.generated.graphs} graphs, {launch.generated.total('launches')} launches"
+    )
 
 
 def open_command(
@@ -45,6 +64,10 @@ def open_command(
     release: Annotated[
         str | None, typer.Option("--release", help="Such as v2.9; else the newest.")
     ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", help="A GPU that is not here, such as cuda:sm90: its code."),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", help="An empty or a new folder.")
     ] = None,
@@ -52,14 +75,23 @@ def open_command(
     """Compile a cell here; write FX graphs, IR, generated code, guards and breaks to a folder.
 
     The folder's index.md says which kernel came from which source line.
-    Example: torchcompile-suite open softmax_matmul --mode max-autotune --release v2.4
+    Examples: torchcompile-suite open softmax_matmul --mode max-autotune --release v2.4;
+    torchcompile-suite open softmax_matmul --target cuda:sm90
     """
     with one_line_errors():
         workloads.get(workload)
         if mode not in matrix.COMPILED:
             raise OpenError(f"no mode {mode!r}; there are: {', '.join(matrix.COMPILED)}")
         chosen = catalogue.find(release) if release else catalogue.read()[-1]
-        folder = output or Path(f"open-{workload}-{batch_size}-{mode}-{chosen.version}")
-        cell = Cell(workload, batch_size, mode, device=machine.device_kind())
+        name = f"open-{workload}-{batch_size}-{mode}-{chosen.version}"
+        if target is None:
+            cell = Cell(workload, batch_size, mode, device=machine.device_kind())
+        elif target in targets.read():
+            cell = Cell(workload, batch_size, mode, target=target)
+            name += f"-{target.replace(':', '-')}"
+        else:
+            raise OpenError(f"no target {target!r}; there are: {', '.join(targets.read())}")
+        folder = output or Path(name)
         kinds = open_cell(cell, chosen, folder)
-        typer.echo(f"{folder}/index.md: guards, graph breaks, {kinds}")
+        also = "" if cell.target else "guards, graph breaks, "
+        typer.echo(f"{folder}/index.md: {also}{kinds}")

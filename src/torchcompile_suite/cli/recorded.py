@@ -16,7 +16,7 @@ from ..host import machine
 from ..presentation.wording import printable
 from ..results import classes, machines, records
 from ..results.machines import NoResultsError
-from ..results.records import Problem, Record
+from ..results.records import Problem, Record, Records
 
 RESULTS = Path("results")
 MACHINE_HELP = "A folder of results/; else this machine, or the most complete one."
@@ -49,24 +49,32 @@ class Selection(NamedTuple):
         return [record.measurement for record in self.records if record.release == version]
 
 
-def read_records() -> list[Record]:
+def read_results() -> Records:
     """Every readable record under results/, without samples (`analysis.summaries`).
 
     Names unreadable files on standard error.
     """
     found = summaries.read(RESULTS)
     _name(found.problems)
-    return found.records
+    return found
+
+
+def read_generated() -> list[Record]:
+    """What was generated for targets, on any machine: it is the same on all of them."""
+    return summaries.read_generated(RESULTS)
 
 
 def select(
     machine_name: str | None,
     versions: Sequence[str] = (),
     *,
+    generated: bool = False,
     completeness_first: bool = False,
     every: bool = True,
 ) -> Selection:
     """The records of the machine that `machines.choose` chooses for those releases.
+
+    ``generated``: those of cells with a target as well.
 
     Results of many machines take long to read. So the others are read only where neither the named
     machine nor this one decides, and one after another. Names unreadable files on standard error,
@@ -85,16 +93,17 @@ def select(
     linked: list[Problem] = []
     folders = {folder.name: folder for folder in records.machine_folders(RESULTS, linked)}
     problems: list[Problem] = []
-    found = _records(folders.get(machine_name or here), problems)
+    read = partial(_records, generated=generated)
+    found = read(folders.get(machine_name or here), problems)
     try:
         choice = choose(machines.of_records(found))
     except NoResultsError:
         problems = linked
         values = []
         for folder in folders.values():
-            values += machines.of_records(_records(folder, problems))
+            values += machines.of_records(read(folder, problems))
         choice = choose(values)
-        found = _records(folders[choice.machine], [])
+        found = read(folders[choice.machine], [])
     finally:
         _name(problems)
     if choice.line:
@@ -102,38 +111,44 @@ def select(
     return Selection(choice.machine, found)
 
 
-def assembled(selection: Selection, versions: Sequence[str]) -> Selection:
-    """The selection with the results of other machines of its class.
+def assembled(selection: Selection, versions: Sequence[str]) -> list[Record]:
+    """The records of the selection, with those of other machines of its class.
 
     Each cell comes from one machine, the one that has it most completely (`assembly.assemble`).
     Says on standard error which machines take part, if there are several.
     """
     known = classes.of_machines(RESULTS, [])
     mine = known.get(selection.machine)
+    records_of_class = list(selection.records)
     problems: list[Problem] = []
-    recorded = list(selection.records)
-    for folder in records.machine_folders(RESULTS, []):
-        if folder.name != selection.machine and known.get(folder.name, "") == mine:
-            recorded += _records(folder, problems)
+    for name, of_name in known.items():
+        if of_name == mine and name != selection.machine:
+            records_of_class += _records(RESULTS / name, problems)
     _name(problems)
-    asked = [record for record in recorded if not versions or record.release in versions]
-    found = assembly.assemble(asked, versions)
-    if len(found.machines) < 2:
-        return selection._replace(records=found.records or selection.records)
-    names = ", ".join(found.machines)
-    typer.echo(
-        printable(
-            f"each cell from the machine of the class {mine} that has it most completely: {names}; "
-            "--machine NAME shows one of them"
-        ),
-        err=True,
+    found = assembly.assemble(
+        [record for record in records_of_class if not versions or record.release in versions],
+        versions,
     )
-    return Selection(names, found.records)
+    if len(found.machines) > 1:
+        typer.echo(
+            printable(
+                f"each cell from the machine of the class {mine} that has it most completely: "
+                f"{', '.join(found.machines)}; --machine NAME shows one of them"
+            ),
+            err=True,
+        )
+    return found.records
 
 
-def _records(folder: Path | None, problems: list[Problem]) -> list[Record]:
+def _records(
+    folder: Path | None, problems: list[Problem], *, generated: bool = False
+) -> list[Record]:
     """The records of a machine's folder; none without a folder."""
-    return summaries.read_machine(folder, problems) if folder is not None else []
+    if folder is None:
+        return []
+    found = summaries.read_machine(folder)
+    problems += found.problems
+    return [*found.records, *found.generated] if generated else found.records
 
 
 def _name(problems: Sequence[Problem]) -> None:

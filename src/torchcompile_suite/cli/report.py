@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import Annotated
 
 import typer
 
-from ..analysis import change, summary
+from ..analysis import change, generated, summary
 from ..analysis.ends import REMEDY, Ends, both_ends
 from ..cell import Measurement
 from ..modes import MODES
@@ -15,8 +16,16 @@ from ..presentation import documents, markdown, sheets, terminal, wording
 from ..presentation.terminal import console, one_line_errors
 from ..presentation.wording import printable
 from ..releases import catalogue
+from ..results.machines import NoResultsError
 from ..results.records import Record
-from .recorded import MACHINE_HELP, ReportError, Selection, assembled, read_records, select
+from .recorded import (
+    MACHINE_HELP,
+    ReportError,
+    assembled,
+    read_generated,
+    read_results,
+    select,
+)
 
 
 class Format(str, Enum):
@@ -50,31 +59,83 @@ def report_command(
     with one_line_errors():
         wanted = [catalogue.find(name).version for name in releases or []]
         if len(wanted) == 2:
-            comparison = compare_releases(_chosen(machine_name, wanted, every=True), *wanted)
-            print_comparison(comparison, form, everything)
-            if fail_on_regression and comparison.regressions:
-                raise typer.Exit(1)
+            _compare(wanted, machine_name, form, everything, fail_on_regression)
         elif fail_on_regression:
             raise ReportError("--fail-on-regression needs two releases, such as v2.4 v2.9")
         elif wanted or machine_name:
-            selection = _chosen(machine_name, wanted, every=False)
-            print_report(selection.records, wanted, form, selection.machine)
+            _show(wanted, machine_name, form)
         else:
-            print_report(read_records(), wanted, form)
+            results = read_results()
+            _warn(results.generated)
+            print_report(results.records, wanted, form, code=generated.rows(results.generated, []))
 
 
-def _chosen(machine_name: str | None, versions: list[str], *, every: bool) -> Selection:
-    """The named machine, or the chosen one with the others of its class."""
-    selection = select(machine_name, versions, every=every)
-    return selection if machine_name else assembled(selection, versions)
+def _compare(
+    versions: list[str],
+    machine_name: str | None,
+    form: Format,
+    everything: bool,
+    fail_on_regression: bool,
+) -> None:
+    """Print a comparison. Exit with 1 if asked to."""
+    of_targets = read_generated()
+    _warn(of_targets)
+    code = generated.compare(of_targets, *versions)
+    try:
+        selection = select(machine_name, versions)
+    except NoResultsError:
+        if not code.compared or fail_on_regression or machine_name:
+            raise
+        _print_code(code, form)
+        return
+    found = selection.records if machine_name else assembled(selection, versions)
+    comparison = compare_releases(found or selection.records, *versions)
+    print_comparison(comparison, form, everything, code)
+    if fail_on_regression and comparison.regressions:
+        raise typer.Exit(1)
 
 
-def compare_releases(selection: Selection, before: str, after: str) -> change.Comparison:
-    """Compare two versions on each machine of the selection. Raises ChangeError."""
+def _show(versions: list[str], machine_name: str | None, form: Format) -> None:
+    """Print the measured cells of a machine, or of a machine and those of its class."""
+    of_targets = read_generated()
+    _warn(of_targets)
+    code = generated.rows(of_targets, versions)
+    try:
+        selection = select(machine_name, versions, every=False)
+    except NoResultsError:
+        if not code or machine_name or form is Format.JSON:
+            raise
+        _print_generated(code, form)
+        return
+    found = selection.records if machine_name else assembled(selection, versions)
+    print_report(found, versions, form, selection.machine, code)
+
+
+def _warn(code: Sequence[Record]) -> None:
+    """Say on standard error which generated code differs between machines: it must not."""
+    for release, cell, names in generated.disagreements(code):
+        text = (
+            f"v{release}, {cell}: the machines {', '.join(names)} have different code. They have "
+            "different builds of torch, or the suite has a fault."
+        )
+        typer.echo(printable(text), err=True)
+
+
+def _print_code(code: generated.Comparison, form: Format) -> None:
+    """Print a comparison of releases that no machine has timed both."""
+    if form is Format.JSON:
+        typer.echo(documents.generated_json(code))
+        return
+    _print_changes(code, form)
+    both = f"both v{code.before} and v{code.after}"
+    typer.echo(f"No machine has times of {both}, so none are compared.", err=True)
+
+
+def compare_releases(records: Sequence[Record], before: str, after: str) -> change.Comparison:
+    """Compare two versions, each cell on its machine. Raises ChangeError."""
     of_machine: dict[str, list[Record]] = {}
-    for record in selection.records:
+    for record in records:
         of_machine.setdefault(record.machine, []).append(record)
-    of_machine = of_machine or {selection.machine: []}
     return change.compare_machines(
         {name: (_side(mine, before), _side(mine, after)) for name, mine in of_machine.items()}
     )
@@ -85,10 +146,24 @@ def _side(records: list[Record], version: str) -> change.Side:
     return change.Side(version, measured)
 
 
-def print_comparison(comparison: change.Comparison, form: Format, everything: bool) -> None:
-    """Print a comparison. ``everything`` includes the unchanged cells."""
+# What a table of generated code says, and what not.
+_GENERATED = (
+    "Generated for a GPU that is not here: counts, the same on any machine, and no times. "
+    "launches: of one call; with CUDA graphs: a graph as one launch."
+)
+
+
+def print_comparison(
+    comparison: change.Comparison,
+    form: Format,
+    everything: bool,
+    code: generated.Comparison | None = None,
+) -> None:
+    """Print a comparison. ``everything`` includes the unchanged cells. ``code``: what was generated
+    for targets.
+    """
     if form is Format.JSON:
-        typer.echo(documents.comparison_json(comparison))
+        typer.echo(documents.comparison_json(comparison, code))
         return
     drawn = [
         sheet
@@ -109,19 +184,54 @@ def print_comparison(comparison: change.Comparison, form: Format, everything: bo
         for sheet in drawn:
             typer.echo(markdown.markdown(sheet) + "\n")
         typer.echo(explained)
+        _print_changes(code, form)
         return
     out = console()
     out.print(printable(wording.judgement(comparison)), highlight=False, markup=False)
     for sheet in drawn:
         out.print(terminal.draw(sheet))
     out.print(explained, style="dim", highlight=False, markup=False)
+    _print_changes(code, form)
+
+
+def _print_changes(code: generated.Comparison | None, form: Format) -> None:
+    if code is None or not (code.compared or code.gaps):
+        return
+    drawn = [
+        sheet
+        for sheet in (sheets.generated_changes(code), sheets.generated_gaps(code))
+        if sheet.lines
+    ]
+    counted = f"Generated code: {len(code.differences)} counts differ in {code.compared} cells."
+    if form is Format.MARKDOWN:
+        typer.echo(f"\n{counted}\n")
+        for sheet in drawn:
+            typer.echo(markdown.markdown(sheet) + "\n")
+        typer.echo(_GENERATED)
+        return
+    out = console()
+    out.print(counted, highlight=False, markup=False)
+    for sheet in drawn:
+        out.print(terminal.draw(sheet))
+    out.print(_GENERATED, style="dim", highlight=False, markup=False)
 
 
 def print_report(
-    records: list[Record], versions: list[str], form: Format, machine_name: str = ""
+    records: list[Record],
+    versions: list[str],
+    form: Format,
+    machine_name: str = "",
+    code: Sequence[generated.Row] = (),
 ) -> None:
-    """Print the measured cells of those versions, or of all; ``machine_name`` is for messages."""
+    """Print the measured cells of those versions, or of all; ``machine_name`` is for messages.
+
+    ``code``: what was generated for targets. It is not part of the JSON, which is a list of cells
+    with times.
+    """
     rows = [row for row in summary.rows(records, MODES) if not versions or row.release in versions]
+    if not rows and code and form is not Format.JSON and not machine_name:
+        _print_generated(code, form)
+        return
     if not rows:
         what = " and ".join(f"v{version}" for version in versions)
         raise ReportError(
@@ -147,6 +257,7 @@ def print_report(
         typer.echo(markdown.markdown(sheet) + "\n\n" + explained)
         if both.lines:
             typer.echo("\n" + markdown.markdown(both) + "\n\n" + heap)
+        _print_generated(code, form)
         return
     out = console()
     out.print(terminal.draw(sheet))
@@ -154,6 +265,19 @@ def print_report(
     if both.lines:
         out.print(terminal.draw(both))
         out.print(heap, style="dim", highlight=False, markup=False)
+    _print_generated(code, form)
+
+
+def _print_generated(code: Sequence[generated.Row], form: Format) -> None:
+    if not code:
+        return
+    sheet = sheets.generated(code)
+    if form is Format.MARKDOWN:
+        typer.echo("\n" + markdown.markdown(sheet) + "\n\n" + _GENERATED)
+        return
+    out = console()
+    out.print(terminal.draw(sheet))
+    out.print(_GENERATED, style="dim", highlight=False, markup=False)
 
 
 def _both_ends(records: list[Record], versions: list[str]) -> list[Ends]:

@@ -10,7 +10,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from .. import matrix, workloads
+from .. import matrix, targets, workloads
 from ..cell import DEFAULT_HEAP, Measurement
 from ..errors import SuiteError
 from ..host import machine
@@ -23,7 +23,7 @@ from ..presentation.terminal import Progress, console, one_line_errors, say
 from ..presentation.wording import printable
 from ..releases import catalogue, environments, ledger
 from ..results import records, sealing
-from ..trial import view
+from ..trial import generated, view
 from ..trial.plan import BUDGET_S, Trial, TrialError, allocators, headline
 from ..trial.run import Answer, python_of, run
 from ..trial.target import parse
@@ -37,6 +37,11 @@ def _workloads(incomplete: str) -> list[str]:
         return [name for name in workloads.names() if name.startswith(incomplete)]
     except SuiteError:
         return []
+
+
+def _targets(incomplete: str) -> list[str]:
+    """Shell completion of the targets."""
+    return [name for name in targets.read() if name.startswith(incomplete)]
 
 
 def _modes(incomplete: str) -> list[str]:
@@ -94,6 +99,20 @@ def try_command(
     device: Annotated[
         str | None, typer.Option(help="cpu or cuda. Default: cuda if there is a GPU.")
     ] = None,
+    gpu: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            help="A GPU that is not here, such as cuda:sm90: only generate its code.",
+            autocompletion=_targets,
+        ),
+    ] = None,
+    registers: Annotated[
+        bool,
+        typer.Option(
+            "--registers", help="With --target: registers, spills, shared memory and occupancy."
+        ),
+    ] = False,
     threads: Annotated[
         int | None, typer.Option(min=1, help="Number of torch's threads on a CPU.")
     ] = None,
@@ -138,6 +157,8 @@ def try_command(
     torchcompile-suite try my_model.py:make --mode default --mode max-autotune
 
     torchcompile-suite try my_package.nets:Net --input Bx3x64x64 --release v2.9
+
+    torchcompile-suite try resnet50 --target cuda:sm90
     """
     with one_line_errors():
         trial = _trial(
@@ -165,6 +186,19 @@ def try_command(
             if wanted is not None and not environments.is_ready(wanted):
                 progress.say(environments.making(wanted))
             python = python_of(wanted)
+            if gpu is not None:
+                code = generated.run(
+                    trial,
+                    python,
+                    _target(gpu),
+                    progress.say,
+                    assemble=registers,
+                    variables=variables,
+                )
+        if gpu is not None:
+            _show_code(out, trial, code, json_file)
+            raise typer.Exit(1 if generated.failed(code) else 0)
+        with _Progress(quiet, no_color) as progress:
             answer = run(trial, python, progress.hear, resume=resume, variables=variables)
         to_stdout = json_file is not None and str(json_file) == "-"
         if not to_stdout:
@@ -179,6 +213,34 @@ def try_command(
             raise typer.Exit(130)
         if view.failed(answer.measurements):
             raise typer.Exit(1)
+
+
+def _target(name: str) -> targets.Target:
+    try:
+        return targets.get(name)
+    except KeyError as error:
+        raise TrialError(error.args[0]) from None
+
+
+def _show_code(
+    out: Console, trial: Trial, answer: generated.Answer, json_file: Path | None
+) -> None:
+    to_stdout = json_file is not None and str(json_file) == "-"
+    if not to_stdout:
+        say(out, generated.headline(trial, answer))
+        sheet = generated.table(answer)
+        if sheet.lines:
+            out.print(terminal.draw(sheet))
+        for line in generated.sentences(answer):
+            say(out, line)
+        for number, advice in enumerate(generated.advices(answer)):
+            if number == 0:
+                out.print()
+                say(out, "Worth changing:")
+            say(out, f"- {f'{advice.where}: ' if advice.where else ''}{advice.what}")
+            say(out, f"  remedy: {advice.remedy}")
+    if json_file is not None:
+        _write(json_file, generated.as_json(trial, answer), to_stdout)
 
 
 def _trial(text: str, inputs: list[str], asked: Trial, budget_for_all: bool) -> Trial:

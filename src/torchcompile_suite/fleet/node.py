@@ -19,11 +19,10 @@ from filelock import FileLock, Timeout
 from ..cell import Launch, Measurement
 from ..errors import SuiteError
 from ..host.orphans import die_with_parent
-from ..measuring import series, side_by_side
+from ..measuring import series
 from ..measuring.progress import launch_line
 from ..measuring.series import Series
-from ..measuring.session import need_free
-from ..measuring.settings import NEEDED_FOR_CACHE_BYTES
+from ..measuring.side_by_side import Releases
 from ..releases import catalogue, environments
 from ..results import records, segments
 from ..results.canonical import canonical
@@ -122,8 +121,6 @@ def _measure(order: Order, plan: Series, say: Say, work: Work) -> None:
     """Measure the series, or what an earlier piece has left of it."""
     folder = place.of_series(order.machine, order.id)
     say(Began(series.recorded(folder)))
-    folder.mkdir(parents=True, exist_ok=True)
-    need_free(folder, NEEDED_FOR_CACHE_BYTES, "compiled code")
     measured = work(order, plan, folder, say)
     place.drop_compiled(order.machine, order.id)
     for version, measurement in measured.items():
@@ -145,7 +142,8 @@ def releases_in_turns(order: Order, plan: Series, folder: Path, say: Say) -> dic
     def watch(release: str, launch: Launch) -> None:
         say(Launched(release, launch.round, launch_line(launch), within_s))
 
-    return side_by_side.measure(plan, pythons, folder, watch)
+    with contextlib.closing(Releases(pythons)) as installed:
+        return installed.measure(plan, folder, watch)
 
 
 def _segment(order: Order, version: str, measurement: Measurement) -> Measured:

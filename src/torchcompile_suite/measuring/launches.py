@@ -29,6 +29,14 @@ def forks(cell: Cell) -> bool:
     return cell.device == "cpu" and cell.allocator == "system"
 
 
+def imports_of(cell: Cell) -> tuple[str, ...]:
+    """The libraries that the parent of the cell's forked processes imports, beside torch."""
+    try:
+        return tuple(workloads.get(cell.workload).imports)
+    except workloads.WorkloadError:
+        return ()  # the launch reports the missing workload as its outcome
+
+
 def launcher(cell: Cell) -> Launcher:
     """The way to start the processes of the cell's launches."""
     if cell.allocator != "system":
@@ -38,11 +46,7 @@ def launcher(cell: Cell) -> Launcher:
         return Fresh({"LD_PRELOAD": preloaded} if cell.allocator != DEFAULT_HEAP else {})
     if not forks(cell):
         return Fresh()
-    try:
-        imports = workloads.get(cell.workload).imports
-    except workloads.WorkloadError:
-        imports = ()  # the launch reports the missing workload as its outcome
-    return Forked(imports)
+    return Forked(imports_of(cell))
 
 
 def heap_state(cell: Cell) -> Heap:

@@ -107,13 +107,14 @@ class _State:
             self.started_at = datetime.now(timezone.utc).isoformat(timespec="seconds")
             self._keep(Line(begun=series, name=self.name, started_at=self.started_at))
             lines = []
-        complete = max((line.ended for line in lines), default=0)
+        whole = {line.ended for line in lines}
         for line in lines:
             if line.launch is None:
                 continue
-            # An interruption may have lasted for hours: the launches of its round are no pairs.
-            whole = line.launch.round <= complete
-            launch = line.launch if whole else msgspec.structs.replace(line.launch, round=0)
+            launch = line.launch
+            if launch.round not in whole:
+                # An interruption may have lasted for hours: the launches of its round are no pairs.
+                launch = msgspec.structs.replace(launch, round=0)
             self._add(line.release, launch, line.taken_s)
             self.round = max(self.round, line.launch.round)
         for release in series.releases:
@@ -156,8 +157,8 @@ def measure(
 ) -> dict[str, Measurement]:
     """Measure the series, or what an earlier call in this folder has left of it.
 
-    Returns the measurement of each release. The caller removes the folder after these are stored.
-    Raises OSError if the journal cannot be written.
+    Returns the measurement of each release. The caller stores them, then calls `discard`. Raises
+    OSError if the journal cannot be written.
     """
     state = _State(series, folder)
     while wanting := _wanting(state):
@@ -167,6 +168,15 @@ def measure(
             _turn(state, release, make, watch)
         state.end_round()
     return {release: _measurement(state, release) for release in series.releases}
+
+
+def discard(folder: Path) -> None:
+    """Remove the folder of a series whose measurements are stored.
+
+    The journal goes first: without it the rest is nothing, whenever a kill comes.
+    """
+    (folder / JOURNAL).unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _turn(state: _State, release: str, make: Make, watch: Watch) -> None:
@@ -198,7 +208,7 @@ def _wanting(state: _State) -> list[str]:
         return []
     open_ = {release for release in present if not _precise(state, release)}
     for before, after in pairwise(present):
-        if not change.told(state.launches[before], state.launches[after]):
+        if not change.told(series.cell, state.launches[before], state.launches[after]):
             open_ |= {before, after}
     return [one for one in present if one in open_ and state.count(one) < MOST_LAUNCHES]
 
@@ -238,6 +248,21 @@ def complete(measurements: Sequence[Measurement | None]) -> bool:
     return all(launch.method == METHOD for launch in launches) and (
         len(common) <= 1 and "" not in common
     )
+
+
+def again(series: Series, newest: Mapping[str, Measurement | None]) -> Series | None:
+    """The series with one launch of each release that failed, if all others are complete.
+
+    ``newest``: the newest measurement of each release. A failure may last for ever, so the others
+    are not measured anew until it is gone. None where the whole series has to be measured.
+    """
+    failed = [
+        release for release, one in newest.items() if one is not None and not one.outcome.settled
+    ]
+    others = [one for release, one in newest.items() if release not in failed]
+    if not failed or not complete(others):
+        return None
+    return msgspec.structs.replace(series, releases=tuple(failed), rounds=1)
 
 
 def summary(measurements: Mapping[str, Measurement]) -> str:

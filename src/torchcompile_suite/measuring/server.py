@@ -17,7 +17,7 @@ from ..cell import Cell, Launch, Outcome, Plan, Status
 from ..host.orphans import die_with_parent
 from . import processes
 from .interpreter import Ended, Server
-from .launches import forks, launcher, make_launch
+from .launches import forks, imports_of, launcher, make_launch
 from .settings import LAUNCH_LIMIT_S
 
 MODULE = "torchcompile_suite.measuring.server"
@@ -34,15 +34,26 @@ class Order(msgspec.Struct, frozen=True):
 
 
 class Launches:
-    """Makes launches in another Python, with one server that starts at the first launch."""
+    """Makes launches in another Python, with a server that starts at the first launch.
+
+    The server stays for the next cell, because importing torch takes seconds. A cell that needs
+    other libraries gets a new server: compile costs are compared only where the processes started
+    with the same ones.
+    """
 
     def __init__(self, python: Path) -> None:
         """Nothing starts yet."""
         self._python = python
         self._server: Server | None = None
+        self._imported: tuple[str, ...] | None = None
 
     def make(self, order: Order) -> Launch:
         """The launch of the order. A server that cannot make it is a launch that crashed."""
+        if forks(order.cell):
+            imports = imports_of(order.cell)
+            if self._imported not in (None, imports):
+                self.close()
+            self._imported = imports
         self._server = self._server or Server(self._python, MODULE)
         try:
             return msgspec.json.decode(self._server.ask(msgspec.json.encode(order)), type=Launch)
@@ -55,7 +66,7 @@ class Launches:
         """End the server and its processes."""
         if self._server is not None:
             self._server.close()
-            self._server = None
+            self._server = self._imported = None
 
 
 def main() -> None:

@@ -19,13 +19,14 @@ from pathlib import Path
 import msgspec
 
 from ..analysis import statistics
-from ..cell import METHOD, Cell, Launch, Measurement, Outcome, Status, Stopped
+from ..cell import GENERATION, METHOD, Cell, Launch, Measurement, Outcome, Status, Stopped
 from ..errors import SuiteError
 from ..host.files import write_atomically
 from ..host.orphans import die_with_parent
 from ..launch import progress
 from ..modes import EAGER
 from ..results import overlay_marker, records
+from . import generation
 from .launches import launcher, make_launch, mark_disturbed, outcome_of
 from .processes import Launcher
 from .progress import launch_line, measurement_line
@@ -35,6 +36,8 @@ from .settings import (
     NEEDED_FOR_RECORD_BYTES,
     Settings,
 )
+
+_CONTINUE = "continue with: asv run --skip-existing"
 
 
 def _ignore(_cell: Cell, _launch: Launch) -> None:
@@ -90,7 +93,7 @@ class Session:
         except OSError as error:
             failure = SuiteError(
                 f"cannot write {error.filename or 'a file'}: {error.strerror}; correct this, then "
-                "continue with: asv run --skip-existing"
+                f"{_CONTINUE}"
             )
             progress.failed(str(cell), failure)
             raise failure from error
@@ -115,6 +118,9 @@ class Session:
             return None
         if not recorded.outcome.ok:
             return recorded
+        if cell.target:
+            generated = recorded.generated
+            return recorded if generated and generated.generation == GENERATION else None
         # Records of the first versions lack what the compiler did. Records of another method cannot
         # be compared with new ones.
         complete = recorded.compiled is not None or cell.mode == EAGER
@@ -167,6 +173,10 @@ class Session:
         self, cell: Cell, earlier: Sequence[Launch], workspace: Path
     ) -> tuple[list[Launch], Stopped]:
         """All launches of the cell, and why there are no more; an empty reason after a failure."""
+        if cell.target:
+            launch = generation.launch(cell, self.settings.launch_limit_s)
+            self._watch(cell, launch)
+            return [launch], "fixed" if launch.outcome.ok else ""
         launches = list(earlier)
         starter = self._launcher(cell)
         cache = workspace / "cache"
@@ -214,13 +224,16 @@ def open_session(settings: Callable[[], Settings] = Settings.from_environment) -
     return Session(Path.cwd(), settings())
 
 
-def need_free(folder: Path, needed_bytes: int, purpose: str) -> None:
-    """Raise SuiteError if the folder's disk has less free space than that."""
+def need_free(folder: Path, needed_bytes: int, purpose: str, remedy: str = _CONTINUE) -> None:
+    """Raise SuiteError if the folder's disk has less free space than that.
+
+    ``remedy``: what to do when there is enough space.
+    """
     free = shutil.disk_usage(folder).free
     if free < needed_bytes:
         raise SuiteError(
             f"the disk for {purpose} has only {free >> 20} MiB left; free at least "
-            f"{needed_bytes >> 20} MiB, then continue with: asv run --skip-existing"
+            f"{needed_bytes >> 20} MiB, then {remedy}"
         )
 
 

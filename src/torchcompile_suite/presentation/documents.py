@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from ..analysis import generated
 from ..analysis.change import Comparison
 from ..analysis.claims import Judged
 from ..analysis.summary import Row
@@ -30,8 +31,10 @@ def claims_json(judged: Sequence[Judged]) -> bytes:
     return msgspec.json.format(msgspec.json.encode(content))
 
 
-def comparison_json(comparison: Comparison) -> bytes:
-    """The comparison: one object, intervals as [value, low, high]."""
+def comparison_json(comparison: Comparison, code: generated.Comparison | None = None) -> bytes:
+    """The comparison: one object, intervals as [value, low, high]. ``code``: what was generated
+    for targets, compared exactly.
+    """
     content: dict[str, Any] = {
         "machine": comparison.machine,
         "before": comparison.before,
@@ -61,8 +64,24 @@ def comparison_json(comparison: Comparison) -> bytes:
             }
             for change in comparison.changes
         ],
+        "generated": None if code is None else generated_content(code),
     }
     return msgspec.json.format(msgspec.json.encode(content))
+
+
+def generated_json(code: generated.Comparison) -> bytes:
+    """What two releases generated for targets, compared exactly: one object. Nothing was timed."""
+    content = {"before": code.before, "after": code.after, "generated": generated_content(code)}
+    return msgspec.json.format(msgspec.json.encode(content))
+
+
+def generated_content(code: generated.Comparison) -> dict[str, Any]:
+    """What two releases generated for targets, for JSON."""
+    return {
+        "compared": code.compared,
+        "differences": [difference._asdict() for difference in code.differences],
+        "gaps": [gap._asdict() for gap in code.gaps],
+    }
 
 
 def rows_json(rows: Sequence[Row]) -> bytes:

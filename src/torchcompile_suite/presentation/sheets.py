@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from ..analysis import generated as code
 from ..analysis.break_even import break_even
 from ..analysis.change import Comparison
 from ..analysis.claims import Judged
@@ -171,6 +172,58 @@ def coverage(covered: Mapping[str, Coverage]) -> Sheet:
         for version, release in covered.items()
     ]
     return Sheet(columns, frozenset(columns[1:]), lines)
+
+
+# The counts of a table, as far as any row has them.
+_SHOWN = (
+    *("graphs", "graph breaks", "Triton kernels", "launches", "of libraries", "of them backward"),
+    *("with CUDA graphs", "bytes after fusion"),
+)
+
+
+def generated(rows: Sequence[code.Row]) -> Sheet:
+    """One line for each cell with a target. Release is a column only if there are several."""
+    several = len({row.release for row in rows}) > 1
+    shown = [name for name in _SHOWN if any(name in row.counts for row in rows)]
+    lines = []
+    for row in rows:
+        line = [row.release] if several else []
+        line += [row.cell.workload, str(row.cell.batch_size), row.cell.mode, row.cell.target]
+        if row.generated is None:
+            line += [f"{row.outcome.status.value}: {row.outcome.reason}"]
+            line += [""] * (len(shown) - 1)
+        else:
+            line += [_count(row.counts.get(name)) for name in shown]
+        lines.append(line)
+    columns = [*(["release"] if several else []), *CELL, "target", *shown]
+    return Sheet(columns, frozenset(("batch", *shown)), lines)
+
+
+def _count(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
+
+
+def generated_changes(comparison: code.Comparison) -> Sheet:
+    """One line for each count that differs between the two releases."""
+    lines = [
+        [
+            *(difference.cell.workload, str(difference.cell.batch_size)),
+            *(difference.cell.mode, difference.cell.target),
+            *(difference.name, _count(difference.before), _count(difference.after)),
+        ]
+        for difference in comparison.differences
+    ]
+    columns = [*CELL, "target", "count", comparison.before, comparison.after]
+    return Sheet(columns, frozenset(("batch", *columns[-2:])), lines)
+
+
+def generated_gaps(comparison: code.Comparison) -> Sheet:
+    """The cells whose code cannot be compared, with the reasons."""
+    lines = [
+        [gap.cell.workload, str(gap.cell.batch_size), gap.cell.mode, gap.cell.target, gap.reason]
+        for gap in comparison.gaps
+    ]
+    return Sheet([*CELL, "target", "why not compared"], frozenset(("batch",)), lines)
 
 
 def fleet(expected: Sequence[tuple[int, float, float, float]]) -> Sheet:

@@ -39,21 +39,27 @@ def judgement(comparison: Comparison) -> str:
         if comparison.unlike
         else ""
     )
-    if not comparison.paired:
-        paired = " They were measured apart, so the machine's drift is in their times."
-    elif comparison.paired < comparison.compared:
-        paired = (
-            f" {comparison.paired} of these cells were measured in turns and are compared round by "
-            "round; the others were measured apart, so the machine's drift is in their times."
-        )
-    else:
-        paired = " All were measured in turns and are compared round by round."
     return (
         f"{comparison.before} to {comparison.after} on {comparison.machine}: "
-        f"{comparison.compared} of {len(comparison.changes)} cells were measured with both."
-        f"{paired} Of {sum(counts.values())} figures, {counts[Difference.WORSE]} are "
-        f"worse, {counts[Difference.BETTER]} are better, {counts[Difference.SAME]} did not change, "
-        f"and for {counts[Difference.UNKNOWN]} the measurement does not decide. {floor}{unlike}"
+        f"{comparison.compared} of {len(comparison.changes)} cells were measured with both. "
+        f"{_turns(comparison)} "
+        f"Of {sum(counts.values())} figures, {counts[Difference.WORSE]} are worse, "
+        f"{counts[Difference.BETTER]} are better, {counts[Difference.SAME]} did not change, and "
+        f"for {counts[Difference.UNKNOWN]} the measurement does not decide. {floor}{unlike}"
+    )
+
+
+def _turns(comparison: Comparison) -> str:
+    """The sentence that says which cells were measured in turns."""
+    paired, compared = comparison.paired, comparison.compared
+    apart = "one run after the other, so the machine's drift is part of their intervals"
+    if paired == compared:
+        return "All of them were measured in turns, and are compared round by round."
+    if not paired:
+        return f"They were measured {apart}."
+    return (
+        f"{paired} of them were measured in turns, and are compared round by round; the others "
+        f"were measured {apart}."
     )
 
 

@@ -108,13 +108,21 @@ def installed() -> Iterator[Installed]:
 
 
 def remove(release: Release) -> list[Path]:
-    """Remove the release's environments, of any Python. Returns their folders."""
+    """Remove the release's environments, of any Python. Returns their folders.
+
+    Raises SuiteError if a file cannot be removed; what is left is never taken for an environment.
+    """
     folders = sorted(root().glob(f"{release.version}-py*/"))
     for folder in folders:
         with FileLock(folder.with_name(f"{folder.name}.lock")):
-            # Without its stamp, half an environment is never taken for a whole one.
-            (folder / STAMP).unlink(missing_ok=True)
-            shutil.rmtree(folder)
+            try:
+                # Without its stamp, half an environment is never taken for a whole one. Without its
+                # Python, it is never mended: uv trusts what says that it is installed.
+                (folder / STAMP).unlink(missing_ok=True)
+                python_in(folder).unlink(missing_ok=True)
+                shutil.rmtree(folder)
+            except OSError as error:
+                raise SuiteError(f"cannot remove {error.filename}: {error.strerror}") from None
     return folders
 
 
@@ -164,6 +172,8 @@ def _minor(release: Release) -> str:
 
 def _create(release: Release, folder: Path, python: str | None) -> None:
     """Make an empty environment."""
+    # Of a killed run. uv refuses a folder that it has not finished.
+    shutil.rmtree(folder, ignore_errors=True)
     minor = python or _minor(release)
     runs = minor == f"{sys.version_info.major}.{sys.version_info.minor}"
     wanted = sys.executable if runs else minor

@@ -1,10 +1,10 @@
 """Make this Python environment hold exactly the lock of one PyTorch release.
 
-ASV runs this script as its install command, with the Python of the measured environment::
+`environments.install` runs this script with the Python of the environment::
 
-    python {conf_dir}/src/torchcompile_suite/releases/install.py {build_dir}
+    python src/torchcompile_suite/releases/install.py BUILD_DIR
 
-``build_dir`` is a checkout of the release ledger. The script uses the standard library only: no
+``BUILD_DIR`` is a checkout of the release ledger. The script uses the standard library only: no
 other package is installed yet, and Python may be 3.10. Exit status:
 
 - 0: installed, and proven by importing.

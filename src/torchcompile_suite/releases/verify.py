@@ -32,9 +32,9 @@ class Proof:
 def verify(releases: Sequence[Release]) -> Iterator[Proof]:
     """Install and import each release, one after the other.
 
-    A release takes about 5 GB of disk if uv's cache is on another file system than ``.asv``;
-    otherwise uv links the files. Raises ``SuiteError`` if not even an empty environment can be
-    made.
+    A release takes about 5 GB of disk if uv's cache is on another file system than the folder of
+    environments; otherwise uv links the files. Raises ``SuiteError`` if not even an empty
+    environment can be made.
     """
     return map(prove, releases)
 
@@ -42,15 +42,16 @@ def verify(releases: Sequence[Release]) -> Iterator[Proof]:
 def prove(release: Release) -> Proof:
     """Install and import one release. See `verify`."""
     started = time.monotonic()
-    # ASV's environments are in this folder: uv links files here under the same conditions.
-    place = Path(".asv") if Path(".asv").is_dir() else None
+    # uv links files here under the same conditions as for the environments that stay.
+    place = environments.root()
     try:
+        place.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(
             prefix="verify-", dir=place, ignore_cleanup_errors=True
         ) as scratch:
             ok, line, git_version = _install(release, Path(scratch).absolute() / "env")
     except OSError as error:
-        raise SuiteError(f"cannot verify in {place or 'the temporary folder'}: {error}") from error
+        raise SuiteError(f"cannot verify in {place}: {error}") from error
     return Proof(release, ok, line, time.monotonic() - started, git_version)
 
 

@@ -20,6 +20,8 @@ from .records import Problem
 
 # Larger than any time, count or size. ASV fails when a computation overflows.
 LARGEST = 1e30
+# Smaller than any of them but 0.
+SMALLEST = 1e-30
 Name = Annotated[str, msgspec.Meta(max_length=500)]
 Numbers = list[float | None] | float | None
 

@@ -15,7 +15,7 @@ which files were added makes no difference. The older measurements are the histo
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -70,10 +70,15 @@ class Problem(NamedTuple):
 
 
 class Records(NamedTuple):
-    """Every readable record under results/, and the problems with the others."""
+    """Every readable record under results/, and the problems with the others.
+
+    ``records`` are those of cells that are timed. ``generated`` are those of cells with a target:
+    counts without times, which `analysis.generated` reads.
+    """
 
     records: list[Record]
     problems: list[Problem]
+    generated: Sequence[Record] = ()
 
 
 class Entry(NamedTuple):
@@ -148,10 +153,12 @@ def history(journal: Path, cell: Cell) -> list[Measurement]:
     Those that are sealed, and those in the journal.
     """
     found: dict[str, Entry] = {}
+    # The journal first: another process may seal it meanwhile, and then has a segment of it.
+    unsealed = read_journal(journal, [])
     sealed = [file for file in files(journal.parent, []).get(journal, ()) if file != journal]
     # A run asks for each cell and metric: only the lines of the workload are worth decoding.
     of_workload = partial(read_segment, containing=msgspec.json.encode(cell.workload))
-    for piece in (*read_files(sealed, [], of_workload), read_journal(journal, [])):
+    for piece in (unsealed, *read_files(sealed, [], of_workload)):
         for entry in piece.entries:
             same = found.get(entry.identity)
             if entry.measurement.cell == cell and (same is None or same.order < entry.order):
@@ -183,16 +190,25 @@ def read_with(results: Path, reader: SegmentReader) -> Records:
     found: list[Record] = []
     problems: list[Problem] = []
     for folder in machine_folders(results, problems):
-        found += read_machine(folder, reader, problems)
-    return Records(found, problems)
+        of_machine = read_machine(folder, reader)
+        found += [*of_machine.records, *of_machine.generated]
+        problems += of_machine.problems
+    return _kinds(found, problems)
 
 
-def read_machine(folder: Path, reader: SegmentReader, problems: list[Problem]) -> list[Record]:
-    """The records of one machine, as those of `read`. What cannot be read joins ``problems``."""
+def read_machine(folder: Path, reader: SegmentReader) -> Records:
+    """The records of one machine, as those of `read`."""
     found: list[Record] = []
+    problems: list[Problem] = []
     for journal, of_place in files(folder, problems).items():
         found += _of_place(journal, newest_of(read_files(of_place, problems, reader)))
-    return found
+    return _kinds(found, problems)
+
+
+def _kinds(found: Sequence[Record], problems: list[Problem]) -> Records:
+    timed = [record for record in found if not record.measurement.cell.target]
+    generated = [record for record in found if record.measurement.cell.target]
+    return Records(timed, problems, generated)
 
 
 def identity(file: Path) -> str:
@@ -395,12 +411,16 @@ def decode(line: bytes) -> Measurement:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise ValueError(f"not a measurement: {error}") from None
     if measurement.outcome.ok and not _whole(measurement):
-        raise ValueError("not a measurement: its outcome is ok, but it lacks launches or timings")
+        raise ValueError(
+            "not a measurement: its outcome is ok, but it lacks launches or timings, or counts"
+        )
     return measurement
 
 
 def _whole(measurement: Measurement) -> bool:
     """Whether every figure can be computed: some launch counts, and all times are possible."""
+    if measurement.cell.target:
+        return measurement.generated is not None
     launches = measurement.launches
     return any(not launch.disturbed for launch in launches) and all(
         launch.pairs_s and launch.warm_up_s and min(map(min, launch.pairs_s)) >= _SHORTEST_S

@@ -16,6 +16,7 @@ the name is that of the bytes.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import lzma
 import re
@@ -112,7 +113,12 @@ def write(machine_folder: Path, segment: Segment) -> Path:
 
 
 def add(file: Path, data: bytes) -> bool:
-    """Write the bytes of a segment; False if they are there already. Raises OSError."""
+    """Write the bytes of a segment; False if they are there already.
+
+    Raises OSError, also if the release's folder is a link: nobody would read the segment there.
+    """
+    if file.parent.is_symlink():
+        raise OSError(errno.ELOOP, "a link in place of a folder", str(file.parent))
     try:
         if regular.read_own(file, len(data)) == data:
             return False

@@ -209,10 +209,9 @@ def load(folder: Path, axis: Axis) -> Loaded:
     loaded = Loaded(None, [], [])
     name = _text(folder.name)
     files = records.files(folder, [])
-    found = [
-        record._replace(release=axis.point(record))
-        for record in summaries.read_machine(folder, loaded.unread)
-    ]
+    read = summaries.read_machine(folder)
+    loaded.unread.extend(read.problems)
+    found = [record._replace(release=axis.point(record)) for record in read.records]
     unknown = {record.commit for record in found if not record.release}
     loaded.left_out.extend(
         Problem(f"{name}/{_text(commit)}", f"nothing says which {axis.noun} this is")

@@ -62,9 +62,9 @@ def figure(value: float | None) -> float | None:
     return float(f"{value:.{DIGITS}g}")
 
 
-def figures(values: Iterable[float | None] | None, count: int = 3) -> list[float | None]:
-    """Numbers of a document, such as an interval; ``count`` times None without any."""
-    return [None] * count if values is None else [figure(value) for value in values]
+def figures(values: Iterable[float | None] | None) -> list[float | None]:
+    """The three numbers of an interval; three times None without one."""
+    return [None] * 3 if values is None else [figure(value) for value in values]
 
 
 def encode(document: Any) -> Encoded:

@@ -86,7 +86,7 @@ def run(
                 python,
                 "torchcompile_suite.trial.worker",
                 order,
-                {**_target_variables(trial), **(variables or {})},
+                {**target_variables(trial), **(variables or {})},
             )
         except KeyboardInterrupt:
             interrupted = True
@@ -101,7 +101,7 @@ def _kept(trial: Trial, python: Path) -> Path:
     return cache / "try" / f"{trial.digest(str(python.resolve()))}.jsonl"
 
 
-def _target_variables(trial: Trial) -> dict[str, str]:
+def target_variables(trial: Trial) -> dict[str, str]:
     """The variables that make the target a workload in the worker and in all its launches.
 
     The user's own workload files stay in the list.

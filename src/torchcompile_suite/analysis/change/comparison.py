@@ -299,8 +299,8 @@ def _sources(name: str, cell: Cell) -> list[str]:
 
 
 def _spread(of_cells: Iterable[Logs | None]) -> Prior | None:
-    samples = [logs for logs in of_cells if logs is not None and logs.count > 1]
+    samples = [logs for logs in of_cells if logs is not None and logs.number > 1]
     prior = statistics.prior_spread(
-        [logs.variance for logs in samples], [logs.count - 1 for logs in samples]
+        [logs.variance for logs in samples], [logs.number - 1 for logs in samples]
     )
     return prior and prior._replace(degrees=min(prior.degrees, MOST_PRIOR_DEGREES))

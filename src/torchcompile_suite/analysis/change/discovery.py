@@ -64,10 +64,10 @@ def log_change(before: Logs, after: Logs, prior: Prior | None, drift: Drift) -> 
     None where neither the launches nor the prior give a variance.
     """
     sides = (before, after)
-    own = math.fsum(side.variance * (side.count - 1) for side in sides if side.count > 1)
-    degrees = sum(side.count - 1 for side in sides)
+    own = math.fsum(side.variance * (side.number - 1) for side in sides if side.number > 1)
+    degrees = sum(side.number - 1 for side in sides)
     variance, freedom = statistics.moderated(own / degrees if degrees else math.nan, degrees, prior)
-    parts = [(variance * math.fsum(1 / side.count for side in sides), freedom)]
+    parts = [(variance * math.fsum(1 / side.number for side in sides), freedom)]
     if drift.variance > 0:
         parts.append((2 * drift.variance, drift.degrees))
     total = math.fsum(part for part, _ in parts)

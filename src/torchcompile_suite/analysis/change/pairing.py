@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from ...cell import Launch
+from ...cell import Cell, Launch
 from .. import statistics
 from ..statistics import Prior
 from .discovery import LogChange
-from .quantities import Round, by_round, values
+from .quantities import QUANTITIES, Round, by_round, values
 
 # Two neighbouring releases of a series are measured until each of these figures differs for certain
 # or surely differs by less than this (relative).
@@ -50,16 +50,16 @@ def paired_change(factors: Sequence[float], prior: Prior | None) -> LogChange | 
     return LogChange(statistics.log_mean(factors), error, freedom, paired=True)
 
 
-def told(before: Sequence[Launch], after: Sequence[Launch]) -> bool:
-    """Whether further rounds of two releases would tell nothing new.
+def told(cell: Cell, before: Sequence[Launch], after: Sequence[Launch]) -> bool:
+    """Whether further rounds of two releases of a cell would tell nothing new.
 
-    That is: of each figure, the interval of the change excludes "no change", or all of it is
-    smaller than `SMALLEST_TOLD`.
+    That is: of each figure that the cell has, the interval of the change excludes "no change", or
+    all of it is smaller than `SMALLEST_TOLD`.
     """
     return all(
         _told(factors(by_round(name, before), by_round(name, after)), smallest)
         for name, smallest in SMALLEST_TOLD.items()
-        if all(values(name, side) for side in (before, after))
+        if QUANTITIES[name].concerns(cell) and all(values(name, side) for side in (before, after))
     )
 
 

@@ -128,7 +128,7 @@ class Logs(NamedTuple):
 
     mean: float
     variance: float
-    count: int
+    number: int
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Logs | None:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ... import workloads
-from ...cell import Cell, Compiled, Measurement, Profile, Status
+from ... import matrix, workloads
+from ...cell import Cell, Compiled, Generated, Measurement, Profile, Status
 from .. import change, statistics
 from ..statistics import Interval
 
@@ -24,10 +24,18 @@ class Evidence:
     not measured, has no numbers, or lacks what is asked for.
     """
 
-    def __init__(self, measurements: Iterable[Measurement], device: str) -> None:
-        """Of two measurements of a cell, the last one counts."""
+    def __init__(
+        self,
+        measurements: Iterable[Measurement],
+        device: str,
+        generated: Iterable[Measurement] = (),
+    ) -> None:
+        """Of two measurements of a cell, the last one counts. ``generated``: those of cells with a
+        target, of any machine.
+        """
         self._side = change.Side("", measurements)
         self._measurements = self._side.cells
+        self._generated = {matrix.on_any_device(one.cell): one for one in generated}
         self.device = device
 
     def measured(self, cell: Cell) -> Measurement:
@@ -114,6 +122,17 @@ class Evidence:
         if value is None:
             raise Missing(f"{cell}: {name}: {compiled.unknown.get(name, 'unknown')}")
         return int(value)
+
+    def generated(self, workload: str, mode: str = "default") -> Generated:
+        """What was generated for a forward pass at batch 1 on `matrix.GENERATED_TARGET`."""
+        cell = matrix.CODEGEN.cell(workload, mode, matrix.GENERATED_TARGET)
+        measurement = self._generated.get(cell)
+        if measurement is None:
+            raise Missing(f"no code was generated: {cell}")
+        if measurement.generated is None:
+            outcome = measurement.outcome
+            raise Missing(f"{cell}: {outcome.status.value}: {outcome.reason}")
+        return measurement.generated
 
     def profile(self, cell: Cell) -> Profile:
         """The time line of the accelerator."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ... import matrix
 from ...cell import Cell
 from ..statistics import Interval
-from .evidence import Evidence
+from .evidence import Evidence, Missing
 
 ABOUT = 0.15
 
@@ -20,7 +20,7 @@ ABOUT = 0.15
 class Finding(NamedTuple):
     """What a rule found.
 
-    ``holds``: whether the claim holds; None if the interval does not decide. ``reason``: the
+    ``holds``: whether the claim holds; None if that is open, ``opened`` says why. ``reason``: the
     figures in words. ``ours``: our figure. ``interval``: our figure with its 95 % interval, which
     replaces ``ours``.
     """
@@ -29,6 +29,7 @@ class Finding(NamedTuple):
     reason: str
     ours: float | None = None
     interval: Interval | None = None
+    opened: str = "the interval does not decide"
 
 
 Rule = Callable[[Evidence], Finding]
@@ -93,3 +94,30 @@ def inference(workload: str, mode: str = "default", batch_size: int = 1) -> Cell
 def training(workload: str, dtype: str = "float32") -> Cell:
     """The training cell of a workload in mode default, without gradient accumulation."""
     return matrix.TRAINING.cell(workload, "default", dtype, 1)
+
+
+def fewer_launches(evidence: Evidence, workload: str, times: float) -> Finding:
+    """Whether CUDA graphs cut the launches of a call by about that factor, in generated code.
+
+    Counts have no interval. The launches are those of the host: a CUDA graph is one. The call of a
+    library is one, too, but it may launch several kernels, which documents count. So our factor is
+    the least that is possible: a larger one in the document stays open, a smaller one does not.
+    """
+    without = evidence.generated(workload)
+    launches, libraries = without.total("launches"), without.total("library_launches")
+    code = evidence.generated(workload, "reduce-overhead")
+    with_graphs = code.total("launches_with_cuda_graphs")
+    if launches is None or not with_graphs:
+        raise Missing(f"{workload}: no launches were counted")
+    skipped = f" ({'; '.join(code.cudagraph_skips)})" if code.cudagraph_skips else ""
+    ours = launches / with_graphs
+    holds: bool | None = times * (1 - ABOUT) <= ours <= times * (1 + ABOUT)
+    if libraries and ours < times * (1 - ABOUT):
+        holds = None
+    return Finding(
+        holds,
+        f"{launches} launches of a call, {libraries} of them calls of libraries, become "
+        f"{with_graphs} with CUDA graphs{skipped}",
+        ours=ours,
+        opened="only a GPU tells how many kernels a library launches",
+    )

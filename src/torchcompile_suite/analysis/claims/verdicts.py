@@ -61,7 +61,9 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """A claim of a document. ``seed`` is the document's id; ``needs`` is "any" device or "cuda"."""
+    """A claim of a document. ``seed`` is the document's id; ``needs`` is "any" device, "cuda", or
+    "code" that was generated for a GPU.
+    """
 
     id: str
     seed: str
@@ -99,9 +101,15 @@ def read() -> list[Claim]:
     return msgspec.convert(_content()["claim"], list[Claim])
 
 
-def judge(measurements: Iterable[Measurement], device: str = "cpu") -> list[Judged]:
-    """The verdict of every claim, by the measurements of one release on one machine."""
-    evidence = Evidence(measurements, device)
+def judge(
+    measurements: Iterable[Measurement],
+    device: str = "cpu",
+    generated: Iterable[Measurement] = (),
+) -> list[Judged]:
+    """The verdict of every claim, by the measurements of one release on one machine, and by what
+    the release generated for targets on any machine.
+    """
+    evidence = Evidence(measurements, device, generated)
     return [_judge(claim, evidence) for claim in read()]
 
 
@@ -118,7 +126,7 @@ def _judge(claim: Claim, evidence: Evidence) -> Judged:
     interval = finding.interval
     ours = finding.ours if interval is None else interval.value
     if finding.holds is None:
-        reason = f"the interval does not decide: {finding.reason}"
+        reason = f"{finding.opened}: {finding.reason}"
         return Judged(claim, Verdict.NOT_MEASURABLE, ours, interval, reason)
     verdict = Verdict.CONFIRMED if finding.holds else Verdict.CONTRADICTED
     return Judged(claim, verdict, ours, interval, finding.reason)

@@ -9,6 +9,7 @@ const Page = (() => {
   };
   // Lines of a table that are shown at once: a browser needs long for thousands.
   const MOST_LINES = 200;
+  const FEWEST_TO_FILTER = 20;
   let manifest = null;
   let view = null;
   let drawing = 0; // counts the views, so that a slow one does not replace a later one
@@ -98,23 +99,41 @@ const Page = (() => {
   }
 
   // A table. Columns: {title, value(row), number, sort(row)}. The first column names the line. A
-  // heading sorts by its column, where there is something to sort.
+  // heading sorts by its column, where there is something to sort. A long table can be filtered.
   function table(caption, columns, rows) {
     const body = make("tbody");
     let lines = [...rows];
-    let all = lines.length <= MOST_LINES;
+    let open = false;
     const more = make("button", { type: "button", class: "more" });
+    const filter = rows.length < FEWEST_TO_FILTER ? null : make("input", {
+      type: "search", class: "filter", placeholder: "Filter these lines", "aria-label": `Filter: ${caption}`,
+      autocomplete: "off", spellcheck: "false",
+    });
+    const texts = new Map(); // row -> its text; made when it is first looked for
+    const text = (row) => {
+      if (!texts.has(row)) {
+        const parts = columns.map((column) => make("td", {}, ...field(column.value(row))).textContent);
+        texts.set(row, parts.join(" ").toLowerCase());
+      }
+      return texts.get(row);
+    };
 
     function fill() {
-      const shown = all ? lines : lines.slice(0, MOST_LINES);
+      const wanted = filter?.value.trim().toLowerCase() ?? "";
+      const kept = wanted ? lines.filter((row) => text(row).includes(wanted)) : lines;
+      const all = open || kept.length <= MOST_LINES;
+      const shown = all ? kept : kept.slice(0, MOST_LINES);
       body.replaceChildren(...shown.map((row) => make("tr", {}, ...columns.map((column, place) => {
         const content = column.value(row);
         const kind = [content?.kind, column.number && "number"].filter(Boolean).join(" ");
         const attributes = { class: kind || null, scope: place === 0 ? "row" : null };
         return make(place === 0 ? "th" : "td", attributes, ...field(content));
       }))));
+      if (wanted && !kept.length) {
+        body.append(make("tr", {}, make("td", { colspan: columns.length }, "No line has this text.")));
+      }
       more.hidden = all;
-      more.textContent = `Show all ${lines.length} lines`;
+      more.textContent = `Show all ${kept.length} lines`;
     }
 
     const heads = columns.map((column) => {
@@ -141,9 +160,10 @@ const Page = (() => {
       head.append(button);
       return head;
     });
-    more.addEventListener("click", () => { all = true; fill(); });
+    more.addEventListener("click", () => { open = true; fill(); });
+    filter?.addEventListener("input", fill);
     fill();
-    return make("div", {},
+    return make("div", {}, filter,
       make("div", { class: "wide", role: "region", "aria-label": caption, tabindex: "0" },
         make("table", {},
           make("caption", {}, caption),

@@ -10,24 +10,8 @@ from ...analysis import statistics
 from ...cell import Compiled, Environment, Launch, Measurement
 from ..content import Entry, Machine
 from ..packs import figure
-from .common import plural, table
+from .common import COMPILED, counted, plural, table
 
-# JSON name of a field of `Compiled` -> the title of its column.
-COMPILED = {
-    "graphs": "graphs",
-    "graph_breaks": "graph breaks",
-    "recompiles": "recompiles",
-    "operators": "operators",
-    "guards": "guards",
-    "kernels": "kernels",
-    "launches": "kernel launches a call",
-    "eager_operators": "operators in eager",
-    "nodes_before": "nodes before fusion",
-    "nodes_after": "nodes after",
-    "bytes_before": "bytes before fusion",
-    "bytes_after": "bytes after",
-    "eager_bytes": "bytes in eager",
-}
 # `Measurement.stopped` -> why there were no more launches.
 STOPPED = {
     "fixed": "The number of launches was fixed.",
@@ -132,12 +116,6 @@ def _compiled(compiled: Compiled) -> dict[str, Any]:
         "skips": list(compiled.cudagraph_skips),
         "artefacts": list(compiled.artefacts),
     }
-
-
-def counted(compiled: Compiled, name: str) -> int | None:
-    """A count of the compiler; of a list its length. None if it is not known."""
-    value = compiled.value(name)
-    return len(value) if isinstance(value, list) else value
 
 
 def _facts(environment: Environment) -> dict[str, str]:

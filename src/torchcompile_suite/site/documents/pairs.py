@@ -20,17 +20,10 @@ from .. import packs
 from ..content import Machine
 from ..packs import Encoded, figure, figures
 from . import common
-from .common import spread, table
+from .common import COMPILED, counted, spread, table
 
-# Exact counts: each difference is real. JSON name of the field of `Compiled` -> its published name.
-COUNTED = {
-    "graphs": "graphs",
-    "graph_breaks": "graph breaks",
-    "recompiles": "recompiles",
-    "kernels": "kernels",
-    "launches": "kernel launches a call",
-    "guards": "guards",
-}
+# Exact counts, by their JSON name: each difference is real.
+COUNTED = ("graphs", "graph_breaks", "recompiles", "kernels", "launches", "guards")
 COLUMNS = ["cell", "figure", "verdict", "moved", *spread("factor"), "p", "q", "paired"]
 # Of a probability: nobody needs more.
 _DIGITS = 4
@@ -147,12 +140,7 @@ def _counts(machine: Machine, before: str, after: str) -> Iterator[list[Any]]:
 
 
 def _of_cell(name: str, earlier: Compiled, later: Compiled) -> Iterator[list[Any]]:
-    for field, title in COUNTED.items():
-        was, now = _count(earlier, field), _count(later, field)
+    for field in COUNTED:
+        was, now = counted(earlier, field), counted(later, field)
         if was is not None and now is not None and was != now:
-            yield [name, title, was, now]
-
-
-def _count(compiled: Compiled, field: str) -> int | None:
-    value = compiled.value(field)
-    return len(value) if isinstance(value, list) else value
+            yield [name, COMPILED[field], was, now]

@@ -31,6 +31,17 @@ def _softmax_kernels(evidence: Evidence) -> Finding:
     )
 
 
+@RULES("softmax-fuses-to-one-gpu-kernel")
+def _softmax_gpu_kernel(evidence: Evidence) -> Finding:
+    code = evidence.generated(TINY.workload).forward
+    return Finding(
+        code.triton_kernels == 1,
+        f"{code.triton_kernels} Triton kernel and {code.library_launches} call of a library for "
+        f"{code.nodes_before} operations",
+        ours=float(code.triton_kernels),
+    )
+
+
 @RULES("guards-recapture-on-change")
 def _guards(evidence: Evidence) -> Finding:
     compiled = evidence.compiled(TINY)

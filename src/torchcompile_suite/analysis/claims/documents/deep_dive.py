@@ -69,6 +69,23 @@ def _cuda_graphs(evidence: Evidence) -> Finding:
     )
 
 
+@RULES("cuda-graphs-make-40-launches-one")
+def _one_launch(evidence: Evidence) -> Finding:
+    """The document's 40 is an example, so any number of kernels that becomes one launch confirms
+    it.
+    """
+    workload = "gpt_decode"
+    without = evidence.generated(workload).total("launches") or 0
+    code = evidence.generated(workload, "reduce-overhead")
+    with_graphs = code.total("launches_with_cuda_graphs") or 0
+    skipped = f" ({'; '.join(code.cudagraph_skips)})" if code.cudagraph_skips else ""
+    return Finding(
+        without > 1 and with_graphs == 1,
+        f"{workload}: {without} launches of a call become {with_graphs}{skipped}",
+        ours=float(without),
+    )
+
+
 @RULES("entropy-fusion-3x-traffic")
 def _entropy(evidence: Evidence) -> Finding:
     cell = inference("entropy_in_memory")
@@ -80,6 +97,18 @@ def _entropy(evidence: Evidence) -> Finding:
         all_of(kernels == 1, traffic >= 3 * (1 - ABOUT), about(speedup, 2.75)),
         f"{kernels} kernel, {traffic:.1f} times less traffic, {speedup} times as fast",
         interval=speedup,
+    )
+
+
+@RULES("entropy-is-one-gpu-kernel")
+def _entropy_gpu(evidence: Evidence) -> Finding:
+    code = evidence.generated("entropy_in_memory").forward
+    less = code.bytes_before / code.bytes_after if code.bytes_after else 0.0
+    return Finding(
+        code.triton_kernels == 1 and less >= 3 * (1 - ABOUT),
+        f"{code.triton_kernels} Triton kernel for {code.nodes_before} operations, {less:.1f} times "
+        "less traffic than without fusion",
+        ours=less,
     )
 
 

@@ -6,7 +6,16 @@ from .... import matrix
 from ... import statistics
 from ...statistics import Interval
 from ..evidence import Evidence
-from ..rule import Finding, Rule, Rules, about, all_of, inference, within
+from ..rule import (
+    Finding,
+    Rule,
+    Rules,
+    about,
+    all_of,
+    fewer_launches,
+    inference,
+    within,
+)
 
 RULES = Rules()
 SMALL, MEDIUM, LARGE = "vit16x6x384", "vit32x12x768", "vit32x18x1024"
@@ -43,6 +52,14 @@ def _reduce_overhead(workload: str, fraction: float) -> Rule:
 
 RULES["vit-small-reduce-overhead-36-percent"] = _reduce_overhead(SMALL, 0.64)
 RULES["vit-medium-reduce-overhead-34-percent"] = _reduce_overhead(MEDIUM, 0.66)
+
+
+def _fewer(workload: str, before: int, after: int) -> Rule:
+    return lambda evidence: fewer_launches(evidence, workload, before / after)
+
+
+RULES["vit-small-71x-fewer-launches"] = _fewer(SMALL, 27500, 387)
+RULES["vit-medium-122x-fewer-launches"] = _fewer(MEDIUM, 53000, 435)
 
 
 @RULES("vit-large-no-benefit")

@@ -1,8 +1,11 @@
 """The compiler's private state, which differs between torch 2.4 and 2.15.
 
-No other module reads private state of the compiler. Each function works with all releases of the
-ledger; tests/test_compiled.py runs them with the oldest release and the newest one. This module
+No other package reads private state of the compiler. Each function works with all releases of the
+ledger; tests/test_compiled.py runs them with the oldest release and the newest one. This package
 imports Dynamo and Inductor, so import it only where the compiler is needed.
+
+- this module: what a launch asks the compiler that really compiles
+- ``generation``: what generating code for an absent GPU needs
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ from torch._inductor.scheduler import (
     Scheduler,
 )
 
-from ...cell import GraphBreak
+from ....cell import GraphBreak
 
 
 def reset() -> None:

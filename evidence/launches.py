@@ -1,0 +1,171 @@
+"""What does each release launch on an H100, without an H100? All workloads, five releases.
+
+Each release generates the code of all workloads in one process, in mode default and with CUDA
+graphs. The kept data has every count, and the seconds that each cell took.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from statistics import median
+
+import msgspec
+
+from torchcompile_suite import matrix, workloads
+from torchcompile_suite.analysis import generated
+from torchcompile_suite.cell import Cell, Outcome
+from torchcompile_suite.host.files import append_line, read_lines
+from torchcompile_suite.launch.generate.orders import Order
+from torchcompile_suite.measuring.generation import Generator
+from torchcompile_suite.presentation.sheets import Sheet
+from torchcompile_suite.releases import catalogue, environments
+
+from . import tables
+
+KEPT = Path(__file__).with_name("launches.jsonl")
+RELEASES = ("v2.4", "v2.6", "v2.9", "v2.12", "v2.15")
+MODES = ("default", "reduce-overhead")
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A cell of a release: what was counted, the digest of the code, and the seconds it took."""
+
+    release: str
+    cell: Cell
+    outcome: Outcome
+    counts: dict[str, int]
+    breaks: int
+    skips: list[str]
+    assumed: list[str]
+    sha256: str
+    taken_s: float
+
+
+def cells() -> Iterator[Cell]:
+    """Every workload in both modes, and every training step in mode default."""
+    for mode in MODES:
+        for name in workloads.names():
+            yield matrix.CODEGEN.cell(name, mode, matrix.GENERATED_TARGET)
+    for name in workloads.tagged("training"):
+        yield matrix.TRAINING_CODEGEN.cell(name, "default", matrix.GENERATED_TARGET)
+
+
+def measure() -> None:
+    """Generate what is missing. A release is installed for it, if it is not there."""
+    done = {(line.release, line.cell) for line in read_lines(KEPT, Line)}
+    for name in RELEASES:
+        release = catalogue.find(name)
+        missing = [cell for cell in cells() if (release.version, cell) not in done]
+        if missing:
+            _measure(release, missing)
+
+
+def _measure(release: catalogue.Release, missing: list[Cell]) -> None:
+    python = environments.ready(release)
+    with closing(Generator(python, matrix.GENERATED_TARGET)) as generator:
+        for cell in missing:
+            start = time.monotonic()
+            launch = generator.make(Order(cell))
+            made = launch.generated
+            line = Line(
+                release.version,
+                cell,
+                launch.outcome,
+                {} if made is None else generated.counts_of(made),
+                0 if made is None else len(made.graph_breaks),
+                [] if made is None else made.cudagraph_skips,
+                [] if made is None else made.assumed,
+                "" if made is None else " ".join(code.source_sha256 for code in made.parts),
+                round(time.monotonic() - start, 2),
+            )
+            append_line(KEPT, msgspec.json.encode(line))
+            print(f"{release.version} {cell}: {line.counts.get('launches', launch.outcome.reason)}")
+
+
+def table() -> list[tables.Part]:
+    """A line for each workload; a paragraph with every gap and its reason."""
+    known = {(line.release, line.cell): line for line in read_lines(KEPT, Line)}
+    releases = [catalogue.find(name).version for name in RELEASES]
+    gaps: dict[str, list[str]] = {}
+    parts: list[tables.Part] = [
+        "Launches of one call on cuda:sm90, without and with CUDA graphs (a graph is one launch); "
+        "training: forward + backward. A dash is a gap, a question mark is not generated yet.",
+        Sheet(
+            ["workload", *releases],
+            frozenset(releases),
+            [
+                [name, *(_figure(known, release, name, gaps) for release in releases)]
+                for name in workloads.names()
+            ],
+        ),
+        Sheet(
+            ["training", *releases],
+            frozenset(releases),
+            [
+                [name, *(_training(known, release, name, gaps) for release in releases)]
+                for name in workloads.tagged("training")
+            ],
+        ),
+    ]
+    every = list(cells())
+    shares = [
+        f"{release}: {_gaps(known, release, every)} of "
+        f"{sum((release, cell) in known for cell in every)} generated of {len(every)}"
+        for release in releases
+    ]
+    parts.append(f"Gaps: {', '.join(shares)}.")
+    parts += [f"- {reason}: {', '.join(where)}" for reason, where in sorted(gaps.items())]
+    seconds = [line.taken_s for line in known.values()]
+    if seconds:
+        parts.append(
+            f"{len(seconds)} cells; seconds for each: {median(seconds):.1f} in the median, "
+            f"{max(seconds):.1f} at most."
+        )
+    return parts
+
+
+def _gaps(known: dict[tuple[str, Cell], Line], release: str, every: list[Cell]) -> int:
+    return sum(
+        1
+        for cell in every
+        if (line := known.get((release, cell))) is not None and not line.outcome.ok
+    )
+
+
+def _figure(
+    known: dict[tuple[str, Cell], Line], release: str, name: str, gaps: dict[str, list[str]]
+) -> str:
+    texts = []
+    for mode, count in zip(MODES, ("launches", "with CUDA graphs"), strict=True):
+        cell = matrix.CODEGEN.cell(name, mode, matrix.GENERATED_TARGET)
+        texts.append(_text(known.get((release, cell)), count, f"{name} {mode} {release}", gaps))
+    return " / ".join(texts)
+
+
+def _training(
+    known: dict[tuple[str, Cell], Line], release: str, name: str, gaps: dict[str, list[str]]
+) -> str:
+    cell = matrix.TRAINING_CODEGEN.cell(name, "default", matrix.GENERATED_TARGET)
+    line = known.get((release, cell))
+    text = _text(line, "launches", f"{name} training {release}", gaps)
+    if line is None or not line.outcome.ok:
+        return text
+    backward = line.counts.get("of them backward", 0)
+    return f"{line.counts['launches'] - backward} + {backward}"
+
+
+def _text(line: Line | None, count: str, where: str, gaps: dict[str, list[str]]) -> str:
+    if line is None:
+        return "?"
+    if not line.outcome.ok:
+        reason = f"{line.outcome.status.value}: {line.outcome.reason}"
+        gaps.setdefault(reason, []).append(where)
+        return "-"
+    return str(line.counts[count])
+
+
+if __name__ == "__main__":
+    tables.run("launches", table, measure)

@@ -1,0 +1,179 @@
+"""What was generated for targets, by release: integers, compared exactly.
+
+The counts have no noise and belong to no machine: a change of one kernel is a change. Two machines
+that disagree about a release are a fault of the suite (`disagreements`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import msgspec
+
+from .. import matrix
+from ..cell import Cell, Generated, Measurement, Outcome
+from ..results.records import Record
+from .summary import version_key
+
+
+def _total(name: str) -> Callable[[Generated], int | None]:
+    return lambda generated: generated.total(name)
+
+
+COUNTS: dict[str, Callable[[Generated], int | None]] = {
+    "graphs": lambda generated: generated.graphs,
+    "graph breaks": lambda generated: len(generated.graph_breaks),
+    "Triton kernels": _total("triton_kernels"),
+    "launches": _total("launches"),
+    "of libraries": _total("library_launches"),
+    "of them backward": lambda generated: (
+        None if generated.backward is None else generated.backward.launches
+    ),
+    "with CUDA graphs": _total("launches_with_cuda_graphs"),
+    "nodes before fusion": _total("nodes_before"),
+    "nodes after fusion": _total("nodes_after"),
+    "bytes before fusion": _total("bytes_before"),
+    "bytes after fusion": _total("bytes_after"),
+    "lines of code": _total("source_lines"),
+}
+"""Each count of a `Generated`; None where it has none."""
+
+
+class Row(NamedTuple):
+    """What a release generated for a cell. ``counts`` is empty for a cell that failed."""
+
+    release: str
+    cell: Cell
+    outcome: Outcome
+    counts: dict[str, int]
+    generated: Generated | None
+
+
+class Difference(NamedTuple):
+    """A count (of `COUNTS`) that differs between two releases; None where one of them has none."""
+
+    cell: Cell
+    name: str
+    before: int | None
+    after: int | None
+
+
+class Gap(NamedTuple):
+    """A cell that cannot be compared, and why."""
+
+    cell: Cell
+    reason: str
+
+
+class Comparison(NamedTuple):
+    """Two releases, compared exactly. ``compared``: the number of cells that both have."""
+
+    before: str
+    after: str
+    compared: int
+    differences: list[Difference]
+    gaps: list[Gap]
+
+
+def row(record: Record) -> Row:
+    """The record's measurement as a row."""
+    measurement = record.measurement
+    generated = measurement.generated
+    counts = {} if generated is None else counts_of(generated)
+    cell = matrix.on_any_device(measurement.cell)
+    return Row(record.release, cell, measurement.outcome, counts, generated)
+
+
+def counts_of(generated: Generated) -> dict[str, int]:
+    """The counts that are known."""
+    return {name: value for name, of in COUNTS.items() if (value := of(generated)) is not None}
+
+
+def rows(records: Iterable[Record], releases: Sequence[str] = ()) -> list[Row]:
+    """A row for each release and cell of ``records.generated``, of those releases if any is named.
+
+    Where several machines have the same cell, one with counts is taken. By workload, phase, mode
+    and target, then by release.
+    """
+    found: dict[tuple[str, Cell], Row] = {}
+    for record in records:
+        made = row(record)
+        at = made.release, made.cell
+        if releases and made.release not in releases:
+            continue
+        if at not in found or (made.outcome.ok and not found[at].outcome.ok):
+            found[at] = made
+    return sorted(found.values(), key=_order)
+
+
+def _order(of: Row) -> tuple[object, ...]:
+    cell = of.cell
+    place = (cell.workload, cell.phase, cell.batch_size, cell.target, cell.mode)
+    return (*place, version_key(of.release))
+
+
+def compare(records: Iterable[Record], before: str, after: str) -> Comparison:
+    """Two releases: every count of every cell that differs. Empty if nothing was generated."""
+    sides: dict[str, dict[Cell, Row]] = {before: {}, after: {}}
+    for one in rows(records, (before, after)):
+        sides[one.release][one.cell] = one
+    cells = list(dict.fromkeys([*sides[before], *sides[after]]))
+    differences: list[Difference] = []
+    gaps: list[Gap] = []
+    compared = 0
+    for cell in cells:
+        old, new = sides[before].get(cell), sides[after].get(cell)
+        if reason := _gap(before, old) or _gap(after, new) or _unlike(old, new):
+            gaps.append(Gap(cell, reason))
+            continue
+        assert old is not None
+        assert new is not None
+        compared += 1
+        differences += [
+            Difference(cell, name, old.counts.get(name), new.counts.get(name))
+            for name in COUNTS
+            if old.counts.get(name) != new.counts.get(name)
+        ]
+    return Comparison(before, after, compared, differences, gaps)
+
+
+def _gap(release: str, of: Row | None) -> str:
+    if of is None:
+        return f"not generated with {release}"
+    if of.generated is None:
+        return f"{release}: {of.outcome.status.value}: {of.outcome.reason}"
+    return ""
+
+
+def _unlike(old: Row | None, new: Row | None) -> str:
+    generations = {one.generated.generation for one in (old, new) if one and one.generated}
+    return "counted by different versions of the suite" if len(generations) > 1 else ""
+
+
+def changes(records: Iterable[Record]) -> list[Comparison]:
+    """Each release compared with the one before it, oldest first: which release changed what."""
+    known = list(records)
+    releases = sorted({record.release for record in known if record.release}, key=version_key)
+    return [compare(known, before, after) for before, after in pairwise(releases)]
+
+
+def disagreements(records: Iterable[Record]) -> list[tuple[str, Cell, list[str]]]:
+    """Releases and cells of which several machines recorded different code: there must be none.
+
+    Each with the names of the machines.
+    """
+    found: dict[tuple[str, Cell], dict[bytes, list[str]]] = {}
+    for record in records:
+        measurement: Measurement = record.measurement
+        if measurement.generated is None:
+            continue
+        at = record.release, matrix.on_any_device(measurement.cell)
+        content = msgspec.json.encode(measurement.generated)
+        found.setdefault(at, {}).setdefault(content, []).append(record.machine)
+    return [
+        (release, cell, sorted(name for names in contents.values() for name in names))
+        for (release, cell), contents in found.items()
+        if len(contents) > 1
+    ]

@@ -1,0 +1,83 @@
+"""``python -m torchcompile_suite.launch.generate``: generates code for one target, on demand.
+
+Reads an `Order` a line from standard input, and answers each with a `cell.Launch`. The environment
+names the target. `measuring.generation` starts it. The process first starts itself again, with the
+answers of the device preloaded.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from ... import targets, workloads
+from ...cell import Launch, Outcome, Status
+from ...host.orphans import die_with_parent
+from .. import caches
+from ..entry import import_quietly
+from . import absent
+from .orders import MODULE, TARGET_VARIABLE, Order
+
+
+def main() -> None:
+    """Serve until standard input ends."""
+    target = targets.get(os.environ[TARGET_VARIABLE])
+    reason = ""
+    if not absent.preloaded():
+        try:
+            absent.start_again(target, ["-m", MODULE])
+        except (absent.Absent, OSError) as error:
+            reason = str(error)
+    die_with_parent()
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what libraries print is no answer
+    with tempfile.TemporaryDirectory(prefix="generate-", ignore_cleanup_errors=True) as folder:
+        caches.use(Path(folder))
+        ready = False
+        for line in sys.stdin.buffer:
+            order = msgspec.json.decode(line, type=Order)
+            if not ready and not reason:
+                reason = _answer(target)
+                ready = not reason
+            launch = _refused(reason) if reason else _generate(order, target)
+            answers.write(msgspec.json.encode(launch) + b"\n")
+            answers.flush()
+
+
+def _answer(target: targets.Target) -> str:
+    """Import the compiler, and answer for the device. Returns why that cannot be done here."""
+    try:
+        from ..failures import Unsupported, one_line
+        from ..inspect.versions import generation
+    except Exception as error:
+        return f"torch does not import: {type(error).__name__}: {error}"
+    try:
+        generation.answers(target)
+    except Unsupported as error:
+        return str(error)
+    except Exception as error:
+        return one_line(f"{type(error).__name__}: {error}")
+    return ""
+
+
+def _generate(order: Order, target: targets.Target) -> Launch:
+    from .generate import generate
+
+    try:
+        import_quietly(workloads.get(order.cell.workload).imports)
+    except workloads.WorkloadError:
+        pass  # the launch reports an unknown workload
+    return generate(order, target)
+
+
+def _refused(reason: str) -> Launch:
+    """A launch of a Python that cannot generate code for the target."""
+    return Launch("cold", Outcome(Status.UNSUPPORTED, reason[:4000]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""A process in which a GPU that does not exist seems to be present.
+
+`start_again` compiles ``absent.c`` for the target and starts this process again with it preloaded:
+ATen and c10 ask the CUDA runtime, and only the dynamic linker can answer for it. The layout of the
+answers is that of the header that the release installs with its CUDA runtime.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from ...targets import Target
+
+SOURCE = Path(__file__).with_name("absent.c")
+# Names the folder of the library in the process that was started again.
+PRELOADED_VARIABLE = "TORCHCOMPILE_SUITE_PRELOADED"
+# The release's header includes a header of CUDA's compiler, which no release installs. It gives
+# words of CUDA's C++ a meaning, which C does not need.
+_HOST_DEFINES = """\
+#define __device_builtin__
+#define __device_builtin_texture_type__
+#define __device_builtin_surface_type__
+#define __cudart_builtin__
+#define __builtin_align__(size) __attribute__((aligned(size)))
+#define __align__(size) __attribute__((aligned(size)))
+#define CUDARTAPI
+#define __host__
+#define __device__
+"""
+
+
+class Absent(Exception):
+    """Nothing can answer for the device here. The message says what is missing."""
+
+
+def preloaded() -> bool:
+    """Whether this process was started again. Its own processes are then not affected."""
+    folder = os.environ.pop(PRELOADED_VARIABLE, None)
+    if folder is None:
+        return False
+    # The library is mapped, so its file can go. g++ and ptxas must not get it.
+    shutil.rmtree(folder, ignore_errors=True)
+    os.environ.pop("LD_PRELOAD", None)
+    return True
+
+
+def start_again(target: Target, command: Sequence[str]) -> None:
+    """Replace this process by the command, with the answers preloaded. Raises `Absent`.
+
+    Standard input must not have been read. An allocator that is preloaded stays.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="absent-"))
+    try:
+        library = _compile(target, folder)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    others = os.environ.get("LD_PRELOAD", "")
+    os.environ["LD_PRELOAD"] = " ".join(filter(None, (str(library), others)))
+    os.environ[PRELOADED_VARIABLE] = str(folder)
+    os.execv(sys.executable, [sys.executable, *command])
+
+
+def _compile(target: Target, folder: Path) -> Path:
+    """The library in ``folder``."""
+    compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    if compiler is None:
+        raise Absent("no C compiler; install one (on Debian: apt-get install g++)")
+    (folder / "crt").mkdir()
+    (folder / "crt" / "host_defines.h").write_text(_HOST_DEFINES)
+    values = {
+        "NAME": f'"{target.device}"',
+        "MAJOR": target.major,
+        "MINOR": target.minor,
+        "MULTIPROCESSORS": target.multiprocessors,
+        "THREADS": target.threads_a_multiprocessor,
+        "REGISTERS": target.registers_a_multiprocessor,
+        "SHARED_BLOCK": target.shared_a_block,
+        "SHARED": target.shared_a_multiprocessor,
+        "L2": target.l2_bytes,
+        "MEMORY": target.memory_bytes,
+    }
+    library = folder / "libcuda.so.1"
+    done = subprocess.run(
+        [
+            *(compiler, "-shared", "-fPIC", "-O1", f"-Wl,-soname,{library.name}"),
+            *(f"-I{folder}", f"-I{_headers()}"),
+            *(f"-DTARGET_{name}={value}" for name, value in values.items()),
+            *(str(SOURCE), "-o", str(library)),
+        ],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if "error" in line]
+        raise Absent(f"{SOURCE.name} does not compile: {(lines or ['no message'])[0][:200]}")
+    return library
+
+
+def _headers() -> Path:
+    """The folder with the header of the release's CUDA runtime."""
+    cuda = _cuda()
+    if not cuda:
+        raise Absent("this torch is a CPU-only build: it cannot generate code for a GPU")
+    major = cuda.partition(".")[0]
+    # Until CUDA 12 each library has a folder of its own, later all are in one.
+    names = (f"cu{major}", "cuda_runtime")
+    spec = importlib.util.find_spec("nvidia")
+    for root in spec.submodule_search_locations or () if spec else ():
+        for name in names:
+            folder = Path(root, name, "include")
+            if (folder / "driver_types.h").is_file():
+                return folder
+    raise Absent(
+        f"the header driver_types.h of CUDA {cuda} is missing; it comes with torch's package "
+        "nvidia-cuda-runtime"
+    )
+
+
+def _cuda() -> str:
+    """The CUDA version of this Python's torch, without importing torch; empty for a CPU build."""
+    spec = importlib.util.find_spec("torch")
+    content: dict[str, str | None] = {}
+    for root in spec.submodule_search_locations or () if spec else ():
+        with contextlib.suppress(OSError):
+            exec(Path(root, "version.py").read_text(encoding="utf-8"), content)
+    return content.get("cuda") or ""

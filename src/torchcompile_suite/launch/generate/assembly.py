@@ -1,0 +1,156 @@
+"""What Triton makes of a kernel for the target: registers, spills, shared memory, occupancy.
+
+Triton compiles without a device, and brings NVIDIA's ptxas. Where Inductor would time several
+configurations of a kernel on the device, its first one is taken.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest import mock
+
+from ...targets import Target
+from .occupancy import occupancy
+
+_REGISTERS = re.compile(r"Used (\d+) registers")
+_SPILLED = re.compile(r"(\d+) bytes spill stores")
+_STATIC_SHARED = re.compile(r"(\d+) bytes smem")
+_ARCHITECTURE = re.compile(r"^\.target\s+(sm_\w+)", re.MULTILINE)
+
+
+class Place(NamedTuple):
+    """Which kernel: its pass, the number of its graph, and its name in the graph's code."""
+
+    direction: str
+    graph: int
+    name: str
+
+
+class Source(NamedTuple):
+    """A kernel and its source, as a Python expression of the generated module."""
+
+    place: Place
+    code: str
+
+
+class Assembled(NamedTuple):
+    """The fields of `cell.Kernel` that the assembler decides."""
+
+    registers: int
+    spilled_bytes: int
+    shared_bytes: int
+    warps: int
+    occupancy: float
+    limited_by: str
+
+
+def assemble(
+    sources: Iterable[Source], target: Target
+) -> tuple[dict[Place, Assembled], dict[str, str]]:
+    """The assembled kernels; and by name, why others could not be."""
+    done: dict[Place, Assembled] = {}
+    failed: dict[str, str] = {}
+    with tempfile.TemporaryDirectory(prefix="assembly-") as folder:
+        for number, (place, code) in enumerate(sources):
+            try:
+                file = Path(folder, f"kernel_{number}.py")
+                file.write_text(_text(code), encoding="utf-8")
+                done[place] = _assemble(file, place.name, target)
+            except Exception as error:
+                lines = str(error).splitlines() or [type(error).__name__]
+                failed[place.name] = f"{type(error).__name__}: {lines[0]}"[:200]
+    return done, failed
+
+
+def _text(code: str) -> str:
+    """The source of a kernel, from the expression ``async_compile.triton(name, source, ...)``."""
+    for node in ast.walk(ast.parse(code.strip(), mode="eval")):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" in node.value:
+            return node.value
+    raise ValueError("not the source of a Triton kernel")
+
+
+def _assemble(file: Path, name: str, target: Target) -> Assembled:
+    import triton
+
+    kernel = getattr(_module(file), _kernel_name(file, name))
+    kernel.configs = kernel.configs[:1]
+    compiled: list[Any] = []
+    compile_ = triton.compile
+
+    def keeping(*arguments: Any, **options: Any) -> Any:
+        compiled.append(compile_(*arguments, **options))
+        return compiled[-1]
+
+    # What Inductor's compile workers do: they have no device either.
+    with mock.patch.object(triton, "compile", keeping):
+        kernel.precompile(warm_cache_only=True)
+    made = compiled[0]
+    said = _ptxas(made.asm["ptx"])
+    warps = int(made.metadata.num_warps)
+    registers = _first(_REGISTERS, said)
+    shared = max(int(made.metadata.shared), _first(_STATIC_SHARED, said))
+    held = occupancy(target, warps, registers, shared)
+    return Assembled(registers, _first(_SPILLED, said), shared, warps, held.share, held.limited_by)
+
+
+def _module(file: Path) -> Any:
+    """The kernel's module. Triton reads the source of a kernel from its file."""
+    spec = importlib.util.spec_from_file_location(f"assembled_{file.stem}", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _kernel_name(file: Path, name: str) -> str:
+    """The name of the kernel in its file: torch replaces a placeholder by it, or not yet."""
+    text = file.read_text(encoding="utf-8")
+    return name if f"def {name}(" in text else "triton_"
+
+
+def _ptxas(ptx: str) -> str:
+    """What ptxas says about a kernel.
+
+    Newer versions of Triton bring two, and take the newer one (``ptxas-blackwell``) for more and
+    more architectures: the one that knows the version of the PTX is taken.
+    """
+    import triton
+
+    programs = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
+    architecture = _ARCHITECTURE.search(ptx)
+    if architecture is None:
+        raise ValueError("the PTX names no architecture")
+    said = "Triton brings no ptxas"
+    with tempfile.TemporaryDirectory(prefix="ptxas-") as place:
+        file = Path(place, "kernel.ptx")
+        file.write_text(ptx)
+        for program in sorted(programs.glob("ptxas*")):
+            done = subprocess.run(
+                [
+                    *(str(program), "-v", f"--gpu-name={architecture[1]}"),
+                    *(str(file), "-o", str(Path(place, "kernel.cubin"))),
+                ],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            said = done.stdout + done.stderr
+            if done.returncode == 0:
+                return said
+    raise ValueError(f"ptxas: {(said.strip().splitlines() or ['no message'])[0]}")
+
+
+def _first(pattern: re.Pattern[str], text: str) -> int:
+    found = pattern.search(text)
+    return int(found[1]) if found else 0

@@ -1,0 +1,214 @@
+"""``try --target``: what a model would be compiled to on a GPU that is not here, in words.
+
+Two modes are generated: default, and reduce-overhead for CUDA graphs. It never claims a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from .. import targets
+from ..analysis import advice, generated
+from ..cell import Cell, Chain, Code, Generated, Kernel, Launch
+from ..launch.generate.orders import Order
+from ..measuring.generation import Generator
+from ..presentation.sheets import Sheet
+from .plan import Trial, TrialError
+from .run import target_variables
+
+MODES = ("default", "reduce-overhead")
+# The counts of the table; the JSON has all.
+_SHOWN = (
+    *("graphs", "graph breaks", "Triton kernels", "launches", "of libraries"),
+    *("of them backward", "with CUDA graphs"),
+)
+
+
+class Answer(NamedTuple):
+    """What was generated: a launch for each cell, and the release of torch."""
+
+    target: targets.Target
+    torch: str
+    launches: dict[Cell, Launch]
+
+
+def run(
+    trial: Trial,
+    python: Path,
+    target: targets.Target,
+    hear: Callable[[str], None],
+    *,
+    assemble: bool = False,
+    variables: Mapping[str, str] | None = None,
+) -> Answer:
+    """Generate the trial's cells for the target with the torch of that Python, in one process.
+
+    ``hear`` gets a line before each cell. ``assemble``: also registers and occupancy.
+    """
+    launches: dict[Cell, Launch] = {}
+    more = {**target_variables(trial), **(variables or {})}
+    generator = Generator(python, target.name, more)
+    try:
+        for cell in _cells(trial, target):
+            hear(f"{cell}: generating")
+            launches[cell] = generator.make(Order(cell, assemble))
+    finally:
+        generator.close()
+    known = (launch.environment.torch for launch in launches.values() if launch.environment)
+    return Answer(target, next(known, ""), launches)
+
+
+def _cells(trial: Trial, target: targets.Target) -> Iterator[Cell]:
+    if trial.dynamic:
+        raise TrialError("--target generates code for one shape: leave --dynamic out")
+    modes = MODES if trial.modes == ("default",) else trial.modes
+    for size in trial.batch_sizes or (1,):
+        for mode in modes:
+            yield Cell(
+                trial.workload,
+                size,
+                mode,
+                phase="training" if trial.training else "inference",
+                dtype=trial.dtype,
+                target=target.name,
+            )
+
+
+def headline(trial: Trial, answer: Answer) -> str:
+    """The model, the target and the release, in one line."""
+    return (
+        f"{trial.workload} for {answer.target.device} ({answer.target.name}), PyTorch "
+        f"{answer.torch or 'unknown'}: generated without the device; counts, and no times"
+    )
+
+
+def table(answer: Answer) -> Sheet:
+    """One line for each cell that was generated."""
+    names = list(_SHOWN)
+    lines = []
+    for cell, launch in answer.launches.items():
+        if launch.generated is None:
+            continue
+        counts = generated.counts_of(launch.generated)
+        lines.append(
+            [
+                *(str(cell.batch_size), cell.mode),
+                *(f"{counts[name]:,}" if name in counts else "-" for name in names),
+            ]
+        )
+    used = [at for at in range(2, len(names) + 2) if any(line[at] != "-" for line in lines)]
+    columns = ["batch", "mode", *names]
+    kept = [0, 1, *used]
+    return Sheet(
+        [columns[at] for at in kept],
+        frozenset(("batch", *names)),
+        [[line[at] for at in kept] for line in lines],
+    )
+
+
+def sentences(answer: Answer) -> list[str]:
+    """What the compiler did, and did not do, in words."""
+    lines: list[str] = []
+    for cell, launch in answer.launches.items():
+        name = f"Mode {cell.mode}" + (f" at batch {cell.batch_size}" if _several(answer) else "")
+        made = launch.generated
+        if made is None:
+            lines.append(f"{name}: {launch.outcome.status.value}: {launch.outcome.reason}")
+            continue
+        parts = [("forward", made.forward), ("backward", made.backward)]
+        for direction, code in parts:
+            if code is not None and code.launches:
+                lines.append(f"{name}, {direction}: {_fusion(code)}")
+        if (with_graphs := made.total("launches_with_cuda_graphs")) is not None:
+            lines.append(f"{name}: {_cuda_graphs(made, with_graphs)}")
+        if cell.mode == "default":
+            lines += [f"Graph break at {one.where}: {one.reason}" for one in made.graph_breaks]
+            for direction, code in parts:
+                if code is not None:
+                    lines += [_chain(direction, chain) for chain in code.chains]
+                    lines += [_size(kernel) for kernel in code.kernels if kernel.limited_by]
+            lines += [f"Assumed: {text}." for text in made.assumed]
+    return list(dict.fromkeys(lines))
+
+
+def _several(answer: Answer) -> bool:
+    return len({cell.batch_size for cell in answer.launches}) > 1
+
+
+def _fusion(code: Code) -> str:
+    fused = (
+        f"{code.nodes_before} operations become {code.nodes_after}"
+        if code.nodes_after < code.nodes_before
+        else f"{code.nodes_before} operations, none fused"
+    )
+    # torch counts a whole table for a fused kernel that reads a few rows: then nothing is claimed.
+    less = 1 - code.bytes_after / code.bytes_before if code.bytes_before else 0.0
+    saved = f"; fusion saves {less:.0%} of the bytes" if less > 0 else ""
+    return (
+        f"{fused}; {code.launches} launches a call, {code.triton_launches} of "
+        f"{code.triton_kernels} Triton kernels and {code.library_launches} of libraries{saved}"
+    )
+
+
+def _cuda_graphs(made: Generated, with_graphs: int) -> str:
+    without = made.total("launches")
+    if made.cudagraph_skips:
+        return (
+            f"{without} launches a call become {with_graphs}; not everything runs in CUDA graphs: "
+            + "; ".join(made.cudagraph_skips)
+        )
+    return f"{without} launches a call become {with_graphs} with CUDA graphs"
+
+
+def _chain(direction: str, chain: Chain) -> str:
+    links = [chain.kernels[0]]
+    for kernel, reason in zip(chain.kernels[1:], chain.reasons, strict=True):
+        links.append(f"{kernel} ({reason or 'Inductor gives no reason'})")
+    return f"Not fused, {direction}: " + " -> ".join(links)
+
+
+def _size(kernel: Kernel) -> str:
+    return (
+        f"{kernel.name}: {kernel.registers} registers, {kernel.spilled_bytes} bytes spilled, "
+        f"{kernel.shared_bytes} bytes shared, {kernel.warps} warps: occupancy "
+        f"{kernel.occupancy:.0%}, limited by {kernel.limited_by}"
+    )
+
+
+def advices(answer: Answer) -> list[advice.Advice]:
+    """What to change in the model: graph breaks, and what keeps CUDA graphs away."""
+    items: list[advice.Advice] = []
+    for launch in answer.launches.values():
+        if launch.generated is not None:
+            items += advice.of_code(launch.generated)
+    return list(dict.fromkeys(items))
+
+
+def failed(answer: Answer) -> bool:
+    """Whether any cell has no code."""
+    return any(launch.generated is None for launch in answer.launches.values())
+
+
+def as_json(trial: Trial, answer: Answer) -> bytes:
+    """The whole answer as one JSON object."""
+    content = {
+        "workload": trial.workload,
+        "target": answer.target,
+        "torch": answer.torch,
+        "sentences": sentences(answer),
+        "advice": [item._asdict() for item in advices(answer)],
+        "cells": [
+            {
+                "cell": cell,
+                "outcome": launch.outcome,
+                "counts": generated.counts_of(launch.generated) if launch.generated else None,
+                "generated": launch.generated,
+            }
+            for cell, launch in answer.launches.items()
+        ],
+    }
+    return msgspec.json.format(msgspec.json.encode(content))

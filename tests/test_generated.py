@@ -1,0 +1,444 @@
+"""Generated code without torch: targets, occupancy, records, comparisons, claims, commands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from torchcompile_suite import matrix, targets
+from torchcompile_suite.analysis import claims, coverage, generated, summaries
+from torchcompile_suite.analysis.claims import Verdict
+from torchcompile_suite.cell import (
+    GENERATION,
+    OK,
+    Cell,
+    Chain,
+    Code,
+    Generated,
+    GraphBreak,
+    Kernel,
+    Launch,
+    Measurement,
+    Outcome,
+    Status,
+)
+from torchcompile_suite.cli import app
+from torchcompile_suite.launch.generate.occupancy import occupancy
+from torchcompile_suite.launch.generate.recorder import Recorder
+from torchcompile_suite.launch.inspect.notes import Library, Node
+from torchcompile_suite.results import cached, records
+from torchcompile_suite.targets import Target
+
+from . import examples
+
+SM90 = "cuda:sm90"
+COMMITS = {"2.9.1": "a" * 40, "2.15.0": "b" * 40}
+
+
+def code(triton: int = 3, library: int = 2, **fields: object) -> Code:
+    plain = Code(
+        triton_kernels=triton,
+        triton_launches=triton,
+        library_launches=library,
+        host_launches=0,
+        nodes_before=9,
+        nodes_after=triton + library,
+        bytes_before=4000,
+        bytes_after=1000,
+        cuda_graphs=None,
+        outside_launches=None,
+        source_lines=100,
+        source_sha256="0" * 64,
+        kernels=[Kernel(f"triton_poi_{number}", 1) for number in range(triton)],
+    )
+    return msgspec.structs.replace(plain, **fields)  # type: ignore[arg-type]
+
+
+def made(
+    workload: str = "resnet18",
+    mode: str = "default",
+    forward: Code | None = None,
+    backward: Code | None = None,
+    release: str = "2.15.0",
+    outcome: Outcome = OK,
+    skips: tuple[str, ...] = (),
+) -> Measurement:
+    result = Generated(1, 9, forward or code(), backward, cudagraph_skips=list(skips))
+    launch = Launch(
+        "cold",
+        outcome,
+        environment=examples.environment(f"{release}+cu132"),
+        generated=result if outcome.ok else None,
+    )
+    cell = matrix.CODEGEN.cell(workload, mode, SM90)
+    return Measurement(cell, outcome, [launch], "2026-11-23T12:00:00+00:00", 5.0, "fixed")
+
+
+def store(results: Path, machine: str, *measurements: Measurement) -> None:
+    for one in measurements:
+        release = records.release(one)
+        records.append(records.path(results / machine, COMMITS[release], "env-py3.11"), one)
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cached, "folder", lambda: tmp_path / "cache")
+
+
+def test_targets_are_those_of_the_issue_and_their_order_is_kept() -> None:
+    assert list(targets.read())[:3] == ["cuda:sm80", "cuda:sm90", "cuda:sm100"]
+    for name, target in targets.read().items():
+        assert name == f"cuda:sm{target.capability}"
+        assert Cell("m", 1, "default", target=name).target == name
+        assert target.shared_a_block + target.shared_reserved <= target.shared_a_multiprocessor
+        assert target.threads_a_multiprocessor % targets.WARP == 0
+    with pytest.raises(KeyError, match="cuda:sm90"):
+        targets.get("cuda:sm1")
+
+
+# Target, warps of a block, registers, shared memory; share, limit. test_generate compares thousands
+# with NVIDIA's own header.
+CALCULATED = [
+    ("cuda:sm90", 8, 32, 0, 1.0, ""),
+    ("cuda:sm90", 8, 64, 0, 0.5, "registers"),
+    ("cuda:sm90", 4, 255, 0, 0.125, "registers"),
+    ("cuda:sm90", 1, 16, 0, 0.5, "blocks"),
+    ("cuda:sm90", 2, 18, 8, 1.0, ""),
+    ("cuda:sm90", 4, 16, 100_000, 0.125, "shared memory"),
+    ("cuda:sm80", 8, 32, 40_000, 0.5, "shared memory"),
+    ("cuda:sm86", 4, 40, 0, 1.0, ""),
+    ("cuda:sm75", 4, 64, 0, 1.0, ""),
+    ("cuda:sm90", 4, 16, 232_449, 0.0, "shared memory"),
+]
+
+
+@pytest.mark.parametrize(("name", "warps", "registers", "shared", "share", "limit"), CALCULATED)
+def test_occupancy_of_examples(
+    name: str, warps: int, registers: int, shared: int, share: float, limit: str
+) -> None:
+    assert occupancy(targets.get(name), warps, registers, shared) == (share, limit)
+
+
+@given(
+    st.sampled_from(list(targets.read().values())),
+    st.integers(1, 32),
+    st.integers(0, 255),
+    st.integers(0, 240_000),
+)
+def test_more_of_a_resource_never_raises_occupancy(
+    target: Target, warps: int, registers: int, shared: int
+) -> None:
+    here = occupancy(target, warps, registers, shared)
+    assert 0 <= here.share <= 1
+    assert (here.share == 1) == (here.limited_by == "")
+    assert occupancy(target, warps, registers + 8, shared).share <= here.share
+    assert occupancy(target, warps, registers, shared + 512).share <= here.share
+
+
+def node(*parts: str, reads: tuple[str, ...] = (), library: str = "") -> Node:
+    """A node that writes a buffer of its first part's name."""
+    of = Library(library) if library else None
+    return Node(parts, frozenset(reads), frozenset(parts[:1]), of, 40, 20, ("aten.add",))
+
+
+def write(recorder: Recorder, kernel: str, source: str, *nodes: Node) -> None:
+    """Tell of a graph with one kernel, which holds all nodes that are no library's."""
+    recorder.nodes(list(nodes))
+    recorder.kernel(kernel, [part for one in nodes if not one.library for part in one.parts])
+    recorder.source(kernel, source)
+    recorder.launched(kernel)
+    recorder.code(source)
+
+
+def test_kernels_of_two_graphs_may_have_one_name() -> None:
+    recorder = Recorder()
+    for source in ("the first", "the second"):
+        recorder.begun(backward=False)
+        write(recorder, "triton_poi_0", source, node("op0"))
+    forward, backward = recorder.result(False, {})
+    assert (forward.triton_kernels, forward.triton_launches) == (2, 2)
+    assert [(kernel.name, kernel.launches) for kernel in forward.kernels] == [
+        ("triton_poi_0", 1),
+        ("triton_poi_0", 1),
+    ]
+    assert [source.code for source in recorder.sources()] == ["the first", "the second"]
+    assert backward is None
+    assert forward.cuda_graphs is None
+
+
+def test_a_chain_names_the_last_reason_between_its_kernels() -> None:
+    recorder = Recorder()
+    recorder.begun(backward=False)
+    recorder.nodes([node("op0"), node("op1", "op2", reads=("op0",)), node("op3", reads=("op1",))])
+    for name, parts in (("a", ["op0"]), ("b", ["op1", "op2"]), ("c", ["op3"])):
+        recorder.kernel(name, parts)
+        recorder.launched(name)
+    recorder.not_fused("op1", "op0", lambda: "early")
+    recorder.not_fused("op0", "op1_op2", lambda: "late\n   and long " + "!" * 4000)
+    recorder.not_fused("op0", "op3", lambda: "of others")
+    forward, _ = recorder.result(False, {})
+    (chain,) = forward.chains
+    assert chain.kernels == ["a", "b", "c"]
+    assert chain.reasons[0].startswith("late and long !")
+    assert len(chain.reasons[0]) == 200
+    assert chain.reasons[1] == ""
+
+
+def test_launches_outside_of_cuda_graphs() -> None:
+    recorder = Recorder()
+    recorder.begun(backward=False)  # as a whole
+    write(recorder, "a", "", node("op0"), node("op1", library="mm"))
+    recorder.cuda_graph()
+    recorder.begun(backward=False)  # divided: two parts, three launches between them
+    write(recorder, "b", "", node("op0"), *(node(f"op{at}", library="mm") for at in range(1, 6)))
+    recorder.partitioned(3)
+    recorder.cuda_graph()
+    recorder.cuda_graph()
+    recorder.begun(backward=True)  # not at all
+    write(recorder, "c", "", node("op0"), node("op1", library="mm"))
+    forward, backward = recorder.result(True, {})
+    assert backward is not None
+    assert (forward.launches, forward.cuda_graphs, forward.outside_launches) == (8, 3, 3)
+    assert forward.launches_with_cuda_graphs == 6
+    assert (backward.launches, backward.launches_with_cuda_graphs) == (2, 2)
+
+
+def test_records_with_counts_are_kept_apart_from_those_with_times(tmp_path: Path) -> None:
+    store(tmp_path, "box", made(), made("vit16x6x384"))
+    records.append(
+        records.path(tmp_path / "box", COMMITS["2.9.1"], "env-py3.11"), examples.measurement()
+    )
+    for read in (records.read, summaries.read):
+        content = read(tmp_path)
+        assert not content.problems
+        assert [one.measurement.cell.target for one in content.records] == [""]
+        assert [one.measurement.cell.target for one in content.generated] == [SM90, SM90]
+        assert content.generated[0].measurement == made()
+
+
+def test_a_record_that_claims_success_without_counts_is_refused(tmp_path: Path) -> None:
+    bad = made()
+    bad = msgspec.structs.replace(bad, launches=[Launch("cold", OK)])
+    file = records.path(tmp_path / "box", COMMITS["2.15.0"], "env-py3.11")
+    records.append(file, bad)
+    content = records.read(tmp_path)
+    assert not content.generated
+    assert "counts" in str(content.problems)
+
+
+def test_a_change_of_one_kernel_is_a_change(tmp_path: Path) -> None:
+    store(
+        tmp_path,
+        "box",
+        made(release="2.9.1"),
+        made(release="2.15.0", forward=code(triton=4)),
+        made("vit16x6x384", release="2.9.1"),
+        made("vit16x6x384", release="2.15.0"),
+        made("gpt_decode", release="2.15.0"),
+        made("gpt_prefill", release="2.9.1"),
+        made(
+            "gpt_prefill",
+            release="2.15.0",
+            outcome=Outcome(Status.UNSUPPORTED, "asks the device"),
+        ),
+    )
+    found = records.read(tmp_path).generated
+    comparison = generated.compare(found, "2.9.1", "2.15.0")
+    assert comparison.compared == 2
+    assert {(one.name, one.before, one.after) for one in comparison.differences} == {
+        ("Triton kernels", 3, 4),
+        ("launches", 5, 6),
+        ("nodes after fusion", 5, 6),
+    }
+    assert {one.cell.workload for one in comparison.differences} == {"resnet18"}
+    gaps = {gap.cell.workload: gap.reason for gap in comparison.gaps}
+    assert gaps == {
+        "gpt_decode": "not generated with 2.9.1",
+        "gpt_prefill": "2.15.0: unsupported: asks the device",
+    }
+    (only,) = generated.changes(found)
+    assert only == comparison
+
+
+def test_counts_of_another_generation_are_not_compared(tmp_path: Path) -> None:
+    old = made(release="2.9.1")
+    (launch,) = old.launches
+    assert launch.generated is not None
+    other = msgspec.structs.replace(launch.generated, generation=GENERATION + 1)
+    old = msgspec.structs.replace(old, launches=[msgspec.structs.replace(launch, generated=other)])
+    store(tmp_path, "box", old, made(release="2.15.0"))
+    comparison = generated.compare(records.read(tmp_path).generated, "2.9.1", "2.15.0")
+    assert comparison.compared == 0
+    assert [gap.reason for gap in comparison.gaps] == ["counted by different versions of the suite"]
+
+
+def test_machines_that_disagree_are_found(tmp_path: Path) -> None:
+    store(tmp_path, "one", made(), made("vit16x6x384"))
+    store(tmp_path, "two", made(), made("vit16x6x384", forward=code(triton=7)))
+    found = records.read(tmp_path).generated
+    ((release, cell, machines),) = generated.disagreements(found)
+    assert (release, cell.workload, machines) == ("2.15.0", "vit16x6x384", ["one", "two"])
+    assert len(generated.rows(found)) == 2
+
+
+def test_sums_over_both_passes() -> None:
+    with_graphs = {"cuda_graphs": 1, "outside_launches": 2}
+    one = made(forward=code(**with_graphs), backward=code(4, 6, **with_graphs)).generated
+    assert one is not None
+    counts = generated.counts_of(one)
+    assert counts["launches"] == 15
+    assert counts["of them backward"] == 10
+    assert counts["with CUDA graphs"] == 6
+    without = generated.counts_of(made().generated)  # type: ignore[arg-type]
+    assert "with CUDA graphs" not in without
+    assert "of them backward" not in without
+
+
+def test_coverage_asks_for_no_reason_where_nothing_is_timed() -> None:
+    covered = coverage.coverage([made()], [made().cell], "cpu")
+    assert (covered.ok, covered.missing, covered.unexplained) == (1, [], [])
+
+
+def verdicts(*code: Measurement) -> dict[str, claims.Judged]:
+    return {judged.claim.id: judged for judged in claims.judge([], "cpu", code)}
+
+
+def test_claims_about_counts_are_judged_by_generated_code() -> None:
+    without = code(triton=41, library=30)
+    graphs = code(triton=41, library=30, cuda_graphs=1, outside_launches=0)
+    judged = verdicts(
+        made("vit16x6x384", forward=without),
+        made("vit16x6x384", "reduce-overhead", forward=graphs),
+        made("vit32x12x768", forward=without),
+        made("vit32x12x768", "reduce-overhead", forward=graphs),
+        made("softmax_matmul", forward=code(1, 1)),
+        made("entropy_in_memory", forward=code(1, 0)),
+    )
+    small = judged["vit-small-71x-fewer-launches"]
+    assert (small.verdict, small.ours, small.interval) == (Verdict.CONFIRMED, 71.0, None)
+    medium = judged["vit-medium-122x-fewer-launches"]
+    assert (medium.verdict, medium.ours) == (Verdict.NOT_MEASURABLE, 71.0)
+    assert "30 of them calls of libraries" in medium.reason
+    assert judged["softmax-fuses-to-one-gpu-kernel"].verdict is Verdict.CONFIRMED
+    assert judged["entropy-is-one-gpu-kernel"].verdict is Verdict.CONFIRMED
+    missing = judged["cuda-graphs-make-40-launches-one"]
+    assert missing.verdict is Verdict.NOT_MEASURABLE
+    assert "no code was generated" in missing.reason
+    # What needs a clock stays out of reach.
+    assert judged["vit-small-reduce-overhead-36-percent"].verdict is Verdict.NOT_MEASURABLE
+
+
+@pytest.mark.parametrize(
+    ("triton", "library", "verdict"),
+    [
+        (41, 30, Verdict.CONFIRMED),
+        (60, 0, Verdict.CONTRADICTED),  # fewer, and nothing that could be more than one kernel
+        (59, 1, Verdict.NOT_MEASURABLE),
+        (51, 31, Verdict.CONTRADICTED),  # more than the document's, at the least
+    ],
+)
+def test_a_library_call_may_be_several_kernels(triton: int, library: int, verdict: Verdict) -> None:
+    with_graphs = code(triton, library, cuda_graphs=1, outside_launches=0)
+    judged = verdicts(
+        made("vit16x6x384", forward=code(triton, library)),
+        made("vit16x6x384", "reduce-overhead", forward=with_graphs),
+    )
+    assert judged["vit-small-71x-fewer-launches"].verdict is verdict
+
+
+def test_a_failed_generation_is_no_verdict() -> None:
+    outcome = Outcome(Status.UNSUPPORTED, "asks the device")
+    judged = verdicts(made("softmax_matmul", outcome=outcome))
+    reason = judged["softmax-fuses-to-one-gpu-kernel"].reason
+    assert "asks the device" in reason
+
+
+def test_report_prints_what_was_generated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    store(
+        tmp_path / "results",
+        "box",
+        made(release="2.9.1"),
+        made(release="2.15.0", forward=code(triton=4)),
+    )
+    for release, commit in COMMITS.items():
+        measured = examples.measurement()
+        launches = [
+            msgspec.structs.replace(one, environment=examples.environment(f"{release}+cu132"))
+            for one in measured.launches
+        ]
+        records.append(
+            records.path(tmp_path / "results" / "box", commit, "env-py3.11"),
+            msgspec.structs.replace(measured, launches=launches),
+        )
+    one = CliRunner().invoke(app.app, ["report", "v2.15", "--machine", "box"])
+    assert one.exit_code == 0, one.output
+    assert "cuda:sm90" in one.output
+    both = CliRunner().invoke(app.app, ["report", "v2.9", "v2.15", "--machine", "box"])
+    assert both.exit_code == 0, both.output
+    assert "3 counts differ in 1 cells" in both.output
+    arguments = ["report", "v2.9", "v2.15", "--machine", "box", "--format", "json"]
+    content = json.loads(CliRunner().invoke(app.app, arguments).output)
+    assert content["generated"]["compared"] == 1
+    assert len(content["generated"]["differences"]) == 3
+
+
+def test_releases_that_were_only_generated_are_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    results = tmp_path / "results"
+    store(results, "box", made(release="2.9.1"), made(release="2.15.0", forward=code(triton=4)))
+    answer = CliRunner().invoke(app.app, ["report", "v2.9", "v2.15"])
+    assert answer.exit_code == 0, answer.output
+    assert "3 counts differ in 1 cells" in answer.stdout
+    assert "No machine has times of both v2.9.1 and v2.15.0" in answer.stderr
+    answer = CliRunner().invoke(app.app, ["report", "v2.9", "v2.15", "--format", "json"])
+    assert len(json.loads(answer.stdout)["generated"]["differences"]) == 3
+    gate = CliRunner().invoke(app.app, ["report", "v2.9", "v2.15", "--fail-on-regression"])
+    assert gate.exit_code == 1
+
+
+def test_a_report_names_machines_that_disagree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store(tmp_path / "results", "one", made())
+    store(tmp_path / "results", "two", made(forward=code(triton=7)))
+    answer = CliRunner().invoke(app.app, ["report", "v2.15"])
+    assert answer.exit_code == 0, answer.output
+    assert "the machines one, two have different code" in answer.stderr
+
+
+def test_an_unknown_target_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    answer = CliRunner().invoke(app.app, ["open", "softmax_matmul", "--target", "cuda:sm1"])
+    assert answer.exit_code == 1
+    assert "cuda:sm90" in answer.output
+
+
+def test_every_core_point_with_a_target_has_a_pattern() -> None:
+    core = matrix.core_generated()
+    assert not any(cell.target for cell in matrix.core_cells())
+    assert {cell.target for cell in core} == {matrix.GENERATED_TARGET}
+    assert {cell.phase for cell in core} == {"inference", "training"}
+    assert all(matrix.pattern(cell) for cell in core)
+
+
+def test_a_chain_has_a_reason_for_each_link() -> None:
+    chain = Chain(["a", "b", "c"], ["first", ""])
+    assert len(chain.reasons) == len(chain.kernels) - 1
+    assert msgspec.json.decode(msgspec.json.encode(chain), type=Chain) == chain
+
+
+def test_graph_breaks_survive_the_json() -> None:
+    one = made().generated
+    assert one is not None
+    broken = msgspec.structs.replace(one, graph_breaks=[GraphBreak("a branch", "model.py:3")])
+    assert msgspec.json.decode(msgspec.json.encode(broken), type=Generated) == broken
