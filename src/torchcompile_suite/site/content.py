@@ -247,7 +247,7 @@ def assembled(hardware: str, machines: Sequence[Machine], axis: Axis) -> Machine
         entry
         for machine in parts
         for entry in machine.entries
-        if machine_of[entry.row.cell] == machine.name
+        if machine_of[entry.row.cell] == entry.record.machine
     ]
     # Modes of one model stay side by side, whichever machines they come from.
     entries.sort(key=lambda one: (one.row.cell.workload, one.row.cell.batch_size))
@@ -256,14 +256,12 @@ def assembled(hardware: str, machines: Sequence[Machine], axis: Axis) -> Machine
         for key, value in parts[0].facts.items()
         if all(machine.facts.get(key) == value for machine in parts)
     }
-    chosen = [f"{cell}: {name}" for cell, name in machine_of.items()]
-    origins = {
-        point: hashlib.sha256(
-            "\n".join([*(one.origins.get(point, "") for one in parts), *sorted(chosen)]).encode()
-        ).hexdigest()
-        for point in {entry.row.release for entry in entries}
-    }
-    return Machine(f"class:{hardware}", facts, entries, axis, origins)
+    chosen = sorted(_text(f"{cell}: {name}") for cell, name in machine_of.items())
+    origins = {}
+    for point in {entry.row.release for entry in entries}:
+        of_parts = [machine.origins.get(point, "") for machine in parts]
+        origins[point] = hashlib.sha256("\n".join([*of_parts, *chosen]).encode()).hexdigest()
+    return Machine(f"class:{_text(hardware)}", facts, entries, axis, origins)
 
 
 def _text(name: str) -> str:

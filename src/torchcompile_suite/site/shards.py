@@ -97,7 +97,8 @@ def of_class(hardware: str, folders: Sequence[Path], axis: Axis) -> Shards | Non
         return Made(msgspec.msgpack.encode(_Kept(_of_class(hardware, folders, axis), [])))
 
     try:
-        made = cached.get("site", ["class", hardware, *_key(axis, folders)], make)
+        key = ["class", repr(hardware), *_key(axis, folders)]
+        made = cached.get("site", key, make)
         return msgspec.msgpack.decode(made, type=_Kept).shards
     except msgspec.DecodeError:  # a damaged cache
         return _of_class(hardware, folders, axis)
