@@ -23,13 +23,19 @@ from torchcompile_suite.launch.generate.orders import TARGET_VARIABLE
 
 def run() -> None:
     """Count every value, and print it."""
+    import torch
+
     from . import expected_functions
 
+    release = tuple(map(int, torch.__version__.split("+")[0].split(".")[:2]))
     for value in expected_functions.VALUES:
+        expected = expected_functions.expected(value, release)
+        if expected is None:
+            continue
         line: dict[str, Any] = {
             "test": value.test,
             "number": value.number,
-            "expected": value.value,
+            "expected": expected,
         }
         try:
             line["counted"] = _count(value)
@@ -45,12 +51,12 @@ def _count(value: Any) -> int:
 
     from torchcompile_suite.launch.generate.place import place
     from torchcompile_suite.launch.generate.recorder import Recorder
-    from torchcompile_suite.launch.inspect.versions import generation
+    from torchcompile_suite.launch.inspect.versions import generation, hooks
 
     recorder = Recorder()
 
     def backend(graph: Any, inputs: Any) -> Any:
-        with generation.settings(), generation.hooks(recorder):
+        with generation.settings(), hooks.watching(recorder):
             generation.compile_graph(*place(graph, inputs), {})
         return graph.forward
 
@@ -81,9 +87,9 @@ def main() -> None:
         absent.start_again(target, ["-m", "evidence.expected_runner"])
     with tempfile.TemporaryDirectory(prefix="expected-") as folder:
         caches.use(Path(folder))
-        from torchcompile_suite.launch.inspect.versions import generation
+        from torchcompile_suite.launch.inspect.versions import answers
 
-        generation.answers(target)
+        answers.give(target)
         run()
 
 

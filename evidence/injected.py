@@ -10,13 +10,9 @@ import os
 import time
 from typing import Any
 
+from evidence.faults import CALL_VARIABLE, COMPILE_VARIABLE, HEALTHY, SLIGHT_CALL_VARIABLE
 from torchcompile_suite import workloads
 from torchcompile_suite.workloads import workload
-
-HEALTHY = "vit_tiny_patch16_224"
-CALL_VARIABLE = "EVIDENCE_SLOWER_CALL_S"
-SLIGHT_CALL_VARIABLE = "EVIDENCE_SLIGHTLY_SLOWER_CALL_S"
-COMPILE_VARIABLE = "EVIDENCE_SLOWER_COMPILE_S"
 
 
 def _spin(seconds: float) -> None:

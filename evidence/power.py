@@ -15,7 +15,7 @@ from torchcompile_suite.cell import Cell, Launch, Measurement
 from torchcompile_suite.host.files import read_lines
 from torchcompile_suite.presentation.sheets import Sheet
 
-from . import draws, false_alarms, injected, tables
+from . import draws, false_alarms, faults, tables
 from .collect import Job, Pool
 from .pools import CELLS, NO_VECTOR_CHECK, POOLS, ROOT, pool, run_in_release
 
@@ -40,18 +40,18 @@ FAULTS = {
 
 def measure() -> None:
     """Fill the pools of the healthy and the faulty workloads."""
-    _fill({injected.HEALTHY: CALIBRATION}, NO_VECTOR_CHECK)
-    healthy = launches_of(injected.HEALTHY)[:CALIBRATION]
+    _fill({faults.HEALTHY: CALIBRATION}, NO_VECTOR_CHECK)
+    healthy = launches_of(faults.HEALTHY)[:CALIBRATION]
     call_s = float(np.median([statistics.launch_latency(launch.pairs_s) for launch in healthy]))
     compile_s = float(np.median(statistics.compile_costs(healthy, "warm")))
     sizes = {
-        injected.CALL_VARIABLE: str(SLOWER_CALL * call_s),
-        injected.SLIGHT_CALL_VARIABLE: str(SLIGHTLY_SLOWER_CALL * call_s),
-        injected.COMPILE_VARIABLE: str(SLOWER_COMPILE * compile_s),
+        faults.CALL_VARIABLE: str(SLOWER_CALL * call_s),
+        faults.SLIGHT_CALL_VARIABLE: str(SLIGHTLY_SLOWER_CALL * call_s),
+        faults.COMPILE_VARIABLE: str(SLOWER_COMPILE * compile_s),
         "TORCHCOMPILE_SUITE_WORKLOADS": str(ROOT / "evidence" / "injected.py"),
     }
     # More launches of the healthy workload, now in turns with the faulty ones.
-    wanted = {injected.HEALTHY: CALIBRATION + LAUNCHES, **dict.fromkeys(FAULTS, LAUNCHES)}
+    wanted = {faults.HEALTHY: CALIBRATION + LAUNCHES, **dict.fromkeys(FAULTS, LAUNCHES)}
     _fill(wanted, {**NO_VECTOR_CHECK, **sizes})
 
 
@@ -70,17 +70,17 @@ def size(fault: str) -> str:
     """What the fault really is, in words."""
     healthy, faulty = (
         np.log(change.values(FAULTS[fault], launches)).mean()
-        for launches in (launches_of(injected.HEALTHY)[CALIBRATION:], launches_of(fault))
+        for launches in (launches_of(faults.HEALTHY)[CALIBRATION:], launches_of(fault))
     )
     return f"{np.exp(faulty - healthy) - 1:+.1%}"
 
 
 def table() -> list[tables.Part]:
     """A line for each fault and target of the stopping rule."""
-    name = next(name for name, cell in CELLS.items() if cell.workload == injected.HEALTHY)
+    name = next(name for name, cell in CELLS.items() if cell.workload == faults.HEALTHY)
     cell = Cell(f"{name}-0", 1, "default")
     pools = {key: pool(key) for key in CELLS}
-    healthy = launches_of(injected.HEALTHY)[CALIBRATION:]
+    healthy = launches_of(faults.HEALTHY)[CALIBRATION:]
     names = ["true size", "precision", "found", "other cells flagged", "launches a side"]
     lines = []
     for fault, figure in FAULTS.items():
@@ -126,7 +126,7 @@ def table() -> list[tables.Part]:
         "rule asks of the ratio's interval; at the smallest one the whole budget is used.",
         Sheet(["injected", "figure", *names], frozenset(names), lines),
         tables.measured_on(
-            launch for name in (injected.HEALTHY, *FAULTS) for launch in launches_of(name)
+            launch for name in (faults.HEALTHY, *FAULTS) for launch in launches_of(name)
         ),
     ]
 

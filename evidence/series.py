@@ -20,7 +20,7 @@ from torchcompile_suite.cell import OK, Cell, Launch, Measurement
 from torchcompile_suite.measuring import settings
 from torchcompile_suite.presentation.sheets import Sheet
 
-from . import injected, power, tables
+from . import faults, power, tables
 from .pools import CELLS, pool
 
 TRIES = 200
@@ -71,9 +71,9 @@ def without_rounds(measurements: Sequence[Measurement]) -> list[Measurement]:
 
 def table() -> list[tables.Part]:
     """A line for each fault and way to judge."""
-    healthy = power.launches_of(injected.HEALTHY)[power.CALIBRATION :]
+    healthy = power.launches_of(faults.HEALTHY)[power.CALIBRATION :]
     pools = {name: twins(pool(name)) for name in CELLS}
-    target = next(name for name, cell in CELLS.items() if cell.workload == injected.HEALTHY)
+    target = next(name for name, cell in CELLS.items() if cell.workload == faults.HEALTHY)
     target_cell = Cell(f"{target}-0", 1, "default")
     lines = []
     for fault, figure in {"": "", **power.FAULTS}.items():

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from click.testing import Result
+from typer.testing import CliRunner
 
 from torchcompile_suite import matrix, targets
 from torchcompile_suite.analysis import generated
 from torchcompile_suite.cell import Cell, Generated, Launch, Status
+from torchcompile_suite.cli.app import app
 from torchcompile_suite.launch.generate.occupancy import occupancy
 from torchcompile_suite.launch.generate.orders import Order
 from torchcompile_suite.measuring.generation import Generator
@@ -26,9 +30,35 @@ pytestmark = pytest.mark.slow
 SM90 = "cuda:sm90"
 
 
+MODEL = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(3, 8, 3)
+        self.head = torch.nn.Linear(8, 4)
+
+    def forward(self, x):
+        y = torch.relu(self.conv(x)).mean((2, 3))
+        torch._dynamo.graph_break()
+        return self.head(y * torch.arange(8, device=x.device))
+"""
+
+# One process for all cells of a release and target: importing torch takes longer than most cells.
+Make = Callable[..., list[Launch]]
+
+
 def generate(python: Path, *cells: Cell, target: str = SM90, **order: object) -> list[Launch]:
     with closing(Generator(python, target)) as generator:
+        return made_by(generator)(*cells, **order)
+
+
+def made_by(generator: Generator) -> Make:
+    def make(*cells: Cell, **order: object) -> list[Launch]:
         return [generator.make(Order(cell, **order)) for cell in cells]  # type: ignore[arg-type]
+
+    return make
 
 
 def code(launch: Launch) -> Generated:
@@ -40,24 +70,25 @@ def inference(workload: str, mode: str = "default") -> Cell:
     return matrix.CODEGEN.cell(workload, mode, SM90)
 
 
-@pytest.fixture(params=["v2.4", "v2.9", "v2.15"])
-def release(
+@pytest.fixture(scope="module", params=["v2.4", "v2.9", "v2.15"])
+def make(
     request: pytest.FixtureRequest, make_environment: Callable[[str], ReleaseEnvironment]
-) -> ReleaseEnvironment:
-    return make_environment(request.param)
+) -> Iterator[Make]:
+    """Generates cells for cuda:sm90 on a release."""
+    with closing(Generator(make_environment(request.param).python, SM90)) as generator:
+        yield made_by(generator)
 
 
-def test_small_functions_fuse_on_every_release(release: ReleaseEnvironment) -> None:
-    softmax, entropy, branch, attention = map(
-        code,
-        generate(
-            release.python,
-            inference("softmax_matmul"),
-            inference("entropy_in_memory"),
-            inference("branch_on_value"),
-            inference("vit16x6x384"),
-        ),
-    )
+@pytest.fixture(scope="module")
+def make_newest(newest: ReleaseEnvironment) -> Iterator[Make]:
+    """Generates cells for cuda:sm90 on the newest release."""
+    with closing(Generator(newest.python, SM90)) as generator:
+        yield made_by(generator)
+
+
+def test_small_functions_fuse_on_every_release(make: Make) -> None:
+    names = ("softmax_matmul", "entropy_in_memory", "branch_on_value", "vit16x6x384")
+    softmax, entropy, branch, attention = map(code, make(*map(inference, names)))
     assert (softmax.forward.triton_launches, softmax.forward.library_launches) == (1, 1)
     assert (entropy.forward.triton_launches, entropy.forward.library_launches) == (1, 0)
     # A read of 128 MiB and a write of 128 KiB: no fusion can do with less.
@@ -69,56 +100,60 @@ def test_small_functions_fuse_on_every_release(release: ReleaseEnvironment) -> N
     assert not attention.graph_breaks
 
 
-def test_training_has_a_backward_pass(release: ReleaseEnvironment) -> None:
-    cell = matrix.TRAINING_CODEGEN.cell("relevance_information", "default", SM90)
-    trained = code(*generate(release.python, cell))
+def test_training_has_a_backward_pass(make: Make) -> None:
+    trained = code(*make(matrix.TRAINING_CODEGEN.cell("relevance_information", "default", SM90)))
     assert trained.backward is not None
     assert trained.backward.triton_launches > 0
     assert trained.forward.triton_launches > 0
 
 
-def test_cuda_graphs_and_what_keeps_them_away(release: ReleaseEnvironment) -> None:
-    one, decode = map(
-        code,
-        generate(
-            release.python,
-            inference("softmax_matmul", "reduce-overhead"),
-            inference("gpt_decode", "reduce-overhead"),
-        ),
-    )
+def test_cuda_graphs_and_what_keeps_them_away(make: Make) -> None:
+    names = ("softmax_matmul", "gpt_decode")
+    one, decode = map(code, make(*(inference(name, "reduce-overhead") for name in names)))
     assert one.total("launches_with_cuda_graphs") == 1
     assert not one.cudagraph_skips
     assert (decode.total("launches_with_cuda_graphs") == 1) == (not decode.cudagraph_skips)
 
 
-def test_a_mode_that_times_candidates_is_unsupported(newest: ReleaseEnvironment) -> None:
-    (launch,) = generate(newest.python, inference("vit16x6x384", "max-autotune"))
+def test_registers_and_occupancy_without_a_device(make: Make) -> None:
+    (kernel,) = code(*make(inference("softmax_matmul"), assemble=True)).forward.kernels
+    assert kernel.registers
+    assert kernel.registers <= 255
+    assert kernel.spilled_bytes == 0
+    assert kernel.warps in (1, 2, 4, 8, 16, 32)
+    assert kernel.occupancy
+    assert 0 < kernel.occupancy <= 1
+
+
+def test_a_mode_that_times_candidates_is_unsupported(make_newest: Make) -> None:
+    (launch,) = make_newest(inference("vit16x6x384", "max-autotune"))
     assert launch.outcome.status is Status.UNSUPPORTED
     assert "candidates" in launch.outcome.reason
 
 
-def test_the_same_in_another_order_and_with_other_cores(newest: ReleaseEnvironment) -> None:
-    cells = [inference("softmax_matmul"), inference("gpt_decode"), inference("resnet18")]
-    first = generate(newest.python, *cells)
-    with closing(
-        Generator(
-            newest.python,
-            SM90,
-            {"OMP_NUM_THREADS": "1", "TORCHCOMPILE_SUITE_MACHINE": "another-machine"},
-        )
-    ) as generator:
-        again = [generator.make(Order(cell)) for cell in reversed(cells)]
+def test_the_same_in_another_order_and_with_other_cores(
+    make_newest: Make, newest: ReleaseEnvironment
+) -> None:
+    cells = [inference(name) for name in ("softmax_matmul", "gpt_decode", "mobilenetv3_small_100")]
+    first = make_newest(*cells)
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        with closing(Generator(newest.python, SM90, {"OMP_NUM_THREADS": "1"})) as generator:
+            again = made_by(generator)(*reversed(cells))
+    finally:
+        os.sched_setaffinity(0, allowed)
     assert [code(launch) for launch in first] == [code(launch) for launch in reversed(again)]
 
 
-def test_targets_differ_where_the_compiler_looks(newest: ReleaseEnvironment) -> None:
+def test_targets_differ_where_the_compiler_looks(
+    make_newest: Make, newest: ReleaseEnvironment
+) -> None:
     cell = Cell("softmax_matmul", 1, "default", target="cuda:sm80")
-    here, there = (
-        generate(newest.python, inference("softmax_matmul")),
-        generate(newest.python, cell, target="cuda:sm80"),
-    )
-    assert code(*here).total("launches") == code(*there).total("launches")
-    assert code(*here).forward.source_sha256 != code(*there).forward.source_sha256
+    here = code(*make_newest(inference("softmax_matmul")))
+    there = code(*generate(newest.python, cell, target="cuda:sm80"))
+    assert here.total("launches") == there.total("launches")
+    assert here.forward.source_sha256 != there.forward.source_sha256
 
 
 def test_a_release_that_does_not_know_the_target_says_so(
@@ -128,17 +163,6 @@ def test_a_release_that_does_not_know_the_target_says_so(
     (launch,) = generate(make_environment("v2.4").python, cell, target="cuda:sm100")
     assert launch.outcome.status is Status.UNSUPPORTED
     assert "compute capability 10.0" in launch.outcome.reason
-
-
-def test_registers_and_occupancy_without_a_device(release: ReleaseEnvironment) -> None:
-    made = code(*generate(release.python, inference("softmax_matmul"), assemble=True))
-    (kernel,) = made.forward.kernels
-    assert kernel.registers
-    assert kernel.registers <= 255
-    assert kernel.spilled_bytes == 0
-    assert kernel.warps in (1, 2, 4, 8, 16, 32)
-    assert kernel.occupancy
-    assert 0 < kernel.occupancy <= 1
 
 
 def test_occupancy_is_that_of_nvidias_own_header(
@@ -186,20 +210,37 @@ def test_occupancy_is_that_of_nvidias_own_header(
         assert ours.share == 1 or ours.limited_by in limits, context
 
 
+def run(environment: ReleaseEnvironment, tmp_path: Path, *arguments: str) -> Result:
+    """Run our command with the release's environment."""
+    variables = environment.lie_in(tmp_path / "environments")
+    arguments = (*arguments, "--target", SM90, "--release", environment.version)
+    return CliRunner().invoke(app, arguments, env={**variables, "NO_COLOR": "1"})
+
+
 def test_the_code_is_written_for_people(newest: ReleaseEnvironment, tmp_path: Path) -> None:
-    generate(newest.python, inference("softmax_matmul"), folder=str(tmp_path))
-    assert "triton.jit" in (tmp_path / "forward-0.py").read_text()
-    assert "triton_" in (tmp_path / "index.md").read_text()
+    folder = tmp_path / "code"
+    done = run(newest, tmp_path, "open", "softmax_matmul", "--output", str(folder))
+    assert done.exit_code == 0, done.output
+    assert "triton.jit" in (folder / "forward-0.py").read_text()
+    index = (folder / "index.md").read_text()
+    assert "triton_" in index
+    assert "registers" in index
 
 
-def test_try_says_what_would_be_compiled(newest: ReleaseEnvironment, tmp_path: Path) -> None:
-    answer = tmp_path / "answer.json"
-    done = newest.run(
-        *("-m", "torchcompile_suite", "try", "softmax_matmul", "--target", SM90),
-        *("--json", str(answer), "--quiet"),
-    )
-    assert done.returncode == 0, done.stderr
+def test_try_says_what_a_model_would_be_compiled_to(
+    newest: ReleaseEnvironment, tmp_path: Path
+) -> None:
+    model, answer = tmp_path / "model.py", tmp_path / "answer.json"
+    model.write_text(MODEL)
+    options = ("--input", "Bx3x16x16", "--json", str(answer), "--quiet")
+    done = run(newest, tmp_path, "try", f"{model}:Net", *options)
+    assert done.exit_code == 0, done.output
     assert "no times" in done.stdout
-    content = json.loads(answer.read_text())
-    assert content["cells"][0]["counts"]["launches"] == 2
-    assert set(content["cells"][0]["counts"]) <= set(generated.COUNTS)
+    assert "Graph break at" in done.stdout
+    plain, with_graphs = json.loads(answer.read_text())["cells"]
+    assert set(plain["counts"]) <= set(generated.COUNTS)
+    assert (plain["counts"]["graphs"], plain["counts"]["graph breaks"]) == (2, 1)
+    # A convolution, a fused relu and mean, a fused factor, a product.
+    assert plain["counts"]["of libraries"] == 2
+    assert plain["counts"]["launches"] >= 4
+    assert with_graphs["counts"]["with CUDA graphs"] == 2

@@ -172,7 +172,7 @@ def test_kernels_of_two_graphs_may_have_one_name() -> None:
     assert forward.cuda_graphs is None
 
 
-def test_a_chain_names_the_last_reason_between_its_kernels() -> None:
+def test_a_chain_names_the_last_reason_between_whole_kernels() -> None:
     recorder = Recorder()
     recorder.begun(backward=False)
     recorder.nodes([node("op0"), node("op1", "op2", reads=("op0",)), node("op3", reads=("op1",))])
@@ -181,6 +181,7 @@ def test_a_chain_names_the_last_reason_between_its_kernels() -> None:
         recorder.launched(name)
     recorder.not_fused("op1", "op0", lambda: "early")
     recorder.not_fused("op0", "op1_op2", lambda: "late\n   and long " + "!" * 4000)
+    recorder.not_fused("op2", "op0", lambda: "last, but of a part")
     recorder.not_fused("op0", "op3", lambda: "of others")
     forward, _ = recorder.result(False, {})
     (chain,) = forward.chains

@@ -143,9 +143,9 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     real = summaries.read_machine
 
-    def watched(folder: Path, problems: list[records.Problem]) -> list[records.Record]:
+    def watched(folder: Path) -> records.Records:
         names.append(folder.name)
-        return real(folder, problems)
+        return real(folder)
 
     monkeypatch.setattr(summaries, "read_machine", watched)
     return names

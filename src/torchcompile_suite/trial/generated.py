@@ -149,9 +149,13 @@ def _fusion(code: Code) -> str:
     less = 1 - code.bytes_after / code.bytes_before if code.bytes_before else 0.0
     saved = f"; fusion saves {less:.0%} of the bytes" if less > 0 else ""
     return (
-        f"{fused}; {code.launches} launches a call, {code.triton_launches} of "
-        f"{code.triton_kernels} Triton kernels and {code.library_launches} of libraries{saved}"
+        f"{fused}; {code.launches} launches a call: {code.triton_launches} of Triton "
+        f"({_kernels(code.triton_kernels)}), {code.library_launches} of libraries{saved}"
     )
+
+
+def _kernels(number: int) -> str:
+    return "1 kernel" if number == 1 else f"{number} kernels"
 
 
 def _cuda_graphs(made: Generated, with_graphs: int) -> str:

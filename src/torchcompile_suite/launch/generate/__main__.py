@@ -52,11 +52,11 @@ def _answer(target: targets.Target) -> str:
     """Import the compiler, and answer for the device. Returns why that cannot be done here."""
     try:
         from ..failures import Unsupported, one_line
-        from ..inspect.versions import generation
+        from ..inspect.versions import answers
     except Exception as error:
         return f"torch does not import: {type(error).__name__}: {error}"
     try:
-        generation.answers(target)
+        answers.give(target)
     except Unsupported as error:
         return str(error)
     except Exception as error:

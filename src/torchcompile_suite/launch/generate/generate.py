@@ -24,7 +24,7 @@ from ...targets import Target
 from .. import device, environment, failures
 from .. import subject as subjects
 from ..inspect import versions
-from ..inspect.versions import generation
+from ..inspect.versions import generation, hooks
 from ..stages import Stages
 from . import files
 from .assembly import Assembled, Place, assemble
@@ -43,7 +43,7 @@ _LINKS = ("inner_exception", "__cause__", "__context__")
 def generate(order: Order, target: Target) -> Launch:
     """Generate the order's code. Never raises: a failure is the launch's outcome.
 
-    Call `generation.answers` before, once.
+    Call `answers.give` before, once.
     """
     load = os.getloadavg()[0]
     stages = Stages(str(order.cell))
@@ -76,7 +76,7 @@ def _generate(order: Order, target: Target, stages: Stages) -> Generated:
     skips.clear()
     recorder = Recorder()
     options = generation.modes(cell.mode)
-    with stages("compile"), generation.settings(), generation.hooks(recorder):
+    with stages("compile"), generation.settings(), hooks.watching(recorder):
         _capture(cell, subject, options)
     failed: dict[str, str] = {}
     assembled: dict[Place, Assembled] = {}

@@ -38,6 +38,11 @@ class _Refusal(NamedTuple):
     theirs: frozenset[str]
     reason: Callable[[], str]
 
+    @property
+    def weight(self) -> tuple[int, int]:
+        """What it says of parts may be of no importance for the nodes as a whole."""
+        return len(self.ours) + len(self.theirs), self.number
+
 
 class _Pass:
     """What was written for one direction."""
@@ -266,15 +271,15 @@ def _chains(written: _Pass) -> list[Chain]:
 
 
 def _reason(written: _Pass, one: int, other: int) -> str:
-    """Why Inductor did not fuse two nodes: what it said last about a part of each."""
+    """Why Inductor did not fuse two nodes: what it said of most of their parts, and last."""
     graph = written.graph_of[one]
     ours, theirs = set(written.nodes[one].parts), set(written.nodes[other].parts)
-    last = _Refusal(0, frozenset(), frozenset(), str)
+    best = _Refusal(0, frozenset(), frozenset(), str)
     for part in ours | theirs:
         for said in written.refusals.get((graph, part), {}).values():
             between = (said.ours <= ours and said.theirs <= theirs) or (
                 said.ours <= theirs and said.theirs <= ours
             )
-            if between and said.number > last.number:
-                last = said
-    return " ".join(last.reason().split())[:LONGEST_REASON]
+            if between and said.weight > best.weight:
+                best = said
+    return " ".join(best.reason().split())[:LONGEST_REASON]

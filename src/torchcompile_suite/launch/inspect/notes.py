@@ -32,7 +32,7 @@ class Node(NamedTuple):
 
 
 class Notes(Protocol):
-    """What `versions.generation.hooks` tells while Inductor works on one graph after another."""
+    """What `versions.hooks` tells while Inductor works on one graph after another."""
 
     def begun(self, backward: bool) -> None:
         """A graph is compiled from now on."""

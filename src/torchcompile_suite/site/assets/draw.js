@@ -324,12 +324,12 @@ const Draw = (() => {
     };
   }
 
-  // Curves over a log scale of calls. Series: {name, values}.
-  function curves(calls, series, title, unit, caption) {
+  // Curves over a log scale of calls. Series: {name, values}. What is beyond the range is not drawn.
+  function curves(calls, series, title, unit, caption, range) {
     return (width) => {
       const options = {
         width, height: Math.max(220, Math.min(300, width * 0.45)),
-        scales: { x: { time: false, distr: 3 }, y: { distr: 3 } },
+        scales: { x: { time: false, distr: 3 }, y: { distr: 3, range: () => range } },
         cursor: { drag: { x: false, y: false } },
         padding: [8, 40, 0, 0],
         axes: [

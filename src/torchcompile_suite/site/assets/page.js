@@ -166,7 +166,7 @@ const Page = (() => {
     return make("div", {}, filter,
       make("div", { class: "wide", role: "region", "aria-label": caption, tabindex: "0" },
         make("table", {},
-          make("caption", {}, caption),
+          make("caption", {}, make("span", {}, caption)),
           make("thead", {}, make("tr", {}, ...heads)),
           body)),
       more);

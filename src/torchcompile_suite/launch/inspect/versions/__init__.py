@@ -5,7 +5,12 @@ ledger; tests/test_compiled.py runs them with the oldest release and the newest 
 imports Dynamo and Inductor, so import it only where the compiler is needed.
 
 - this module: what a launch asks the compiler that really compiles
-- ``generation``: what generating code for an absent GPU needs
+
+Generating code for an absent GPU needs more of it:
+
+- ``answers``: what torch and Triton ask the device
+- ``generation``: a graph's way through AOTAutograd and Inductor
+- ``hooks``: what Inductor writes
 """
 
 from __future__ import annotations

@@ -191,21 +191,24 @@
   function paid(baseline, row) {
     if (!row || row.cold_compile_s === null || row.mode_s === null) return null;
     const even = row.break_even_state === "calls" ? row.break_even_calls : null;
-    const most = Math.max(100, (even ?? 1000) * 20);
-    const calls = Array.from({ length: 60 }, (_, place) => most ** (place / 59));
+    // From where the compiled model has taken some four times as long, to well beyond break-even.
+    const dearest = Math.max(row.cold_compile_s, row.warm_compile_s ?? 0);
+    const first = Math.max(1, Math.round(Math.min(row.cold_compile_s, row.warm_compile_s ?? Infinity) / (4 * row.eager_s)));
+    const last = Math.max(10 * (even ?? 0), (100 * dearest) / row.eager_s, 100 * first);
+    const calls = Array.from({ length: 80 }, (_, place) => first * (last / first) ** (place / 79));
+    const over = (compile) => calls.map((count) => (compile + count * row.mode_s) / (count * row.eager_s));
     const series = [
-      { name: baseline, values: calls.map((count) => count * row.eager_s) },
-      { name: "compiled, cold", values: calls.map((count) => row.cold_compile_s + count * row.mode_s) },
+      { name: baseline, values: calls.map(() => 1) },
+      { name: "compiled, cold", values: over(row.cold_compile_s) },
     ];
-    if (row.warm_compile_s !== null) {
-      series.push({ name: "compiled, warm", values: calls.map((count) => row.warm_compile_s + count * row.mode_s) });
-    }
+    if (row.warm_compile_s !== null) series.push({ name: "compiled, warm", values: over(row.warm_compile_s) });
+    const ratio = row.mode_s / row.eager_s;
     const words = even === null
-      ? "The measurement does not show that compiling pays: the curves need not cross."
+      ? "The measurement does not show that compiling pays: the curves need not come below 1."
       : `Compiling pays after ${Words.count(even)} calls: ${Words.general(row.break_even_s)} s after the first call begins.`;
     return section("pays", "When has compiling paid?", words,
-      Draw.figure("Seconds since the first call, compiling included, by the number of calls.",
-        Draw.curves(calls, series, "calls", "seconds", "break-even")),
+      Draw.figure(`Time of all calls so far, compiling included, over the time of the same calls in ${baseline}. Compiling has paid where a curve is below 1.`,
+        Draw.curves(calls, series, "calls", `time, ${baseline} = 1`, "break-even", [Math.min(0.8, 0.9 * ratio), Math.max(4, 1.2 * ratio)])),
       table("Seconds from the first call to the end of some calls.", [
         { title: "calls", value: (count) => Words.count(count) },
         { title: `${baseline} s`, number: true, value: (count) => Words.general(count * row.eager_s) },

@@ -20,7 +20,7 @@
       href: Page.address("cell.html", { machine: machine.name, at, cell: row.cell }),
       words: `${row.cell}: ${names.map((name) => `${PHASES[name]} ${Words.general(row[`phase_${name}_s`])} s`).join(", ")}`,
     })).filter((bar) => bar.parts.some((part) => part > 0));
-    const some = bars.length < rows.length ? ` of the ${bars.length} slowest cells` : "";
+    const some = bars.length < rows.length ? `: ${bars.length} of ${rows.length} cells, the slowest first` : "";
     const seconds = (name) => ({ number: true, value: (row) => Words.seconds(row[name]), sort: (row) => row[name] });
     return {
       title: `What does compiling cost? ${context.title(at)}`,
@@ -29,7 +29,7 @@
         make("p", { class: "answer" }, overview?.cost?.sentence ?? `No cell was compiled with this ${context.manifest.noun} on this machine.`),
         make("p", {}, "Cold: no cache. Warm: with Inductor's disk cache from an earlier process. Each cell has one cold compile, so its time has no interval."),
         rows.length ? section("phases", "By phase",
-          bars.length ? Draw.figure(`The cold compile by phase, in seconds${some}.`,
+          bars.length ? Draw.figure(`The seconds of the cold compile by phase${some}.`,
             Draw.stacks(bars, names.map((name) => PHASES[name]), "seconds of the cold compile")) : null,
           table("Seconds lost to calls that compiled, at a cold and at a warm start; the phases are those of the cold start. Compiling pays after this number of calls, if the gain is beyond doubt. Seconds to pay: the cold compile, then these calls.", [
             { title: "cell", value: (row) => cell(row.cell), sort: (row) => row.cell },

@@ -1,0 +1,297 @@
+"""Stops Inductor where it would load the code, and tells what it has written, torch 2.4 to 2.15."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import torch
+import torch._inductor.compile_fx
+import torch._inductor.constant_folding
+import torch._inductor.cudagraph_trees
+import torch._inductor.fx_passes.pad_mm
+import torch._inductor.graph
+import torch._inductor.scheduler
+import torch._inductor.select_algorithm
+from torch._inductor.codegen import wrapper as _wrapper
+from torch._inductor.codegen.triton import TritonScheduling
+from torch._inductor.ir import MultiOutput
+from torch._inductor.scheduler import (
+    ExternKernelSchedulerNode,
+    NopKernelSchedulerNode,
+    Scheduler,
+)
+from torch.utils._pytree import tree_leaves, tree_map
+
+from ... import failures
+from ..notes import Library, Node, Notes
+
+
+def _library(node: Any) -> Library | None:
+    """The call of a library that a node of the scheduler is; None for generated code.
+
+    Taking one of several outputs of a call is no call of its own.
+    """
+    if not isinstance(node, ExternKernelSchedulerNode):
+        return None
+    inner = node.node
+    name = getattr(inner, "python_kernel_name", None) or getattr(inner, "op_overload", None)
+    return Library(str(name or type(inner).__name__).removeprefix("extern_kernels."))
+
+
+def _node(node: Any) -> Node:
+    parts = list(getattr(node, "snodes", None) or [node])
+    operators: dict[str, None] = {}
+    for part in parts:
+        for origin in getattr(getattr(part, "node", None), "origins", None) or ():
+            if origin.op == "call_function":
+                operators[str(origin.target)] = None
+    return Node(
+        tuple(part.get_name() for part in parts),
+        frozenset(read.name for read in node.read_writes.reads),
+        frozenset(write.name for write in node.read_writes.writes),
+        _library(node),
+        sum(part.get_read_write_buffers_sizes() for part in parts),
+        node.get_read_write_buffers_sizes(),
+        tuple(sorted(operators)),
+    )
+
+
+def _works(node: Any) -> bool:
+    """Whether a node of the scheduler launches anything."""
+    if isinstance(node, NopKernelSchedulerNode):
+        return False
+    return not (isinstance(node, ExternKernelSchedulerNode) and isinstance(node.node, MultiOutput))
+
+
+@contextlib.contextmanager
+def watching(notes: Notes) -> Iterator[None]:
+    """A context in which Inductor generates code without loading it, and tells ``notes``.
+
+    What a release lacks is left out: CUDA graphs of parts of a graph came with 2.7.
+    """
+    wrapper = getattr(_wrapper, "PythonWrapperCodegen", None) or _wrapper.WrapperCodeGen
+    with contextlib.ExitStack() as stack:
+
+        def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+            stack.enter_context(mock.patch.object(owner, name, make(getattr(owner, name))))
+
+        replace(torch._inductor.graph.GraphLowering, "compile_to_module", _stopping(notes))
+        replace(Scheduler, "codegen", _noting_nodes(notes))
+        replace(TritonScheduling, "define_kernel", _noting_kernel(notes))
+        replace(wrapper, "define_kernel", _noting_source(notes))
+        replace(wrapper, "generate_kernel_call", _noting_launch(notes))
+        replace(torch._inductor.scheduler.WhyNoFuse, "__call__", _noting_reason(notes))
+        if hasattr(Scheduler, "graph_partition"):
+            replace(Scheduler, "graph_partition", _noting_partition(notes))
+        replace(torch._inductor.compile_fx, "compile_fx_inner", _noting_begin(notes))
+        replace(torch._inductor.compile_fx, "cudagraphify", _noting_cuda_graph(notes))
+        replace(torch._inductor.cudagraph_trees, "get_manager", lambda _: _no_manager)
+        replace(torch._inductor.select_algorithm.AlgorithmSelectorCache, "__call__", _refusing)
+        pad_mm = torch._inductor.fx_passes.pad_mm
+        # The names of the function that times a padded product: 2.15, 2.9, 2.4.
+        name = next(
+            name
+            for name in ("_should_pad", "_should_pad_bench", "should_pad_bench")
+            if hasattr(pad_mm, name)
+        )
+        replace(pad_mm, name, _assuming_no_padding(notes))
+        replace(torch._inductor.constant_folding.ConstantFolder, "run_node", _folding_here)
+        yield
+
+
+def _no_manager(*_: Any, **__: Any) -> Any:
+    """In place of the manager of CUDA graphs: it is asked for, and not used."""
+    return SimpleNamespace(set_to_running_backward=lambda: None)
+
+
+def _stopping(notes: Notes) -> Callable[[Any], Any]:
+    def make(_: Any) -> Any:
+        def compile_to_module(graph: Any, *_: Any, **__: Any) -> Any:
+            generated = graph.codegen()[0]
+            notes.code(generated if isinstance(generated, str) else generated.value)
+            return _Module()
+
+        return compile_to_module
+
+    return make
+
+
+class _Module:
+    """In place of the generated module. Nothing ever calls it."""
+
+    __file__ = None
+
+    def __init__(self) -> None:
+        self.runner = self
+        self.partitions: list[Any] = []
+
+    def call(self, _: Any) -> Any:
+        raise RuntimeError("code for a GPU that is not here cannot run")
+
+    def recursively_apply_fns(self, functions: Iterable[Callable[[Any], Any]]) -> None:
+        """Wrap each part of a divided graph, as the generated module does."""
+        for function in functions:
+            function(self.call)
+
+
+def _noting_nodes(notes: Notes) -> Callable[[Any], Any]:
+    def make(method: Any) -> Any:
+        def codegen(scheduler: Any, *arguments: Any, **options: Any) -> Any:
+            notes.nodes([_node(node) for node in scheduler.nodes if _works(node)])
+            return method(scheduler, *arguments, **options)
+
+        return codegen
+
+    return make
+
+
+def _noting_kernel(notes: Notes) -> Callable[[Any], Any]:
+    def make(method: Any) -> Any:
+        def define_kernel(
+            self: Any, source: Any, nodes: Any, *arguments: Any, **options: Any
+        ) -> Any:
+            name = method(self, source, nodes, *arguments, **options)
+            parts = [
+                part.get_name()
+                for node in nodes
+                if hasattr(node, "get_name")
+                for part in getattr(node, "snodes", None) or [node]
+            ]
+            notes.kernel(str(name), parts)
+            return name
+
+        return define_kernel
+
+    return make
+
+
+def _noting_source(notes: Notes) -> Callable[[Any], Any]:
+    def make(method: Any) -> Any:
+        def define_kernel(self: Any, *arguments: Any, **options: Any) -> Any:
+            name, body = [*arguments, *options.values()][:2]
+            notes.source(name, body)
+            return method(self, *arguments, **options)
+
+        return define_kernel
+
+    return make
+
+
+def _noting_launch(notes: Notes) -> Callable[[Any], Any]:
+    def make(method: Any) -> Any:
+        def generate_kernel_call(self: Any, *arguments: Any, **options: Any) -> Any:
+            notes.launched([*arguments, *options.values()][0])
+            return method(self, *arguments, **options)
+
+        return generate_kernel_call
+
+    return make
+
+
+def _noting_reason(notes: Notes) -> Callable[[Any], Any]:
+    def make(_: Any) -> Any:
+        def call(why: Any, reason: str, *arguments: Any) -> None:
+            # Since 2.5 the object has the names, because the nodes would stay alive.
+            one = why.name1 if hasattr(why, "name1") else why.node1.get_name()
+            other = why.name2 if hasattr(why, "name2") else why.node2.get_name()
+            notes.not_fused(one, other, lambda: reason % arguments if arguments else reason)
+
+        return call
+
+    return make
+
+
+def _noting_partition(notes: Notes) -> Callable[[Any], Any]:
+    def make(method: Any) -> Any:
+        def graph_partition(scheduler: Any) -> Any:
+            partitions, signatures = method(scheduler)
+            notes.partitioned(
+                sum(
+                    _works(node)
+                    for nodes, signature in zip(partitions, signatures, strict=True)
+                    if signature.skip_cudagraph
+                    for node in nodes
+                )
+            )
+            return partitions, signatures
+
+        return graph_partition
+
+    return make
+
+
+def _noting_begin(notes: Notes) -> Callable[[Any], Any]:
+    def make(function: Any) -> Any:
+        def compile_fx_inner(*arguments: Any, **options: Any) -> Any:
+            notes.begun(bool(options.get("is_backward")))
+            return function(*arguments, **options)
+
+        return compile_fx_inner
+
+    return make
+
+
+def _noting_cuda_graph(notes: Notes) -> Callable[[Any], Any]:
+    def make(_: Any) -> Any:
+        def cudagraphify(model: Any, *_: Any, **__: Any) -> Any:
+            notes.cuda_graph()
+            return model
+
+        return cudagraphify
+
+    return make
+
+
+def _refusing(method: Any) -> Any:
+    def select(self: Any, name: str, choices: Any, *arguments: Any, **options: Any) -> Any:
+        candidates = [choice for choice in choices if choice is not None]
+        if len(candidates) > 1:
+            raise failures.Unsupported(
+                f"this mode times {len(candidates)} candidates for {name} on the device and takes "
+                "the fastest, so its code is not known without the device"
+            )
+        return method(self, name, choices, *arguments, **options)
+
+    return select
+
+
+def _folding_here(method: Any) -> Any:
+    """Constants are computed on the CPU: torch computes them with real tensors."""
+
+    def there(value: Any) -> bool:
+        return isinstance(value, torch.device) and value.type == "cuda"
+
+    def here(value: Any) -> Any:
+        return torch.device("cpu") if there(value) else value
+
+    def run_node(self: Any, node: Any) -> Any:
+        arguments, options = node.args, node.kwargs
+        if not any(map(there, tree_leaves((arguments, options)))):
+            return method(self, node)
+        node.args, node.kwargs = tree_map(here, arguments), tree_map(here, options)
+        try:
+            return method(self, node)
+        finally:
+            node.args, node.kwargs = arguments, options
+
+    return run_node
+
+
+def _assuming_no_padding(notes: Notes) -> Callable[[Any], Any]:
+    def make(function: Any) -> Any:
+        def should_pad(*arguments: Any, **options: Any) -> bool:
+            try:
+                return bool(function(*arguments, **options))
+            except (RuntimeError, AssertionError):
+                notes.assume(
+                    "Inductor times a matrix product with and without padding: taken as not padded"
+                )
+                return False
+
+        return should_pad
+
+    return make
