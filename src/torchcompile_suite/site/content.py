@@ -20,7 +20,7 @@ from ..analysis import assembly, change, history, statistics, summaries, summary
 from ..analysis.change import Comparison, Side
 from ..analysis.history import Point
 from ..analysis.summary import Row
-from ..cell import METHOD, Cell, Measurement
+from ..cell import METHOD, Cell, Launch, Measurement
 from ..modes import MODES
 from ..presentation.hardware import title
 from ..results import records, regular
@@ -166,7 +166,7 @@ class Machine:
 
     @cached_property
     def _quiet_s(self) -> dict[str, float | None]:
-        launches = defaultdict(list)
+        launches: dict[str, list[Launch]] = defaultdict(list)
         for entry in self.entries:
             launches[entry.row.machine] += entry.measurement.launches
         return {machine: statistics.quietest(many) for machine, many in launches.items()}
