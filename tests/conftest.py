@@ -41,6 +41,7 @@ LONGEST_FIRST = (
     "tests/test_launch.py",
     "tests/test_workloads.py",
     "tests/test_browser.py",
+    "tests/test_fleet_ray.py",
     "tests/test_hostile.py",
 )
 

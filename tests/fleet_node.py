@@ -2,7 +2,7 @@
 
 Each launch is a process in a session of its own that ends with its parent, as real launches are.
 The journal, the segments and the messages are real. Variables (all begin with
-TORCHCOMPILE_SUITE_TEST_) say what is to happen:
+TORCHCOMPILE_SUITE_TEST_) say what is to happen. A JSON file, which ..._SETTINGS names, comes first:
 
 - LAUNCH_S: seconds of a launch. MARK: an argument of each launch's process, to find it by.
 - HANG: a file. While it exists, a launch never ends and nothing is said within a second.
@@ -38,7 +38,9 @@ time.sleep(float(sys.argv[2]))
 
 
 def variable(name: str, otherwise: str = "") -> str:
-    return os.environ.get(PREFIX + name, otherwise)
+    file = os.environ.get(PREFIX + "SETTINGS")
+    settings = msgspec.json.decode(Path(file).read_bytes(), type=dict[str, str]) if file else {}
+    return settings.get(name) or os.environ.get(PREFIX + name, otherwise)
 
 
 def work(order: Order, plan: Series, folder: Path, say: Say) -> dict[str, Measurement]:

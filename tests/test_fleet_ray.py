@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,24 +46,45 @@ LAUNCHES = ROUNDS * len(RELEASES)
 
 
 class Fleet:
-    """A cluster of simulated nodes, and a clone in which the driver runs."""
+    """A cluster of simulated nodes, and a clone in which the driver runs; all below ``place``."""
 
-    def __init__(self, folder: Path, mark: str) -> None:
+    def __init__(self, place: Path, mark: str) -> None:
         from ray.cluster_utils import Cluster
 
-        self.folder = folder
-        self.place = folder.parent
+        self.place = place
         self.mark = mark
         self.hardware = machine.as_label(machine.class_of(machine.detect()._asdict()))
         self.nodes: dict[str, Any] = {}
         self.drivers: list[subprocess.Popen[str]] = []
+        self._clones = 0
         self._head = {
             "num_cpus": 0,
             "include_dashboard": False,
+            # Two processes of the head that a fleet does not need: each test has less to start.
+            "include_log_monitor": False,
+            "no_monitor": True,
             # Nodes notice a lost head after seconds instead of a minute.
             "_system_config": {**options.SYSTEM, "gcs_rpc_server_reconnect_timeout_s": 5},
         }
         self.cluster = Cluster(initialize_head=True, head_node_args=self._head)
+
+    @property
+    def folder(self) -> Path:
+        """The clone."""
+        return self.place / f"clone{self._clones}"
+
+    def clear(self) -> None:
+        """A new clone, machines without journals, and the usual settings."""
+        self._clones += 1
+        self.folder.mkdir()
+        shutil.copy(ROOT / "asv.conf.json", self.folder)
+        shutil.rmtree(self.place / "machines", ignore_errors=True)
+        self.set()
+
+    def set(self, **settings: str) -> None:
+        """What the nodes are to do from now on; see tests/fleet_node.py."""
+        settings = {"MARK": self.mark, "LAUNCH_S": "0.5", **settings}
+        (self.place / "settings.json").write_bytes(msgspec.json.encode(settings))
 
     def add(self, name: str) -> None:
         self.nodes[name] = self.cluster.add_node(
@@ -105,36 +127,59 @@ class Fleet:
     def kept(self) -> list[tuple[str, str, Any]]:
         return kept(self.folder / "results")
 
-    def close(self) -> None:
+    def end_drivers(self) -> None:
         for process in self.drivers:
             process.kill()
             process.wait()
-        self.cluster.shutdown()
+        self.drivers.clear()
+
+    def nothing_runs(self) -> bool:
+        """Whether all processes that measure are gone."""
+        return gone(self.mark) and gone(NODE[0], self.place)
+
+
+@contextmanager
+def started(place: Path) -> Iterator[Fleet]:
+    """A fleet of two nodes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TORCHCOMPILE_SUITE_FLEET", str(place / "machines"))
+        patch.setenv("TORCHCOMPILE_SUITE_TEST_SETTINGS", str(place / "settings.json"))
+        # The workers of Ray are processes of this Python and need what it has.
+        patch.setenv("PYTHONPATH", interpreter.import_path(ROOT))
+        for name, value in options.VARIABLES.items():
+            patch.setenv(name, value)
+        made = Fleet(place, f"mark-{os.getpid()}-{place.name}")
+        try:
+            made.add("one")
+            made.add("two")
+            yield made
+        finally:
+            made.end_drivers()
+            made.cluster.shutdown()
+        assert made.nothing_runs(), "processes are left"
+
+
+@pytest.fixture(scope="module")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """A cluster for all tests in which every part of Ray survives."""
+    with started(tmp_path_factory.mktemp("fleet")) as made:
+        yield made
 
 
 @pytest.fixture
-def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
-    mark = f"mark-{os.getpid()}-{tmp_path.name}"
-    monkeypatch.setenv("TORCHCOMPILE_SUITE_FLEET", str(tmp_path / "machines"))
-    monkeypatch.setenv("TORCHCOMPILE_SUITE_TEST_MARK", mark)
-    if "TORCHCOMPILE_SUITE_TEST_LAUNCH_S" not in os.environ:
-        monkeypatch.setenv("TORCHCOMPILE_SUITE_TEST_LAUNCH_S", "0.5")
-    # The workers of Ray are processes of this Python and need what it has.
-    monkeypatch.setenv("PYTHONPATH", interpreter.import_path(ROOT))
-    for name, value in options.VARIABLES.items():
-        monkeypatch.setenv(name, value)
-    folder = tmp_path / "clone"
-    folder.mkdir()
-    shutil.copy(ROOT / "asv.conf.json", folder)
-    made = Fleet(folder, mark)
-    try:
-        made.add("one")
-        made.add("two")
+def fleet(standing: Fleet) -> Iterator[Fleet]:
+    standing.clear()
+    yield standing
+    standing.end_drivers()
+    assert standing.nothing_runs(), "processes are left"
+
+
+@pytest.fixture
+def fragile(tmp_path: Path) -> Iterator[Fleet]:
+    """A cluster for one test, which kills parts of it or adds others."""
+    with started(tmp_path) as made:
+        made.clear()
         yield made
-    finally:
-        made.close()
-    assert gone(mark), "processes are left"
-    assert not marked(NODE[0], tmp_path), "processes are left"
 
 
 def read(process: subprocess.Popen[str]) -> list[str]:
@@ -231,14 +276,13 @@ def test_a_killed_worker_costs_no_launch_that_had_ended(fleet: Fleet) -> None:
     assert launches_in(lines) <= 4 * LAUNCHES + 1
 
 
-@pytest.fixture
-def _slow_launches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker notices the end of its raylet after a second: its series must not be over then."""
-    monkeypatch.setenv("TORCHCOMPILE_SUITE_TEST_LAUNCH_S", "1.5")
+# A worker notices the end of its raylet after a second: its series must not be over then.
+SLOW = {"LAUNCH_S": "1.5"}
 
 
-@pytest.mark.usefixtures("_slow_launches")
-def test_a_lost_node_is_waited_for_then_its_series_begins_anew_elsewhere(fleet: Fleet) -> None:
+def test_a_lost_node_is_waited_for_then_its_series_begins_anew_elsewhere(fragile: Fleet) -> None:
+    fleet = fragile
+    fleet.set(**SLOW)
     driver = fleet.start("--wait", "0.05")
     lines = until(driver, "a launch of", times=3)
     name = machine_in(lines[-1])
@@ -261,8 +305,9 @@ def kill_node(fleet: Fleet, name: str) -> None:
     raylet.process.kill()
 
 
-@pytest.mark.usefixtures("_slow_launches")
-def test_a_node_that_comes_back_goes_on_with_its_series(fleet: Fleet) -> None:
+def test_a_node_that_comes_back_goes_on_with_its_series(fragile: Fleet) -> None:
+    fleet = fragile
+    fleet.set(**SLOW)
     driver = fleet.start("--wait", "10")
     lines = until(driver, "a launch of", times=3)
     name = machine_in(lines[-1])
@@ -306,7 +351,8 @@ def test_ctrl_c_leaves_no_process_and_the_same_command_goes_on(fleet: Fleet) -> 
     assert launches_in(lines) + launches_in(more) <= 4 * LAUNCHES + 2
 
 
-def test_a_killed_head_is_said_in_one_line_and_nothing_is_lost(fleet: Fleet) -> None:
+def test_a_killed_head_is_said_in_one_line_and_nothing_is_lost(fragile: Fleet) -> None:
+    fleet = fragile
     driver = fleet.start()
     lines = until(driver, "a launch of", times=8)
     for processes in fleet.cluster.head_node.all_processes.values():
@@ -328,13 +374,9 @@ def test_a_killed_head_is_said_in_one_line_and_nothing_is_lost(fleet: Fleet) -> 
     assert launches_in(lines + rest) + launches_in(more) <= 4 * LAUNCHES + 4
 
 
-def test_a_hanging_launch_is_ended_and_made_again(
-    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hanging_launch_is_ended_and_made_again(fleet: Fleet, tmp_path: Path) -> None:
     hang = tmp_path / "hang"
-    monkeypatch.setenv("TORCHCOMPILE_SUITE_TEST_HANG", str(hang))
-    fleet.begin_again()  # with the variable
-    fleet.add("one")
+    fleet.set(HANG=str(hang))
     hang.touch()
     driver = fleet.start()
     lines = until(driver, "said nothing for 1 s; it was ended")
@@ -358,16 +400,10 @@ def test_a_stopped_machine_process_is_ended(fleet: Fleet) -> None:
     check(fleet)
 
 
-@pytest.fixture
-def _short_silences(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TORCHCOMPILE_SUITE_TEST_WITHIN_S", "3")
-    monkeypatch.setenv("TORCHCOMPILE_SUITE_TEST_HANG_S", "10")
-
-
-@pytest.mark.usefixtures("_short_silences")
 def test_a_worker_that_hangs_is_ended_by_force(fleet: Fleet) -> None:
     """SIGSTOP of Ray's own worker: it hears no cancellation, so Ray kills it."""
-    driver = fleet.start()
+    fleet.set(WITHIN_S="3")
+    driver = fleet.start(TORCHCOMPILE_SUITE_TEST_HANG_S="10")
     lines = until(driver, "a launch of", times=3)
     name = machine_in(lines[-1])
     worker = node_process(fleet, name).parent()
@@ -381,11 +417,9 @@ def test_a_worker_that_hangs_is_ended_by_force(fleet: Fleet) -> None:
     check(fleet)
 
 
-def test_nodes_with_another_lock_or_another_suite_are_refused_by_name(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TORCHCOMPILE_SUITE_TEST_LOCKS", "bad")
-    monkeypatch.setenv("TORCHCOMPILE_SUITE_TEST_NEWER", "newer")
+def test_nodes_with_another_lock_or_another_suite_are_refused_by_name(fragile: Fleet) -> None:
+    fleet = fragile
+    fleet.set(LOCKS="bad", NEWER="newer")
     fleet.add("bad-node")
     fleet.add("newer-node")
     lines = fleet.run()
@@ -431,9 +465,7 @@ def nodes(fleet: Fleet) -> list[dict[str, Any]]:
     return msgspec.json.decode(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
 
 
-def test_a_measuring_process_is_as_without_ray(
-    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_measuring_process_is_as_without_ray(fleet: Fleet, tmp_path: Path) -> None:
     """Variables, import path, priority, OOM score, limits, signals and processors."""
     program = tmp_path / "shows.py"
     program.write_text(SHOWN.replace("FOLDER", str(tmp_path)))
