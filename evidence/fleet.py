@@ -60,8 +60,8 @@ ENVIRONMENT = "virtualenv-py3.11"
 NODES = (1, 2, 4, 8)
 # Series for each node in the first table.
 SERIES_A_NODE = 8
-# A series of fifteen minutes becomes one of half a minute.
-SHORTER = 30.0
+# A series of fifteen minutes becomes one of a minute and a half.
+SHORTER = 10.0
 # Machines and series of the second table.
 SIZES = ("8x100", "8x1000", "64x1000", "64x3000", "64x10000")
 
