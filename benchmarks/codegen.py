@@ -38,7 +38,7 @@ class _Generated(_Cells, question=matrix.CODEGEN):
     track_graph_breaks.unit = "breaks"
 
     def track_triton_kernels(self, session, *point):
-        """Different Triton kernels."""
+        """Triton kernels of all graphs."""
         return self._total("triton_kernels", session, *point)
 
     track_triton_kernels.unit = "kernels"

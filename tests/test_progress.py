@@ -12,6 +12,7 @@ from torchcompile_suite.launch import progress
 from torchcompile_suite.measuring.progress import CellProgress, measurement_line
 
 from . import examples
+from .test_generated import made
 
 
 def test_events_of_another_process_are_shown_with_time_left() -> None:
@@ -29,6 +30,10 @@ def test_events_of_another_process_are_shown_with_time_left() -> None:
     assert "measured before" in shown[2]
     assert "about a minute left" in shown[2]
     assert progress.VARIABLE not in os.environ
+
+
+def test_generated_code_is_shown_with_its_launches() -> None:
+    assert measurement_line(made()) == "5 launches a call, 2 of them of libraries"
 
 
 def test_a_failure_is_shown_with_its_reason() -> None:

@@ -94,3 +94,34 @@ def test_a_benchmark_without_parameters_or_values_is_left_to_asv() -> None:
     empty = Graph("x", {})
     empty.add_data_point(0, None)
     assert found(empty) == []
+
+
+def test_all_series_are_waited_for_once() -> None:
+    made = filled()
+    DETECT(made)
+    asked: list[Graph] = []
+
+    def original(of: Graph) -> Any:
+        asked.append(of)
+        return inspect.unwrap(Graph.get_steps)(of)
+
+    get = steps.get(original)
+    assert [get(made)[place] for place in range(SERIES)] == inspect.unwrap(Graph.get_steps)(made)
+    assert len(asked) == 1
+
+
+def test_the_points_of_a_graph_are_reduced_once() -> None:
+    made = filled()
+    original = inspect.unwrap(Graph.get_data)
+    asked: list[Graph] = []
+
+    def counted(of: Graph) -> Any:
+        asked.append(of)
+        return original(of)
+
+    get = steps.data(counted)
+    assert get(made) == get(made) == original(made)
+    assert len(asked) == 1
+    made.add_data_point(12, [1.0] * SERIES, [1.0] * SERIES)
+    assert get(made) == original(made)
+    assert len(asked) == 2

@@ -411,7 +411,7 @@ class Chain(Struct, frozen=True, forbid_unknown_fields=True):
 class Code(Struct, frozen=True, forbid_unknown_fields=True):
     """What Inductor generated for the forward or the backward pass, as sums over graphs.
 
-    - ``triton_kernels``: different Triton kernels. ``triton_launches``: launches of them in one
+    - ``triton_kernels``: Triton kernels of all graphs. ``triton_launches``: launches of them in one
       call of each graph. ``library_launches``: calls of libraries (cuBLAS, cuDNN, ATen), each of
       which may launch more than one kernel. ``host_launches``: kernels for the host's processor.
     - ``nodes_before``, ``nodes_after``: the scheduler's nodes before and after fusion.

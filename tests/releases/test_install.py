@@ -1,9 +1,12 @@
 """install.py, run as a program, with a small real lock. Only the import check is replaced."""
 
+import fcntl
 import json
 import os
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -104,6 +107,18 @@ def test_an_unfinished_installation_is_repaired(environment, checkout, check, st
     assert not (site(environment) / "idna" / "of_another_version.py").exists()
     assert packages(environment) == ["idna==3.10", f"uv=={UV}"]
     assert not (environment / install.MARKER).exists()
+
+
+def test_an_installation_waits_for_another_one(environment, checkout):
+    """A killed run leaves an installation behind. The next run must not empty its environment."""
+    with ThreadPoolExecutor() as pool:
+        with (environment / f"{install.MARKER}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            done = pool.submit(run, environment / "bin/python", checkout)
+            time.sleep(1)
+            assert not done.done()
+            assert not (environment / install.MARKER).exists()
+        assert done.result().returncode == 0
 
 
 def test_failures_of_uv_are_one_line_and_its_last_lines(environment, tmp_path):

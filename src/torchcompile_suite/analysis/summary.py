@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import cache
 from typing import NamedTuple
 
 from packaging.version import InvalidVersion, Version
@@ -80,6 +81,7 @@ def mean_cost(measurement: Measurement, kind: str) -> float | None:
     return math.fsum(costs) / len(costs) if costs else None
 
 
+@cache
 def version_key(version: str) -> Version:
     """Sort key of releases: 2.15 after 2.9, a nightly build before its release.
 

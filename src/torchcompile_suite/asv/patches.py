@@ -101,6 +101,16 @@ PATCHES = (
         "the steps of a series that has not changed are kept",
     ),
     Patch(
+        Needed(Graph, "get_data", "self"),
+        steps.data,
+        "asked three times, it reduces the same points three times",
+    ),
+    Patch(
+        Needed(Graph, "get_steps", "self"),
+        steps.get,
+        "asked once for each series, it looks at all series",
+    ),
+    Patch(
         Needed(Benchmarks, "discover", "cls conf repo environments commit_hash regex check"),
         axes.discover,
         "keeps the workloads of earlier runs on the axes",
@@ -162,6 +172,7 @@ NEEDED = (
     Needed(Virtualenv, "_install_requirements", "self"),
     Needed(Git, "__init__", "self url mirror_path"),
     Needed(Git, "url_match", "cls url"),
+    Needed(Git, "get_hashes_from_range", "self range_spec"),
 )
 
 

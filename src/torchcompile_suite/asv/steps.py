@@ -1,7 +1,7 @@
-"""The steps that ASV finds in each series of values, kept in the user's cache folder.
+"""ASV's graphs: what is computed of them is kept, the steps in the user's cache folder.
 
-ASV looks for them at each publish, in every series that was ever measured, and hands each series to
-its processes one by one. Most of the series have not changed since the last time.
+ASV looks for steps at each publish, in every series that was ever measured, and hands each series
+to its processes one by one. Most of the series have not changed since the last time.
 """
 
 from __future__ import annotations
@@ -53,6 +53,29 @@ def detect(original: Callable[..., Any]) -> Callable[..., Any]:
             self._steps += [_Part(task, place) for place in range(len(series))]
 
     return detect_steps
+
+
+def data(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`Graph.get_data`, which reduces the same points once."""
+
+    def get_data(self: Graph) -> Any:
+        points = sum(map(len, self.data_points.values()))
+        if getattr(self, "_reduced", (None,))[0] != points:
+            self._reduced = (points, original(self))
+        return self._reduced[1]
+
+    return get_data
+
+
+def get(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`Graph.get_steps`, which waits for the steps of all series once."""
+
+    def get_steps(self: Graph) -> Any:
+        if not hasattr(self, "_found_steps"):
+            self._found_steps = original(self)
+        return self._found_steps
+
+    return get_steps
 
 
 def _steps(many: list[Series]) -> list[Steps]:

@@ -84,7 +84,7 @@ def _compare(
     try:
         selection = select(machine_name, versions)
     except NoResultsError:
-        if not code.compared or fail_on_regression or machine_name:
+        if not code.compared or fail_on_regression or _unknown(machine_name, of_targets):
             raise
         _print_code(code, form)
         return
@@ -103,12 +103,17 @@ def _show(versions: list[str], machine_name: str | None, form: Format) -> None:
     try:
         selection = select(machine_name, versions, every=False)
     except NoResultsError:
-        if not code or machine_name or form is Format.JSON:
+        if not code or _unknown(machine_name, of_targets) or form is Format.JSON:
             raise
         _print_generated(code, form)
         return
     found = selection.records if machine_name else assembled(selection, versions)
     print_report(found, versions, form, selection.machine, code)
+
+
+def _unknown(machine_name: str | None, of_targets: Sequence[Record]) -> bool:
+    """Whether the machine that was asked for has generated nothing either."""
+    return machine_name not in {None, *(record.machine for record in of_targets)}
 
 
 def _warn(code: Sequence[Record]) -> None:

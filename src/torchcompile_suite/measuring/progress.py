@@ -12,9 +12,15 @@ from ..launch.progress import Event
 
 
 def measurement_line(measurement: Measurement) -> str:
-    """A measurement in half a line: time a call, ratio, number of launches; or its outcome."""
+    """A measurement in half a line: time a call, ratio, number of launches; or its outcome.
+
+    Of a cell with a target: what was counted.
+    """
     if not measurement.outcome.ok:
         return f"{measurement.outcome.status.value}: {measurement.outcome.reason}"
+    if (generated := measurement.generated) is not None:
+        kernels, calls = generated.total("launches"), generated.total("library_launches")
+        return f"{kernels} launches a call, {calls} of them of libraries"
     launches = statistics.counted(measurement.launches)
     latency = statistics.measured_latency(launches)
     ratio = statistics.measured_ratio(launches, measurement.sequential)

@@ -31,9 +31,15 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 MARKER = "torchcompile-suite-install.unfinished"
 
@@ -122,15 +128,28 @@ def install(build_dir: Path, check: Callable[[Checkout], str]) -> str:
     wanted = read_checkout(build_dir)
     _check_python(wanted)
     marker = Path(sys.prefix) / MARKER
-    unfinished = marker.exists()
-    marker.write_text(f"PyTorch {wanted.version} is being installed\n", "utf-8")
-    _bootstrap_uv(wanted.pins["uv"])
-    if unfinished:
-        empty_environment()
-    _sync(wanted)
-    line = check(wanted)
-    marker.unlink()
+    with _alone(Path(sys.prefix)):
+        unfinished = marker.exists()
+        marker.write_text(f"PyTorch {wanted.version} is being installed\n", "utf-8")
+        _bootstrap_uv(wanted.pins["uv"])
+        if unfinished:
+            empty_environment()
+        _sync(wanted)
+        line = check(wanted)
+        marker.unlink()
     return line
+
+
+@contextmanager
+def _alone(environment: Path) -> Iterator[None]:
+    """Wait until no other installation changes the environment.
+
+    An installation outlives the run that started it, if that run is killed.
+    """
+    with (environment / f"{MARKER}.lock").open("w") as lock:
+        if fcntl is not None:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def read_checkout(build_dir: Path) -> Checkout:

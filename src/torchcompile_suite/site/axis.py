@@ -77,6 +77,10 @@ class Releases:
 
     noun = "release"
 
+    def __init__(self) -> None:
+        """The tags of the releases are looked up when they are needed."""
+        self._tags: dict[str, str] = {}
+
     @cached_property
     def key(self) -> list[str]:
         """The releases and nightlies that are known."""
@@ -105,12 +109,17 @@ class Releases:
 
     def command(self, cell: Cell, point: str) -> str:
         """With the tag of the release."""
-        pattern = matrix.pattern(cell)
-        try:
-            tag = catalogue.find(point).tag
-        except UnknownRelease:
-            return ""
-        return f'asv run {tag}^! --bench "{pattern}"' if pattern is not None else ""
+        pattern, tag = matrix.pattern(cell), self._tag(point)
+        return f'asv run {tag}^! --bench "{pattern}"' if tag and pattern is not None else ""
+
+    def _tag(self, point: str) -> str:
+        """The tag of a release; empty for one that is not in the catalogue."""
+        if point not in self._tags:
+            try:
+                self._tags[point] = catalogue.find(point).tag
+            except UnknownRelease:
+                self._tags[point] = ""
+        return self._tags[point]
 
 
 class Commits:

@@ -14,17 +14,20 @@ const Data = (() => {
 
   function script(path) {
     if (!loading.has(path)) {
-      loading.set(path, new Promise((resolve, reject) => {
-        const tag = document.createElement("script");
-        tag.src = path;
-        tag.onload = resolve;
-        tag.onerror = () => {
-          loading.delete(path);
-          tag.remove();
-          reject(new Error(`${path} cannot be loaded; load this page again`));
-        };
-        document.head.append(tag);
-      }));
+      loading.set(
+        path,
+        new Promise((resolve, reject) => {
+          const tag = document.createElement("script");
+          tag.src = path;
+          tag.onload = resolve;
+          tag.onerror = () => {
+            loading.delete(path);
+            tag.remove();
+            reject(new Error(`${path} cannot be loaded; load this page again`));
+          };
+          document.head.append(tag);
+        }),
+      );
     }
     return loading.get(path);
   }
@@ -49,11 +52,14 @@ const Data = (() => {
   function read(pack, key) {
     const place = `${pack} ${key}`;
     if (!documents.has(place)) {
-      documents.set(place, (async () => {
-        if (!registered.has(pack)) await script(`data/${pack}.js`);
-        const text = registered.get(pack)?.get(key);
-        return text === undefined ? null : decode(text);
-      })());
+      documents.set(
+        place,
+        (async () => {
+          if (!registered.has(pack)) await script(`data/${pack}.js`);
+          const text = registered.get(pack)?.get(key);
+          return text === undefined ? null : decode(text);
+        })(),
+      );
       documents.get(place).catch(() => documents.delete(place));
     }
     return documents.get(place);
@@ -71,9 +77,9 @@ const Data = (() => {
   // The rows of a table of a document, as objects.
   function rows(table) {
     if (!table) return [];
-    return table.rows.map((row) => Object.fromEntries(
-      table.columns.map((column, place) => [column, row[place]]),
-    ));
+    return table.rows.map((row) =>
+      Object.fromEntries(table.columns.map((column, place) => [column, row[place]])),
+    );
   }
 
   // The figures of all cells at a point.

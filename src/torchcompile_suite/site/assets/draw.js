@@ -23,12 +23,17 @@ const Draw = (() => {
     return element;
   }
 
-  const colour = (name) => getComputedStyle(document.documentElement)
-    .getPropertyValue(`--${name}`).trim();
+  const colour = (name) =>
+    getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
   // A picture with its caption. `draw(width)` returns an element, or a promise of one.
   function figure(caption, draw) {
-    const place = make("div", { class: "drawing", role: "group", "aria-label": caption, tabindex: "0" });
+    const place = make("div", {
+      class: "drawing",
+      role: "group",
+      "aria-label": caption,
+      tabindex: "0",
+    });
     const made = make("figure", {}, place, make("figcaption", {}, caption));
     const picture = {
       place,
@@ -69,7 +74,10 @@ const Draw = (() => {
   }
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
   // Paper is white: uPlot's colours are those of the time of drawing.
-  for (const [name, on] of [["beforeprint", true], ["afterprint", false]]) {
+  for (const [name, on] of [
+    ["beforeprint", true],
+    ["afterprint", false],
+  ]) {
     window.addEventListener(name, () => {
       document.documentElement.classList.toggle("paper", on);
       again();
@@ -83,10 +91,31 @@ const Draw = (() => {
       return svg("rect", { x: x - size, y: y - size, width: 2 * size, height: 2 * size, ...at });
     }
     const points = {
-      triangle: [[0, -1.2], [1.1, 0.9], [-1.1, 0.9]],
-      diamond: [[0, -1.3], [1.3, 0], [0, 1.3], [-1.3, 0]],
-      cross: [[-1.2, -0.4], [-0.4, -0.4], [-0.4, -1.2], [0.4, -1.2], [0.4, -0.4], [1.2, -0.4],
-        [1.2, 0.4], [0.4, 0.4], [0.4, 1.2], [-0.4, 1.2], [-0.4, 0.4], [-1.2, 0.4]],
+      triangle: [
+        [0, -1.2],
+        [1.1, 0.9],
+        [-1.1, 0.9],
+      ],
+      diamond: [
+        [0, -1.3],
+        [1.3, 0],
+        [0, 1.3],
+        [-1.3, 0],
+      ],
+      cross: [
+        [-1.2, -0.4],
+        [-0.4, -0.4],
+        [-0.4, -1.2],
+        [0.4, -1.2],
+        [0.4, -0.4],
+        [1.2, -0.4],
+        [1.2, 0.4],
+        [0.4, 0.4],
+        [0.4, 1.2],
+        [-0.4, 1.2],
+        [-0.4, 0.4],
+        [-1.2, 0.4],
+      ],
     }[kind];
     const path = points.map(([dx, dy]) => `${x + dx * size},${y + dy * size}`).join(" ");
     return svg("polygon", { points: path, ...at });
@@ -94,16 +123,22 @@ const Draw = (() => {
 
   // Names of the series with their marks, in front of a picture.
   function legend(series, mark) {
-    return make("ul", { class: "legend" }, ...series.map((name, place) => {
-      const sample = svg("svg", { width: 26, height: 14, "aria-hidden": "true" }, mark(place));
-      return make("li", {}, sample, name);
-    }));
+    return make(
+      "ul",
+      { class: "legend" },
+      ...series.map((name, place) => {
+        const sample = svg("svg", { width: 26, height: 14, "aria-hidden": "true" }, mark(place));
+        return make("li", {}, sample, name);
+      }),
+    );
   }
 
   // Round numbers between two on a log scale of ratios, 1 first; their labels do not meet.
   function ticks(low, high, x) {
-    const all = [1, 2, 0.5, 5, 0.2, 10, 0.1, 0.8, 1.5, 0.7, 3, 0.9, 1.2, 0.6, 0.3, 4, 0.4, 1.1, 7, 1.3,
-      0.95, 1.05, 20, 50, 0.05, 0.02, 100, 0.01, 1000];
+    const all = [
+      1, 2, 0.5, 5, 0.2, 10, 0.1, 0.8, 1.5, 0.7, 3, 0.9, 1.2, 0.6, 0.3, 4, 0.4, 1.1, 7, 1.3, 0.95,
+      1.05, 20, 50, 0.05, 0.02, 100, 0.01, 1000,
+    ];
     const found = [];
     for (const tick of all) {
       const inside = tick >= low && tick <= high;
@@ -121,31 +156,64 @@ const Draw = (() => {
       const labels = [...new Set(marks.map((mark) => mark.label))];
       const narrow = width < 520;
       const step = Math.max(20, 9 * series.length + 6);
-      const left = narrow ? 8 : Math.min(width * 0.4, 12 + 6.6 * Math.max(...labels.map((one) => one.length)));
+      const left = narrow
+        ? 8
+        : Math.min(width * 0.4, 12 + 6.6 * Math.max(...labels.map((one) => one.length)));
       const [right, top, bottom] = [16, 6, 40];
       const row = narrow ? step + 16 : step;
       const height = top + row * labels.length + bottom;
-      const bounds = marks.flatMap((mark) => [mark.value, mark.low ?? mark.value, mark.high ?? mark.value]);
+      const bounds = marks.flatMap((mark) => [
+        mark.value,
+        mark.low ?? mark.value,
+        mark.high ?? mark.value,
+      ]);
       const low = Math.min(0.95, ...bounds.filter((value) => value > 0));
       const high = Math.max(1.05, ...bounds);
       const span = Math.log(high / low);
       const inner = width - left - right;
       const x = (value) => left + (Math.log(Math.max(value, low) / low) / span) * inner;
-      const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, class: "picture" });
+      const root = svg("svg", {
+        width,
+        height,
+        viewBox: `0 0 ${width} ${height}`,
+        class: "picture",
+      });
       const foot = height - bottom;
       for (const tick of ticks(low, high, x)) {
         root.append(
-          svg("line", { x1: x(tick), x2: x(tick), y1: top, y2: foot, class: tick === 1 ? "one" : "grid" }),
-          svg("text", { x: x(tick), y: foot + 14, class: "tick", "text-anchor": "middle" }, String(tick)));
+          svg("line", {
+            x1: x(tick),
+            x2: x(tick),
+            y1: top,
+            y2: foot,
+            class: tick === 1 ? "one" : "grid",
+          }),
+          svg(
+            "text",
+            { x: x(tick), y: foot + 14, class: "tick", "text-anchor": "middle" },
+            String(tick),
+          ),
+        );
       }
-      root.append(svg("text", { x: left + inner / 2, y: height - 6, class: "title", "text-anchor": "middle" },
-        narrow ? clip(title, 44) : title));
+      root.append(
+        svg(
+          "text",
+          { x: left + inner / 2, y: height - 6, class: "title", "text-anchor": "middle" },
+          narrow ? clip(title, 44) : title,
+        ),
+      );
       const offset = new Map(labels.map((label, place) => [label, top + place * row]));
       for (const label of labels) {
         const y = offset.get(label) + (narrow ? 12 : row / 2 + 4);
-        root.append(narrow
-          ? svg("text", { x: left, y, class: "label" }, clip(label, Math.floor(inner / 7)))
-          : svg("text", { x: left - 8, y, class: "label", "text-anchor": "end" }, clip(label, Math.floor((left - 8) / 6.4))));
+        root.append(
+          narrow
+            ? svg("text", { x: left, y, class: "label" }, clip(label, Math.floor(inner / 7)))
+            : svg(
+                "text",
+                { x: left - 8, y, class: "label", "text-anchor": "end" },
+                clip(label, Math.floor((left - 8) / 6.4)),
+              ),
+        );
       }
       for (const mark of marks) {
         const place = series.indexOf(mark.series);
@@ -153,17 +221,33 @@ const Draw = (() => {
         const y = offset.get(mark.label) + (narrow ? 16 : 0) + part * (place + 1);
         const parts = [];
         if (mark.low !== null && mark.low !== undefined) {
-          parts.push(svg("line", { x1: x(mark.low), x2: x(mark.high), y1: y, y2: y, class: `s${place} stroke` }));
+          parts.push(
+            svg("line", {
+              x1: x(mark.low),
+              x2: x(mark.high),
+              y1: y,
+              y2: y,
+              class: `s${place} stroke`,
+            }),
+          );
         }
         parts.push(shape(SHAPES[place % 5], x(mark.value), y, 4.5, { class: `s${place} fill` }));
         // The keyboard skips the links of a picture: the table below has the same links.
-        const link = svg("a", { href: mark.href, tabindex: "-1", "aria-label": mark.words },
-          svg("title", {}, mark.words), ...parts,
-          svg("circle", { cx: x(mark.value), cy: y, r: 9, class: "target" }));
+        const link = svg(
+          "a",
+          { href: mark.href, tabindex: "-1", "aria-label": mark.words },
+          svg("title", {}, mark.words),
+          ...parts,
+          svg("circle", { cx: x(mark.value), cy: y, r: 9, class: "target" }),
+        );
         root.append(link);
       }
-      return make("div", {},
-        legend(series, (place) => shape(SHAPES[place % 5], 13, 7, 5, { class: `s${place} fill` })), root);
+      return make(
+        "div",
+        {},
+        legend(series, (place) => shape(SHAPES[place % 5], 13, 7, 5, { class: `s${place} fill` })),
+        root,
+      );
     };
   }
 
@@ -171,7 +255,9 @@ const Draw = (() => {
   function stacks(bars, series, title) {
     return (width) => {
       const narrow = width < 520;
-      const left = narrow ? 8 : Math.min(300, 12 + 7 * Math.max(...bars.map((bar) => bar.label.length)));
+      const left = narrow
+        ? 8
+        : Math.min(300, 12 + 7 * Math.max(...bars.map((bar) => bar.label.length)));
       const [right, top, bottom] = [16, 6, 40];
       const row = narrow ? 34 : 20;
       const height = top + row * bars.length + bottom;
@@ -179,35 +265,77 @@ const Draw = (() => {
       const high = Math.max(...sums, 0.001);
       const inner = width - left - right;
       const x = (value) => left + (value / high) * inner;
-      const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, class: "picture" });
+      const root = svg("svg", {
+        width,
+        height,
+        viewBox: `0 0 ${width} ${height}`,
+        class: "picture",
+      });
       const unit = 10 ** Math.floor(Math.log10(high));
-      const every = [1, 2, 5, 10].map((factor) => (factor * unit) / 5).find((one) => high / one <= 8) ?? unit;
+      const every =
+        [1, 2, 5, 10].map((factor) => (factor * unit) / 5).find((one) => high / one <= 8) ?? unit;
       for (let tick = 0; tick <= high; tick += every) {
         root.append(
           svg("line", { x1: x(tick), x2: x(tick), y1: top, y2: height - bottom, class: "grid" }),
-          svg("text", { x: x(tick), y: height - bottom + 14, class: "tick", "text-anchor": "middle" },
-            Page.Words.general(tick)));
+          svg(
+            "text",
+            { x: x(tick), y: height - bottom + 14, class: "tick", "text-anchor": "middle" },
+            Page.Words.general(tick),
+          ),
+        );
       }
-      root.append(svg("text", { x: left + inner / 2, y: height - 6, class: "title", "text-anchor": "middle" }, title));
+      root.append(
+        svg(
+          "text",
+          { x: left + inner / 2, y: height - 6, class: "title", "text-anchor": "middle" },
+          title,
+        ),
+      );
       bars.forEach((bar, place) => {
         const y = top + place * row + (narrow ? 16 : 0);
-        root.append(narrow
-          ? svg("text", { x: left, y: y - 4, class: "label" }, clip(bar.label, Math.floor(inner / 7)))
-          : svg("text", { x: left - 8, y: y + 13, class: "label", "text-anchor": "end" }, clip(bar.label, 42)));
-        const link = svg("a", { href: bar.href, tabindex: "-1", "aria-label": bar.words }, svg("title", {}, bar.words));
+        root.append(
+          narrow
+            ? svg(
+                "text",
+                { x: left, y: y - 4, class: "label" },
+                clip(bar.label, Math.floor(inner / 7)),
+              )
+            : svg(
+                "text",
+                { x: left - 8, y: y + 13, class: "label", "text-anchor": "end" },
+                clip(bar.label, 42),
+              ),
+        );
+        const link = svg(
+          "a",
+          { href: bar.href, tabindex: "-1", "aria-label": bar.words },
+          svg("title", {}, bar.words),
+        );
         let from = 0;
         bar.parts.forEach((part, of) => {
           if (part > 0) {
-            link.append(svg("rect", {
-              x: x(from), y: y + 2, width: Math.max(0.5, x(from + part) - x(from)), height: 14, class: `s${of} fill part`,
-            }));
+            link.append(
+              svg("rect", {
+                x: x(from),
+                y: y + 2,
+                width: Math.max(0.5, x(from + part) - x(from)),
+                height: 14,
+                class: `s${of} fill part`,
+              }),
+            );
           }
           from += part;
         });
         root.append(link);
       });
-      return make("div", {}, legend(series,
-        (place) => svg("rect", { x: 4, y: 1, width: 18, height: 12, class: `s${place} fill` })), root);
+      return make(
+        "div",
+        {},
+        legend(series, (place) =>
+          svg("rect", { x: 4, y: 1, width: 18, height: 12, class: `s${place} fill` }),
+        ),
+        root,
+      );
     };
   }
 
@@ -227,27 +355,60 @@ const Draw = (() => {
       });
       const reach = Math.max(0.02, ...away) * 1.05;
       const x = (log) => left + ((log + reach) / (2 * reach)) * inner;
-      const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, class: "picture" });
-      const size = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2].find((one) => reach / Math.log1p(one) <= 4) ?? 5;
+      const root = svg("svg", {
+        width,
+        height,
+        viewBox: `0 0 ${width} ${height}`,
+        class: "picture",
+      });
+      const size =
+        [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2].find(
+          (one) => reach / Math.log1p(one) <= 4,
+        ) ?? 5;
       for (let times = -4; times <= 4; times += 1) {
         const log = Math.sign(times) * Math.log1p(size * Math.abs(times));
         if (Math.abs(log) > reach) continue;
         const sign = times > 0 ? "+" : times < 0 ? "\u2212" : "";
         root.append(
-          svg("line", { x1: x(log), x2: x(log), y1: top, y2: height - bottom, class: times ? "grid" : "one" }),
-          svg("text", { x: x(log), y: height - bottom + 14, class: "tick", "text-anchor": "middle" },
-            `${sign}${Page.Words.general(Math.abs(size * times) * 100)}%`));
+          svg("line", {
+            x1: x(log),
+            x2: x(log),
+            y1: top,
+            y2: height - bottom,
+            class: times ? "grid" : "one",
+          }),
+          svg(
+            "text",
+            { x: x(log), y: height - bottom + 14, class: "tick", "text-anchor": "middle" },
+            `${sign}${Page.Words.general(Math.abs(size * times) * 100)}%`,
+          ),
+        );
       }
-      root.append(svg("text", { x: left + inner / 2, y: height - 4, class: "title", "text-anchor": "middle" },
-        narrow ? clip(title, 44) : title));
+      root.append(
+        svg(
+          "text",
+          { x: left + inner / 2, y: height - 4, class: "title", "text-anchor": "middle" },
+          narrow ? clip(title, 44) : title,
+        ),
+      );
       groups.forEach((group, place) => {
         const y = top + row * place + (narrow ? 34 : row / 2);
         const centre = middle(group.values.map((one) => one.value));
-        root.append(svg("text", narrow ? { x: left, y: y - 20, class: "label" }
-          : { x: left - 8, y: y + 4, class: "label", "text-anchor": "end" }, group.label));
+        root.append(
+          svg(
+            "text",
+            narrow
+              ? { x: left, y: y - 20, class: "label" }
+              : { x: left - 8, y: y + 4, class: "label", "text-anchor": "end" },
+            group.label,
+          ),
+        );
         for (const one of group.values) {
-          root.append(shape(SHAPES[place % 5], x(Math.log(one.value / centre)), y, 5,
-            { class: `s${place} ${one.faint ? "hollow" : "fill"}` }));
+          root.append(
+            shape(SHAPES[place % 5], x(Math.log(one.value / centre)), y, 5, {
+              class: `s${place} ${one.faint ? "hollow" : "fill"}`,
+            }),
+          );
           root.lastChild.append(svg("title", {}, one.words));
         }
       });
@@ -264,8 +425,11 @@ const Draw = (() => {
   }
 
   const axis = (more) => ({
-    stroke: colour("ink"), grid: { stroke: colour("grid"), width: 1 },
-    ticks: { stroke: colour("grid"), width: 1 }, font: "12px system-ui, sans-serif", ...more,
+    stroke: colour("ink"),
+    grid: { stroke: colour("grid"), width: 1 },
+    ticks: { stroke: colour("grid"), width: 1 },
+    font: "12px system-ui, sans-serif",
+    ...more,
   });
 
   // Lines over points of the axis in equal steps, with bands for the intervals. Series: {name, values,
@@ -281,19 +445,25 @@ const Draw = (() => {
         data.push(one.values, one.high, one.low);
         shown.push(
           {
-            label: one.name, stroke, width: 2, dash: DASHES[place % 5],
+            label: one.name,
+            stroke,
+            width: 2,
+            dash: DASHES[place % 5],
             points: { show: true, size: 7, fill: place ? colour("paper") : stroke },
-            value: (_, value) => (value === null || value === undefined ? "-" : Page.Words.general(value, 3)),
+            value: (_, value) =>
+              value === null || value === undefined ? "-" : Page.Words.general(value, 3),
           },
           { stroke: "transparent", points: { show: false } },
-          { stroke: "transparent", points: { show: false } });
+          { stroke: "transparent", points: { show: false } },
+        );
         bands.push({ series: [at + 1, at + 2], fill: `${stroke}33` });
       });
       const height = Math.max(200, Math.min(280, width * 0.45));
       const longest = Math.max(...labels.map((label) => label.length));
       const every = Math.max(1, Math.ceil((labels.length * 26) / Math.max(1, width - 70)));
       const options = {
-        width, height,
+        width,
+        height,
         scales: { x: { time: false, range: () => [-0.4, labels.length - 0.6] } },
         legend: { live: true, markers: { show: true } },
         cursor: { points: { size: 10 }, drag: { x: false, y: false } },
@@ -301,23 +471,34 @@ const Draw = (() => {
           axis({
             splits: () => labels.map((_, place) => place).filter((place) => place % every === 0),
             values: (_, places) => places.map((place) => labels[place] ?? ""),
-            rotate: 45, size: 16 + Math.min(70, longest * 6), incrs: [1],
+            rotate: 45,
+            size: 16 + Math.min(70, longest * 6),
+            incrs: [1],
           }),
-          axis({ label: unit, labelSize: 22, labelFont: "12px system-ui, sans-serif", size: 56,
-            values: (_, values) => values.map((value) => Page.Words.general(value)) }),
+          axis({
+            label: unit,
+            labelSize: 22,
+            labelFont: "12px system-ui, sans-serif",
+            size: 56,
+            values: (_, values) => values.map((value) => Page.Words.general(value)),
+          }),
         ],
-        series: shown, bands,
+        series: shown,
+        bands,
         hooks: {
           // The bounds have no line in the legend: the table below has them.
-          ready: [(chart) => {
-            chart.root.querySelectorAll(".u-series").forEach((line, place) => {
-              if (place && (place - 1) % 3) line.hidden = true;
-            });
-            chart.over.classList.add("opens");
-            chart.over.addEventListener("click", () => {
-              if (chart.cursor.idx !== null && chart.cursor.idx !== undefined) open(chart.cursor.idx);
-            });
-          }],
+          ready: [
+            (chart) => {
+              chart.root.querySelectorAll(".u-series").forEach((line, place) => {
+                if (place && (place - 1) % 3) line.hidden = true;
+              });
+              chart.over.classList.add("opens");
+              chart.over.addEventListener("click", () => {
+                if (chart.cursor.idx !== null && chart.cursor.idx !== undefined)
+                  open(chart.cursor.idx);
+              });
+            },
+          ],
         },
       };
       return plot(options, data, caption);
@@ -328,21 +509,37 @@ const Draw = (() => {
   function curves(calls, series, title, unit, caption, range) {
     return (width) => {
       const options = {
-        width, height: Math.max(220, Math.min(300, width * 0.45)),
+        width,
+        height: Math.max(220, Math.min(300, width * 0.45)),
         scales: { x: { time: false, distr: 3 }, y: { distr: 3, range: () => range } },
         cursor: { drag: { x: false, y: false } },
         padding: [8, 40, 0, 0],
         axes: [
-          axis({ label: title, labelSize: 20, labelFont: "12px system-ui, sans-serif",
-            values: (_, values) => values.map((value) => (value === null ? "" : Page.Words.count(value))) }),
-          axis({ label: unit, labelSize: 22, labelFont: "12px system-ui, sans-serif", size: 60,
-            values: (_, values) => values.map((value) => (value === null ? "" : Page.Words.general(value))) }),
+          axis({
+            label: title,
+            labelSize: 20,
+            labelFont: "12px system-ui, sans-serif",
+            values: (_, values) =>
+              values.map((value) => (value === null ? "" : Page.Words.count(value))),
+          }),
+          axis({
+            label: unit,
+            labelSize: 22,
+            labelFont: "12px system-ui, sans-serif",
+            size: 60,
+            values: (_, values) =>
+              values.map((value) => (value === null ? "" : Page.Words.general(value))),
+          }),
         ],
         series: [
           { label: title, value: (_, value) => Page.Words.count(value) },
           ...series.map((one, place) => ({
-            label: one.name, stroke: colour(`series-${place + 1}`), width: 2, dash: DASHES[place % 5],
-            points: { show: false }, value: (_, value) => Page.Words.general(value, 3),
+            label: one.name,
+            stroke: colour(`series-${place + 1}`),
+            width: 2,
+            dash: DASHES[place % 5],
+            points: { show: false },
+            value: (_, value) => Page.Words.general(value, 3),
           })),
         ],
       };

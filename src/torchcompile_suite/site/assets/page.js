@@ -4,8 +4,14 @@
 
 const Page = (() => {
   const KINDS = {
-    faster: "gain", slower: "loss", "no gain": "none", "cannot tell": "unknown",
-    better: "gain", worse: "loss", confirmed: "gain", contradicted: "loss",
+    faster: "gain",
+    slower: "loss",
+    "no gain": "none",
+    "cannot tell": "unknown",
+    better: "gain",
+    worse: "loss",
+    confirmed: "gain",
+    contradicted: "loss",
   };
   // Lines of a table that are shown at once: a browser needs long for thousands.
   const MOST_LINES = 200;
@@ -64,19 +70,24 @@ const Page = (() => {
     fixed: (value, digits) => (value === null || value === undefined ? "-" : value.toFixed(digits)),
     seconds: (value) => Words.fixed(value, 1),
     milliseconds: (value) => (value === null ? "-" : Words.general(value * 1e3)),
-    count: (value) => (value === null || value === undefined
-      ? "-" : value.toLocaleString("en-US", { maximumFractionDigits: 0 })),
+    count: (value) =>
+      value === null || value === undefined
+        ? "-"
+        : value.toLocaleString("en-US", { maximumFractionDigits: 0 }),
     percent: (value) => (value === null ? "-" : `${(value * 100).toFixed(0)}%`),
     megabytes: (value) => (value === null ? "-" : (value / 1e6).toFixed(2)),
     // An interval of a row: "0.73 [0.70, 0.76]".
     interval(row, name) {
       const [value, low, high] = [row[name], row[`${name}_low`], row[`${name}_high`]];
       if (value === null || value === undefined) return "-";
-      return low === null ? Words.fixed(value, 2)
+      return low === null
+        ? Words.fixed(value, 2)
         : `${Words.fixed(value, 2)} [${Words.fixed(low, 2)}, ${Words.fixed(high, 2)}]`;
     },
-    calls: (row) => (row.break_even_state === "calls"
-      ? `${Words.count(row.break_even_calls)} calls` : row.break_even_state),
+    calls: (row) =>
+      row.break_even_state === "calls"
+        ? `${Words.count(row.break_even_calls)} calls`
+        : row.break_even_state,
     plural: (count, noun) => `${Words.count(count)} ${noun}${count === 1 ? "" : "s"}`,
   };
 
@@ -105,14 +116,23 @@ const Page = (() => {
     let lines = [...rows];
     let open = false;
     const more = make("button", { type: "button", class: "more" });
-    const filter = rows.length < FEWEST_TO_FILTER ? null : make("input", {
-      type: "search", class: "filter", placeholder: "Filter these lines", "aria-label": `Filter: ${caption}`,
-      autocomplete: "off", spellcheck: "false",
-    });
+    const filter =
+      rows.length < FEWEST_TO_FILTER
+        ? null
+        : make("input", {
+            type: "search",
+            class: "filter",
+            placeholder: "Filter these lines",
+            "aria-label": `Filter: ${caption}`,
+            autocomplete: "off",
+            spellcheck: "false",
+          });
     const texts = new Map(); // row -> its text; made when it is first looked for
     const text = (row) => {
       if (!texts.has(row)) {
-        const parts = columns.map((column) => make("td", {}, ...field(column.value(row))).textContent);
+        const parts = columns.map(
+          (column) => make("td", {}, ...field(column.value(row))).textContent,
+        );
         texts.set(row, parts.join(" ").toLowerCase());
       }
       return texts.get(row);
@@ -123,14 +143,24 @@ const Page = (() => {
       const kept = wanted ? lines.filter((row) => text(row).includes(wanted)) : lines;
       const all = open || kept.length <= MOST_LINES;
       const shown = all ? kept : kept.slice(0, MOST_LINES);
-      body.replaceChildren(...shown.map((row) => make("tr", {}, ...columns.map((column, place) => {
-        const content = column.value(row);
-        const kind = [content?.kind, column.number && "number"].filter(Boolean).join(" ");
-        const attributes = { class: kind || null, scope: place === 0 ? "row" : null };
-        return make(place === 0 ? "th" : "td", attributes, ...field(content));
-      }))));
+      body.replaceChildren(
+        ...shown.map((row) =>
+          make(
+            "tr",
+            {},
+            ...columns.map((column, place) => {
+              const content = column.value(row);
+              const kind = [content?.kind, column.number && "number"].filter(Boolean).join(" ");
+              const attributes = { class: kind || null, scope: place === 0 ? "row" : null };
+              return make(place === 0 ? "th" : "td", attributes, ...field(content));
+            }),
+          ),
+        ),
+      );
       if (wanted && !kept.length) {
-        body.append(make("tr", {}, make("td", { colspan: columns.length }, "No line has this text.")));
+        body.append(
+          make("tr", {}, make("td", { colspan: columns.length }, "No line has this text.")),
+        );
       }
       more.hidden = all;
       more.textContent = `Show all ${kept.length} lines`;
@@ -160,16 +190,29 @@ const Page = (() => {
       head.append(button);
       return head;
     });
-    more.addEventListener("click", () => { open = true; fill(); });
+    more.addEventListener("click", () => {
+      open = true;
+      fill();
+    });
     filter?.addEventListener("input", fill);
     fill();
-    return make("div", {}, filter,
-      make("div", { class: "wide", role: "region", "aria-label": caption, tabindex: "0" },
-        make("table", {},
+    return make(
+      "div",
+      {},
+      filter,
+      make(
+        "div",
+        { class: "wide", role: "region", "aria-label": caption, tabindex: "0" },
+        make(
+          "table",
+          {},
           make("caption", {}, make("span", {}, caption)),
           make("thead", {}, make("tr", {}, ...heads)),
-          body)),
-      more);
+          body,
+        ),
+      ),
+      more,
+    );
   }
 
   // The data of a view, to download. Made in the browser from the rows that the view shows.
@@ -183,8 +226,10 @@ const Page = (() => {
       const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
       return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
     };
-    const csv = () => [columns, ...rows.map((row) => columns.map((column) => row[column]))]
-      .map((line) => `${line.map(plain).join(",")}\n`).join("");
+    const csv = () =>
+      [columns, ...rows.map((row) => columns.map((column) => row[column]))]
+        .map((line) => `${line.map(plain).join(",")}\n`)
+        .join("");
     const json = () => `[\n${rows.map((row) => JSON.stringify(row)).join(",\n")}\n]\n`;
     const button = (ending, content, type) => {
       const made = make("button", { type: "button" }, ending.toUpperCase());
@@ -197,15 +242,23 @@ const Page = (() => {
       });
       return made;
     };
-    return make("p", { class: "downloads" }, `The data (${name}): `,
-      button("csv", csv, "text/csv"), button("json", json, "application/json"));
+    return make(
+      "p",
+      { class: "downloads" },
+      `The data (${name}): `,
+      button("csv", csv, "text/csv"),
+      button("json", json, "application/json"),
+    );
   }
 
   // A part of a page.
   function section(id, heading, ...children) {
-    return make("section", { id, "aria-labelledby": `${id}-heading` },
+    return make(
+      "section",
+      { id, "aria-labelledby": `${id}-heading` },
       make("h2", { id: `${id}-heading` }, heading),
-      ...children.flat().map((child) => (typeof child === "string" ? make("p", {}, child) : child)));
+      ...children.flat().map((child) => (typeof child === "string" ? make("p", {}, child) : child)),
+    );
   }
 
   function link(text, page, changes) {
@@ -216,59 +269,89 @@ const Page = (() => {
 
   // One choice: a label and a list. Options: [value, text].
   function choice(name, title, options, current, changes = (value) => ({ [name]: value })) {
-    const select = make("select", { id: `choose-${name}` },
+    const select = make(
+      "select",
+      { id: `choose-${name}` },
       ...options.map(([value, text]) => {
         const option = make("option", {}, text);
         option.value = value;
         option.selected = value === current;
         return option;
-      }));
+      }),
+    );
     select.addEventListener("change", () => choose(changes(select.value)));
-    return make("div", { class: "choice" },
-      make("label", { for: `choose-${name}` }, title), select);
+    return make(
+      "div",
+      { class: "choice" },
+      make("label", { for: `choose-${name}` }, title),
+      select,
+    );
   }
 
   function search(context) {
     const input = make("input", {
-      type: "search", id: "search", list: "models", placeholder: "such as resnet18",
-      autocomplete: "off", spellcheck: "false",
+      type: "search",
+      id: "search",
+      list: "models",
+      placeholder: "such as resnet18",
+      autocomplete: "off",
+      spellcheck: "false",
     });
     const models = Object.keys(context.index.buckets);
-    const form = make("form", { role: "search", class: "choice" },
-      make("label", { for: "search" }, "Find a model"), input,
-      make("datalist", { id: "models" }, ...models.map((name) => {
-        const option = make("option");
-        option.value = name;
-        return option;
-      })));
+    const form = make(
+      "form",
+      { role: "search", class: "choice" },
+      make("label", { for: "search" }, "Find a model"),
+      input,
+      make(
+        "datalist",
+        { id: "models" },
+        ...models.map((name) => {
+          const option = make("option");
+          option.value = name;
+          return option;
+        }),
+      ),
+    );
     const go = () => {
       const { machine, at } = context.chosen;
       const target = address("cell.html", { machine, at, model: input.value.trim() });
       if (file() === "cell.html") location.hash = target.slice(target.indexOf("#") + 1);
       else location.href = target;
     };
-    form.addEventListener("submit", (event) => { event.preventDefault(); go(); });
-    input.addEventListener("change", () => { if (models.includes(input.value)) go(); });
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      go();
+    });
+    input.addEventListener("change", () => {
+      if (models.includes(input.value)) go();
+    });
     return form;
   }
 
   // Everything that a view needs; the choices are completed with what there is.
   async function context() {
     const wanted = state();
-    const machine = manifest.machines.find((one) => one.name === wanted.machine)
-      ?? manifest.machines[0];
+    const machine =
+      manifest.machines.find((one) => one.name === wanted.machine) ?? manifest.machines[0];
     const at = machine.points.includes(wanted.at) ? wanted.at : machine.points.at(-1);
     const index = await Data.index(machine);
     return {
-      manifest, machine, index, wanted,
+      manifest,
+      machine,
+      index,
+      wanted,
       chosen: { ...wanted, machine: machine.name, at },
       at,
       label: (point) => manifest.points[point]?.label ?? point,
       title: (point) => manifest.points[point]?.title ?? point,
       document: (key) => Data.of(machine, key),
-      cell: (name, text, point = at) => link(text ?? name, "cell.html", {
-        machine: machine.name, at: point, cell: name,
-      }),
+      cell: (name, text, point = at) =>
+        link(text ?? name, "cell.html", {
+          machine: machine.name,
+          at: point,
+          cell: name,
+        }),
     };
   }
 
@@ -278,11 +361,16 @@ const Page = (() => {
   }
 
   function choosePoint(context) {
-    const { machine, manifest: { noun } } = context;
-    const points = machine.points.map((point) => {
-      const facts = context.manifest.points[point];
-      return [point, [facts.label, facts.note].filter(Boolean).join(" ")];
-    }).reverse();
+    const {
+      machine,
+      manifest: { noun },
+    } = context;
+    const points = machine.points
+      .map((point) => {
+        const facts = context.manifest.points[point];
+        return [point, [facts.label, facts.note].filter(Boolean).join(" ")];
+      })
+      .reverse();
     return choice("at", noun[0].toUpperCase() + noun.slice(1), points, context.at);
   }
 
@@ -299,13 +387,22 @@ const Page = (() => {
       const made = await view(now);
       if (mine !== drawing) return;
       const focused = document.activeElement?.id;
-      document.getElementById("choices").replaceChildren(
-        chooseMachine(now), ...(made.choices ?? []), search(now));
-      const warning = now.machine.warning ? [make("p", { class: "warning" }, now.machine.warning)] : [];
+      document
+        .getElementById("choices")
+        .replaceChildren(chooseMachine(now), ...(made.choices ?? []), search(now));
+      const warning = now.machine.warning
+        ? [make("p", { class: "warning" }, now.machine.warning)]
+        : [];
       place.replaceChildren(
-        make("p", { class: "quiet" }, "In files and commands: ",
-          make("code", {}, (now.machine.machines ?? [now.machine.name]).join(", "))),
-        ...warning, ...made.content.filter(Boolean));
+        make(
+          "p",
+          { class: "quiet" },
+          "In files and commands: ",
+          make("code", {}, (now.machine.machines ?? [now.machine.name]).join(", ")),
+        ),
+        ...warning,
+        ...made.content.filter(Boolean),
+      );
       const head = document.querySelector("h1");
       if (made.title && made.title !== head.textContent) {
         head.textContent = made.title;
@@ -315,12 +412,18 @@ const Page = (() => {
       }
       for (const one of document.querySelectorAll("a[data-page]")) {
         const { machine, at, batch, question, mode } = now.chosen;
-        one.href = address(one.getAttribute("href").split("#")[0],
-          { machine, at, batch, question, mode });
+        one.href = address(one.getAttribute("href").split("#")[0], {
+          machine,
+          at,
+          batch,
+          question,
+          mode,
+        });
       }
       if (focused) document.getElementById(focused)?.focus();
     } catch (error) {
-      if (mine === drawing) place.replaceChildren(make("p", { role: "alert" }, String(error.message)));
+      if (mine === drawing)
+        place.replaceChildren(make("p", { role: "alert" }, String(error.message)));
       throw error;
     } finally {
       if (mine === drawing) {
@@ -343,9 +446,25 @@ const Page = (() => {
   }
 
   return {
-    start, make, address, choose, choice, choosePoint, link, marked, paying, section,
-    table, downloads, Words, KINDS,
-    get noun() { return manifest.noun; },
-    set view(made) { view = made; },
+    start,
+    make,
+    address,
+    choose,
+    choice,
+    choosePoint,
+    link,
+    marked,
+    paying,
+    section,
+    table,
+    downloads,
+    Words,
+    KINDS,
+    get noun() {
+      return manifest.noun;
+    },
+    set view(made) {
+      view = made;
+    },
   };
 })();

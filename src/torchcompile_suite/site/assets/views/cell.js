@@ -14,10 +14,26 @@
       title: "One model, since when?",
       choices: [Page.choosePoint(context)],
       content: [
-        make("p", { class: "answer" }, `${Words.plural(models.length, "model")} were measured on this machine.`),
-        section("models", "Models", table("Every model; each leads to its cells.", [
-          { title: "model", value: (name) => link(name, "cell.html", { ...context.chosen, model: name }), sort: (name) => name },
-        ], models)),
+        make(
+          "p",
+          { class: "answer" },
+          `${Words.plural(models.length, "model")} were measured on this machine.`,
+        ),
+        section(
+          "models",
+          "Models",
+          table(
+            "Every model; each leads to its cells.",
+            [
+              {
+                title: "model",
+                value: (name) => link(name, "cell.html", { ...context.chosen, model: name }),
+                sort: (name) => name,
+              },
+            ],
+            models,
+          ),
+        ),
       ],
     };
   };
@@ -25,48 +41,96 @@
   async function ofModel(context, model) {
     const { machine, at, index, cell } = context;
     const known = Object.hasOwn(index.buckets, model);
-    const like = Object.keys(index.buckets).filter((name) => name.toLowerCase().includes(model.toLowerCase()));
+    const like = Object.keys(index.buckets).filter((name) =>
+      name.toLowerCase().includes(model.toLowerCase()),
+    );
     if (!known && like.length === 1) return ofModel(context, like[0]);
     if (!known) {
       return {
         title: "One model, since when?",
         choices: [Page.choosePoint(context)],
-        content: [section("models", `Models with "${model}" in their name`,
-          like.length ? table("Each leads to its cells.", [
-            { title: "model", value: (name) => link(name, "cell.html", { ...context.chosen, model: name }) },
-          ], like) : "No model of this machine has such a name.")],
+        content: [
+          section(
+            "models",
+            `Models with "${model}" in their name`,
+            like.length
+              ? table(
+                  "Each leads to its cells.",
+                  [
+                    {
+                      title: "model",
+                      value: (name) => link(name, "cell.html", { ...context.chosen, model: name }),
+                    },
+                  ],
+                  like,
+                )
+              : "No model of this machine has such a name.",
+          ),
+        ],
       };
     }
-    const rows = Data.rows(await context.document(`figures/${at}/${index.buckets[model]}`))
-      .filter((row) => row.workload === model);
+    const rows = Data.rows(await context.document(`figures/${at}/${index.buckets[model]}`)).filter(
+      (row) => row.workload === model,
+    );
     return {
       title: model,
       choices: [Page.choosePoint(context)],
       content: [
-        make("p", { class: "answer" }, rows.length
-          ? `${Words.plural(rows.length, "cell")} of ${model} with ${context.title(at)}.`
-          : `${model} was not measured with ${context.title(at)}; choose another ${context.manifest.noun}.`),
-        section("cells", "Cells", table("Each cell leads to its history and its launches.", [
-          { title: "cell", value: (row) => cell(row.cell), sort: (row) => row.cell },
-          { title: "question", value: (row) => row.question },
-          { title: "baseline ms", number: true, value: (row) => Words.milliseconds(row.eager_s), sort: (row) => row.eager_s },
-          { title: "mode ms", number: true, value: (row) => Words.milliseconds(row.mode_s), sort: (row) => row.mode_s },
-          { title: "ratio", value: paying, sort: (row) => row.ratio },
-        ], rows), downloads(`${model} ${machine.name} ${at}`, rows)),
+        make(
+          "p",
+          { class: "answer" },
+          rows.length
+            ? `${Words.plural(rows.length, "cell")} of ${model} with ${context.title(at)}.`
+            : `${model} was not measured with ${context.title(at)}; choose another ${context.manifest.noun}.`,
+        ),
+        section(
+          "cells",
+          "Cells",
+          table(
+            "Each cell leads to its history and its launches.",
+            [
+              { title: "cell", value: (row) => cell(row.cell), sort: (row) => row.cell },
+              { title: "question", value: (row) => row.question },
+              {
+                title: "baseline ms",
+                number: true,
+                value: (row) => Words.milliseconds(row.eager_s),
+                sort: (row) => row.eager_s,
+              },
+              {
+                title: "mode ms",
+                number: true,
+                value: (row) => Words.milliseconds(row.mode_s),
+                sort: (row) => row.mode_s,
+              },
+              { title: "ratio", value: paying, sort: (row) => row.ratio },
+            ],
+            rows,
+          ),
+          downloads(`${model} ${machine.name} ${at}`, rows),
+        ),
       ],
     };
   }
 
   async function ofCell(context, name) {
     const { machine, index } = context;
-    const model = Object.keys(index.buckets).filter((one) => name.startsWith(`${one},`))
+    const model = Object.keys(index.buckets)
+      .filter((one) => name.startsWith(`${one},`))
       .sort((one, other) => other.length - one.length)[0];
     const bucket = index.buckets[model];
     const histories = model === undefined ? null : await context.document(`lines/${bucket}`);
     if (!histories || !Object.hasOwn(histories, name)) {
       return {
-        title: "One model, since when?", choices: [],
-        content: [make("p", { class: "answer" }, `${machine.title} has no results of the cell "${name}". Find another model above.`)],
+        title: "One model, since when?",
+        choices: [],
+        content: [
+          make(
+            "p",
+            { class: "answer" },
+            `${machine.title} has no results of the cell "${name}". Find another model above.`,
+          ),
+        ],
       };
     }
     const history = histories[name];
@@ -75,22 +139,44 @@
     const at = measured.includes(context.at) ? context.at : measured.at(-1);
     Object.assign(context.chosen, { at, cell: name });
     const [launches, figures] = await Promise.all([
-      context.document(`launches/${at}/${bucket}`), context.document(`figures/${at}/${bucket}`),
+      context.document(`launches/${at}/${bucket}`),
+      context.document(`figures/${at}/${bucket}`),
     ]);
     const detail = launches.cells[name];
     const figure = Data.rows(figures).find((one) => one.cell === name);
     const other = history.other_end ? histories[history.other_end] : null;
     return {
       title: name,
-      choices: [choice("at", context.manifest.noun[0].toUpperCase() + context.manifest.noun.slice(1),
-        [...measured].reverse().map((point) => [point, context.label(point)]), at)],
+      choices: [
+        choice(
+          "at",
+          context.manifest.noun[0].toUpperCase() + context.manifest.noun.slice(1),
+          [...measured].reverse().map((point) => [point, context.label(point)]),
+          at,
+        ),
+      ],
       content: [
         make("p", { class: "answer" }, answer(context, history, figure, at)),
-        history.machine ? make("p", {}, "All of this cell was measured on ", make("code", {}, history.machine), ".") : "",
-        make("p", {}, link(`All cells of ${history.workload}`, "cell.html", { machine: machine.name, at, model: history.workload }),
+        history.machine
+          ? make("p", {}, "All of this cell was measured on ", make("code", {}, history.machine))
+          : "",
+        make(
+          "p",
+          {},
+          link(`All cells of ${history.workload}`, "cell.html", {
+            machine: machine.name,
+            at,
+            model: history.workload,
+          }),
           history.other_end ? "; " : "",
-          history.other_end ? link(`the other end of the heap: ${history.other_end}`, "cell.html",
-            { machine: machine.name, at, cell: history.other_end }) : ""),
+          history.other_end
+            ? link(`the other end of the heap: ${history.other_end}`, "cell.html", {
+                machine: machine.name,
+                at,
+                cell: history.other_end,
+              })
+            : "",
+        ),
         ofHistory(context, name, history, rows, other),
         ofLaunches(context, name, detail, at),
         paid(history.baseline, figure),
@@ -105,8 +191,9 @@
     const title = `With ${context.title(at)} on ${context.machine.title}: `;
     if (row.outcome !== "ok") return `${title}${row.outcome}: ${row.reason}.`;
     if (!history.compiles) return `${title}${Words.milliseconds(row.eager_s)} ms a call.`;
-    return `${title}${Words.milliseconds(row.mode_s)} ms a call; ${history.baseline} takes ${
-      Words.milliseconds(row.eager_s)} ms. The ratio is ${Words.interval(row, "ratio")}: ${row.verdict}.`;
+    return `${title}${Words.milliseconds(row.mode_s)} ms a call; ${history.baseline} takes ${Words.milliseconds(
+      row.eager_s,
+    )} ms. The ratio is ${Words.interval(row, "ratio")}: ${row.verdict}.`;
   }
 
   function ofHistory(context, name, history, rows, other) {
@@ -115,16 +202,21 @@
     const labels = points.map(label);
     const at = (of, point) => of.find((row) => row.point === point);
     const series = (of, column, title, factor = 1) => {
-      const take = (part) => points.map((point) => {
-        const value = at(of, point)?.[`${column}${part}`] ?? null;
-        return value === null ? null : value * factor;
-      });
+      const take = (part) =>
+        points.map((point) => {
+          const value = at(of, point)?.[`${column}${part}`] ?? null;
+          return value === null ? null : value * factor;
+        });
       return { name: title, values: take(""), low: take("_low"), high: take("_high") };
     };
-    const open = (place) => { if (at(rows, points[place])) choose({ at: points[place] }); };
+    const open = (place) => {
+      if (at(rows, points[place])) choose({ at: points[place] });
+    };
     const others = other ? Data.rows(other) : [];
-    const [here, there] = other && history.other_end.includes("default-heap")
-      ? ["settled heap", "default heap"] : ["default heap", "settled heap"];
+    const [here, there] =
+      other && history.other_end.includes("default-heap")
+        ? ["settled heap", "default heap"]
+        : ["default heap", "settled heap"];
     const named = (title, heap) => (other ? `${title}, ${heap}` : title);
     const times = [series(rows, "eager_s", named(history.baseline, here), 1e3)];
     const ratios = [series(rows, "ratio", named("ratio", here))];
@@ -135,31 +227,84 @@
       ratios.push(series(others, "ratio", named("ratio", there)));
     }
     const many = points.length > 1;
-    return section("history", "History",
-      many ? Draw.figure(`${name}: milliseconds a call by ${manifest.noun}; bands: 95 %, with the drift between runs.`,
-        Draw.lines(labels, times, "ms a call", `${name}: times`, open)) : null,
-      many && history.compiles ? Draw.figure(`${name}: time ratio by ${manifest.noun}; below 1 is a gain.`,
-        Draw.lines(labels, ratios, "time ratio", `${name}: ratio`, open)) : null,
-      table(`Times, ratio and compile costs by ${manifest.noun}.`, [
-        { title: manifest.noun, value: (row) => link(label(row.point), "cell.html", { machine: machine.name, at: row.point, cell: name }) },
-        { title: "baseline ms", number: true, value: (row) => Words.milliseconds(row.eager_s), sort: (row) => row.eager_s },
-        { title: "mode ms", number: true, value: (row) => Words.milliseconds(row.mode_s), sort: (row) => row.mode_s },
-        { title: "ratio", value: paying, sort: (row) => row.ratio },
-        { title: "cold s", number: true, value: (row) => Words.seconds(row.cold_compile_s), sort: (row) => row.cold_compile_s },
-        { title: "warm s", number: true, value: (row) => Words.seconds(row.warm_compile_s), sort: (row) => row.warm_compile_s },
-        { title: "pays after", number: true, value: (row) => (row.outcome === "ok" ? Words.calls(row) : ""), sort: (row) => row.break_even_calls },
-      ], rows),
-      downloads(`history ${name} ${machine.name}`, rows.map((row) => ({ cell: name, ...row }))));
+    return section(
+      "history",
+      "History",
+      many
+        ? Draw.figure(
+            `${name}: milliseconds a call by ${manifest.noun}; bands: 95 %, with the drift between runs.`,
+            Draw.lines(labels, times, "ms a call", `${name}: times`, open),
+          )
+        : null,
+      many && history.compiles
+        ? Draw.figure(
+            `${name}: time ratio by ${manifest.noun}; below 1 is a gain.`,
+            Draw.lines(labels, ratios, "time ratio", `${name}: ratio`, open),
+          )
+        : null,
+      table(
+        `Times, ratio and compile costs by ${manifest.noun}.`,
+        [
+          {
+            title: manifest.noun,
+            value: (row) =>
+              link(label(row.point), "cell.html", {
+                machine: machine.name,
+                at: row.point,
+                cell: name,
+              }),
+          },
+          {
+            title: "baseline ms",
+            number: true,
+            value: (row) => Words.milliseconds(row.eager_s),
+            sort: (row) => row.eager_s,
+          },
+          {
+            title: "mode ms",
+            number: true,
+            value: (row) => Words.milliseconds(row.mode_s),
+            sort: (row) => row.mode_s,
+          },
+          { title: "ratio", value: paying, sort: (row) => row.ratio },
+          {
+            title: "cold s",
+            number: true,
+            value: (row) => Words.seconds(row.cold_compile_s),
+            sort: (row) => row.cold_compile_s,
+          },
+          {
+            title: "warm s",
+            number: true,
+            value: (row) => Words.seconds(row.warm_compile_s),
+            sort: (row) => row.warm_compile_s,
+          },
+          {
+            title: "pays after",
+            number: true,
+            value: (row) => (row.outcome === "ok" ? Words.calls(row) : ""),
+            sort: (row) => row.break_even_calls,
+          },
+        ],
+        rows,
+      ),
+      downloads(
+        `history ${name} ${machine.name}`,
+        rows.map((row) => ({ cell: name, ...row })),
+      ),
+    );
   }
 
   function ofLaunches(context, name, detail, at) {
     const rows = Data.rows(detail);
     const timed = rows.filter((row) => row.ratio !== null);
-    const note = (row) => row.set_aside || (row.outcome === "ok" ? "counts" : row.reason || row.outcome);
+    const note = (row) =>
+      row.set_aside || (row.outcome === "ok" ? "counts" : row.reason || row.outcome);
     const group = (column, label, words) => ({
       label,
       values: timed.map((row) => ({
-        value: row[column], faint: Boolean(row.set_aside),
+        value: row[column],
+        faint: Boolean(row.set_aside),
         words: `launch ${row.process}: ${words(row)} (${note(row)})`,
       })),
     });
@@ -168,24 +313,71 @@
       group("mode_s", "mode", (row) => `${Words.milliseconds(row.mode_s)} ms`),
       group("ratio", "ratio", (row) => Words.fixed(row.ratio, 4)),
     ];
-    return section("launches", `Every launch with ${context.title(at)}`, ...detail.text,
-      timed.length > 1 ? Draw.figure("The spread of the launches: each mark is the median of one launch, relative to the median of all. Hollow marks were disturbed and do not count.",
-        Draw.dots(groups, "difference from the median launch")) : null,
-      table("Each launch: the medians over its pairs of turns. Load: the share of the processors that other processes used. Calibration: the time of a fixed loop, which takes longer while another guest of the host uses the same cores. Page faults: of a call.", [
-        { title: "launch", value: (row) => String(row.process) },
-        { title: "start", value: (row) => row.start },
-        { title: "baseline ms", number: true, value: (row) => (row.eager_s === null ? "-" : Words.general(row.eager_s * 1e3, 4)), sort: (row) => row.eager_s },
-        { title: "mode ms", number: true, value: (row) => (row.mode_s === null ? "-" : Words.general(row.mode_s * 1e3, 4)), sort: (row) => row.mode_s },
-        { title: "ratio", number: true, value: (row) => Words.fixed(row.ratio, 4), sort: (row) => row.ratio },
-        { title: "first call s", number: true, value: (row) => Words.general(row.first_call_s) },
-        { title: "compile s", number: true, value: (row) => Words.general(row.compile_s) },
-        { title: "load", number: true, value: (row) => (row.others_share === null ? "-" : `${(row.others_share * 100).toFixed(1)}%`) },
-        { title: "calibration us", number: true, value: (row) => (row.yardstick_s === null ? "-" : Words.fixed(row.yardstick_s * 1e6, 0)) },
-        { title: "faults: baseline, mode", number: true, value: (row) => (row.mode_faults === null ? "-" : `${Words.count(row.eager_faults)}, ${Words.count(row.mode_faults)}`) },
-        { title: "heap", value: (row) => row.heap || "not known" },
-        { title: "note", value: note },
-      ], rows),
-      downloads(`launches ${name} ${context.machine.name} ${at}`, rows.map((row) => ({ release: at, cell: name, ...row }))));
+    return section(
+      "launches",
+      `Every launch with ${context.title(at)}`,
+      ...detail.text,
+      timed.length > 1
+        ? Draw.figure(
+            "The spread of the launches: each mark is the median of one launch, relative to the median of all. Hollow marks were disturbed and do not count.",
+            Draw.dots(groups, "difference from the median launch"),
+          )
+        : null,
+      table(
+        "Each launch: the medians over its pairs of turns. Load: the share of the processors that other processes used. Calibration: the time of a fixed loop, which takes longer while another guest of the host uses the same cores. Page faults: of a call.",
+        [
+          { title: "launch", value: (row) => String(row.process) },
+          { title: "start", value: (row) => row.start },
+          {
+            title: "baseline ms",
+            number: true,
+            value: (row) => (row.eager_s === null ? "-" : Words.general(row.eager_s * 1e3, 4)),
+            sort: (row) => row.eager_s,
+          },
+          {
+            title: "mode ms",
+            number: true,
+            value: (row) => (row.mode_s === null ? "-" : Words.general(row.mode_s * 1e3, 4)),
+            sort: (row) => row.mode_s,
+          },
+          {
+            title: "ratio",
+            number: true,
+            value: (row) => Words.fixed(row.ratio, 4),
+            sort: (row) => row.ratio,
+          },
+          { title: "first call s", number: true, value: (row) => Words.general(row.first_call_s) },
+          { title: "compile s", number: true, value: (row) => Words.general(row.compile_s) },
+          {
+            title: "load",
+            number: true,
+            value: (row) =>
+              row.others_share === null ? "-" : `${(row.others_share * 100).toFixed(1)}%`,
+          },
+          {
+            title: "calibration us",
+            number: true,
+            value: (row) =>
+              row.yardstick_s === null ? "-" : Words.fixed(row.yardstick_s * 1e6, 0),
+          },
+          {
+            title: "faults: baseline, mode",
+            number: true,
+            value: (row) =>
+              row.mode_faults === null
+                ? "-"
+                : `${Words.count(row.eager_faults)}, ${Words.count(row.mode_faults)}`,
+          },
+          { title: "heap", value: (row) => row.heap || "not known" },
+          { title: "note", value: note },
+        ],
+        rows,
+      ),
+      downloads(
+        `launches ${name} ${context.machine.name} ${at}`,
+        rows.map((row) => ({ release: at, cell: name, ...row })),
+      ),
+    );
   }
 
   function paid(baseline, row) {
@@ -193,28 +385,65 @@
     const even = row.break_even_state === "calls" ? row.break_even_calls : null;
     // From where the compiled model has taken some four times as long, to well beyond break-even.
     const dearest = Math.max(row.cold_compile_s, row.warm_compile_s ?? 0);
-    const first = Math.max(1, Math.round(Math.min(row.cold_compile_s, row.warm_compile_s ?? Infinity) / (4 * row.eager_s)));
+    const first = Math.max(
+      1,
+      Math.round(Math.min(row.cold_compile_s, row.warm_compile_s ?? Infinity) / (4 * row.eager_s)),
+    );
     const last = Math.max(10 * (even ?? 0), (100 * dearest) / row.eager_s, 100 * first);
     const calls = Array.from({ length: 80 }, (_, place) => first * (last / first) ** (place / 79));
-    const over = (compile) => calls.map((count) => (compile + count * row.mode_s) / (count * row.eager_s));
+    const over = (compile) =>
+      calls.map((count) => (compile + count * row.mode_s) / (count * row.eager_s));
     const series = [
       { name: baseline, values: calls.map(() => 1) },
       { name: "compiled, cold", values: over(row.cold_compile_s) },
     ];
-    if (row.warm_compile_s !== null) series.push({ name: "compiled, warm", values: over(row.warm_compile_s) });
+    if (row.warm_compile_s !== null)
+      series.push({ name: "compiled, warm", values: over(row.warm_compile_s) });
     const ratio = row.mode_s / row.eager_s;
-    const words = even === null
-      ? "The measurement does not show that compiling pays: the curves need not come below 1."
-      : `Compiling pays after ${Words.count(even)} calls: ${Words.general(row.break_even_s)} s after the first call begins.`;
-    return section("pays", "When has compiling paid?", words,
-      Draw.figure(`Time of all calls so far, compiling included, over the time of the same calls in ${baseline}. Compiling has paid where a curve is below 1.`,
-        Draw.curves(calls, series, "calls", `time, ${baseline} = 1`, "break-even", [Math.min(0.8, 0.9 * ratio), Math.max(4, 1.2 * ratio)])),
-      table("Seconds from the first call to the end of some calls.", [
-        { title: "calls", value: (count) => Words.count(count) },
-        { title: `${baseline} s`, number: true, value: (count) => Words.general(count * row.eager_s) },
-        { title: "cold s", number: true, value: (count) => Words.general(row.cold_compile_s + count * row.mode_s) },
-        ...(row.warm_compile_s === null ? [] : [{ title: "warm s", number: true, value: (count) => Words.general(row.warm_compile_s + count * row.mode_s) }]),
-      ], [1, 10, 100, 1000, 10000, ...(even === null ? [] : [even])].sort((one, other) => one - other)));
+    const words =
+      even === null
+        ? "The measurement does not show that compiling pays: the curves need not come below 1."
+        : `Compiling pays after ${Words.count(even)} calls: ${Words.general(row.break_even_s)} s after the first call begins.`;
+    return section(
+      "pays",
+      "When has compiling paid?",
+      words,
+      Draw.figure(
+        `Time of all calls so far, compiling included, over the time of the same calls in ${baseline}. Compiling has paid where a curve is below 1.`,
+        Draw.curves(calls, series, "calls", `time, ${baseline} = 1`, "break-even", [
+          Math.min(0.8, 0.9 * ratio),
+          Math.max(4, 1.2 * ratio),
+        ]),
+      ),
+      table(
+        "Seconds from the first call to the end of some calls.",
+        [
+          { title: "calls", value: (count) => Words.count(count) },
+          {
+            title: `${baseline} s`,
+            number: true,
+            value: (count) => Words.general(count * row.eager_s),
+          },
+          {
+            title: "cold s",
+            number: true,
+            value: (count) => Words.general(row.cold_compile_s + count * row.mode_s),
+          },
+          ...(row.warm_compile_s === null
+            ? []
+            : [
+                {
+                  title: "warm s",
+                  number: true,
+                  value: (count) => Words.general(row.warm_compile_s + count * row.mode_s),
+                },
+              ]),
+        ],
+        [1, 10, 100, 1000, 10000, ...(even === null ? [] : [even])].sort(
+          (one, other) => one - other,
+        ),
+      ),
+    );
   }
 
   function compiled(context, detail) {
@@ -222,39 +451,94 @@
     if (!made) return null;
     const facts = Data.rows(made.facts);
     const phases = Object.entries(made.phases).filter(([, seconds]) => seconds > 0);
-    const list = (caption, rows) => (rows.length ? table(caption, [
-      { title: "where", value: ([where]) => where || "-" }, { title: "reason", value: ([, reason]) => reason },
-    ], rows) : null);
-    return section("compiler", "What the compiler made",
-      phases.length ? Draw.figure("The phases of the cold compile, in seconds.",
-        Draw.stacks([{
-          label: "cold compile", parts: phases.map(([, seconds]) => seconds),
-          words: phases.map(([name, seconds]) => `${name} ${Words.general(seconds)} s`).join(", "),
-        }], phases.map(([name]) => name), "seconds")) : null,
-      phases.length ? table("Seconds of the cold compile by phase.", [
-        { title: "phase", value: ([name]) => name },
-        { title: "seconds", number: true, value: ([, seconds]) => Words.general(seconds) },
-      ], phases) : null,
-      table("Graphs, guards, kernels and fusion at a cold start.", [
-        { title: "property", value: (row) => row.property },
-        { title: "value", number: true, value: (row) => Words.count(row.value) },
-        { title: "why not known", value: (row) => row["why not known"] },
-      ], facts),
+    const list = (caption, rows) =>
+      rows.length
+        ? table(
+            caption,
+            [
+              { title: "where", value: ([where]) => where || "-" },
+              { title: "reason", value: ([, reason]) => reason },
+            ],
+            rows,
+          )
+        : null;
+    return section(
+      "compiler",
+      "What the compiler made",
+      phases.length
+        ? Draw.figure(
+            "The phases of the cold compile, in seconds.",
+            Draw.stacks(
+              [
+                {
+                  label: "cold compile",
+                  parts: phases.map(([, seconds]) => seconds),
+                  words: phases
+                    .map(([name, seconds]) => `${name} ${Words.general(seconds)} s`)
+                    .join(", "),
+                },
+              ],
+              phases.map(([name]) => name),
+              "seconds",
+            ),
+          )
+        : null,
+      phases.length
+        ? table(
+            "Seconds of the cold compile by phase.",
+            [
+              { title: "phase", value: ([name]) => name },
+              { title: "seconds", number: true, value: ([, seconds]) => Words.general(seconds) },
+            ],
+            phases,
+          )
+        : null,
+      table(
+        "Graphs, guards, kernels and fusion at a cold start.",
+        [
+          { title: "property", value: (row) => row.property },
+          { title: "value", number: true, value: (row) => Words.count(row.value) },
+          { title: "why not known", value: (row) => row["why not known"] },
+        ],
+        facts,
+      ),
       list("The places that break the graph.", made.breaks),
       list("Recompiles: the guard that failed.", made.recompiles),
-      made.skips.length ? list("The reasons why no CUDA graph was recorded.", made.skips.map((reason) => ["", reason])) : null,
-      downloads(`compiler ${context.chosen.cell} ${context.machine.name} ${context.chosen.at}`, facts));
+      made.skips.length
+        ? list(
+            "The reasons why no CUDA graph was recorded.",
+            made.skips.map((reason) => ["", reason]),
+          )
+        : null,
+      downloads(
+        `compiler ${context.chosen.cell} ${context.machine.name} ${context.chosen.at}`,
+        facts,
+      ),
+    );
   }
 
   function environment(launches, detail) {
     if (detail.environment === null) return null;
-    return section("environment", "Environment", table("Everything that can change a number and is not in the cell's name.", [
-      { title: "property", value: ([name]) => name }, { title: "value", value: ([, value]) => value },
-    ], Object.entries(launches.environments[detail.environment])));
+    return section(
+      "environment",
+      "Environment",
+      table(
+        "Everything that can change a number and is not in the cell's name.",
+        [
+          { title: "property", value: ([name]) => name },
+          { title: "value", value: ([, value]) => value },
+        ],
+        Object.entries(launches.environments[detail.environment]),
+      ),
+    );
   }
 
   function again(detail) {
     if (!detail.command) return null;
-    return section("again", "Measure it again", make("pre", { tabindex: "0" }, make("code", {}, detail.command)));
+    return section(
+      "again",
+      "Measure it again",
+      make("pre", { tabindex: "0" }, make("code", {}, detail.command)),
+    );
   }
 })();

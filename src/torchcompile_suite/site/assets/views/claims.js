@@ -13,15 +13,33 @@
       choices: [Page.choosePoint(context)],
       content: [
         make("p", { class: "answer" }, judged.sentence),
-        make("p", {}, "A verdict follows from a fixed rule for the claim, and from recorded results only. The documents are not published here; each is described above its claims."),
-        ...Data.rows(judged.documents).map((document, place) => section(`document-${place}`, document.subject,
-          `${document.kind}. File name: ${document.id}.`, `Hardware: ${document.hardware}.`, `Setting: ${document.setting}`,
-          table(`The claims of ${document.id}.`, [
-            { title: "claim", value: (row) => row.id },
-            { title: "the document says", value: (row) => row.says },
-            { title: "verdict", value: (row) => marked(row.verdict, Page.KINDS[row.verdict] ?? "gap") },
-            { title: "our results", value: (row) => row.reason },
-          ], rows.filter((row) => row.document === document.id)))),
+        make(
+          "p",
+          {},
+          "A verdict follows from a fixed rule for the claim, and from recorded results only. The documents are not published here; each is described above its claims.",
+        ),
+        ...Data.rows(judged.documents).map((document, place) =>
+          section(
+            `document-${place}`,
+            document.subject,
+            `${document.kind}. File name: ${document.id}.`,
+            `Hardware: ${document.hardware}.`,
+            `Setting: ${document.setting}`,
+            table(
+              `The claims of ${document.id}.`,
+              [
+                { title: "claim", value: (row) => row.id },
+                { title: "the document says", value: (row) => row.says },
+                {
+                  title: "verdict",
+                  value: (row) => marked(row.verdict, Page.KINDS[row.verdict] ?? "gap"),
+                },
+                { title: "our results", value: (row) => row.reason },
+              ],
+              rows.filter((row) => row.document === document.id),
+            ),
+          ),
+        ),
         downloads(`claims ${machine.name} ${at}`, rows),
       ],
     };

@@ -9,7 +9,16 @@
     const { machine, wanted, at, label, chosen } = context;
     const points = machine.points;
     if (points.length < 2) {
-      return { choices: [], content: [make("p", { class: "answer" }, `Only one ${context.manifest.noun} was measured on this machine.`)] };
+      return {
+        choices: [],
+        content: [
+          make(
+            "p",
+            { class: "answer" },
+            `Only one ${context.manifest.noun} was measured on this machine.`,
+          ),
+        ],
+      };
     }
     const order = (point) => points.indexOf(point);
     let after = points.includes(wanted.after) ? wanted.after : at;
@@ -19,13 +28,33 @@
     if (before === after) before = points[order(after) - 1];
     Object.assign(chosen, { before, after });
     const choices = [
-      choice("before", "From", points.slice(0, -1).map((point) => [point, label(point)]), before),
-      choice("after", "To", points.slice(1).map((point) => [point, label(point)]), after),
+      choice(
+        "before",
+        "From",
+        points.slice(0, -1).map((point) => [point, label(point)]),
+        before,
+      ),
+      choice(
+        "after",
+        "To",
+        points.slice(1).map((point) => [point, label(point)]),
+        after,
+      ),
     ];
     const title = `What changed from ${label(before)} to ${label(after)}?`;
     const pair = await context.document(`pairs/${before}/${after}`);
     if (!pair) {
-      return { title, choices, content: [make("p", { class: "answer" }, "No cell was measured with both, so nothing can be compared.")] };
+      return {
+        title,
+        choices,
+        content: [
+          make(
+            "p",
+            { class: "answer" },
+            "No cell was measured with both, so nothing can be compared.",
+          ),
+        ],
+      };
     }
     return { title, choices, content: ofPair(context, pair, before, after) };
   };
@@ -34,21 +63,39 @@
     const { machine, cell, label } = context;
     const name = `${machine.name} ${before} ${after}`;
     const rows = Data.rows(pair.changes);
-    const changed = rows.filter((row) => row.verdict === "worse" || row.verdict === "better")
+    const changed = rows
+      .filter((row) => row.verdict === "worse" || row.verdict === "better")
       .sort((one, other) => other.factor - one.factor);
     const half = MOST_DRAWN / 2;
-    const drawn = changed.length > MOST_DRAWN ? [...changed.slice(0, half), ...changed.slice(-half)] : changed;
-    const some = drawn.length < changed.length ? ` The picture shows the ${drawn.length} largest of ${changed.length}.` : "";
+    const drawn =
+      changed.length > MOST_DRAWN ? [...changed.slice(0, half), ...changed.slice(-half)] : changed;
+    const some =
+      drawn.length < changed.length
+        ? ` The picture shows the ${drawn.length} largest of ${changed.length}.`
+        : "";
     const marks = drawn.map((row) => ({
-      label: `${row.figure}: ${row.cell}`, series: row.verdict, value: row.factor, low: row.factor_low, high: row.factor_high,
+      label: `${row.figure}: ${row.cell}`,
+      series: row.verdict,
+      value: row.factor,
+      low: row.factor_low,
+      high: row.factor_high,
       href: Page.address("cell.html", { machine: machine.name, at: after, cell: row.cell }),
       words: `${row.cell}, ${row.figure}: ${Words.interval(row, "factor")} ${row.verdict}`,
     }));
     const columns = [
       { title: "cell", value: (row) => cell(row.cell, row.cell, after), sort: (row) => row.cell },
       { title: "figure", value: (row) => row.figure, sort: (row) => row.figure },
-      { title: "after/before", number: true, value: (row) => Words.interval(row, "factor"), sort: (row) => row.factor },
-      { title: "difference", value: (row) => marked(row.verdict, row.verdict), sort: (row) => row.verdict },
+      {
+        title: "after/before",
+        number: true,
+        value: (row) => Words.interval(row, "factor"),
+        sort: (row) => row.factor,
+      },
+      {
+        title: "difference",
+        value: (row) => marked(row.verdict, row.verdict),
+        sort: (row) => row.verdict,
+      },
       { title: "time that changed", value: (row) => row.moved },
       { title: "round by round", value: (row) => (row.paired ? "yes" : "no") },
     ];
@@ -57,28 +104,98 @@
     const counts = Data.rows(pair.counts);
     return [
       make("p", { class: "answer" }, pair.sentence),
-      make("p", {}, "At most 5% of the changes that are reported here are expected to be false discoveries. Not changed: the whole interval is within 5% of no change. Above 1 is slower, or more memory."),
-      section("changes", "Beyond noise",
+      make(
+        "p",
+        {},
+        "At most 5% of the changes that are reported here are expected to be false discoveries. Not changed: the whole interval is within 5% of no change. Above 1 is slower, or more memory.",
+      ),
+      section(
+        "changes",
+        "Beyond noise",
         `${Words.plural(changed.length, "figure")} changed beyond noise, worst first.${some}`,
-        marks.length ? Draw.figure(`The figures that changed: ${label(after)} over ${label(before)}, with 95 % intervals.`,
-          Draw.ratios(marks, ["better", "worse"], "after over before")) : null,
-        changed.length ? table("The figures that changed beyond noise. The time that changed is named for time ratios.", columns, changed) : null,
-        downloads(`changes ${name}`, rows)),
-      section("means", "On average", table(`Geometric means over the ${Words.plural(pair.compared, "cell")} that both have.`, [
-        { title: "figure", value: (row) => row.figure },
-        { title: "geometric mean of after/before", number: true, value: (row) => Words.interval(row, "mean") },
-        { title: "cells", number: true, value: (row) => String(row.cells) },
-      ], means), downloads(`means ${name}`, means)),
-      counts.length ? section("counts", "What the compiler made", table("The counts that differ. Counts are exact: they have no noise.", [
-        { title: "cell", value: (row) => cell(row.cell, row.cell, after), sort: (row) => row.cell },
-        { title: "count", value: (row) => row.count, sort: (row) => row.count },
-        { title: "before", number: true, value: (row) => Words.count(row.before), sort: (row) => row.before },
-        { title: "after", number: true, value: (row) => Words.count(row.after), sort: (row) => row.after },
-      ], counts), downloads(`counts ${name}`, counts)) : null,
-      section("all", "All figures", table("All figures of the cells that both have.", columns, rows)),
-      gaps.length ? section("gaps", "Not compared", table("The cells that cannot be compared, with the reasons.", [
-        { title: "cell", value: (row) => cell(row.cell, row.cell, after) }, { title: "reason", value: (row) => row.reason },
-      ], gaps)) : null,
+        marks.length
+          ? Draw.figure(
+              `The figures that changed: ${label(after)} over ${label(before)}, with 95 % intervals.`,
+              Draw.ratios(marks, ["better", "worse"], "after over before"),
+            )
+          : null,
+        changed.length
+          ? table(
+              "The figures that changed beyond noise. The time that changed is named for time ratios.",
+              columns,
+              changed,
+            )
+          : null,
+        downloads(`changes ${name}`, rows),
+      ),
+      section(
+        "means",
+        "On average",
+        table(
+          `Geometric means over the ${Words.plural(pair.compared, "cell")} that both have.`,
+          [
+            { title: "figure", value: (row) => row.figure },
+            {
+              title: "geometric mean of after/before",
+              number: true,
+              value: (row) => Words.interval(row, "mean"),
+            },
+            { title: "cells", number: true, value: (row) => String(row.cells) },
+          ],
+          means,
+        ),
+        downloads(`means ${name}`, means),
+      ),
+      counts.length
+        ? section(
+            "counts",
+            "What the compiler made",
+            table(
+              "The counts that differ. Counts are exact: they have no noise.",
+              [
+                {
+                  title: "cell",
+                  value: (row) => cell(row.cell, row.cell, after),
+                  sort: (row) => row.cell,
+                },
+                { title: "count", value: (row) => row.count, sort: (row) => row.count },
+                {
+                  title: "before",
+                  number: true,
+                  value: (row) => Words.count(row.before),
+                  sort: (row) => row.before,
+                },
+                {
+                  title: "after",
+                  number: true,
+                  value: (row) => Words.count(row.after),
+                  sort: (row) => row.after,
+                },
+              ],
+              counts,
+            ),
+            downloads(`counts ${name}`, counts),
+          )
+        : null,
+      section(
+        "all",
+        "All figures",
+        table("All figures of the cells that both have.", columns, rows),
+      ),
+      gaps.length
+        ? section(
+            "gaps",
+            "Not compared",
+            table(
+              "The cells that cannot be compared, with the reasons.",
+              [
+                { title: "cell", value: (row) => cell(row.cell, row.cell, after) },
+                { title: "reason", value: (row) => row.reason },
+              ],
+              gaps,
+            ),
+          )
+        : null,
     ];
   }
 })();

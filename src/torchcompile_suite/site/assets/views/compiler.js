@@ -17,22 +17,64 @@
       choices: [Page.choosePoint(context)],
       content: [
         make("p", { class: "answer" }, made.sentence),
-        make("p", {}, "Fusion joins nodes of a graph into one kernel. This saves kernel launches and memory traffic."),
-        rows.length ? section("kernels", "Graphs and kernels",
-          "A dash means: this release or device does not report the number. The page of the cell gives the reason.",
-          table("What the compiler captured and generated at a cold start.", [of,
-            ...fields.map((field, place) => ({
-              title: field.includes("bytes") ? made.titles[place].replace("bytes", "MB") : made.titles[place],
-              number: true,
-              value: (row) => (field.includes("bytes") ? Words.megabytes(row[field]) : Words.count(row[field])),
-              sort: (row) => row[field],
-            }))], rows),
-          downloads(`compiler ${machine.name} ${at}`, rows)) : null,
-        breaks.length ? section("breaks", "Graph breaks", table("The places in the code that break the graph.", [of,
-          { title: "where", value: (row) => row.where }, { title: "reason", value: (row) => row.reason }], breaks),
-        downloads(`graph breaks ${machine.name} ${at}`, breaks)) : null,
-        skips.length ? section("skips", "CUDA graphs skipped", table("The reasons why no CUDA graph was recorded.", [of,
-          { title: "reason", value: (row) => row.reason }], skips)) : null,
+        make(
+          "p",
+          {},
+          "Fusion joins nodes of a graph into one kernel. This saves kernel launches and memory traffic.",
+        ),
+        rows.length
+          ? section(
+              "kernels",
+              "Graphs and kernels",
+              "A dash means: this release or device does not report the number. The page of the cell gives the reason.",
+              table(
+                "What the compiler captured and generated at a cold start.",
+                [
+                  of,
+                  ...fields.map((field, place) => ({
+                    title: field.includes("bytes")
+                      ? made.titles[place].replace("bytes", "MB")
+                      : made.titles[place],
+                    number: true,
+                    value: (row) =>
+                      field.includes("bytes")
+                        ? Words.megabytes(row[field])
+                        : Words.count(row[field]),
+                    sort: (row) => row[field],
+                  })),
+                ],
+                rows,
+              ),
+              downloads(`compiler ${machine.name} ${at}`, rows),
+            )
+          : null,
+        breaks.length
+          ? section(
+              "breaks",
+              "Graph breaks",
+              table(
+                "The places in the code that break the graph.",
+                [
+                  of,
+                  { title: "where", value: (row) => row.where },
+                  { title: "reason", value: (row) => row.reason },
+                ],
+                breaks,
+              ),
+              downloads(`graph breaks ${machine.name} ${at}`, breaks),
+            )
+          : null,
+        skips.length
+          ? section(
+              "skips",
+              "CUDA graphs skipped",
+              table(
+                "The reasons why no CUDA graph was recorded.",
+                [of, { title: "reason", value: (row) => row.reason }],
+                skips,
+              ),
+            )
+          : null,
       ],
     };
   };

@@ -4,42 +4,96 @@
 (() => {
   const { section, table, Words, downloads, make } = Page;
   const MOST_DRAWN = 40;
-  const PHASES = { dynamo: "Dynamo", aot_autograd: "AOTAutograd", inductor: "Inductor", kernel_build: "kernel build" };
+  const PHASES = {
+    dynamo: "Dynamo",
+    aot_autograd: "AOTAutograd",
+    inductor: "Inductor",
+    kernel_build: "kernel build",
+  };
 
   Page.view = async (context) => {
     const { machine, at, cell } = context;
     const [overview, figures] = await Promise.all([
-      context.document(`overview/${at}`), Data.figures(machine, at),
+      context.document(`overview/${at}`),
+      Data.figures(machine, at),
     ]);
-    const rows = figures.filter((row) => row.users_compile && row.cold_compile_s !== null)
+    const rows = figures
+      .filter((row) => row.users_compile && row.cold_compile_s !== null)
       .sort((one, other) => other.cold_compile_s - one.cold_compile_s);
     const names = Object.keys(PHASES);
-    const bars = rows.slice(0, MOST_DRAWN).map((row) => ({
-      label: row.cell,
-      parts: names.map((name) => row[`phase_${name}_s`] ?? 0),
-      href: Page.address("cell.html", { machine: machine.name, at, cell: row.cell }),
-      words: `${row.cell}: ${names.map((name) => `${PHASES[name]} ${Words.general(row[`phase_${name}_s`])} s`).join(", ")}`,
-    })).filter((bar) => bar.parts.some((part) => part > 0));
-    const some = bars.length < rows.length ? `: ${bars.length} of ${rows.length} cells, the slowest first` : "";
-    const seconds = (name) => ({ number: true, value: (row) => Words.seconds(row[name]), sort: (row) => row[name] });
+    const bars = rows
+      .slice(0, MOST_DRAWN)
+      .map((row) => ({
+        label: row.cell,
+        parts: names.map((name) => row[`phase_${name}_s`] ?? 0),
+        href: Page.address("cell.html", { machine: machine.name, at, cell: row.cell }),
+        words: `${row.cell}: ${names.map((name) => `${PHASES[name]} ${Words.general(row[`phase_${name}_s`])} s`).join(", ")}`,
+      }))
+      .filter((bar) => bar.parts.some((part) => part > 0));
+    const some =
+      bars.length < rows.length
+        ? `: ${bars.length} of ${rows.length} cells, the slowest first`
+        : "";
+    const seconds = (name) => ({
+      number: true,
+      value: (row) => Words.seconds(row[name]),
+      sort: (row) => row[name],
+    });
     return {
       title: `What does compiling cost? ${context.title(at)}`,
       choices: [Page.choosePoint(context)],
       content: [
-        make("p", { class: "answer" }, overview?.cost?.sentence ?? `No cell was compiled with this ${context.manifest.noun} on this machine.`),
-        make("p", {}, "Cold: no cache. Warm: with Inductor's disk cache from an earlier process. Each cell has one cold compile, so its time has no interval."),
-        rows.length ? section("phases", "By phase",
-          bars.length ? Draw.figure(`The seconds of the cold compile by phase${some}.`,
-            Draw.stacks(bars, names.map((name) => PHASES[name]), "seconds of the cold compile")) : null,
-          table("Seconds lost to calls that compiled, at a cold and at a warm start; the phases are those of the cold start. Compiling pays after this number of calls, if the gain is beyond doubt. Seconds to pay: the cold compile, then these calls.", [
-            { title: "cell", value: (row) => cell(row.cell), sort: (row) => row.cell },
-            { title: "cold s", ...seconds("cold_compile_s") },
-            { title: "warm s", ...seconds("warm_compile_s") },
-            ...names.map((name) => ({ title: PHASES[name], ...seconds(`phase_${name}_s`) })),
-            { title: "pays after", number: true, value: Words.calls, sort: (row) => row.break_even_calls },
-            { title: "seconds to pay", number: true, value: (row) => (row.break_even_state === "calls" ? Words.count(row.break_even_s) : ""), sort: (row) => row.break_even_s },
-          ], rows),
-          downloads(`costs ${machine.name} ${at}`, rows)) : null,
+        make(
+          "p",
+          { class: "answer" },
+          overview?.cost?.sentence ??
+            `No cell was compiled with this ${context.manifest.noun} on this machine.`,
+        ),
+        make(
+          "p",
+          {},
+          "Cold: no cache. Warm: with Inductor's disk cache from an earlier process. Each cell has one cold compile, so its time has no interval.",
+        ),
+        rows.length
+          ? section(
+              "phases",
+              "By phase",
+              bars.length
+                ? Draw.figure(
+                    `The seconds of the cold compile by phase${some}.`,
+                    Draw.stacks(
+                      bars,
+                      names.map((name) => PHASES[name]),
+                      "seconds of the cold compile",
+                    ),
+                  )
+                : null,
+              table(
+                "Seconds lost to calls that compiled, at a cold and at a warm start; the phases are those of the cold start. Compiling pays after this number of calls, if the gain is beyond doubt. Seconds to pay: the cold compile, then these calls.",
+                [
+                  { title: "cell", value: (row) => cell(row.cell), sort: (row) => row.cell },
+                  { title: "cold s", ...seconds("cold_compile_s") },
+                  { title: "warm s", ...seconds("warm_compile_s") },
+                  ...names.map((name) => ({ title: PHASES[name], ...seconds(`phase_${name}_s`) })),
+                  {
+                    title: "pays after",
+                    number: true,
+                    value: Words.calls,
+                    sort: (row) => row.break_even_calls,
+                  },
+                  {
+                    title: "seconds to pay",
+                    number: true,
+                    value: (row) =>
+                      row.break_even_state === "calls" ? Words.count(row.break_even_s) : "",
+                    sort: (row) => row.break_even_s,
+                  },
+                ],
+                rows,
+              ),
+              downloads(`costs ${machine.name} ${at}`, rows),
+            )
+          : null,
       ],
     };
   };

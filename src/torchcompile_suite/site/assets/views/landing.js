@@ -10,26 +10,40 @@
     const overview = await context.document(`overview/${at}`);
     const questions = [...new Set(overview.groups.map((group) => group.question))];
     if (!questions.length) {
-      return { choices: [Page.choosePoint(context)], content: [Page.make("p", {}, "Nothing was compiled.")] };
+      return {
+        choices: [Page.choosePoint(context)],
+        content: [Page.make("p", {}, "Nothing was compiled.")],
+      };
     }
     const question = questions.includes(chosen.question) ? chosen.question : questions[0];
     const groups = overview.groups.filter((group) => group.question === question);
     const group = groups.find((one) => one.batch === chosen.batch) ?? groups[0];
     Object.assign(chosen, { question, batch: group.batch });
-    const batches = [...groups.map((one) => one.batch)]
-      .sort((one, other) => (one === "all") - (other === "all") || one - other);
+    const batches = [...groups.map((one) => one.batch)].sort(
+      (one, other) => (one === "all") - (other === "all") || one - other,
+    );
 
     return {
       choices: [
         Page.choosePoint(context),
-        choice("question", "Question", questions.map((one) => [one, one]), question),
-        choice("batch", "Batch size", batches.map((one) => [one, one]), group.batch),
+        choice(
+          "question",
+          "Question",
+          questions.map((one) => [one, one]),
+          question,
+        ),
+        choice(
+          "batch",
+          "Batch size",
+          batches.map((one) => [one, one]),
+          group.batch,
+        ),
       ],
       content: [
         Page.make("p", { class: "answer" }, group.headline),
         Page.make("p", {}, group.about),
         pays(context, group),
-        ...await since(context, question, group),
+        ...(await since(context, question, group)),
         changed(context, overview.changes),
         cost(context, overview.cost),
       ],
@@ -45,36 +59,81 @@
       if (!models.has(row.label)) models.set(row.label, new Map());
       models.get(row.label).set(row.mode, row);
     }
-    const marks = rows.filter((row) => row.ratio !== null).map((row) => ({
-      label: row.label, series: row.mode, value: row.ratio, low: row.ratio_low, high: row.ratio_high,
-      href: Page.address("cell.html", { machine: machine.name, at, cell: row.cell }),
-      words: `${row.label}, ${row.mode}: ${Words.interval(row, "ratio")} ${row.verdict}`,
-    }));
+    const marks = rows
+      .filter((row) => row.ratio !== null)
+      .map((row) => ({
+        label: row.label,
+        series: row.mode,
+        value: row.ratio,
+        low: row.ratio_low,
+        high: row.ratio_high,
+        href: Page.address("cell.html", { machine: machine.name, at, cell: row.cell }),
+        words: `${row.label}, ${row.mode}: ${Words.interval(row, "ratio")} ${row.verdict}`,
+      }));
     const first = (by) => by.values().next().value;
-    const some = models.size < group.models
-      ? ` These are ${models.size} of ${group.models} models: those with the largest gain and those with the smallest.`
-      : "";
-    const caption = "Time in the mode over time of the baseline, with its 95 % interval: left of 1 is a gain.";
+    const some =
+      models.size < group.models
+        ? ` These are ${models.size} of ${group.models} models: those with the largest gain and those with the smallest.`
+        : "";
+    const caption =
+      "Time in the mode over time of the baseline, with its 95 % interval: left of 1 is a gain.";
     const order = (by, mode) => by.get(mode)?.ratio ?? null;
-    return section("pays", "Does it pay?",
-      marks.length ? Draw.figure(caption + some, Draw.ratios(marks, modes, "time ratio, mode over baseline (below 1: faster)")) : null,
-      table(`The time ratio of each model in each mode. Fastest: the fastest mode, and modes that cannot be told from it.${some}`, [
-        { title: "model", value: ([name, by]) => cell(first(by).cell, name), sort: ([name]) => name },
-        { title: "baseline ms", number: true, value: ([, by]) => Words.milliseconds(first(by).eager_s), sort: ([, by]) => first(by).eager_s },
-        ...modes.map((mode) => ({
-          title: mode, value: ([, by]) => paying(by.get(mode)), sort: ([, by]) => order(by, mode),
-        })),
-      ], [...models]),
-      table("The modes: geometric means, and how many cells gain.", [
-        { title: "mode", value: (mode) => mode.mode },
-        { title: "mean ratio", number: true, value: (mode) => Words.interval({ mean: mode.mean[0], mean_low: mode.mean[1], mean_high: mode.mean[2] }, "mean") },
-        ...Object.keys(group.modes[0].counts).map((kind) => ({
-          title: kind, number: true, value: (mode) => String(mode.counts[kind]),
-        })),
-        { title: "without numbers", number: true, value: (mode) => String(mode.without) },
-      ], group.modes),
+    return section(
+      "pays",
+      "Does it pay?",
+      marks.length
+        ? Draw.figure(
+            caption + some,
+            Draw.ratios(marks, modes, "time ratio, mode over baseline (below 1: faster)"),
+          )
+        : null,
+      table(
+        `The time ratio of each model in each mode. Fastest: the fastest mode, and modes that cannot be told from it.${some}`,
+        [
+          {
+            title: "model",
+            value: ([name, by]) => cell(first(by).cell, name),
+            sort: ([name]) => name,
+          },
+          {
+            title: "baseline ms",
+            number: true,
+            value: ([, by]) => Words.milliseconds(first(by).eager_s),
+            sort: ([, by]) => first(by).eager_s,
+          },
+          ...modes.map((mode) => ({
+            title: mode,
+            value: ([, by]) => paying(by.get(mode)),
+            sort: ([, by]) => order(by, mode),
+          })),
+        ],
+        [...models],
+      ),
+      table(
+        "The modes: geometric means, and how many cells gain.",
+        [
+          { title: "mode", value: (mode) => mode.mode },
+          {
+            title: "mean ratio",
+            number: true,
+            value: (mode) =>
+              Words.interval(
+                { mean: mode.mean[0], mean_low: mode.mean[1], mean_high: mode.mean[2] },
+                "mean",
+              ),
+          },
+          ...Object.keys(group.modes[0].counts).map((kind) => ({
+            title: kind,
+            number: true,
+            value: (mode) => String(mode.counts[kind]),
+          })),
+          { title: "without numbers", number: true, value: (mode) => String(mode.without) },
+        ],
+        group.modes,
+      ),
       Page.make("p", {}, link("All models, with their times", "models.html", chosen)),
-      downloads(`ratios ${machine.name} ${at} ${group.question} batch ${group.batch}`, rows));
+      downloads(`ratios ${machine.name} ${at} ${group.question} batch ${group.batch}`, rows),
+    );
   }
 
   async function since(context, question, group) {
@@ -82,29 +141,62 @@
     const document = await context.document(`means/${question}`);
     const modes = Object.entries(document?.batches?.[group.batch] ?? {});
     if (!modes.length) {
-      return [section("since", "Since when?", "A history needs two points of the axis with cells in common. There are none yet.")];
+      return [
+        section(
+          "since",
+          "Since when?",
+          "A history needs two points of the axis with cells in common. There are none yet.",
+        ),
+      ];
     }
     const ordered = modes.sort(([, one], [, other]) => other.cells - one.cells);
     return ordered.map(([mode, means], place) => {
       const rows = Data.rows(means);
       const labels = rows.map((row) => label(row.point));
       const series = (name, title) => ({
-        name: title, values: rows.map((row) => row[name]), low: rows.map((row) => row[`${name}_low`]), high: rows.map((row) => row[`${name}_high`]),
+        name: title,
+        values: rows.map((row) => row[name]),
+        low: rows.map((row) => row[`${name}_low`]),
+        high: rows.map((row) => row[`${name}_high`]),
       });
       const open = (index) => choose({ at: rows[index].point });
       const caption = `Geometric means over ${means.cells} cells that were measured at every point, mode ${mode}; bands: 95 %.`;
-      return section(place ? `since-${place}` : "since", place ? `Since when? Mode ${mode}` : "Since when?", means.sentence,
-        Draw.figure(`Ratio, compiled over its baseline. ${caption}`,
-          Draw.lines(labels, [series("ratio", "ratio")], "time ratio", caption, open)),
-        Draw.figure(`Times, relative to ${labels[0]}. ${caption} The bands include the drift between runs.`,
-          Draw.lines(labels, [series("eager", "eager"), series("compiled", "compiled")], `time, ${labels[0]} = 1`, caption, open)),
-        table(`Geometric means by ${context.manifest.noun}; times are relative to ${labels[0]}.`, [
-          { title: context.manifest.noun, value: (row) => link(label(row.point), "index.html", { ...chosen, at: row.point }) },
-          ...["eager", "compiled", "ratio"].map((name) => ({
-            title: name, number: true, value: (row) => Words.interval(row, name), sort: (row) => row[name],
-          })),
-        ], rows),
-        downloads(`means ${machine.name} ${question} batch ${group.batch} ${mode}`, rows));
+      return section(
+        place ? `since-${place}` : "since",
+        place ? `Since when? Mode ${mode}` : "Since when?",
+        means.sentence,
+        Draw.figure(
+          `Ratio, compiled over its baseline. ${caption}`,
+          Draw.lines(labels, [series("ratio", "ratio")], "time ratio", caption, open),
+        ),
+        Draw.figure(
+          `Times, relative to ${labels[0]}. ${caption} The bands include the drift between runs.`,
+          Draw.lines(
+            labels,
+            [series("eager", "eager"), series("compiled", "compiled")],
+            `time, ${labels[0]} = 1`,
+            caption,
+            open,
+          ),
+        ),
+        table(
+          `Geometric means by ${context.manifest.noun}; times are relative to ${labels[0]}.`,
+          [
+            {
+              title: context.manifest.noun,
+              value: (row) => link(label(row.point), "index.html", { ...chosen, at: row.point }),
+            },
+            ...["eager", "compiled", "ratio"].map((name) => ({
+              title: name,
+              number: true,
+              value: (row) => Words.interval(row, name),
+              sort: (row) => row[name],
+            })),
+          ],
+          rows,
+        ),
+        downloads(`means ${machine.name} ${question} batch ${group.batch} ${mode}`, rows),
+      );
     });
   }
 
@@ -112,33 +204,74 @@
     const { machine, at, label, cell } = context;
     if (!changes) return null;
     const rows = Data.rows(changes);
-    const compare = link(`Compare ${label(changes.before)} and ${label(at)}`, "compare.html",
-      { machine: machine.name, before: changes.before, after: at, at });
-    return section("changed", `What changed since ${label(changes.before)}?`,
+    const compare = link(`Compare ${label(changes.before)} and ${label(at)}`, "compare.html", {
+      machine: machine.name,
+      before: changes.before,
+      after: at,
+      at,
+    });
+    return section(
+      "changed",
+      `What changed since ${label(changes.before)}?`,
       changes.sentence || "No cell was measured with both.",
-      rows.length ? table("The largest changes beyond noise: after over before, above 1 is slower or more.", [
-        { title: "cell", value: (row) => cell(row.cell) },
-        { title: "figure", value: (row) => row.figure },
-        { title: "after/before", number: true, value: (row) => Words.interval(row, "factor"), sort: (row) => row.factor },
-        { title: "difference", value: (row) => marked(row.verdict, row.verdict) },
-        { title: "time that changed", value: (row) => row.moved },
-      ], rows) : "Nothing changed beyond noise.",
+      rows.length
+        ? table(
+            "The largest changes beyond noise: after over before, above 1 is slower or more.",
+            [
+              { title: "cell", value: (row) => cell(row.cell) },
+              { title: "figure", value: (row) => row.figure },
+              {
+                title: "after/before",
+                number: true,
+                value: (row) => Words.interval(row, "factor"),
+                sort: (row) => row.factor,
+              },
+              { title: "difference", value: (row) => marked(row.verdict, row.verdict) },
+              { title: "time that changed", value: (row) => row.moved },
+            ],
+            rows,
+          )
+        : "Nothing changed beyond noise.",
       Page.make("p", {}, compare),
-      downloads(`changes ${machine.name} ${changes.before} ${at}`, rows));
+      downloads(`changes ${machine.name} ${changes.before} ${at}`, rows),
+    );
   }
 
   function cost(context, document) {
     const { machine, at, chosen, cell } = context;
     if (!document) return null;
     const rows = Data.rows(document);
-    return section("costs", "What does compiling cost?", document.sentence,
-      table("The longest compiles. Cold: no cache. Warm: with Inductor's disk cache.", [
-        { title: "cell", value: (row) => cell(row.cell) },
-        { title: "cold s", number: true, value: (row) => Words.seconds(row.cold_compile_s), sort: (row) => row.cold_compile_s },
-        { title: "warm s", number: true, value: (row) => Words.seconds(row.warm_compile_s), sort: (row) => row.warm_compile_s },
-        { title: "pays after", number: true, value: Words.calls, sort: (row) => row.break_even_calls },
-      ], rows),
+    return section(
+      "costs",
+      "What does compiling cost?",
+      document.sentence,
+      table(
+        "The longest compiles. Cold: no cache. Warm: with Inductor's disk cache.",
+        [
+          { title: "cell", value: (row) => cell(row.cell) },
+          {
+            title: "cold s",
+            number: true,
+            value: (row) => Words.seconds(row.cold_compile_s),
+            sort: (row) => row.cold_compile_s,
+          },
+          {
+            title: "warm s",
+            number: true,
+            value: (row) => Words.seconds(row.warm_compile_s),
+            sort: (row) => row.warm_compile_s,
+          },
+          {
+            title: "pays after",
+            number: true,
+            value: Words.calls,
+            sort: (row) => row.break_even_calls,
+          },
+        ],
+        rows,
+      ),
       Page.make("p", {}, link("All compiles, by phase", "cost.html", chosen)),
-      downloads(`costs ${machine.name} ${at}`, rows));
+      downloads(`costs ${machine.name} ${at}`, rows),
+    );
   }
 })();

@@ -7,52 +7,122 @@
 
   Page.view = async (context) => {
     const { machine, at, chosen, cell } = context;
-    const every = (await Data.figures(machine, at)).filter((row) => row.verdict || row.outcome !== "ok");
+    const every = (await Data.figures(machine, at)).filter(
+      (row) => row.verdict || row.outcome !== "ok",
+    );
     const questions = [...new Set(every.map((row) => row.question))];
     const question = questions.includes(chosen.question) ? chosen.question : questions[0];
     const asked = every.filter((row) => row.question === question);
-    const sizes = [...new Set(asked.map((row) => row.batch_size))].sort((one, other) => one - other).map(String);
+    const sizes = [...new Set(asked.map((row) => row.batch_size))]
+      .sort((one, other) => one - other)
+      .map(String);
     const batch = sizes.includes(chosen.batch) ? chosen.batch : "all";
     Object.assign(chosen, { question, batch });
-    const rows = asked.filter((row) => batch === "all" || String(row.batch_size) === batch)
+    const rows = asked
+      .filter((row) => batch === "all" || String(row.batch_size) === batch)
       .sort((one, other) => (one.ratio ?? Infinity) - (other.ratio ?? Infinity));
     const numbers = rows.filter((row) => row.ratio !== null);
     const half = MOST_DRAWN / 2;
-    const drawn = numbers.length > MOST_DRAWN ? [...numbers.slice(0, half), ...numbers.slice(-half)] : numbers;
+    const drawn =
+      numbers.length > MOST_DRAWN ? [...numbers.slice(0, half), ...numbers.slice(-half)] : numbers;
     const modes = [...new Set(drawn.map((row) => row.mode))];
     const name = (row) => (batch === "all" ? `${row.label}, batch ${row.batch_size}` : row.label);
     const marks = drawn.map((row) => ({
-      label: name(row), series: row.mode, value: row.ratio, low: row.ratio_low, high: row.ratio_high,
+      label: name(row),
+      series: row.mode,
+      value: row.ratio,
+      low: row.ratio_low,
+      high: row.ratio_high,
       href: Page.address("cell.html", { machine: machine.name, at, cell: row.cell }),
       words: `${row.cell}: ${Words.interval(row, "ratio")} ${row.verdict}`,
     }));
-    const some = drawn.length < numbers.length
-      ? ` The picture shows ${drawn.length} of ${numbers.length} cells: those with the largest gain and those with the smallest.` : "";
+    const some =
+      drawn.length < numbers.length
+        ? ` The picture shows ${drawn.length} of ${numbers.length} cells: those with the largest gain and those with the smallest.`
+        : "";
     const ends = await context.document(`ends/${at}`);
     return {
       title: `All models: does it pay? ${context.title(at)}`,
       choices: [
         Page.choosePoint(context),
-        choice("question", "Question", questions.map((one) => [one, one]), question ?? ""),
-        choice("batch", "Batch size", ["all", ...sizes].map((one) => [one, one]), batch),
+        choice(
+          "question",
+          "Question",
+          questions.map((one) => [one, one]),
+          question ?? "",
+        ),
+        choice(
+          "batch",
+          "Batch size",
+          ["all", ...sizes].map((one) => [one, one]),
+          batch,
+        ),
       ],
       content: [
-        make("p", { class: "answer" }, `${Words.plural(rows.length, "cell")} of ${context.title(at)}, ${question}, batch size ${batch}: ${
-          ["faster", "slower", "no gain", "cannot tell"].map((kind) => `${kind} ${rows.filter((row) => row.verdict === kind).length}`).join(", ")}.`),
-        section("ratios", "Ratios",
-          marks.length ? Draw.figure(`Time in the mode over time of the baseline, with its 95 % interval.${some}`,
-            Draw.ratios(marks, modes, "time ratio, mode over baseline (below 1: faster)")) : null,
-          table("Every cell. Ratio: below 1 is a gain; the brackets hold the 95 % interval over launches.", [
-            { title: "cell", value: (row) => cell(row.cell), sort: (row) => row.cell },
-            ...(machine.machines ? [{ title: "machine", value: (row) => row.machine, sort: (row) => row.machine }] : []),
-            { title: "baseline ms", number: true, value: (row) => Words.milliseconds(row.eager_s), sort: (row) => row.eager_s },
-            { title: "mode ms", number: true, value: (row) => Words.milliseconds(row.mode_s), sort: (row) => row.mode_s },
-            { title: "ratio", value: Page.paying, sort: (row) => row.ratio },
-            { title: "cold s", number: true, value: (row) => Words.seconds(row.cold_compile_s), sort: (row) => row.cold_compile_s },
-            { title: "warm s", number: true, value: (row) => Words.seconds(row.warm_compile_s), sort: (row) => row.warm_compile_s },
-            { title: "pays after", number: true, value: (row) => (row.outcome === "ok" ? Words.calls(row) : ""), sort: (row) => row.break_even_calls },
-          ], rows),
-          downloads(`models ${machine.name} ${at} ${question} batch ${batch}`, rows)),
+        make(
+          "p",
+          { class: "answer" },
+          `${Words.plural(rows.length, "cell")} of ${context.title(at)}, ${question}, batch size ${batch}: ${[
+            "faster",
+            "slower",
+            "no gain",
+            "cannot tell",
+          ]
+            .map((kind) => `${kind} ${rows.filter((row) => row.verdict === kind).length}`)
+            .join(", ")}.`,
+        ),
+        section(
+          "ratios",
+          "Ratios",
+          marks.length
+            ? Draw.figure(
+                `Time in the mode over time of the baseline, with its 95 % interval.${some}`,
+                Draw.ratios(marks, modes, "time ratio, mode over baseline (below 1: faster)"),
+              )
+            : null,
+          table(
+            "Every cell. Ratio: below 1 is a gain; the brackets hold the 95 % interval over launches.",
+            [
+              { title: "cell", value: (row) => cell(row.cell), sort: (row) => row.cell },
+              ...(machine.machines
+                ? [{ title: "machine", value: (row) => row.machine, sort: (row) => row.machine }]
+                : []),
+              {
+                title: "baseline ms",
+                number: true,
+                value: (row) => Words.milliseconds(row.eager_s),
+                sort: (row) => row.eager_s,
+              },
+              {
+                title: "mode ms",
+                number: true,
+                value: (row) => Words.milliseconds(row.mode_s),
+                sort: (row) => row.mode_s,
+              },
+              { title: "ratio", value: Page.paying, sort: (row) => row.ratio },
+              {
+                title: "cold s",
+                number: true,
+                value: (row) => Words.seconds(row.cold_compile_s),
+                sort: (row) => row.cold_compile_s,
+              },
+              {
+                title: "warm s",
+                number: true,
+                value: (row) => Words.seconds(row.warm_compile_s),
+                sort: (row) => row.warm_compile_s,
+              },
+              {
+                title: "pays after",
+                number: true,
+                value: (row) => (row.outcome === "ok" ? Words.calls(row) : ""),
+                sort: (row) => row.break_even_calls,
+              },
+            ],
+            rows,
+          ),
+          downloads(`models ${machine.name} ${at} ${question} batch ${batch}`, rows),
+        ),
         ends ? bothEnds(context, ends) : null,
       ],
     };
@@ -64,20 +134,59 @@
     const lines = rows.flatMap((row) => ["default", "settled"].map((end) => ({ row, end })));
     const of = ({ row, end }, name) => row[`${end}_${name}`];
     const only = (line, text) => (line.end === "default" ? text : "");
-    return section("heap", "Both ends of the heap",
-      "On a CPU the state of the heap decides, too. Default: malloc as a script gets it. Settled: malloc keeps its memory, "
-      + `as with ${document.remedy}. ` + "Malloc's share is of the time with the default heap.",
-      table("Times, ratio and page faults a call with the default and the settled heap.", [
-        { title: "cell", value: (line) => cell(line.row[line.end === "default" ? "cell_default" : "cell"]) },
-        { title: "heap", value: (line) => line.end },
-        { title: "eager ms", number: true, value: (line) => Words.milliseconds(of(line, "eager_s")) },
-        { title: "mode ms", number: true, value: (line) => Words.milliseconds(of(line, "mode_s")) },
-        { title: "ratio", number: true, value: (line) => Words.interval(line.row, `${line.end}_ratio`) },
-        { title: "faults eager", number: true, value: (line) => only(line, Words.count(line.row.default_eager_faults)) },
-        { title: "faults mode", number: true, value: (line) => only(line, Words.count(line.row.default_mode_faults)) },
-        { title: "malloc's share: eager", number: true, value: (line) => only(line, Words.percent(line.row.eager_share)) },
-        { title: "share: mode", number: true, value: (line) => only(line, Words.percent(line.row.mode_share)) },
-      ], lines),
-      downloads(`heap ${machine.name} ${at}`, rows));
+    return section(
+      "heap",
+      "Both ends of the heap",
+      "On a CPU the state of the heap decides, too. Default: malloc as a script gets it. Settled: malloc keeps its memory, " +
+        `as with ${document.remedy}. ` +
+        "Malloc's share is of the time with the default heap.",
+      table(
+        "Times, ratio and page faults a call with the default and the settled heap.",
+        [
+          {
+            title: "cell",
+            value: (line) => cell(line.row[line.end === "default" ? "cell_default" : "cell"]),
+          },
+          { title: "heap", value: (line) => line.end },
+          {
+            title: "eager ms",
+            number: true,
+            value: (line) => Words.milliseconds(of(line, "eager_s")),
+          },
+          {
+            title: "mode ms",
+            number: true,
+            value: (line) => Words.milliseconds(of(line, "mode_s")),
+          },
+          {
+            title: "ratio",
+            number: true,
+            value: (line) => Words.interval(line.row, `${line.end}_ratio`),
+          },
+          {
+            title: "faults eager",
+            number: true,
+            value: (line) => only(line, Words.count(line.row.default_eager_faults)),
+          },
+          {
+            title: "faults mode",
+            number: true,
+            value: (line) => only(line, Words.count(line.row.default_mode_faults)),
+          },
+          {
+            title: "malloc's share: eager",
+            number: true,
+            value: (line) => only(line, Words.percent(line.row.eager_share)),
+          },
+          {
+            title: "share: mode",
+            number: true,
+            value: (line) => only(line, Words.percent(line.row.mode_share)),
+          },
+        ],
+        lines,
+      ),
+      downloads(`heap ${machine.name} ${at}`, rows),
+    );
   }
 })();

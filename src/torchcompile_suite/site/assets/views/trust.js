@@ -7,7 +7,8 @@
   Page.view = async (context) => {
     const { machine, manifest, label, cell } = context;
     const [trust, problems] = await Promise.all([
-      context.document("trust"), Data.read(manifest.problems, "problems"),
+      context.document("trust"),
+      Data.read(manifest.problems, "problems"),
     ]);
     const failures = Data.rows(trust.failures);
     const coverage = Data.rows(trust.coverage);
@@ -21,18 +22,77 @@
       choices: [],
       content: [
         ...trust.text.map((text) => make("p", { class: "answer" }, text)),
-        section("machine", "The machine", table("Recorded at the first run on this machine. They never change: another machine gets another name.", [
-          plain("property"), plain("value")], Data.rows(trust.facts))),
-        section("coverage", "Coverage", table("The core cells: those that asv run measures without options.", [point,
-          ...["core_cells", "ok", "ended_otherwise", "not_measured", "unexplained"].map(count)], coverage),
-        downloads(`coverage ${machine.name}`, coverage)),
-        section("failures", "Cells without numbers", failures.length ? table("The cells that ended without numbers, with the reasons.", [
-          { title: "cell", value: (row) => cell(row.cell, row.cell, row.point), sort: (row) => row.cell }, point, plain("outcome"), plain("reason")], failures) : "None.",
-        downloads(`failures ${machine.name}`, failures)),
-        section("environments", "Environments", table("The environments of the cells.", [point,
-          ...["Python", "compiler", "allocator"].map(plain), count("threads"), plain("kernel"), plain("driver"), count("cells")], environments)),
-        left.length ? section("left-out", "Left out", table("Result files, lines and measurements that are not shown.", [
-          plain("where"), plain("reason")], left), downloads("left out", left)) : null,
+        section(
+          "machine",
+          "The machine",
+          table(
+            "Recorded at the first run on this machine. They never change: another machine gets another name.",
+            [plain("property"), plain("value")],
+            Data.rows(trust.facts),
+          ),
+        ),
+        section(
+          "coverage",
+          "Coverage",
+          table(
+            "The core cells: those that asv run measures without options.",
+            [
+              point,
+              ...["core_cells", "ok", "ended_otherwise", "not_measured", "unexplained"].map(count),
+            ],
+            coverage,
+          ),
+          downloads(`coverage ${machine.name}`, coverage),
+        ),
+        section(
+          "failures",
+          "Cells without numbers",
+          failures.length
+            ? table(
+                "The cells that ended without numbers, with the reasons.",
+                [
+                  {
+                    title: "cell",
+                    value: (row) => cell(row.cell, row.cell, row.point),
+                    sort: (row) => row.cell,
+                  },
+                  point,
+                  plain("outcome"),
+                  plain("reason"),
+                ],
+                failures,
+              )
+            : "None.",
+          downloads(`failures ${machine.name}`, failures),
+        ),
+        section(
+          "environments",
+          "Environments",
+          table(
+            "The environments of the cells.",
+            [
+              point,
+              ...["Python", "compiler", "allocator"].map(plain),
+              count("threads"),
+              plain("kernel"),
+              plain("driver"),
+              count("cells"),
+            ],
+            environments,
+          ),
+        ),
+        left.length
+          ? section(
+              "left-out",
+              "Left out",
+              table(
+                "Result files, lines and measurements that are not shown.",
+                [plain("where"), plain("reason")],
+                left,
+              ),
+              downloads("left out", left),
+            )
+          : null,
         make("p", {}, link("The newest results as plain tables", "tables.html", {})),
       ],
     };
