@@ -78,7 +78,8 @@ def fill(results: Path) -> None:
     for machine in MACHINES:
         folder = results / machine
         folder.mkdir(parents=True)
-        (folder / "machine.json").write_text(json.dumps({"machine": machine, "cpu": ATTACK}))
+        facts = {"machine": machine, "cpu": f"{ATTACK} of {machine}"}
+        (folder / "machine.json").write_text(json.dumps(facts))
         for release in RELEASES:
             file = records.path(folder, commits[release], "virtualenv-py3.11")
             for workload in ("resnet18", "vit16x6x384"):
@@ -485,13 +486,14 @@ def test_one_more_release_leaves_the_old_shards_and_reads_no_other_machine(
 
     monkeypatch.setattr(summaries, "read_machine", watched)
     compared: list[tuple[str, str]] = []
-    compare = change.compare
+    compare = change.compare_machines
 
-    def counted(machine: str, before: change.Side, after: change.Side) -> change.Comparison:
+    def counted(sides_of: dict[str, tuple[change.Side, change.Side]]) -> change.Comparison:
+        ((before, after),) = sides_of.values()
         compared.append((before.release, after.release))
-        return compare(machine, before, after)
+        return compare(sides_of)
 
-    monkeypatch.setattr(change, "compare", counted)
+    monkeypatch.setattr(change, "compare_machines", counted)
     build.build(tmp_path / "results", tmp_path / "after")
     assert read == [MACHINES[0]]
     assert compared
@@ -502,6 +504,67 @@ def test_one_more_release_leaves_the_old_shards_and_reads_no_other_machine(
     for one, other in itertools.combinations(RELEASES, 2):
         key = f"pairs/{one}/{other}"
         assert after.machines[MACHINES[0]].document(key) == old.document(key)
+
+
+# Several machines of one class
+
+
+def test_a_class_of_machines_has_an_assembled_history(tmp_path: Path) -> None:
+    commits = {release.version: sha for sha, release in ledger.compute()[0].items()}
+    facts = {"cpu": "Box", "num_cpu": "2", "ram": "8 GiB", "device": "cpu"}
+    # Both have resnet18, the second one in one release only. The third one has other hardware.
+    measured = {
+        "box.one": {"resnet18": RELEASES},
+        "box.two": {"resnet18": RELEASES[:1], "vit16x6x384": RELEASES},
+        "other": {"resnet18": RELEASES},
+    }
+    for name, of_machine in measured.items():
+        folder = tmp_path / "results" / name
+        folder.mkdir(parents=True)
+        own = {**facts, "machine": name, "num_cpu": "4" if name == "other" else "2"}
+        (folder / "machine.json").write_text(json.dumps(own))
+        for workload, releases in of_machine.items():
+            for release in releases:
+                file = records.path(folder, commits[release], "virtualenv-py3.11")
+                for mode in MODES:
+                    records.append(file, made(release, workload, mode))
+    assert build.build(tmp_path / "results", tmp_path / "site") == []
+    report = Report(tmp_path / "site")
+    assert list(report.machines) == ["class:box-2c-8g-cpu", *measured]
+    whole, one, two, other = report.machines.values()
+    assert whole.entry["machines"] == ["box.one", "box.two"]
+    assert "machines" not in one.entry | other.entry
+    assert whole.entry["title"] == "Box, 2 cores, 8 GB, 2 machines"
+    homes = {"resnet18": "box.one", "vit16x6x384": "box.two"}
+    lines = whole.lines()
+    assert {(line["workload"], line["machine"]) for line in lines.values()} == set(homes.items())
+    for row in whole.figures(RELEASES[0]):
+        assert row["machine"] == homes[row["workload"]]
+    # Each cell has the history that it has on its machine.
+    alone = {**one.lines(), **{name: line for name, line in two.lines().items() if "vit" in name}}
+    for name, line in lines.items():
+        assert rows(line) == rows(alone[name])
+    pair = whole.document(f"pairs/{RELEASES[0]}/{RELEASES[-1]}")
+    assert pair["compared"] == pair["cells"] == len(lines)
+    (question,) = {line["question"] for line in lines.values() if line["compiles"]}
+    means = whole.document(f"means/{question}")["batches"]
+    assert {mode["cells"] for modes in means.values() for mode in modes.values()} == {2}
+    assert "box.one, box.two" in " ".join(whole.document("trust")["text"])
+    # From the cache, the same.
+    build.build(tmp_path / "results", tmp_path / "again")
+    assert Report(tmp_path / "again").everything() == report.everything()
+
+
+def test_machines_of_one_class_with_the_same_cells_are_not_shown_twice(tmp_path: Path) -> None:
+    commits = {release.version: sha for sha, release in ledger.compute()[0].items()}
+    for name in ("box.one", "box.two"):
+        folder = tmp_path / "results" / name
+        folder.mkdir(parents=True)
+        (folder / "machine.json").write_text(json.dumps({"machine": name, "cpu": "Box"}))
+        file = records.path(folder, commits[RELEASES[0]], "virtualenv-py3.11")
+        records.append(file, made(RELEASES[0], "resnet18", "default"))
+    build.build(tmp_path / "results", tmp_path / "site")
+    assert list(Report(tmp_path / "site").machines) == ["box.one", "box.two"]
 
 
 # What is broken or foreign

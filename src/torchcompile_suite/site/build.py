@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ..host import workers
 from ..releases import catalogue, ledger
 from ..releases.catalogue import Release
-from ..results import records
+from ..results import classes, records
 from ..results.records import Problem
 from . import packs, plain, render, shards
 from .axis import Axis, Releases, label
@@ -47,14 +47,31 @@ def build(
             _write_all(folder, made.texts)
             made.texts.clear()
             machines.append(made)
+    shown = {made.entry["name"] for made in machines}
+    for hardware, of_class in _classes(results, [one for one in folders if one.name in shown]):
+        whole = shards.of_class(hardware, of_class, axis)
+        if whole is not None:
+            _write_all(folder, whole.texts)
+            whole.texts.clear()
+            machines.append(whole)
     # The site opens with the first machine: its times come from the newest method.
-    machines.sort(key=lambda made: (-made.method, made.entry["name"]))
+    machines.sort(key=lambda made: (-made.method, "machines" not in made.entry, made.entry["name"]))
     # What ASV's files are made of was read before.
     problems = list(dict.fromkeys(problems))
     _write_all(folder, _manifest(axis, machines, problems))
     _write_all(folder, _pages(axis, machines, problems))
     shutil.copytree(ASSETS, folder, dirs_exist_ok=True)
     return problems
+
+
+def _classes(results: Path, folders: Sequence[Path]) -> Iterator[tuple[str, list[Path]]]:
+    """The classes with several machines, by name, and the folders of each."""
+    known = classes.of_machines(results, [])
+    found: dict[str, list[Path]] = {}
+    for folder in folders:
+        if folder.name in known:
+            found.setdefault(known[folder.name], []).append(folder)
+    return ((name, many) for name, many in sorted(found.items()) if len(many) > 1)
 
 
 def _manifest(

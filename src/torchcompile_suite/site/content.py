@@ -1,22 +1,26 @@
 """The results of one machine, as the site shows them: by point of the axis, with their figures.
 
-The site reads one machine after another, so that its memory does not grow with their number.
+The site reads one machine after another, so that its memory does not grow with their number. The
+machines of a class are read together, for their assembled history (`assembled`): a fleet divides
+its cells among them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from ..analysis import history, statistics, summaries, summary
-from ..analysis.change import Side
+from ..analysis import assembly, change, history, statistics, summaries, summary
+from ..analysis.change import Comparison, Side
+from ..analysis.history import Point
 from ..analysis.summary import Row
-from ..cell import METHOD, Cell, Measurement
+from ..cell import METHOD, Cell, Launch, Measurement
 from ..modes import MODES
 from ..presentation.hardware import title
 from ..results import records, regular
@@ -44,6 +48,9 @@ class Machine:
     """The measurements of one machine; ``facts`` is the content of its machine.json.
 
     ``origins`` tells, for each point, the files that its measurements come from.
+
+    The assembled history of a class is one, too: each of its cells comes from one of its
+    ``machines``. Nothing that machines differ in is compared or averaged across them.
     """
 
     def __init__(
@@ -64,7 +71,23 @@ class Machine:
     @property
     def title(self) -> str:
         """The name that people use."""
-        return title(self.facts, self.name)
+        several = f", {len(self.machines)} machines" if self.several else ""
+        return f"{title(self.facts, self.name)}{several}"
+
+    @cached_property
+    def machine_of(self) -> dict[Cell, str]:
+        """The machine of each cell."""
+        return {entry.row.cell: entry.row.machine for entry in self.entries}
+
+    @cached_property
+    def machines(self) -> list[str]:
+        """The machines that the cells come from, sorted."""
+        return sorted(set(self.machine_of.values()))
+
+    @property
+    def several(self) -> bool:
+        """Whether this is the history of several machines."""
+        return len(self.machines) > 1
 
     @cached_property
     def points(self) -> list[str]:
@@ -87,14 +110,43 @@ class Machine:
         return [entry.measurement for entry in self.of(point)]
 
     @cached_property
-    def sides(self) -> dict[str, Side]:
-        """Each point, for comparisons."""
-        return {point: Side(point, self.measurements(point)) for point in self.points}
+    def sides(self) -> dict[str, dict[str, Side]]:
+        """Each point on each machine, for comparisons: machine -> point -> side."""
+        measured: dict[tuple[str, str], list[Measurement]] = defaultdict(list)
+        for entry in self.entries:
+            measured[entry.row.machine, entry.row.release].append(entry.measurement)
+        return {
+            machine: {point: Side(point, measured[machine, point]) for point in self.points}
+            for machine in self.machines
+        }
+
+    def compare(self, before: str, after: str) -> Comparison:
+        """Two points compared, within each machine. Raises ChangeError."""
+        return change.compare_machines(
+            {machine: (sides[before], sides[after]) for machine, sides in self.sides.items()}
+        )
 
     @cached_property
+    def drifts(self) -> dict[str, float]:
+        """How much the times of the same work differ between runs, by machine (`history.drift`)."""
+        return {
+            machine: history.drift([side for side in sides.values() if side.cells])
+            for machine, sides in self.sides.items()
+        }
+
+    @property
     def drift(self) -> float:
-        """How much the times of the same work differ between runs (`history.drift`)."""
-        return history.drift([self.sides[point] for point in self.points])
+        """The largest of the `drifts`; NaN if one is unknown."""
+        values = list(self.drifts.values())
+        return math.nan if any(map(math.isnan, values)) else max(values)
+
+    def mean_points(
+        self, rows: Iterable[Row], points: Sequence[str], of: frozenset[Cell]
+    ) -> list[Point]:
+        """The geometric means of these cells; see `history.mean_points`."""
+        if not self.several:
+            return history.mean_points(rows, points, of, self.drift)
+        return assembly.mean_points([row for row in rows if row.cell in of], points, self.drifts)
 
     @cached_property
     def method(self) -> int:
@@ -113,14 +165,15 @@ class Machine:
         return cells.buckets((cell.workload for cell in self.ids), most)
 
     @cached_property
-    def _quiet_s(self) -> float | None:
-        return statistics.quietest(
-            launch for entry in self.entries for launch in entry.measurement.launches
-        )
+    def _quiet_s(self) -> dict[str, float | None]:
+        launches: dict[str, list[Launch]] = defaultdict(list)
+        for entry in self.entries:
+            launches[entry.row.machine] += entry.measurement.launches
+        return {machine: statistics.quietest(many) for machine, many in launches.items()}
 
     def slowdown(self, entry: Entry) -> float:
         """How many times as slow as at their best the processors were during the measurement."""
-        return statistics.slowdown(entry.measurement.launches, self._quiet_s)
+        return statistics.slowdown(entry.measurement.launches, self._quiet_s[entry.row.machine])
 
     @property
     def device(self) -> str:
@@ -179,6 +232,36 @@ def load(folder: Path, axis: Axis) -> Loaded:
     origins = _origins(folder, kept, files)
     machine = Machine(name, facts, entries, axis, origins)
     return loaded._replace(machine=machine)
+
+
+def assembled(hardware: str, machines: Sequence[Machine], axis: Axis) -> Machine:
+    """The history of a class of machines: each cell from the one that has it most completely.
+
+    Only machines with the newest method take part. Its name is none that a machine can have.
+    """
+    newest = max(machine.method for machine in machines)
+    parts = [machine for machine in machines if machine.method == newest]
+    records = [entry.record for machine in parts for entry in machine.entries]
+    machine_of = assembly.assemble(records).machine_of
+    entries = [
+        entry
+        for machine in parts
+        for entry in machine.entries
+        if machine_of[entry.row.cell] == entry.record.machine
+    ]
+    # Modes of one model stay side by side, whichever machines they come from.
+    entries.sort(key=lambda one: (one.row.cell.workload, one.row.cell.batch_size))
+    facts = {
+        key: value
+        for key, value in parts[0].facts.items()
+        if all(machine.facts.get(key) == value for machine in parts)
+    }
+    chosen = sorted(_text(f"{cell}: {name}") for cell, name in machine_of.items())
+    origins = {}
+    for point in {entry.row.release for entry in entries}:
+        of_parts = [machine.origins.get(point, "") for machine in parts]
+        origins[point] = hashlib.sha256("\n".join([*of_parts, *chosen]).encode()).hexdigest()
+    return Machine(f"class:{_text(hardware)}", facts, entries, axis, origins)
 
 
 def _text(name: str) -> str:

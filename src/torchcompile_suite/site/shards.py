@@ -7,7 +7,7 @@ file is named each time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -79,13 +79,45 @@ def of_machine(folder: Path, axis: Axis) -> tuple[Shards | None, list[Problem]]:
     """
     unread: list[Problem] = []
     make = partial(_make, folder, axis, unread)
-    axes = repr([question.axes for question in matrix.QUESTIONS.values()])
-    key = [cached.version(*_SOURCES), axes, *axis.key, *content.identity(folder)]
     try:
-        kept = msgspec.msgpack.decode(cached.get("site", key, make), type=_Kept)
+        made = cached.get("site", _key(axis, [folder]), make)
+        kept = msgspec.msgpack.decode(made, type=_Kept)
     except msgspec.DecodeError:  # a damaged cache
         kept = _load(folder, axis, unread)
     return kept.shards, [*unread, *kept.left_out]
+
+
+def of_class(hardware: str, folders: Sequence[Path], axis: Axis) -> Shards | None:
+    """The shards of the assembled history of a class; None if one machine has all cells.
+
+    What cannot be read is named by `of_machine`, and left out here.
+    """
+
+    def make() -> Made:
+        return Made(msgspec.msgpack.encode(_Kept(_of_class(hardware, folders, axis), [])))
+
+    try:
+        key = ["class", repr(hardware), *_key(axis, folders)]
+        made = cached.get("site", key, make)
+        return msgspec.msgpack.decode(made, type=_Kept).shards
+    except msgspec.DecodeError:  # a damaged cache
+        return _of_class(hardware, folders, axis)
+
+
+def _of_class(hardware: str, folders: Sequence[Path], axis: Axis) -> Shards | None:
+    loaded = [content.load(folder, axis).machine for folder in folders]
+    machines = [machine for machine in loaded if machine is not None]
+    if not machines:
+        return None
+    made = content.assembled(hardware, machines, axis)
+    return _shards(made) if made.several else None
+
+
+def _key(axis: Axis, folders: Sequence[Path]) -> list[str]:
+    """What tells the shards of these folders, for `cached`."""
+    axes = repr([question.axes for question in matrix.QUESTIONS.values()])
+    identities = [part for folder in folders for part in content.identity(folder)]
+    return [cached.version(*_SOURCES), axes, *axis.key, *identities]
 
 
 def _make(folder: Path, axis: Axis, unread: list[Problem]) -> Made:
@@ -127,6 +159,7 @@ def _shards(machine: Machine) -> Shards:
         "warning": machine.older_method,
         "points": machine.points,
         "index": pack.name,
+        **({"machines": machine.machines} if machine.several else {}),
     }
     points = {point: machine.axis.facts(point)._asdict() for point in machine.points}
     return Shards(machine.method, entry, points, texts, plain.documents(), _upstream(machine))

@@ -15,14 +15,20 @@ DOCUMENT_COLUMNS = ["id", "kind", "subject", "hardware", "setting"]
 
 
 def document(machine: Machine, point: str) -> dict[str, Any]:
-    """The claims, judged by the results of a point."""
-    judged = judge(machine.measurements(point), machine.device)
+    """The claims, judged by the results of a point.
+
+    A rule compares cells with each other. So the claims of an assembled history are judged by the
+    machine that shows most of its cells.
+    """
+    name, sides = max(machine.sides.items(), key=lambda one: len(one[1][point].cells))
+    judged = judge(list(sides[point].cells.values()), machine.device)
+    whose = name if machine.several else machine.title
     count = {verdict: sum(item.verdict is verdict for item in judged) for verdict in Verdict}
     documents = list(dict.fromkeys(item.claim.document for item in judged))
     return {
         "sentence": (
             f"{plural(len(judged), 'claim')} of {plural(len(documents), 'document')}, judged by "
-            f"the results of {machine.title}: {count[Verdict.CONFIRMED]} confirmed, "
+            f"the results of {whose}: {count[Verdict.CONFIRMED]} confirmed, "
             f"{count[Verdict.CONTRADICTED]} contradicted, {count[Verdict.NOT_MEASURABLE]} that "
             "these results cannot decide."
         ),

@@ -56,7 +56,10 @@ def document(machine: Machine, point: str, bucket: int) -> Table:
     ]
     fastest = best_modes(entry.row for entry in entries)
     rows = [_row(machine, entry, entry.row.cell in fastest) for entry in entries]
-    return table(COLUMNS, rows)
+    if not machine.several:
+        return table(COLUMNS, rows)
+    named = ([*row, entry.row.machine] for row, entry in zip(rows, entries, strict=True))
+    return table([*COLUMNS, "machine"], named)
 
 
 def best_modes(rows: Iterable[Row]) -> set[Cell]:
@@ -68,7 +71,7 @@ def best_modes(rows: Iterable[Row]) -> set[Cell]:
     for row in rows:
         if cells.compiles(row.cell):
             cell = row.cell
-            key = (cell.workload, cell.batch_size, cell.variant)
+            key = (row.machine, cell.workload, cell.batch_size, cell.variant)
             models.setdefault(key, []).append(row)
     return {cell for modes in models.values() if len(modes) > 1 for cell in best(modes)}
 
@@ -108,7 +111,9 @@ def _row(machine: Machine, entry: Entry, fastest: bool) -> list[Any]:
 
 def ends(machine: Machine, point: str) -> Table:
     """The cells that were measured with the settled and with the default heap, and the remedy."""
-    both = both_ends(machine.measurements(point))
+    both = [
+        each for sides in machine.sides.values() for each in both_ends(sides[point].cells.values())
+    ]
     return {"remedy": REMEDY, **table(END_COLUMNS, (_ends(machine, each) for each in both))}
 
 

@@ -42,6 +42,7 @@ def document(machine: Machine, bucket: int) -> dict[str, Any]:
             "question": cells.question(cell),
             "compiles": cells.compiles(cell),
             "other_end": _other_end(machine, cell),
+            **({"machine": machine.machine_of[cell]} if machine.several else {}),
             **table(COLUMNS, (_line(machine, entry) for entry in entries)),
         }
         for cell, entries in by_cell.items()
@@ -60,7 +61,8 @@ def _other_end(machine: Machine, cell: Cell) -> str:
 def _line(machine: Machine, entry: Entry) -> list[Any]:
     row = entry.row
     drifting: dict[str, Interval] = {
-        point.series: point.value for point in history.cell_points([row], machine.drift)
+        point.series: point.value
+        for point in history.cell_points([row], machine.drifts[row.machine])
     }
     return [
         *(row.release, row.outcome.status.value, row.outcome.reason, of_cells.verdict(row)),

@@ -85,7 +85,7 @@ def _mode(machine: Machine, mode: str, rows: Sequence[Row]) -> dict[str, Any] | 
         return None
     means = {
         (mean.release, mean.series): mean.value
-        for mean in history.mean_points(rows, points, cohort.cells, machine.drift)
+        for mean in machine.mean_points(rows, points, cohort.cells)
     }
     lines = [
         [point, *(number for name in history.SERIES for number in figures(means[point, name]))]

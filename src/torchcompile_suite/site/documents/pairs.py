@@ -78,7 +78,7 @@ def pair(machine: Machine, before: str, after: str) -> Pair:
 
 def _pair(machine: Machine, before: str, after: str) -> Pair:
     try:
-        comparison = change.compare(machine.name, machine.sides[before], machine.sides[after])
+        comparison = machine.compare(before, after)
     except ChangeError:
         return Pair(*packs.encode(None), "", [])
     rows = list(_rows(machine, comparison))

@@ -21,12 +21,22 @@ ENVIRONMENT = ["point", "Python", "compiler", "allocator", "threads", "kernel", 
 def document(machine: Machine) -> dict[str, Any]:
     """What a reader needs to know before he believes a figure of the machine."""
     return {
-        "text": [*_text(machine), *filter(None, [machine.older_method])],
+        "text": [*_several(machine), *_text(machine), *filter(None, [machine.older_method])],
         "facts": table(["property", "value"], machine.facts.items()),
         "coverage": table(COVERAGE, _coverage(machine)),
         "failures": table(["cell", "point", "outcome", "reason"], _failures(machine)),
         "environments": table(ENVIRONMENT, _environments(machine)),
     }
+
+
+def _several(machine: Machine) -> list[str]:
+    if not machine.several:
+        return []
+    return [
+        f"These are {plural(len(machine.machines), 'machine')} of one class: "
+        f"{', '.join(machine.machines)}. All of a cell comes from one of them, the one that has it "
+        "most completely. Means are of ratios within a machine."
+    ]
 
 
 def _text(machine: Machine) -> list[str]:
