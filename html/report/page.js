@@ -398,7 +398,7 @@ const Page = (() => {
           "p",
           { class: "quiet" },
           "In files and commands: ",
-          make("code", {}, now.machine.name),
+          make("code", {}, (now.machine.machines ?? [now.machine.name]).join(", ")),
         ),
         ...warning,
         ...made.content.filter(Boolean),

@@ -157,6 +157,9 @@
       ],
       content: [
         make("p", { class: "answer" }, answer(context, history, figure, at)),
+        history.machine
+          ? make("p", {}, "All of this cell was measured on ", make("code", {}, history.machine))
+          : "",
         make(
           "p",
           {},

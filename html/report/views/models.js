@@ -84,6 +84,9 @@
             "Every cell. Ratio: below 1 is a gain; the brackets hold the 95 % interval over launches.",
             [
               { title: "cell", value: (row) => cell(row.cell), sort: (row) => row.cell },
+              ...(machine.machines
+                ? [{ title: "machine", value: (row) => row.machine, sort: (row) => row.machine }]
+                : []),
               {
                 title: "baseline ms",
                 number: true,
