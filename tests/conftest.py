@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -44,6 +45,14 @@ LONGEST_FIRST = (
     "tests/test_fleet_ray.py",
     "tests/test_hostile.py",
 )
+
+
+def pytest_configure() -> None:
+    """Let Ctrl-C end what the tests start.
+
+    A shell that starts the tests in the background makes them ignore it, and so their processes.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import os
-import signal
 from pathlib import Path
 
 from torchcompile_suite.fleet import options
@@ -33,8 +32,6 @@ class Scripted(transport.Cluster):
 
 
 if __name__ == "__main__":
-    # A shell starts what runs in its background deaf to Ctrl-C, and children inherit that.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     transport.Cluster = Scripted  # type: ignore[misc]
     driver.LOOK_EVERY_S = 0.5
     driver.HEAR_S = 0.2

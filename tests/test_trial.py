@@ -499,11 +499,7 @@ def test_a_factory_that_does_not_fit_says_what_to_change(
 def test_ctrl_c_keeps_what_was_measured_and_resume_goes_on(
     try_: Command, newest: ReleaseEnvironment
 ) -> None:
-    code = (
-        # A process that a shell starts in the background ignores Ctrl-C by default, on CI too.
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
-        "from torchcompile_suite.cli.app import app; app()"
-    )
+    code = "from torchcompile_suite.cli.app import app; app()"
     arguments = [f"{TARGETS}:branching", "--allocator", "system", "--budget", "300"]
     arguments += ["--release", newest.version]
     process = subprocess.Popen(
