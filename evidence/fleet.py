@@ -28,7 +28,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -42,7 +42,7 @@ from torchcompile_suite.fleet.diary import Diary, Plan
 from torchcompile_suite.fleet.driver import Driver
 from torchcompile_suite.fleet.durations import Durations
 from torchcompile_suite.fleet.left import Task
-from torchcompile_suite.fleet.messages import Order, Said
+from torchcompile_suite.fleet.messages import Event, Node, Order, Said
 from torchcompile_suite.fleet.store import Store
 from torchcompile_suite.host import machine
 from torchcompile_suite.host.files import append_line, read_lines
@@ -127,22 +127,6 @@ def a_record() -> Measurement:
     found = records.read(RESULTS).records
     known = (one.measurement for one in found)
     return next(one for one in known if one.outcome.ok and len(one.launches) >= ROUNDS)
-
-
-class Node(NamedTuple):
-    """A machine that is always there."""
-
-    hardware: str
-    id: str
-
-
-class Event(NamedTuple):
-    """See `torchcompile_suite.fleet.transport.Event`."""
-
-    piece: int
-    machine: str = ""
-    said: Said | None = None
-    fault: str = ""
 
 
 class Nothing:

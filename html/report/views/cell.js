@@ -3,7 +3,7 @@
 "use strict";
 
 (() => {
-  const { section, table, link, paying, Words, downloads, choice, choose, make } = Page;
+  const { section, table, COLUMNS, link, Words, downloads, choice, choose, make } = Page;
 
   Page.view = async (context) => {
     const { index, wanted } = context;
@@ -91,19 +91,9 @@
             [
               { title: "cell", value: (row) => cell(row.cell), sort: (row) => row.cell },
               { title: "question", value: (row) => row.question },
-              {
-                title: "baseline ms",
-                number: true,
-                value: (row) => Words.milliseconds(row.eager_s),
-                sort: (row) => row.eager_s,
-              },
-              {
-                title: "mode ms",
-                number: true,
-                value: (row) => Words.milliseconds(row.mode_s),
-                sort: (row) => row.mode_s,
-              },
-              { title: "ratio", value: paying, sort: (row) => row.ratio },
+              COLUMNS.baseline,
+              COLUMNS.mode,
+              COLUMNS.ratio,
             ],
             rows,
           ),
@@ -254,37 +244,12 @@
                 cell: name,
               }),
           },
-          {
-            title: "baseline ms",
-            number: true,
-            value: (row) => Words.milliseconds(row.eager_s),
-            sort: (row) => row.eager_s,
-          },
-          {
-            title: "mode ms",
-            number: true,
-            value: (row) => Words.milliseconds(row.mode_s),
-            sort: (row) => row.mode_s,
-          },
-          { title: "ratio", value: paying, sort: (row) => row.ratio },
-          {
-            title: "cold s",
-            number: true,
-            value: (row) => Words.seconds(row.cold_compile_s),
-            sort: (row) => row.cold_compile_s,
-          },
-          {
-            title: "warm s",
-            number: true,
-            value: (row) => Words.seconds(row.warm_compile_s),
-            sort: (row) => row.warm_compile_s,
-          },
-          {
-            title: "pays after",
-            number: true,
-            value: (row) => (row.outcome === "ok" ? Words.calls(row) : ""),
-            sort: (row) => row.break_even_calls,
-          },
+          COLUMNS.baseline,
+          COLUMNS.mode,
+          COLUMNS.ratio,
+          COLUMNS.cold,
+          COLUMNS.warm,
+          COLUMNS.paysAfter,
         ],
         rows,
       ),

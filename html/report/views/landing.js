@@ -3,7 +3,8 @@
 "use strict";
 
 (() => {
-  const { section, table, link, marked, paying, Words, downloads, choice, choose } = Page;
+  const { section, table, COLUMNS, link, marked, paying, Words, downloads, choice, choose } =
+    Page;
 
   Page.view = async (context) => {
     const { at, chosen } = context;
@@ -249,24 +250,9 @@
         "The longest compiles. Cold: no cache. Warm: with Inductor's disk cache.",
         [
           { title: "cell", value: (row) => cell(row.cell) },
-          {
-            title: "cold s",
-            number: true,
-            value: (row) => Words.seconds(row.cold_compile_s),
-            sort: (row) => row.cold_compile_s,
-          },
-          {
-            title: "warm s",
-            number: true,
-            value: (row) => Words.seconds(row.warm_compile_s),
-            sort: (row) => row.warm_compile_s,
-          },
-          {
-            title: "pays after",
-            number: true,
-            value: Words.calls,
-            sort: (row) => row.break_even_calls,
-          },
+          COLUMNS.cold,
+          COLUMNS.warm,
+          COLUMNS.paysAfter,
         ],
         rows,
       ),

@@ -111,16 +111,7 @@ def _measure(
     with _alone(place), closing(Releases(pythons)) as installed:
         beside = _Beside(environment.name, place, installed, files)
         for number, cell in enumerate(cells, 1):
-            plan = Series(
-                cell,
-                tuple(pythons),
-                rounds=settings.launches,
-                precision=settings.precision,
-                budget_s=settings.budget_s,
-                launch_limit_s=settings.launch_limit_s,
-                repeats=settings.repeats,
-                plan=settings.plan,
-            )
+            plan = Series.of(cell, list(pythons), settings)
             beside.complete(plan, f"series {number} of {len(cells)}: {cell}", skip_existing)
 
 

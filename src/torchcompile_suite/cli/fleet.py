@@ -127,19 +127,11 @@ def _plan(
 ) -> Plan:
     os.environ.setdefault(BUDGET_VARIABLE, str(BUDGET_S))
     settings = Settings.from_environment()
+    settings = settings._replace(launches=rounds or settings.launches)
     device = "cpu" if hardware.endswith("-cpu") else "cuda"
     versions = tuple(release.version for release in releases)
     plans = [
-        Series(
-            msgspec.structs.replace(cell, device=device),
-            versions,
-            rounds=rounds or settings.launches,
-            precision=settings.precision,
-            budget_s=settings.budget_s,
-            launch_limit_s=settings.launch_limit_s,
-            repeats=settings.repeats,
-            plan=settings.plan,
-        )
+        Series.of(msgspec.structs.replace(cell, device=device), versions, settings)
         for cell in cells
     ]
     environment = command.environment_name()

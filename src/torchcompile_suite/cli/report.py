@@ -13,6 +13,7 @@ from ..analysis.ends import REMEDY, Ends, both_ends
 from ..cell import Measurement
 from ..modes import MODES
 from ..presentation import documents, markdown, sheets, terminal, wording
+from ..presentation.sheets import Sheet
 from ..presentation.terminal import console, one_line_errors
 from ..presentation.wording import printable
 from ..releases import catalogue
@@ -21,6 +22,7 @@ from ..results.records import Record
 from .recorded import (
     MACHINE_HELP,
     ReportError,
+    Selection,
     assembled,
     read_generated,
     read_results,
@@ -142,13 +144,15 @@ def compare_releases(records: Sequence[Record], before: str, after: str) -> chan
     for record in records:
         of_machine.setdefault(record.machine, []).append(record)
     return change.compare_machines(
-        {name: (_side(mine, before), _side(mine, after)) for name, mine in of_machine.items()}
+        {
+            name: (_side(Selection(name, mine), before), _side(Selection(name, mine), after))
+            for name, mine in of_machine.items()
+        }
     )
 
 
-def _side(records: list[Record], version: str) -> change.Side:
-    measured = [record.measurement for record in records if record.release == version]
-    return change.Side(version, measured)
+def _side(selection: Selection, version: str) -> change.Side:
+    return change.Side(version, selection.measurements(version))
 
 
 # What a table of generated code says, and what not.
@@ -170,55 +174,26 @@ def print_comparison(
     if form is Format.JSON:
         typer.echo(documents.comparison_json(comparison, code))
         return
-    drawn = [
-        sheet
-        for sheet in (
-            sheets.changed(comparison, everything),
-            sheets.gaps(comparison),
-            sheets.means(comparison),
-        )
-        if sheet.lines
-    ]
     explained = (
         "Below 1 is better. worse, better: beyond noise, at a false discovery rate of "
         f"{change.FALSE_DISCOVERY_RATE:.0%} over all figures; not changed: surely within "
         f"{change.MARGIN:.0%}; time ratio: compiled over eager."
     )
-    if form is Format.MARKDOWN:
-        typer.echo(printable(wording.judgement(comparison)) + "\n")
-        for sheet in drawn:
-            typer.echo(markdown.markdown(sheet) + "\n")
-        typer.echo(explained)
-        _print_changes(code, form)
-        return
-    out = console()
-    out.print(printable(wording.judgement(comparison)), highlight=False, markup=False)
-    for sheet in drawn:
-        out.print(terminal.draw(sheet))
-    out.print(explained, style="dim", highlight=False, markup=False)
+    drawn = [
+        sheets.changed(comparison, everything),
+        sheets.gaps(comparison),
+        sheets.means(comparison),
+    ]
+    _print(form, drawn, explained, wording.judgement(comparison))
     _print_changes(code, form)
 
 
 def _print_changes(code: generated.Comparison | None, form: Format) -> None:
     if code is None or not (code.compared or code.gaps):
         return
-    drawn = [
-        sheet
-        for sheet in (sheets.generated_changes(code), sheets.generated_gaps(code))
-        if sheet.lines
-    ]
+    drawn = [sheets.generated_changes(code), sheets.generated_gaps(code)]
     counted = f"Generated code: {len(code.differences)} counts differ in {code.compared} cells."
-    if form is Format.MARKDOWN:
-        typer.echo(f"\n{counted}\n")
-        for sheet in drawn:
-            typer.echo(markdown.markdown(sheet) + "\n")
-        typer.echo(_GENERATED)
-        return
-    out = console()
-    out.print(counted, highlight=False, markup=False)
-    for sheet in drawn:
-        out.print(terminal.draw(sheet))
-    out.print(_GENERATED, style="dim", highlight=False, markup=False)
+    _print(form, drawn, _GENERATED, counted, apart=True)
 
 
 def print_report(
@@ -247,7 +222,6 @@ def print_report(
     if form is Format.JSON:
         typer.echo(documents.rows_json(rows))
         return
-    sheet = sheets.measured(rows)
     both = sheets.ends(_both_ends(records, versions))
     explained = (
         "ratio: time in the mode over time in eager, below 1 is a gain; [95 % interval over "
@@ -258,31 +232,44 @@ def print_report(
         "The heap decides, too. default: malloc as a script gets it; settled: malloc keeps its "
         f"memory, as with {REMEDY}. Malloc's share is of the time with the default heap."
     )
-    if form is Format.MARKDOWN:
-        typer.echo(markdown.markdown(sheet) + "\n\n" + explained)
-        if both.lines:
-            typer.echo("\n" + markdown.markdown(both) + "\n\n" + heap)
-        _print_generated(code, form)
-        return
-    out = console()
-    out.print(terminal.draw(sheet))
-    out.print(explained, style="dim", highlight=False, markup=False)
+    _print(form, [sheets.measured(rows)], explained)
     if both.lines:
-        out.print(terminal.draw(both))
-        out.print(heap, style="dim", highlight=False, markup=False)
+        _print(form, [both], heap, apart=True)
     _print_generated(code, form)
 
 
 def _print_generated(code: Sequence[generated.Row], form: Format) -> None:
-    if not code:
-        return
-    sheet = sheets.generated(code)
+    if code:
+        _print(form, [sheets.generated(code)], _GENERATED, apart=True)
+
+
+def _print(
+    form: Format,
+    drawn: Sequence[Sheet],
+    explained: str,
+    headline: str = "",
+    *,
+    apart: bool = False,
+) -> None:
+    """Print the tables that have lines, and below them what explains them.
+
+    ``apart``: something was printed before. Markdown needs an empty line there.
+    """
+    drawn = [sheet for sheet in drawn if sheet.lines]
+    headline = printable(headline)
     if form is Format.MARKDOWN:
-        typer.echo("\n" + markdown.markdown(sheet) + "\n\n" + _GENERATED)
+        if apart:
+            typer.echo()
+        for text in filter(None, [headline, *map(markdown.markdown, drawn)]):
+            typer.echo(text + "\n")
+        typer.echo(explained)
         return
     out = console()
-    out.print(terminal.draw(sheet))
-    out.print(_GENERATED, style="dim", highlight=False, markup=False)
+    if headline:
+        out.print(headline, highlight=False, markup=False)
+    for sheet in drawn:
+        out.print(terminal.draw(sheet))
+    out.print(explained, style="dim", highlight=False, markup=False)
 
 
 def _both_ends(records: list[Record], versions: list[str]) -> list[Ends]:

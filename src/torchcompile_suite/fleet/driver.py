@@ -26,10 +26,12 @@ from .messages import (
     Began,
     ClusterLost,
     Described,
+    Event,
     Failed,
     Finished,
     Launched,
     Measured,
+    Node,
     Order,
     Said,
     Told,
@@ -48,38 +50,6 @@ MOST_FAULTS = 3
 HANG_S = 300.0
 # What cancelled pieces get to end their processes.
 CANCEL_S = 40.0
-
-
-class Node(Protocol):
-    """A machine in the cluster. ``id`` changes when it joins again."""
-
-    @property
-    def hardware(self) -> str:
-        """Its class, as a label."""
-
-    @property
-    def id(self) -> str:
-        """Of this stay in the cluster."""
-
-
-class Event(Protocol):
-    """See `transport.Event`."""
-
-    @property
-    def piece(self) -> int:
-        """The number of the piece."""
-
-    @property
-    def machine(self) -> str:
-        """Where it runs."""
-
-    @property
-    def said(self) -> Said | None:
-        """What it says; None at its end."""
-
-    @property
-    def fault(self) -> str:
-        """Why it ended."""
 
 
 class Transport(Protocol):

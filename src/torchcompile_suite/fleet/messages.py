@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
@@ -132,6 +132,25 @@ class Failed(Struct, frozen=True, tag="failed"):
 
 
 Said: TypeAlias = Described | Began | Told | Launched | Measured | Finished | Failed
+
+
+class Node(NamedTuple):
+    """A machine in the cluster: its class, as a label. ``id`` changes when it joins again."""
+
+    hardware: str
+    id: str
+
+
+class Event(NamedTuple):
+    """What the driver hears of a piece: what it says, or that it has ended; then ``said`` is None.
+
+    ``machine``: where it runs. ``fault``: why it ended, in one line; empty for its own end.
+    """
+
+    piece: int
+    machine: str = ""
+    said: Said | None = None
+    fault: str = ""
 
 
 def encode(message: Order | Said) -> bytes:

@@ -12,7 +12,7 @@ import os
 import secrets
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import ray
@@ -22,30 +22,11 @@ from ray._private.state import available_resources_per_node  # no public way wit
 from ..errors import SuiteError
 from ..host.orphans import die_with_parent
 from . import messages, plain
-from .messages import ClusterLost, Order, Said
+from .messages import ClusterLost, Event, Node, Order
 from .options import HARDWARE, MACHINE, SLOT, SYSTEM
 
 # Says what `plain.lines` says; another function stands for it in rehearsals.
 Lines = Callable[[Order], Iterator[bytes]]
-
-
-class Node(NamedTuple):
-    """A machine in the cluster. ``id`` changes when its Ray starts again."""
-
-    hardware: str
-    id: str
-
-
-class Event(NamedTuple):
-    """What a piece says, or that it has ended: then ``said`` is None.
-
-    ``fault``: why it ended, in one line; empty for its own end.
-    """
-
-    piece: int
-    machine: str = ""
-    said: Said | None = None
-    fault: str = ""
 
 
 @ray.remote(num_cpus=0, max_calls=1, max_retries=0)  # type: ignore[untyped-decorator]

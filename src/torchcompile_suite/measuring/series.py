@@ -29,7 +29,14 @@ from ..analysis import change, statistics
 from ..cell import METHOD, Cell, Launch, Measurement, Plan, Stopped
 from ..host.files import append_line, read_lines
 from .launches import mark_disturbed, outcome_of
-from .settings import BUDGET_S, LAUNCH_LIMIT_S, MOST_LAUNCHES, MOST_REPEATS, PRECISION
+from .settings import (
+    BUDGET_S,
+    LAUNCH_LIMIT_S,
+    MOST_LAUNCHES,
+    MOST_REPEATS,
+    PRECISION,
+    Settings,
+)
 
 JOURNAL = "journal.jsonl"
 CACHES = "caches"
@@ -53,6 +60,20 @@ class Series(msgspec.Struct, frozen=True):
     repeats: int = MOST_REPEATS
     plan: Plan = Plan()
     method: int = METHOD
+
+    @classmethod
+    def of(cls, cell: Cell, releases: Sequence[str], settings: Settings) -> Series:
+        """The series of a cell as the settings want it."""
+        return cls(
+            cell,
+            tuple(releases),
+            rounds=settings.launches,
+            precision=settings.precision,
+            budget_s=settings.budget_s,
+            launch_limit_s=settings.launch_limit_s,
+            repeats=settings.repeats,
+            plan=settings.plan,
+        )
 
 
 def identity(series: Series, environment_name: str) -> str:

@@ -187,13 +187,15 @@ def read(results: Path) -> Records:
 
 def read_with(results: Path, reader: SegmentReader) -> Records:
     """`read`, with another way to read a segment."""
-    found: list[Record] = []
+    timed: list[Record] = []
     problems: list[Problem] = []
+    generated: list[Record] = []
     for folder in machine_folders(results, problems):
         of_machine = read_machine(folder, reader)
-        found += [*of_machine.records, *of_machine.generated]
+        timed += of_machine.records
         problems += of_machine.problems
-    return _kinds(found, problems)
+        generated += of_machine.generated
+    return Records(timed, problems, generated)
 
 
 def read_machine(folder: Path, reader: SegmentReader) -> Records:
@@ -202,10 +204,6 @@ def read_machine(folder: Path, reader: SegmentReader) -> Records:
     problems: list[Problem] = []
     for journal, of_place in files(folder, problems).items():
         found += _of_place(journal, newest_of(read_files(of_place, problems, reader)))
-    return _kinds(found, problems)
-
-
-def _kinds(found: Sequence[Record], problems: list[Problem]) -> Records:
     timed = [record for record in found if not record.measurement.cell.target]
     generated = [record for record in found if record.measurement.cell.target]
     return Records(timed, problems, generated)

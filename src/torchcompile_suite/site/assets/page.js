@@ -102,6 +102,30 @@ const Page = (() => {
     return marked(`${Words.interval(row, "ratio")} ${row.verdict}${fastest}`, row.verdict);
   }
 
+  // A column with a figure of each row, which it sorts by.
+  const figure = (title, name, words) => ({
+    title,
+    number: true,
+    value: (row) => words(row[name]),
+    sort: (row) => row[name],
+  });
+
+  // The columns that tables of several pages have.
+  const COLUMNS = {
+    baseline: figure("baseline ms", "eager_s", Words.milliseconds),
+    mode: figure("mode ms", "mode_s", Words.milliseconds),
+    ratio: { title: "ratio", value: paying, sort: (row) => row.ratio },
+    cold: figure("cold s", "cold_compile_s", Words.seconds),
+    warm: figure("warm s", "warm_compile_s", Words.seconds),
+    paysAfter: {
+      title: "pays after",
+      number: true,
+      // A row without an outcome has been compiled: the first page lists only such cells.
+      value: (row) => ((row.outcome ?? "ok") === "ok" ? Words.calls(row) : ""),
+      sort: (row) => row.break_even_calls,
+    },
+  };
+
   function field(content) {
     if (content instanceof Node) return [content];
     if (content === null || content === undefined) return [""];
@@ -455,6 +479,8 @@ const Page = (() => {
     link,
     marked,
     paying,
+    figure,
+    COLUMNS,
     section,
     table,
     downloads,

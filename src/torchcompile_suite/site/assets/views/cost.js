@@ -2,7 +2,7 @@
 "use strict";
 
 (() => {
-  const { section, table, Words, downloads, make } = Page;
+  const { section, table, COLUMNS, Words, downloads, make } = Page;
   const MOST_DRAWN = 40;
   const PHASES = {
     dynamo: "Dynamo",
@@ -34,11 +34,6 @@
       bars.length < rows.length
         ? `: ${bars.length} of ${rows.length} cells, the slowest first`
         : "";
-    const seconds = (name) => ({
-      number: true,
-      value: (row) => Words.seconds(row[name]),
-      sort: (row) => row[name],
-    });
     return {
       title: `What does compiling cost? ${context.title(at)}`,
       choices: [Page.choosePoint(context)],
@@ -72,15 +67,12 @@
                 "Seconds lost to calls that compiled, at a cold and at a warm start; the phases are those of the cold start. Compiling pays after this number of calls, if the gain is beyond doubt. Seconds to pay: the cold compile, then these calls.",
                 [
                   { title: "cell", value: (row) => cell(row.cell), sort: (row) => row.cell },
-                  { title: "cold s", ...seconds("cold_compile_s") },
-                  { title: "warm s", ...seconds("warm_compile_s") },
-                  ...names.map((name) => ({ title: PHASES[name], ...seconds(`phase_${name}_s`) })),
-                  {
-                    title: "pays after",
-                    number: true,
-                    value: Words.calls,
-                    sort: (row) => row.break_even_calls,
-                  },
+                  COLUMNS.cold,
+                  COLUMNS.warm,
+                  ...names.map((name) =>
+                    Page.figure(PHASES[name], `phase_${name}_s`, Words.seconds),
+                  ),
+                  COLUMNS.paysAfter,
                   {
                     title: "seconds to pay",
                     number: true,

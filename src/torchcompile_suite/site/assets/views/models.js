@@ -2,7 +2,7 @@
 "use strict";
 
 (() => {
-  const { section, table, Words, downloads, choice, make } = Page;
+  const { section, table, COLUMNS, Words, downloads, choice, make } = Page;
   const MOST_DRAWN = 60;
 
   Page.view = async (context) => {
@@ -87,37 +87,12 @@
               ...(machine.machines
                 ? [{ title: "machine", value: (row) => row.machine, sort: (row) => row.machine }]
                 : []),
-              {
-                title: "baseline ms",
-                number: true,
-                value: (row) => Words.milliseconds(row.eager_s),
-                sort: (row) => row.eager_s,
-              },
-              {
-                title: "mode ms",
-                number: true,
-                value: (row) => Words.milliseconds(row.mode_s),
-                sort: (row) => row.mode_s,
-              },
-              { title: "ratio", value: Page.paying, sort: (row) => row.ratio },
-              {
-                title: "cold s",
-                number: true,
-                value: (row) => Words.seconds(row.cold_compile_s),
-                sort: (row) => row.cold_compile_s,
-              },
-              {
-                title: "warm s",
-                number: true,
-                value: (row) => Words.seconds(row.warm_compile_s),
-                sort: (row) => row.warm_compile_s,
-              },
-              {
-                title: "pays after",
-                number: true,
-                value: (row) => (row.outcome === "ok" ? Words.calls(row) : ""),
-                sort: (row) => row.break_even_calls,
-              },
+              COLUMNS.baseline,
+              COLUMNS.mode,
+              COLUMNS.ratio,
+              COLUMNS.cold,
+              COLUMNS.warm,
+              COLUMNS.paysAfter,
             ],
             rows,
           ),
