@@ -15,6 +15,7 @@ import msgspec
 from torchcompile_suite.cell import Measurement
 from torchcompile_suite.fleet import inspection, messages
 from torchcompile_suite.fleet.messages import Began, Finished, Launched, Measured, Order, Said
+from torchcompile_suite.host import machine
 from torchcompile_suite.results import segments
 from torchcompile_suite.results.canonical import canonical
 from torchcompile_suite.results.segments import Header, Segment
@@ -40,7 +41,7 @@ def said_by(order: Order, record: Measurement) -> Iterator[Said]:
         header = Header(order.machine, release, order.commits[release], order.environment)
         path, data = segments.encode(Segment(header, [line]))
         yield Measured(release, str(path), data)
-    yield Finished(inspection.machine_fields(order.machine), "all of them 0.870")
+    yield Finished(machine.fields(order.machine), "all of them 0.870")
 
 
 def asleep(order: Order, seconds: Mapping[str, float], record: bytes, log: str) -> Iterator[bytes]:

@@ -18,7 +18,7 @@ from torchcompile_suite.presentation.sheets import Sheet
 
 from . import tables
 from .collect import Job, Pool
-from .pools import CELLS, NO_VECTOR_CHECK, pool, run_in_release
+from .pools import CELLS, NO_VECTOR_CHECK, forked, run_in_release
 
 ROUNDS = 10
 FOLDER = Path(__file__).with_name("pools-neighbours")
@@ -27,7 +27,7 @@ FIGURES = ("time ratio", "eager", "compiled", "warm compile")
 
 def measure() -> None:
     """Add launches."""
-    wanted = ROUNDS + min(len(pool(name, FOLDER)) for name in CELLS)
+    wanted = ROUNDS + min(len(forked(name, FOLDER)) for name in CELLS)
     pools = [Pool(name, cell, forked=wanted) for name, cell in CELLS.items()]
     run_in_release(Job(pools, str(FOLDER), variables=NO_VECTOR_CHECK))
 
@@ -55,7 +55,7 @@ def table() -> list[tables.Part]:
         "By the time of the calibration loop in a launch; in brackets the standard deviation "
         f"between launches. slowed: over {statistics.MOST_SLOWDOWN} times the quietest launch.",
         Sheet(["pool", "hours", *names], frozenset(names), lines),
-        tables.measured_on(launch for name in CELLS for launch in pool(name, FOLDER)),
+        tables.measured_on(launch for name in CELLS for launch in forked(name, FOLDER)),
     ]
 
 
@@ -65,9 +65,9 @@ def by_kind(name: str) -> dict[str, list[Launch]]:
     A launch is slowed if its calibration loop took more than `statistics.MOST_SLOWDOWN` times the
     shortest one in any launch of any cell.
     """
-    quiet_s = statistics.quietest(launch for cell in CELLS for launch in pool(cell, FOLDER))
+    quiet_s = statistics.quietest(launch for cell in CELLS for launch in forked(cell, FOLDER))
     kinds: dict[str, list[Launch]] = {"quiet": [], "slowed": [], "all": []}
-    for launch in pool(name, FOLDER):
+    for launch in forked(name, FOLDER):
         slowed = statistics.slowdown([launch], quiet_s) > statistics.MOST_SLOWDOWN
         kinds["slowed" if slowed else "quiet"].append(launch)
         kinds["all"].append(launch)

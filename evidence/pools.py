@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
+from torchcompile_suite.analysis import statistics
 from torchcompile_suite.cell import Cell, Launch
 from torchcompile_suite.host.files import read_lines
 from torchcompile_suite.measuring import interpreter
@@ -23,11 +26,25 @@ from .collect import Job, Pool, missing
 
 ROOT = Path(__file__).resolve().parents[1]
 POOLS = Path(__file__).with_name("pools")
-# The method of the pools. They have to be measured anew with method 3.
-METHOD = 2
-# Pools of an AMD EPYC, measured with the method before turns (`cell.METHOD` 1). The confidence
-# levels of the suite's intervals were chosen with them.
-OTHER_POOLS = Path(__file__).with_name("pools-epyc")
+
+
+class Machine(NamedTuple):
+    """A machine with pools of all cells. ``power``: its pools of `evidence.power`, if it has any.
+
+    The first one is measured by the newest method. The confidence levels of the suite's intervals
+    were chosen with the pools of the last one.
+    """
+
+    name: str
+    pools: Path
+    power: Path | None = None
+
+
+MACHINES = (
+    Machine("EPYC 26, method 3", POOLS, POOLS.with_name("pools-power")),
+    Machine("Xeon, method 2", POOLS.with_name("pools-xeon"), POOLS.with_name("pools-power-xeon")),
+    Machine("EPYC 25, method 1", POOLS.with_name("pools-epyc")),
+)
 ENVIRONMENT = ROOT / ".asv" / "evidence-env"
 # Import path of the suite and of this package, for a process in that environment.
 PYTHONPATH = f"{interpreter.SOURCE}{os.pathsep}{ROOT}"
@@ -46,9 +63,24 @@ NO_VECTOR_CHECK = {"TORCHINDUCTOR_VEC_ISA_OK": "1"}
 
 
 def pool(name: str, folder: Path = POOLS) -> list[Launch]:
-    """The forked launches of one of the cells."""
+    """The forked launches of one of the cells that count.
+
+    A run would have repeated the others, because a neighbour disturbed them.
+    """
+    quiet_s = _quiet_s(folder)
+    return [one for one in forked(name, folder) if not statistics.disturbed(one, quiet_s)]
+
+
+def forked(name: str, folder: Path) -> list[Launch]:
+    """All forked launches of one of the cells."""
     launches = read_lines(folder / f"{name}.jsonl", Launch)
     return [launch for launch in launches if launch.process == "forked"]
+
+
+@cache
+def _quiet_s(folder: Path) -> float | None:
+    """Seconds of the calibration loop in the quietest launch of the folder; None if not known."""
+    return statistics.quietest(one for name in CELLS for one in forked(name, folder))
 
 
 def run_in_release(job: Job) -> None:
@@ -77,11 +109,13 @@ def measure() -> None:
 def table() -> list[tables.Part]:
     """A line for each pool."""
     lines = []
-    for machine, folder in (("first", POOLS), ("second", OTHER_POOLS)):
+    for machine in MACHINES:
         for name, cell in CELLS.items():
-            launches = pool(name, folder)
-            lines.append([name, str(cell), machine, tables.measured_on(launches)])
-    return [Sheet(["pool", "cell", "machine", "measured"], frozenset(), lines)]
+            launches = forked(name, machine.pools)
+            count = str(len(pool(name, machine.pools)))
+            lines.append([machine.name, name, str(cell), count, tables.measured_on(launches)])
+    columns = ["machine", "pool", "cell", "undisturbed", "measured"]
+    return [Sheet(columns, frozenset(["undisturbed"]), lines)]
 
 
 if __name__ == "__main__":

@@ -7,6 +7,9 @@ that the report calls that cell's figure worse.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import numpy as np
 
 from torchcompile_suite.analysis import change, statistics
@@ -17,7 +20,7 @@ from torchcompile_suite.presentation.sheets import Sheet
 
 from . import draws, false_alarms, faults, tables
 from .collect import Job, Pool
-from .pools import CELLS, NO_VECTOR_CHECK, POOLS, ROOT, pool, run_in_release
+from .pools import CELLS, MACHINES, NO_VECTOR_CHECK, ROOT, Machine, pool, run_in_release
 
 TRIES = 200
 LAUNCHES = 30
@@ -30,7 +33,6 @@ SLOWER_CALL = 0.05
 SLIGHTLY_SLOWER_CALL = 0.03
 # A share of the compile cost. Time wasted inside the compiler adds a fifth more than it lasts.
 SLOWER_COMPILE = 0.08
-FOLDER = POOLS.with_name("pools-power")
 FAULTS = {
     "slower_call": "time ratio",
     "slightly_slower_call": "time ratio",
@@ -40,8 +42,10 @@ FAULTS = {
 
 def measure() -> None:
     """Fill the pools of the healthy and the faulty workloads."""
-    _fill({faults.HEALTHY: CALIBRATION}, NO_VECTOR_CHECK)
-    healthy = launches_of(faults.HEALTHY)[:CALIBRATION]
+    folder = MACHINES[0].power
+    assert folder is not None
+    _fill(folder, {faults.HEALTHY: CALIBRATION}, NO_VECTOR_CHECK)
+    healthy = _launches_of(faults.HEALTHY, folder)[:CALIBRATION]
     call_s = float(np.median([statistics.launch_latency(launch.pairs_s) for launch in healthy]))
     compile_s = float(np.median(statistics.compile_costs(healthy, "warm")))
     sizes = {
@@ -52,83 +56,104 @@ def measure() -> None:
     }
     # More launches of the healthy workload, now in turns with the faulty ones.
     wanted = {faults.HEALTHY: CALIBRATION + LAUNCHES, **dict.fromkeys(FAULTS, LAUNCHES)}
-    _fill(wanted, {**NO_VECTOR_CHECK, **sizes})
+    _fill(folder, wanted, {**NO_VECTOR_CHECK, **sizes})
 
 
-def _fill(wanted: dict[str, int], variables: dict[str, str]) -> None:
+def _fill(folder: Path, wanted: dict[str, int], variables: dict[str, str]) -> None:
     """Fill the pool of each workload up to that many launches."""
     pools = [Pool(name, Cell(name, 1, "default"), forked=count) for name, count in wanted.items()]
-    run_in_release(Job(pools, str(FOLDER), variables=variables))
+    run_in_release(Job(pools, str(folder), variables=variables))
 
 
-def launches_of(name: str) -> list[Launch]:
+def _launches_of(name: str, folder: Path) -> list[Launch]:
     """The launches of one of the workloads, in the order of the rounds."""
-    return read_lines(FOLDER / f"{name}.jsonl", Launch)
+    return read_lines(folder / f"{name}.jsonl", Launch)
 
 
-def size(fault: str) -> str:
+def measured() -> dict[Machine, dict[str, list[Launch]]]:
+    """The launches of each workload on each machine that has any.
+
+    Of the rounds in which a neighbour disturbed none of them: a run would have repeated it.
+    """
+    return {one: _undisturbed(one.power) for one in MACHINES if one.power is not None}
+
+
+def _undisturbed(folder: Path) -> dict[str, list[Launch]]:
+    pools = {faults.HEALTHY: _launches_of(faults.HEALTHY, folder)[CALIBRATION:]}
+    pools |= {fault: made for fault in FAULTS if (made := _launches_of(fault, folder))}
+    quiet_s = statistics.quietest(launch for launches in pools.values() for launch in launches)
+    rounds = [
+        made
+        for made in zip(*pools.values(), strict=True)
+        if not any(statistics.disturbed(launch, quiet_s) for launch in made)
+    ]
+    return dict(zip(pools, map(list, zip(*rounds, strict=True)), strict=True))
+
+
+def size(fault: str, launches: dict[str, list[Launch]]) -> str:
     """What the fault really is, in words."""
     healthy, faulty = (
-        np.log(change.values(FAULTS[fault], launches)).mean()
-        for launches in (launches_of(faults.HEALTHY)[CALIBRATION:], launches_of(fault))
+        np.log(change.values(FAULTS[fault], launches[name])).mean()
+        for name in (faults.HEALTHY, fault)
     )
     return f"{np.exp(faulty - healthy) - 1:+.1%}"
 
 
 def table() -> list[tables.Part]:
-    """A line for each fault and target of the stopping rule."""
-    name = next(name for name, cell in CELLS.items() if cell.workload == faults.HEALTHY)
-    cell = Cell(f"{name}-0", 1, "default")
-    pools = {key: pool(key) for key in CELLS}
-    healthy = launches_of(faults.HEALTHY)[CALIBRATION:]
+    """A line for each machine, fault and target of the stopping rule."""
     names = ["true size", "precision", "found", "other cells flagged", "launches a side"]
-    lines = []
-    for fault, figure in FAULTS.items():
-        faulty = launches_of(fault)
-        if not faulty:
-            continue  # not measured yet
-        for precision in PRECISIONS:
-            random = np.random.default_rng(2024)
-            found = wrong = used = 0
-            for _ in range(TRIES):
-                before, after = (
-                    false_alarms.matrix(pools, random, in_a_row=False) for _ in range(2)
-                )
-                before, after = (
-                    [
-                        draws.measurement(launches, cell, random, precision=precision)
-                        if measurement.cell == cell
-                        else measurement
-                        for measurement in side
-                    ]
-                    for side, launches in ((before, healthy), (after, faulty))
-                )
-                used += _launches(after, cell)
-                comparison = change.compare("pools", Side("a", before), Side("b", after))
-                for one in comparison.changes:
-                    if one.cell == cell:
-                        found += one.effects[figure].difference is Difference.WORSE
-                    elif one.cell.workload != cell.workload:
-                        wrong += one.changed
-            lines.append(
-                [
-                    fault.replace("_", " "),
-                    figure,
-                    size(fault),
-                    f"{precision:.1%}",
-                    f"{found / TRIES:.1%}",
-                    f"{wrong / TRIES:.2f} a report",
-                    f"{used / TRIES:.1f}",
-                ]
-            )
+    made = measured()
+    lines = [
+        [machine.name, fault.replace("_", " "), FAULTS[fault], size(fault, launches), *figures]
+        for machine, launches in made.items()
+        for fault in FAULTS
+        if fault in launches
+        for figures in _found(machine, launches[faults.HEALTHY], launches[fault], FAULTS[fault])
+    ]
     return [
         f"{TRIES} comparisons of eight workloads, one of them faulty. precision: what the stopping "
         "rule asks of the ratio's interval; at the smallest one the whole budget is used.",
-        Sheet(["injected", "figure", *names], frozenset(names), lines),
+        Sheet(["machine", "injected", "figure", *names], frozenset(names), lines),
         tables.measured_on(
-            launch for name in (faults.HEALTHY, *FAULTS) for launch in launches_of(name)
+            one for launches in made.values() for side in launches.values() for one in side
         ),
     ]
+
+
+def _found(
+    machine: Machine, healthy: list[Launch], faulty: list[Launch], figure: str
+) -> Iterator[list[str]]:
+    """A line of figures for each target of the stopping rule."""
+    name = next(name for name, cell in CELLS.items() if cell.workload == faults.HEALTHY)
+    cell = Cell(f"{name}-0", 1, "default")
+    pools = {key: pool(key, machine.pools) for key in CELLS}
+    for precision in PRECISIONS:
+        random = np.random.default_rng(2024)
+        found = wrong = used = 0
+        for _ in range(TRIES):
+            before, after = (false_alarms.matrix(pools, random, in_a_row=False) for _ in range(2))
+            before, after = (
+                [
+                    draws.measurement(made, cell, random, precision=precision)
+                    if measurement.cell == cell
+                    else measurement
+                    for measurement in side
+                ]
+                for side, made in ((before, healthy), (after, faulty))
+            )
+            used += _launches(after, cell)
+            comparison = change.compare("pools", Side("a", before), Side("b", after))
+            for one in comparison.changes:
+                if one.cell == cell:
+                    found += one.effects[figure].difference is Difference.WORSE
+                elif one.cell.workload != cell.workload:
+                    wrong += one.changed
+        yield [
+            f"{precision:.1%}",
+            f"{found / TRIES:.1%}",
+            f"{wrong / TRIES:.2f} a report",
+            f"{used / TRIES:.1f}",
+        ]
 
 
 def _launches(measurements: list[Measurement], cell: Cell) -> int:

@@ -29,6 +29,7 @@ from torchcompile_suite.cell import Cell, Launch
 from torchcompile_suite.fleet import messages, options, place, plain
 from torchcompile_suite.fleet.messages import Failed, Measured, Order, Said
 from torchcompile_suite.host import machine
+from torchcompile_suite.host.files import append_line, read_lines
 from torchcompile_suite.measuring import series
 from torchcompile_suite.measuring.series import Series
 from torchcompile_suite.presentation.sheets import Sheet
@@ -174,8 +175,7 @@ def measure() -> None:
                 os.environ[place.FOLDER_VARIABLE] = folder
                 found, share = with_ray(name) if ray else (without(name), 0.0)
             by_cell = {str(CELLS[slot]): launches for slot, launches in found.items()}
-            with KEPT.open("ab") as stream:
-                stream.write(msgspec.json.encode(Taken(ray, by_cell, share)) + b"\n")
+            append_line(KEPT, msgspec.json.encode(Taken(ray, by_cell, share)))
 
 
 FIGURES: dict[str, Callable[[Launch], float]] = {
@@ -187,7 +187,7 @@ FIGURES: dict[str, Callable[[Launch], float]] = {
 
 def parts() -> list[tables.Part]:
     """The figures with Ray over those without."""
-    taken = [msgspec.json.decode(line, type=Taken) for line in KEPT.read_bytes().splitlines()]
+    taken = read_lines(KEPT, Taken)
     lines = []
     for cell in map(str, CELLS):
         sides = [

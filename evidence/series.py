@@ -3,13 +3,13 @@
 Resamples the pools of `evidence.pools` and `evidence.power`, whose launches were made in turns: the
 launches of the same number in two pools were made within a minute. A try is a comparison of eight
 workloads; of one of them the second release is faulty, or no release is. Each series ends by the
-suite's own rule, or with as many rounds as the default budget allows. The same launches are judged
-twice: round by round, and as if each release had been measured apart.
+suite's own rule. The same launches are judged twice: round by round, and as if each release had
+been measured apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -18,15 +18,14 @@ from torchcompile_suite.analysis import change, statistics
 from torchcompile_suite.analysis.change import Comparison, Difference, Side
 from torchcompile_suite.cell import OK, Cell, Launch, Measurement
 from torchcompile_suite.measuring import settings
+from torchcompile_suite.measuring.series import TELLING_ROUNDS
 from torchcompile_suite.presentation.sheets import Sheet
 
 from . import faults, power, tables
-from .pools import CELLS, pool
+from .pools import CELLS, Machine, pool
 
 TRIES = 200
 COPIES = 2
-# Rounds that the default budget of a series allows: a cold launch takes three times a warm one.
-ROUNDS = 8
 # Launches before and after, in the order of their rounds.
 Pair = tuple[list[Launch], list[Launch]]
 
@@ -41,7 +40,7 @@ def drawn(pair: Pair, cell: Cell, random: np.random.Generator) -> tuple[Measurem
     length = min(map(len, pair))
     start = int(random.integers(0, length))
     sides: tuple[list[Launch], list[Launch]] = ([], [])
-    for number in range(1, ROUNDS + 1):
+    for number in range(1, TELLING_ROUNDS + 1):
         for side, launches in zip(sides, pair, strict=True):
             launch = launches[(start + number - 1) % length]
             kind = "cold" if number == 1 else "warm"
@@ -70,56 +69,70 @@ def without_rounds(measurements: Sequence[Measurement]) -> list[Measurement]:
 
 
 def table() -> list[tables.Part]:
-    """A line for each fault and way to judge."""
-    healthy = power.launches_of(faults.HEALTHY)[power.CALIBRATION :]
-    pools = {name: twins(pool(name)) for name in CELLS}
+    """A line for each machine, fault and way to judge."""
+    names = ["found", "other cells flagged", "rounds", "± eager", "± compiled"]
+    made = power.measured()
+    lines = [
+        [machine.name, injected, *figures]
+        for machine, launches in made.items()
+        for fault in ("", *power.FAULTS)
+        if not fault or fault in launches
+        for injected in [_injected(fault, launches)]
+        for figures in _tried(machine, launches, fault)
+    ]
+    return [
+        f"{TRIES} comparisons of eight workloads in series of at most {TELLING_ROUNDS} rounds, one "
+        "of the workloads faulty in the second release. ±: the median half-width of a change.",
+        Sheet(["machine", "injected", "judged", *names], frozenset(names), lines),
+        tables.measured_on(
+            one for machine in made for name in CELLS for one in pool(name, machine.pools)
+        ),
+    ]
+
+
+def _injected(fault: str, launches: dict[str, list[Launch]]) -> str:
+    return f"{power.FAULTS[fault]} {power.size(fault, launches)}" if fault else "none"
+
+
+def _tried(machine: Machine, launches: dict[str, list[Launch]], fault: str) -> Iterator[list[str]]:
+    """A line of figures for each way to judge."""
+    pools = {name: twins(pool(name, machine.pools)) for name in CELLS}
     target = next(name for name, cell in CELLS.items() if cell.workload == faults.HEALTHY)
     target_cell = Cell(f"{target}-0", 1, "default")
-    lines = []
-    for fault, figure in {"": "", **power.FAULTS}.items():
-        random = np.random.default_rng(2024)
-        faulty = (healthy, power.launches_of(fault)) if fault else pools[target]
-        counts = {"round by round": [0, 0], "apart": [0, 0]}
-        widths: dict[str, dict[str, list[float]]] = {way: {} for way in counts}
-        cells = rounds = 0
-        for _ in range(TRIES):
-            before, after = [], []
-            for copy in range(COPIES):
-                for name, pair in pools.items():
-                    cell = Cell(f"{name}-{copy}", 1, "default")
-                    sides = drawn(faulty if cell == target_cell else pair, cell, random)
-                    before.append(sides[0])
-                    after.append(sides[1])
-                    if cell == target_cell:
-                        rounds += len(sides[0].launches)
-            for way, (one, other) in {
-                "round by round": (before, after),
-                "apart": (without_rounds(before), without_rounds(after)),
-            }.items():
-                comparison = change.compare("pools", Side("a", one), Side("b", other))
-                was_found, wrong = _judged(comparison, target_cell if fault else None, figure)
-                counts[way][0] += was_found
-                counts[way][1] += wrong
-                _widths(comparison, widths[way])
-            cells += len(pools) * COPIES - bool(fault)
-        for way, (found, wrong) in counts.items():
-            lines.append(
-                [
-                    f"{figure} {power.size(fault)}" if fault else "none",
-                    way,
-                    f"{found / TRIES:.1%}" if fault else "",
-                    f"{wrong / cells:.2%}",
-                    f"{rounds / TRIES:.1f}",
-                    *(f"{np.median(widths[way][name]):.2%}" for name in ("eager", "compiled")),
-                ]
-            )
-    names = ["found", "other cells flagged", "rounds", "± eager", "± compiled"]
-    return [
-        f"{TRIES} comparisons of eight workloads in series of at most {ROUNDS} rounds, one of the "
-        "workloads faulty in the second release. ±: the median half-width of a change.",
-        Sheet(["injected", "judged", *names], frozenset(names), lines),
-        tables.measured_on(launch for side in pools.values() for one in side for launch in one),
-    ]
+    random = np.random.default_rng(2024)
+    faulty = (launches[faults.HEALTHY], launches[fault]) if fault else pools[target]
+    counts = {"round by round": [0, 0], "apart": [0, 0]}
+    widths: dict[str, dict[str, list[float]]] = {way: {} for way in counts}
+    cells = rounds = 0
+    for _ in range(TRIES):
+        before, after = [], []
+        for copy in range(COPIES):
+            for name, pair in pools.items():
+                cell = Cell(f"{name}-{copy}", 1, "default")
+                sides = drawn(faulty if cell == target_cell else pair, cell, random)
+                before.append(sides[0])
+                after.append(sides[1])
+                if cell == target_cell:
+                    rounds += len(sides[0].launches)
+        for way, (one, other) in {
+            "round by round": (before, after),
+            "apart": (without_rounds(before), without_rounds(after)),
+        }.items():
+            comparison = change.compare("pools", Side("a", one), Side("b", other))
+            figure = power.FAULTS.get(fault, "")
+            was_found, wrong = _judged(comparison, target_cell if fault else None, figure)
+            counts[way][0] += was_found
+            counts[way][1] += wrong
+            _widths(comparison, widths[way])
+        cells += len(pools) * COPIES - bool(fault)
+    for way, (found, wrong) in counts.items():
+        yield [
+            way,
+            f"{found / TRIES:.1%}" if fault else "",
+            f"{wrong / cells:.2%}",
+            f"{rounds / TRIES:.1f}",
+            *(f"{np.median(widths[way][name]):.2%}" for name in ("eager", "compiled")),
+        ]
 
 
 def _judged(comparison: Comparison, faulty: Cell | None, figure: str) -> tuple[bool, int]:

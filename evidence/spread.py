@@ -11,7 +11,7 @@ from torchcompile_suite.cell import Launch
 from torchcompile_suite.presentation.sheets import Sheet
 
 from . import tables
-from .pools import CELLS, pool
+from .pools import CELLS, MACHINES, pool
 
 RESAMPLES = 500
 # The parts of the pairs that the table looks at.
@@ -65,14 +65,17 @@ def table() -> list[tables.Part]:
         "correlation with the next",
     ]
     lines = []
-    for name in CELLS:
-        launches = pool(name)
+    pools = {
+        (machine.name, name): pool(name, machine.pools) for machine in MACHINES for name in CELLS
+    }
+    for (machine, name), launches in pools.items():
         x = log_ratios(launches)
         cost = np.log([statistics.compile_costs([launch], "warm")[0] for launch in launches])
         latency = np.log([statistics.launch_latency(launch.pairs_s) for launch in launches])
         mad = 1.4826 * float(np.median(np.abs(x - np.median(x))))
         lines.append(
             [
+                machine,
                 name,
                 str(len(launches)),
                 f"{math.exp(x.mean()):.3f}",
@@ -87,8 +90,8 @@ def table() -> list[tables.Part]:
     return [
         "Standard deviation between launches of the log ratio, if each launch had timed only the "
         "first part of its pairs; of the log latency and of the log warm compile cost.",
-        Sheet(["pool", *names], frozenset(names), lines),
-        tables.measured_on(launch for name in CELLS for launch in pool(name)),
+        Sheet(["machine", "pool", *names], frozenset(names), lines),
+        tables.measured_on(launch for launches in pools.values() for launch in launches),
     ]
 
 

@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from torchcompile_suite.measuring.settings import PRECISION_VARIABLE, REPEATS_VARIABLE
 from torchcompile_suite.releases import catalogue, environments
+from torchcompile_suite.results import cached
 
 # A busy machine may pause any example, or the making of examples, for longer than any limit.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -45,6 +46,14 @@ LONGEST_FIRST = (
     "tests/test_fleet_ray.py",
     "tests/test_hostile.py",
 )
+
+
+@pytest.fixture
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the derived summaries, empty and the test's own; returned before it exists."""
+    folder = tmp_path / "cache"
+    monkeypatch.setattr(cached, "folder", lambda: folder)
+    return folder
 
 
 def pytest_configure() -> None:

@@ -19,7 +19,7 @@ from torchcompile_suite.analysis import statistics
 from torchcompile_suite.asv import carrying, derived
 from torchcompile_suite.cell import METHOD, Measurement, Outcome, Status
 from torchcompile_suite.releases import ledger
-from torchcompile_suite.results import asv_files, cached, records, sealing
+from torchcompile_suite.results import asv_files, records, sealing
 from torchcompile_suite.results.records import Problem
 
 from . import examples
@@ -32,10 +32,7 @@ NAME = f"{COMMIT[:8]}-{ENV}.json"
 LATENCY = "inference.Inference.track_latency"
 
 
-@pytest.fixture(autouse=True)
-def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(cached, "folder", lambda: tmp_path / "cache")
-    return tmp_path / "cache"
+pytestmark = pytest.mark.usefixtures("empty_cache")
 
 
 @pytest.fixture

@@ -480,7 +480,7 @@ def measured(cell: Cell = CELL, name: str = "a", started: str = "") -> dict[str,
 
 
 def fields(name: str = "box") -> dict[str, str | int]:
-    return inspection.machine_fields(name)
+    return machine.fields(name)
 
 
 def kept(results: Path) -> list[tuple[str, str, Cell]]:

@@ -31,8 +31,8 @@ from torchcompile_suite.cell import (
 from torchcompile_suite.cli import app
 from torchcompile_suite.launch.generate.occupancy import occupancy
 from torchcompile_suite.launch.generate.recorder import Recorder
-from torchcompile_suite.launch.inspect.notes import Library, Node
-from torchcompile_suite.results import cached, records
+from torchcompile_suite.launch.inspect.notes import Node
+from torchcompile_suite.results import records
 from torchcompile_suite.targets import Target
 
 from . import examples
@@ -86,9 +86,7 @@ def store(results: Path, machine: str, *measurements: Measurement) -> None:
         records.append(records.path(results / machine, COMMITS[release], "env-py3.11"), one)
 
 
-@pytest.fixture(autouse=True)
-def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cached, "folder", lambda: tmp_path / "cache")
+pytestmark = pytest.mark.usefixtures("empty_cache")
 
 
 def test_targets_are_those_of_the_issue_and_their_order_is_kept() -> None:
@@ -141,10 +139,9 @@ def test_more_of_a_resource_never_raises_occupancy(
     assert occupancy(target, warps, registers, shared + 512).share <= here.share
 
 
-def node(*parts: str, reads: tuple[str, ...] = (), library: str = "") -> Node:
+def node(*parts: str, reads: tuple[str, ...] = (), library: bool = False) -> Node:
     """A node that writes a buffer of its first part's name."""
-    of = Library(library) if library else None
-    return Node(parts, frozenset(reads), frozenset(parts[:1]), of, 40, 20, ("aten.add",))
+    return Node(parts, frozenset(reads), frozenset(parts[:1]), library, 40, 20, ("aten.add",))
 
 
 def write(recorder: Recorder, kernel: str, source: str, *nodes: Node) -> None:
@@ -194,15 +191,15 @@ def test_a_chain_names_the_last_reason_between_whole_kernels() -> None:
 def test_launches_outside_of_cuda_graphs() -> None:
     recorder = Recorder()
     recorder.begun(backward=False)  # as a whole
-    write(recorder, "a", "", node("op0"), node("op1", library="mm"))
+    write(recorder, "a", "", node("op0"), node("op1", library=True))
     recorder.cuda_graph()
     recorder.begun(backward=False)  # divided: two parts, three launches between them
-    write(recorder, "b", "", node("op0"), *(node(f"op{at}", library="mm") for at in range(1, 6)))
+    write(recorder, "b", "", node("op0"), *(node(f"op{at}", library=True) for at in range(1, 6)))
     recorder.partitioned(3)
     recorder.cuda_graph()
     recorder.cuda_graph()
     recorder.begun(backward=True)  # not at all
-    write(recorder, "c", "", node("op0"), node("op1", library="mm"))
+    write(recorder, "c", "", node("op0"), node("op1", library=True))
     forward, backward = recorder.result(True, {})
     assert backward is not None
     assert (forward.launches, forward.cuda_graphs, forward.outside_launches) == (8, 3, 3)

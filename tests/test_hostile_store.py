@@ -18,7 +18,7 @@ from torchcompile_suite.analysis import summaries, summary
 from torchcompile_suite.asv import derived
 from torchcompile_suite.modes import MODES
 from torchcompile_suite.releases import ledger
-from torchcompile_suite.results import asv_files, cached, merging, records, sealing, segments
+from torchcompile_suite.results import asv_files, merging, records, sealing, segments
 from torchcompile_suite.results.segments import Header, Segment
 from torchcompile_suite.site import build
 
@@ -36,9 +36,7 @@ RECORD = json.loads(msgspec.json.encode(examples.measurement()))
 NAMES = ["../../x", "a/b", "\n", "\x1b[2J", "é" * 100, "<script>alert(1)</script>", "." * 80]
 
 
-@pytest.fixture(autouse=True)
-def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cached, "folder", lambda: tmp_path / "cache")
+pytestmark = pytest.mark.usefixtures("empty_cache")
 
 
 def machine(results: Path, name: str) -> Path:

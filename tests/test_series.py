@@ -115,6 +115,13 @@ def test_only_releases_with_an_open_question_go_on(tmp_path: Path) -> None:
     assert counts["2.4.1"] == counts["2.9.1"] > counts["2.15.0"]
 
 
+def test_neighbours_that_cannot_be_told_apart_end_it_after_some_rounds(tmp_path: Path) -> None:
+    noisy = Machine(noise=lambda number: 1.0 + 0.02 * (number % 5))
+    measured = measure(tmp_path, noisy, precision=0.5)
+    assert {len(one.launches) for one in measured.values()} == {series.TELLING_ROUNDS}
+    assert {one.stopped for one in measured.values()} == {"precise"}
+
+
 def test_it_ends_with_its_budget(tmp_path: Path) -> None:
     noisy = Machine(noise=lambda number: 1.0 + 0.3 * (number % 2))
     measured = measure(tmp_path / "a", noisy, budget_s=0.0)

@@ -12,16 +12,12 @@ from asv import graph, util
 from asv.graph import Graph
 
 from torchcompile_suite.asv import steps
-from torchcompile_suite.results import cached
 
 DETECT = inspect.unwrap(Graph.detect_steps)
 SERIES = 120
 
 
-@pytest.fixture(autouse=True)
-def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(cached, "folder", lambda: tmp_path / "cache")
-    return tmp_path / "cache"
+pytestmark = pytest.mark.usefixtures("empty_cache")
 
 
 def filled(changed: int | None = None) -> Graph:

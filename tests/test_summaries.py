@@ -21,10 +21,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 ENV = "virtualenv-py3.11"
 
 
-@pytest.fixture(autouse=True)
-def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(cached, "folder", lambda: tmp_path / "cache")
-    return tmp_path / "cache"
+pytestmark = pytest.mark.usefixtures("empty_cache")
 
 
 def measured(seed: int) -> list[Measurement]:

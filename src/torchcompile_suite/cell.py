@@ -585,6 +585,11 @@ class Measurement(Struct, frozen=True, forbid_unknown_fields=True):
         return self.stopped in ("precise", "budget")
 
     @property
+    def timed_anew(self) -> bool:
+        """Whether calls were timed by the newest method (`METHOD`)."""
+        return any(launch.method == METHOD and launch.timed for launch in self.launches)
+
+    @property
     def environment(self) -> Environment | None:
         """The environment of the first launch that recorded one: all launches share it."""
         return next((launch.environment for launch in self.launches if launch.environment), None)

@@ -147,6 +147,17 @@ def test_an_interrupted_history_goes_on_with_its_groups(
     assert len(room.groups(RELEASES, PYTHON)) == 1
 
 
+def test_a_machine_without_space_is_not_refused_for_ever(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To look whether releases fit leaves nothing: a plan of groups would outlive the lack."""
+    _with_free(monkeypatch, len(RELEASES) - 1)
+    assert not room.fit_together(RELEASES, PYTHON)
+    assert not list(folder.glob("groups-*"))
+    _with_free(monkeypatch, len(RELEASES))
+    assert room.fit_together(RELEASES, PYTHON)
+
+
 def test_damaged_groups_are_made_anew(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _with_free(monkeypatch, 3)
     groups = room.groups(RELEASES, PYTHON)

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ..cell import METHOD, Cell, Measurement
+from ..cell import Cell, Measurement
 from ..results.records import Record
 from . import statistics
 from .history import SERIES, Point
@@ -60,7 +60,7 @@ def _rank(records: Sequence[Record], releases: set[str]) -> tuple[int, int, int,
     """The criteria of `assemble`, without the name."""
     asked = [one for one in records if not releases or one.release in releases]
     measured = [one.measurement for one in asked if one.measurement.outcome.ok]
-    newest = [one for one in measured if _newest(one)]
+    newest = [one for one in measured if one.timed_anew]
     series = Counter(name for one in newest for name in _series(one))
     return (
         max(series.values(), default=0),
@@ -69,10 +69,6 @@ def _rank(records: Sequence[Record], releases: set[str]) -> tuple[int, int, int,
         len(asked),
         max((one.measurement.started_at for one in asked), default=""),
     )
-
-
-def _newest(measurement: Measurement) -> bool:
-    return any(launch.method == METHOD and launch.timed for launch in measurement.launches)
 
 
 def _series(measurement: Measurement) -> set[str]:

@@ -116,7 +116,7 @@ def read_generated(results: Path) -> list[Record]:
     Segments that have none are known by the cache, so that this takes little even where the results
     of many machines take long to read.
     """
-    return list(_of_journals_too(records.read_with(results, _read_generated)).generated)
+    return list(records.read_with(results, _read_generated).generated)
 
 
 def _of_journals_too(found: Records) -> Records:
@@ -170,8 +170,7 @@ def _read_generated(file: Path, problems: list[Problem]) -> Piece:
 
     if cached.get("targets", _key(file), make) != b"0":
         return _read(file, problems)
-    header = segments.header(file)
-    return Piece(file, header.commit, header.env_name, [])
+    return Piece(file, "", "", [])
 
 
 def _key(file: Path) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ def save(_original: Callable[..., Any]) -> Callable[..., Any]:
 
     def save(self: Machine, results_dir: str) -> None:
         folder = Path(results_dir).resolve() / self.machine
-        file = folder / "machine.json"
+        file = folder / machine.FILE
         if file.exists():
             try:
                 recorded = asv_files.read_object(file)

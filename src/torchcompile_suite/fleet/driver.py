@@ -134,7 +134,7 @@ class Driver:
         self._open_s = sum(task.seconds for task in self._open.values())
         # The numbers of the series that nobody has begun; some have a home or are closed by now.
         self._fresh = sorted(self._number[identity] for identity in self._open)
-        self._given: dict[str, int] = {}
+        self._given: set[str] = set()
         self._releases = tuple(
             dict.fromkeys(release for task in plan.tasks for release in task.series.releases)
         )
@@ -345,13 +345,13 @@ class Driver:
         number = self._transport.start(order, machines, slot=slot)
         self._pieces[number] = _Piece(task, machines, slot)
         if task is not None:
-            self._given[task.id] = number
+            self._given.add(task.id)
 
     def _take_back(self, number: int) -> None:
         """A piece has ended. Its series waits again, unless it is stored or given up."""
         piece = self._pieces.pop(number, None)
         if piece is not None and piece.task is not None:
-            self._given.pop(piece.task.id, None)
+            self._given.discard(piece.task.id)
             if piece.task.id in self._open and piece.task.id not in self._diary.home:
                 heapq.heappush(self._fresh, self._number[piece.task.id])
 
@@ -508,4 +508,4 @@ class Driver:
 
 def done(plan: Plan, known: Newest, machines: Sequence[str]) -> set[str]:
     """The series of the plan that the results have, from any of the machines."""
-    return {task.id for task in plan.tasks if left.complete_on(known, machines, task.series)}
+    return {task.id for task in plan.tasks if left.is_complete(known, machines, task.series)}

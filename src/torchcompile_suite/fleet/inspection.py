@@ -11,7 +11,6 @@ from pathlib import Path
 
 from ..doctor import hardware, software
 from ..doctor.check import Check, Level, error
-from ..errors import SuiteError
 from ..host import machine
 from ..releases import catalogue, environments, room
 from ..releases.catalogue import Release
@@ -50,7 +49,7 @@ def ray_version() -> str:
 
 def described(order: Order, found: Sequence[Fault] = ()) -> Described:
     """What this machine is. ``found``: the `faults` of the doctor."""
-    fields = machine_fields(order.machine)
+    fields = machine.fields(order.machine)
     return Described(
         machine=order.machine,
         hardware=machine.class_of(fields),
@@ -62,11 +61,6 @@ def described(order: Order, found: Sequence[Fault] = ()) -> Described:
         journals=place.journals(order.machine),
         faults=list(found),
     )
-
-
-def machine_fields(name: str) -> dict[str, str | int]:
-    """The content of this machine's machine.json under that name."""
-    return {**machine.detect(name)._asdict(), "version": 1}
 
 
 def faults(order: Order, priority: str) -> list[Fault]:
@@ -110,12 +104,8 @@ def _releases(releases: Sequence[Release], python: str) -> Check:
         if not release.supports(python):
             says = f"PyTorch {release.version} has no wheels for Python {python}"
             return error(name, says, "leave this release out")
-    try:
-        groups = room.groups(releases, python)
-    except SuiteError as refused:
-        return error(name, str(refused), "set TORCHCOMPILE_SUITE_ENVIRONMENTS to another disk")
     says = room.line(releases, python)
-    if len(groups) > 1:
+    if not room.fit_together(releases, python):
         remedy = "free space, measure fewer releases, or set TORCHCOMPILE_SUITE_ENVIRONMENTS"
         return error(name, says, remedy)
     return Check(name, Level.OK, says)

@@ -41,13 +41,12 @@ def newest(records: Iterable[Record], environment: str, commits: Mapping[str, st
     return found
 
 
-def complete_on(known: Newest, machines: Iterable[str], plan: Series) -> str:
-    """The first of the machines on which the series is complete; empty if there is none."""
-    for machine in machines:
-        of_cell = known.get((machine, plan.cell), {})
-        if series.complete([of_cell.get(release) for release in plan.releases]):
-            return machine
-    return ""
+def is_complete(known: Newest, machines: Iterable[str], plan: Series) -> bool:
+    """Whether the series is complete on one of the machines."""
+    return any(
+        series.complete([known.get((machine, plan.cell), {}).get(one) for one in plan.releases])
+        for machine in machines
+    )
 
 
 def tasks(plans: Sequence[Series], environment: str, durations: Durations) -> list[Task]:

@@ -18,6 +18,7 @@ from filelock import FileLock, Timeout
 
 from ..cell import Launch, Measurement
 from ..errors import SuiteError
+from ..host import machine
 from ..host.orphans import die_with_parent
 from ..measuring import series
 from ..measuring.progress import launch_line
@@ -125,7 +126,7 @@ def _measure(order: Order, plan: Series, say: Say, work: Work) -> None:
     place.drop_compiled(order.machine, order.id)
     for version, measurement in measured.items():
         say(_segment(order, version, measurement))
-    say(Finished(inspection.machine_fields(order.machine), series.summary(measured)))
+    say(Finished(machine.fields(order.machine), series.summary(measured)))
 
 
 def releases_in_turns(order: Order, plan: Series, folder: Path, say: Say) -> dict[str, Measurement]:

@@ -45,4 +45,4 @@ def drop_compiled(machine: str, identity: str) -> None:
 
 def forget(machine: str, identity: str) -> None:
     """Remove a series whose results are stored."""
-    shutil.rmtree(of_series(machine, identity), ignore_errors=True)
+    series.discard(of_series(machine, identity))

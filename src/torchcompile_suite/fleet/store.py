@@ -7,19 +7,15 @@ each series would be fifty thousand files of four kilobytes for the whole matrix
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ..cell import Measurement
 from ..errors import SuiteError
 from ..host import machine
-from ..host.files import write_atomically
-from ..results import asv_files, records, sealing, segments
+from ..results import records, sealing, segments
 from ..results.records import Problem, Record
 from .messages import Measured
-
-MACHINE = "machine.json"
 
 
 class Store:
@@ -86,17 +82,9 @@ class Store:
         return records.path(folder, segment.header.commit, self._environment), measurement
 
     def _describe(self, folder: Path, fields: Mapping[str, str | int]) -> None:
-        file = folder / MACHINE
         if fields.get("machine") != folder.name:
             raise SuiteError(f"{folder.name} calls itself {fields.get('machine')!r}")
-        if not file.exists():
-            text = json.dumps(dict(fields), indent=4, sort_keys=True)
-            write_atomically(file, text.encode())
-            return
-        try:
-            machine.check_same(asv_files.read_object(file), fields)
-        except ValueError as error:
-            raise SuiteError(f"{file} {error}; restore it") from None
+        machine.keep(folder, fields)
 
 
 def _identity(measurement: Measurement) -> tuple[object, ...]:

@@ -26,6 +26,8 @@ from .files import write_atomically
 DEVICE_VARIABLE = "TORCHCOMPILE_SUITE_DEVICE"
 MACHINE_VARIABLE = "TORCHCOMPILE_SUITE_MACHINE"
 DEVICES = ("cpu", "cuda")
+# In a machine's folder of results: what the machine is.
+FILE = "machine.json"
 # Labels of Ray and of Kubernetes are no longer than this.
 LABEL_CHARACTERS = 63
 
@@ -170,19 +172,34 @@ def name_in_fleet(name: str | None = None, host: str | None = None) -> str:
     return name
 
 
+def fields(name: str) -> dict[str, str | int]:
+    """The content of this machine's machine.json under that name."""
+    return {**detect(name)._asdict(), "version": 1}
+
+
 def record(folder: Path) -> None:
     """Write this machine to ``folder``/machine.json, or compare it with the machine in that file.
 
+    Raises what `keep` raises.
+    """
+    keep(folder, fields(folder.name))
+
+
+def keep(folder: Path, content: Mapping[str, object]) -> None:
+    """Write ``folder``/machine.json, or compare the content with that of the file.
+
     Raises SuiteError if the file holds another machine or cannot be read, and OSError.
     """
-    here = detect(folder.name)._asdict()
-    file = folder / "machine.json"
+    file = folder / FILE
     if not file.exists():
-        content = json.dumps({**here, "version": 1}, indent=4, sort_keys=True)
-        write_atomically(file, content.encode())
+        text = json.dumps(dict(content), indent=4, sort_keys=True)
+        write_atomically(file, text.encode())
         return
     try:
-        check_same(json.loads(file.read_text()), here)
+        recorded = json.loads(file.read_text())
+        if not isinstance(recorded, dict):
+            raise ValueError("it holds no JSON object")
+        check_same(recorded, content)
     except ValueError as error:
         raise SuiteError(f"{file} cannot be read ({error}); restore it") from None
 

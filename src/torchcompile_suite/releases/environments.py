@@ -78,12 +78,12 @@ def ready(release: Release, python: str | None = None) -> Path:
     """
     folder = folder_of(release, python)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    stamp, wanted = folder / STAMP, digest(release)
     with FileLock(folder.with_name(f"{folder.name}.lock")):
-        if not stamp.exists() or stamp.read_text("utf-8") != wanted:
+        if not is_ready(release, python):
+            stamp = folder / STAMP
             stamp.unlink(missing_ok=True)
             install(release, folder, python)
-            write_atomically(stamp, wanted.encode())
+            write_atomically(stamp, digest(release).encode())
     return python_in(folder)
 
 

@@ -50,6 +50,11 @@ def groups(releases: Sequence[Release], python: str) -> list[list[Release]]:
     return [[by_version[version] for version in group] for group in plan.groups]
 
 
+def fit_together(releases: Sequence[Release], python: str) -> bool:
+    """Whether the environments of all releases fit on the disk side by side. Keeps nothing."""
+    return len(_missing(releases, python)) <= _fit()
+
+
 def finished(releases: Sequence[Release], python: str) -> None:
     """The first of the `groups` is measured. Makes room for the next one, if there is one.
 
@@ -109,7 +114,7 @@ def _fitting(
     releases: Sequence[Release], missing: Sequence[Release], python: str
 ) -> list[list[Release]]:
     """As few groups as possible, so that there is room for what each of them misses."""
-    fit = environments.free_bytes() // NEEDED_BYTES
+    fit = _fit()
     for count in range(1, math.ceil(len(releases) / LEAST) + 1):
         ends = [len(releases) * number // count for number in range(count + 1)]
         made = [list(releases[begin:end]) for begin, end in pairwise(ends)]
@@ -119,6 +124,11 @@ def _fitting(
         f"{line(releases, python)}; two have to lie side by side: free some space, for example "
         "with torchcompile-suite releases remove"
     )
+
+
+def _fit() -> int:
+    """How many more environments fit on the disk."""
+    return environments.free_bytes() // NEEDED_BYTES
 
 
 def _keep(releases: Sequence[Release], python: str, plan: _Plan) -> None:

@@ -19,10 +19,10 @@ def of_machines(results: Path, problems: list[Problem]) -> dict[str, str]:
     """
     found = {}
     for folder in records.machine_folders(results, problems):
-        where = f"{folder.name}/machine.json"
+        where = f"{folder.name}/{machine.FILE}"
         with records.named(where, problems):
             try:
-                fields = json.loads(regular.read_own(folder / "machine.json", _MOST_BYTES))
+                fields = json.loads(regular.read_own(folder / machine.FILE, _MOST_BYTES))
             except RecursionError:
                 raise ValueError("nested too deeply") from None
             if not isinstance(fields, dict):

@@ -14,7 +14,6 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
 
-from ..cell import METHOD
 from ..errors import SuiteError
 from .records import Record
 
@@ -61,7 +60,7 @@ def of_records(records: Iterable[Record]) -> list[Value]:
             record.release,
             record.measurement.cell,
             record.measurement.outcome.ok,
-            any(launch.method == METHOD and launch.timed for launch in record.measurement.launches),
+            record.measurement.timed_anew,
         )
         for record in records
     ]

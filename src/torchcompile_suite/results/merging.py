@@ -18,7 +18,6 @@ from ..host.files import write_atomically
 from . import records, regular, sealing, segments
 from .records import Problem
 
-MACHINE = "machine.json"
 _MOST_BYTES = 1 << 20
 
 
@@ -65,10 +64,10 @@ def _merge_machine(source: Path, target: Path, problems: list[Problem]) -> bool:
         try:
             machine.check_same(ours.fields, theirs.fields)
         except SuiteError as error:
-            problems.append(Problem(f"{source.name}/{MACHINE}", str(error)))
+            problems.append(Problem(f"{source.name}/{machine.FILE}", str(error)))
             return False
     if ours is None or theirs.text < ours.text:
-        write_atomically(target / MACHINE, theirs.text)
+        write_atomically(target / machine.FILE, theirs.text)
     return True
 
 
@@ -81,9 +80,9 @@ class _Description(NamedTuple):
 
 def _description(folder: Path, problems: list[Problem]) -> _Description | None:
     """The description of a machine; None if it is missing or cannot be read."""
-    where = f"{folder.name}/{MACHINE}"
+    where = f"{folder.name}/{machine.FILE}"
     with records.named(where, problems):
-        text = regular.read_own(folder / MACHINE, _MOST_BYTES)
+        text = regular.read_own(folder / machine.FILE, _MOST_BYTES)
         fields = msgspec.json.decode(text, type=dict[str, str | int])
         if fields.get("machine") == folder.name:
             return _Description(text, fields)

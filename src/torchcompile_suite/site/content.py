@@ -21,6 +21,7 @@ from ..analysis.change import Comparison, Side
 from ..analysis.history import Point
 from ..analysis.summary import Row
 from ..cell import METHOD, Cell, Launch, Measurement
+from ..host.machine import FILE as MACHINE
 from ..modes import MODES
 from ..presentation.hardware import title
 from ..results import records, regular
@@ -28,7 +29,6 @@ from ..results.records import Problem, Record
 from . import cells
 from .axis import Axis
 
-MACHINE = "machine.json"
 Key = tuple[str, Cell]
 
 
@@ -272,7 +272,11 @@ def _text(name: str) -> str:
 def identity(folder: Path) -> list[str]:
     """What tells the content of a machine's folder, for keys of `results.cached`."""
     files = [file for of_place in records.files(folder, []).values() for file in of_place]
-    return [_text(folder.name), records.digest(folder / MACHINE), *map(records.identity, files)]
+    return [
+        _text(folder.name),
+        records.digest(folder / MACHINE),
+        *map(records.identity, files),
+    ]
 
 
 def _origins(folder: Path, kept: Iterable[Record], files: dict[Path, list[Path]]) -> dict[str, str]:

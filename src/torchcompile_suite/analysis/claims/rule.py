@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ... import matrix
-from ...cell import Cell
+from ...cell import Cell, Generated
 from ..statistics import Interval
 from .evidence import Evidence, Missing
 
@@ -96,6 +96,11 @@ def training(workload: str, dtype: str = "float32") -> Cell:
     return matrix.TRAINING.cell(workload, "default", dtype, 1)
 
 
+def skipped(code: Generated) -> str:
+    """Why graphs do not run as CUDA graphs, in brackets; empty if all do."""
+    return f" ({'; '.join(code.cudagraph_skips)})" if code.cudagraph_skips else ""
+
+
 def fewer_launches(evidence: Evidence, workload: str, times: float) -> Finding:
     """Whether CUDA graphs cut the launches of a call by about that factor, in generated code.
 
@@ -109,7 +114,6 @@ def fewer_launches(evidence: Evidence, workload: str, times: float) -> Finding:
     with_graphs = code.total("launches_with_cuda_graphs")
     if launches is None or not with_graphs:
         raise Missing(f"{workload}: no launches were counted")
-    skipped = f" ({'; '.join(code.cudagraph_skips)})" if code.cudagraph_skips else ""
     ours = launches / with_graphs
     holds: bool | None = times * (1 - ABOUT) <= ours <= times * (1 + ABOUT)
     if libraries and ours < times * (1 - ABOUT):
@@ -117,7 +121,7 @@ def fewer_launches(evidence: Evidence, workload: str, times: float) -> Finding:
     return Finding(
         holds,
         f"{launches} launches of a call, {libraries} of them calls of libraries, become "
-        f"{with_graphs} with CUDA graphs{skipped}",
+        f"{with_graphs} with CUDA graphs{skipped(code)}",
         ours=ours,
         opened="only a GPU tells how many kernels a library launches",
     )

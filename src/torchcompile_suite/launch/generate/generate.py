@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from ..stages import Stages
 from . import files
 from .assembly import Assembled, Place, assemble
 from .orders import Order
-from .place import place
+from .place import TARGET, place
 from .recorder import Recorder
 
 # What torch says when a question reaches the CUDA runtime, which finds no driver.
@@ -115,11 +115,13 @@ def _unsupported(cell: Cell) -> str:
 def _capture(cell: Cell, subject: Any, options: dict[str, Any]) -> None:
     """Call the compiled module once. Raises the first error of the compiler's."""
     errors: list[Exception] = []
+    on_target = msgspec.structs.replace(cell, device=TARGET.type)
 
     def backend(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
         if not errors:
             try:
-                with _autocast(cell):
+                # The cell's region is one of the CPU's; this one is the target's.
+                with subjects.autocast(on_target):
                     generation.compile_graph(*place(graph, inputs), options)
             except Exception as error:
                 errors.append(error)
@@ -132,16 +134,6 @@ def _capture(cell: Cell, subject: Any, options: dict[str, Any]) -> None:
         subjects.apply(forward, subject.inputs)
     if errors:
         raise errors[0]
-
-
-@contextlib.contextmanager
-def _autocast(cell: Cell) -> Iterator[None]:
-    """The cell's autocast region, on the target: around the call it is one of the CPU's."""
-    if cell.dtype == "float32":
-        yield
-        return
-    with torch.autocast("cuda", getattr(torch, cell.dtype)):
-        yield
 
 
 @cache

@@ -9,6 +9,7 @@ CPU.
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -50,16 +51,18 @@ def _held(graph: torch.fx.GraphModule) -> Iterator[torch.Tensor]:
     yield from graph.buffers()
     for node in graph.graph.nodes:
         if node.op == "get_attr":
-            value: Any = graph
-            for name in node.target.split("."):
-                value = getattr(value, name)
+            value = operator.attrgetter(node.target)(graph)
             if isinstance(value, torch.Tensor):
                 yield value
 
 
-def _tensor(value: torch.Tensor) -> torch.Tensor:
-    """A tensor of the same kind on the target. Called in the mode of fake tensors."""
-    made = torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device=TARGET)
+def _tensor(value: torch.Tensor, shape: torch.Tensor | None = None) -> torch.Tensor:
+    """A tensor of the same kind on the target. Called in the mode of fake tensors.
+
+    ``shape``: a tensor with its sizes, strides and dtype; None for its own.
+    """
+    like = value if shape is None else shape
+    made = torch.empty_strided(like.size(), like.stride(), dtype=like.dtype, device=TARGET)
     if isinstance(value, torch.nn.Parameter):
         return torch.nn.Parameter(made, value.requires_grad)
     return made.requires_grad_(value.requires_grad)
@@ -71,11 +74,7 @@ def _input(symbolic: Any, value: Any) -> Any:
     """
     if not isinstance(value, torch.Tensor):
         return value if symbolic is None else symbolic
-    shape = symbolic if isinstance(symbolic, torch.Tensor) else value
-    made = torch.empty_strided(shape.size(), shape.stride(), dtype=shape.dtype, device=TARGET)
-    if isinstance(value, torch.nn.Parameter):
-        return torch.nn.Parameter(made, value.requires_grad)
-    return made.requires_grad_(value.requires_grad)
+    return _tensor(value, symbolic if isinstance(symbolic, torch.Tensor) else None)
 
 
 def _on_cpu(value: Any) -> bool:

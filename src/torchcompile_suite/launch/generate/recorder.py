@@ -15,6 +15,7 @@ from ...cell import Chain, Code, Kernel
 from ..inspect.notes import Node
 from .assembly import Assembled, Place, Source
 
+FORWARD, BACKWARD = "forward", "backward"
 # Chains that are kept of each pass, and the kernels of a chain and the operators of a kernel that
 # are named.
 MOST_CHAINS = 3
@@ -69,7 +70,7 @@ class Recorder:
 
     def __init__(self) -> None:
         """Nothing is written yet."""
-        self._passes: dict[bool, _Pass] = {}
+        self._passes: dict[str, _Pass] = {}
         self._now = _Pass()
         self._divided: int | None = None
         self._became = False
@@ -79,7 +80,7 @@ class Recorder:
     def begun(self, backward: bool) -> None:
         """See `Notes`."""
         self._finish_graph()
-        self._now = self._passes.setdefault(backward, _Pass())
+        self._now = self._passes.setdefault(BACKWARD if backward else FORWARD, _Pass())
         self._now.graphs += 1
 
     def _finish_graph(self) -> None:
@@ -91,7 +92,7 @@ class Recorder:
         """See `Notes`."""
         self._now.nodes += nodes
         self._now.graph_of += [self._now.graphs] * len(nodes)
-        self._graph_launches += sum(node.library is not None for node in nodes)
+        self._graph_launches += sum(node.library for node in nodes)
 
     def not_fused(self, one: str, other: str, reason: Callable[[], str]) -> None:
         """See `Notes`."""
@@ -135,18 +136,15 @@ class Recorder:
 
     def sources(self) -> Iterator[Source]:
         """The source of each Triton kernel."""
-        for backward, written in self._passes.items():
+        for direction, written in self._passes.items():
             for graph, name in written.triton:
                 if (graph, name) in written.sources:
-                    place = Place("backward" if backward else "forward", graph, name)
+                    place = Place(direction, graph, name)
                     yield Source(place, written.sources[graph, name])
 
     def modules(self) -> dict[str, list[str]]:
         """The generated modules by pass."""
-        return {
-            "backward" if backward else "forward": written.code
-            for backward, written in self._passes.items()
-        }
+        return {direction: written.code for direction, written in self._passes.items()}
 
     def result(
         self, with_cuda_graphs: bool, assembled: Mapping[Place, Assembled]
@@ -157,21 +155,17 @@ class Recorder:
         """
         self._finish_graph()
         self._now = _Pass()
+        self._passes.setdefault(FORWARD, _Pass())
         codes = {
-            backward: _code(written, "backward" if backward else "forward", assembled)
-            for backward, written in self._passes.items()
+            direction: _code(written, direction, assembled)
+            for direction, written in self._passes.items()
         }
         if not with_cuda_graphs:
-            codes = {backward: _without_cuda_graphs(code) for backward, code in codes.items()}
-        forward = codes.get(False)
-        if forward is None:
-            empty = _code(_Pass(), "forward", {})
-            forward = empty if with_cuda_graphs else _without_cuda_graphs(empty)
-        return forward, codes.get(True)
-
-
-def _without_cuda_graphs(code: Code) -> Code:
-    return msgspec.structs.replace(code, cuda_graphs=None, outside_launches=None)
+            codes = {
+                direction: msgspec.structs.replace(code, cuda_graphs=None, outside_launches=None)
+                for direction, code in codes.items()
+            }
+        return codes[FORWARD], codes.get(BACKWARD)
 
 
 def _code(written: _Pass, direction: str, assembled: Mapping[Place, Assembled]) -> Code:
@@ -190,7 +184,7 @@ def _code(written: _Pass, direction: str, assembled: Mapping[Place, Assembled]) 
     return Code(
         triton_kernels=len(written.triton),
         triton_launches=triton,
-        library_launches=sum(node.library is not None for node in written.nodes),
+        library_launches=sum(node.library for node in written.nodes),
         host_launches=written.launches.total() - triton,
         nodes_before=sum(len(node.parts) for node in written.nodes),
         nodes_after=len(written.nodes),

@@ -6,18 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 
-class Library(NamedTuple):
-    """The call of a library in a graph, by torch's name for it."""
-
-    name: str
-
-
 class Node(NamedTuple):
     """A node of the scheduler after fusion.
 
     - ``parts``: the names of the nodes that were fused into it.
     - ``reads``, ``writes``: names of buffers.
-    - ``library``: the call that it is; None for generated code.
+    - ``library``: whether it is the call of a library, and no generated code.
     - ``bytes_before``, ``bytes_after``: what its parts read and write, apart and together.
     - ``operators``: the ATen operators in it.
     """
@@ -25,7 +19,7 @@ class Node(NamedTuple):
     parts: tuple[str, ...]
     reads: frozenset[str]
     writes: frozenset[str]
-    library: Library | None
+    library: bool
     bytes_before: int
     bytes_after: int
     operators: tuple[str, ...]

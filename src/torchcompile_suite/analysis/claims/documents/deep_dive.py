@@ -16,6 +16,7 @@ from ..rule import (
     all_of,
     any_of,
     inference,
+    skipped,
     training,
     within,
 )
@@ -78,10 +79,9 @@ def _one_launch(evidence: Evidence) -> Finding:
     without = evidence.generated(workload).total("launches") or 0
     code = evidence.generated(workload, "reduce-overhead")
     with_graphs = code.total("launches_with_cuda_graphs") or 0
-    skipped = f" ({'; '.join(code.cudagraph_skips)})" if code.cudagraph_skips else ""
     return Finding(
         without > 1 and with_graphs == 1,
-        f"{workload}: {without} launches of a call become {with_graphs}{skipped}",
+        f"{workload}: {without} launches of a call become {with_graphs}{skipped(code)}",
         ours=float(without),
     )
 

@@ -27,19 +27,7 @@ from torch._inductor.scheduler import (
 from torch.utils._pytree import tree_leaves, tree_map
 
 from ... import failures
-from ..notes import Library, Node, Notes
-
-
-def _library(node: Any) -> Library | None:
-    """The call of a library that a node of the scheduler is; None for generated code.
-
-    Taking one of several outputs of a call is no call of its own.
-    """
-    if not isinstance(node, ExternKernelSchedulerNode):
-        return None
-    inner = node.node
-    name = getattr(inner, "python_kernel_name", None) or getattr(inner, "op_overload", None)
-    return Library(str(name or type(inner).__name__).removeprefix("extern_kernels."))
+from ..notes import Node, Notes
 
 
 def _node(node: Any) -> Node:
@@ -53,7 +41,7 @@ def _node(node: Any) -> Node:
         tuple(part.get_name() for part in parts),
         frozenset(read.name for read in node.read_writes.reads),
         frozenset(write.name for write in node.read_writes.writes),
-        _library(node),
+        isinstance(node, ExternKernelSchedulerNode),
         sum(part.get_read_write_buffers_sizes() for part in parts),
         node.get_read_write_buffers_sizes(),
         tuple(sorted(operators)),
@@ -61,7 +49,10 @@ def _node(node: Any) -> Node:
 
 
 def _works(node: Any) -> bool:
-    """Whether a node of the scheduler launches anything."""
+    """Whether a node of the scheduler launches anything.
+
+    Taking one of several outputs of a library's call is no call of its own.
+    """
     if isinstance(node, NopKernelSchedulerNode):
         return False
     return not (isinstance(node, ExternKernelSchedulerNode) and isinstance(node.node, MultiOutput))
@@ -79,15 +70,28 @@ def watching(notes: Notes) -> Iterator[None]:
         def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
             stack.enter_context(mock.patch.object(owner, name, make(getattr(owner, name))))
 
+        def nodes(scheduler: Any, *_: Any, **__: Any) -> None:
+            notes.nodes([_node(node) for node in scheduler.nodes if _works(node)])
+
+        def source(_: Any, *arguments: Any, **options: Any) -> None:
+            name, body = [*arguments, *options.values()][:2]
+            notes.source(name, body)
+
+        def launch(_: Any, *arguments: Any, **options: Any) -> None:
+            notes.launched([*arguments, *options.values()][0])
+
+        def begin(*_: Any, **options: Any) -> None:
+            notes.begun(bool(options.get("is_backward")))
+
         replace(torch._inductor.graph.GraphLowering, "compile_to_module", _stopping(notes))
-        replace(Scheduler, "codegen", _noting_nodes(notes))
+        replace(Scheduler, "codegen", _before(nodes))
         replace(TritonScheduling, "define_kernel", _noting_kernel(notes))
-        replace(wrapper, "define_kernel", _noting_source(notes))
-        replace(wrapper, "generate_kernel_call", _noting_launch(notes))
+        replace(wrapper, "define_kernel", _before(source))
+        replace(wrapper, "generate_kernel_call", _before(launch))
         replace(torch._inductor.scheduler.WhyNoFuse, "__call__", _noting_reason(notes))
         if hasattr(Scheduler, "graph_partition"):
             replace(Scheduler, "graph_partition", _noting_partition(notes))
-        replace(torch._inductor.compile_fx, "compile_fx_inner", _noting_begin(notes))
+        replace(torch._inductor.compile_fx, "compile_fx_inner", _before(begin))
         replace(torch._inductor.compile_fx, "cudagraphify", _noting_cuda_graph(notes))
         replace(torch._inductor.cudagraph_trees, "get_manager", lambda _: _no_manager)
         replace(torch._inductor.select_algorithm.AlgorithmSelectorCache, "__call__", _refusing)
@@ -138,13 +142,15 @@ class _Module:
             function(self.call)
 
 
-def _noting_nodes(notes: Notes) -> Callable[[Any], Any]:
-    def make(method: Any) -> Any:
-        def codegen(scheduler: Any, *arguments: Any, **options: Any) -> Any:
-            notes.nodes([_node(node) for node in scheduler.nodes if _works(node)])
-            return method(scheduler, *arguments, **options)
+def _before(tell: Callable[..., None]) -> Callable[[Any], Any]:
+    """A function that calls ``tell`` with its arguments, and then does what it did."""
 
-        return codegen
+    def make(function: Any) -> Any:
+        def told(*arguments: Any, **options: Any) -> Any:
+            tell(*arguments, **options)
+            return function(*arguments, **options)
+
+        return told
 
     return make
 
@@ -165,29 +171,6 @@ def _noting_kernel(notes: Notes) -> Callable[[Any], Any]:
             return name
 
         return define_kernel
-
-    return make
-
-
-def _noting_source(notes: Notes) -> Callable[[Any], Any]:
-    def make(method: Any) -> Any:
-        def define_kernel(self: Any, *arguments: Any, **options: Any) -> Any:
-            name, body = [*arguments, *options.values()][:2]
-            notes.source(name, body)
-            return method(self, *arguments, **options)
-
-        return define_kernel
-
-    return make
-
-
-def _noting_launch(notes: Notes) -> Callable[[Any], Any]:
-    def make(method: Any) -> Any:
-        def generate_kernel_call(self: Any, *arguments: Any, **options: Any) -> Any:
-            notes.launched([*arguments, *options.values()][0])
-            return method(self, *arguments, **options)
-
-        return generate_kernel_call
 
     return make
 
@@ -220,17 +203,6 @@ def _noting_partition(notes: Notes) -> Callable[[Any], Any]:
             return partitions, signatures
 
         return graph_partition
-
-    return make
-
-
-def _noting_begin(notes: Notes) -> Callable[[Any], Any]:
-    def make(function: Any) -> Any:
-        def compile_fx_inner(*arguments: Any, **options: Any) -> Any:
-            notes.begun(bool(options.get("is_backward")))
-            return function(*arguments, **options)
-
-        return compile_fx_inner
 
     return make
 
