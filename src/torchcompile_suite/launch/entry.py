@@ -19,7 +19,7 @@ import msgspec
 
 from .. import workloads
 from ..cell import Launch, Outcome, Request, Status
-from ..host import heap
+from ..host import frames, heap
 from . import caches, messages
 
 
@@ -45,12 +45,14 @@ def work(connection: Connection, process: Literal["fresh", "forked"]) -> None:
         import_quietly(workloads.get(request.cell.workload).imports)
     connection.send_bytes(messages.encode(messages.Imported()))
     connection.recv_bytes()  # messages.Go
-    launch = measure(
-        request,
-        process,
-        say=lambda said: connection.send_bytes(messages.encode(said)),
-        hear=lambda: messages.decode_asked(connection.recv_bytes()),
-        heap_note=heap_note,
+    launch = frames.with_room(
+        lambda: measure(
+            request,
+            process,
+            say=lambda said: connection.send_bytes(messages.encode(said)),
+            hear=lambda: messages.decode_asked(connection.recv_bytes()),
+            heap_note=heap_note,
+        )
     )
     connection.send_bytes(messages.encode(messages.Ended(launch)))
 
