@@ -266,8 +266,8 @@ def _heap(both: Ends) -> list[Advice]:
             "compiled call's, if the process does nothing else: it gives large blocks back to the "
             "kernel at each call",
             "",
-            f"start Python with {REMEDY}, or with tcmalloc or jemalloc in LD_PRELOAD; to measure "
-            "these: --allocator tcmalloc (or jemalloc)",
+            f"start Python with {REMEDY}, or with tcmalloc in LD_PRELOAD; to measure "
+            "tcmalloc: --allocator tcmalloc",
         )
     ]
 
