@@ -24,7 +24,7 @@ from torchcompile_suite.measuring import settings
 from torchcompile_suite.presentation.sheets import Sheet
 
 from . import tables
-from .pools import CELLS, MACHINES, pool
+from .pools import every_pool
 
 DRAWS = 4000
 RESAMPLES = 300
@@ -144,9 +144,7 @@ def table() -> list[tables.Part]:
     columns = ["machine", "pool", "method", *names]
     lines = []
     outside = 0
-    pools = {
-        (machine.name, name): pool(name, machine.pools) for machine in MACHINES for name in CELLS
-    }
+    pools = every_pool()
     for (machine, name), launches in pools.items():
         drawn_from = Pool(launches, random)
         count = len(launches)

@@ -71,6 +71,13 @@ def pool(name: str, folder: Path = POOLS) -> list[Launch]:
     return [one for one in forked(name, folder) if not statistics.disturbed(one, quiet_s)]
 
 
+def every_pool() -> dict[tuple[str, str], list[Launch]]:
+    """The `pool` of each machine and cell, by their names."""
+    return {
+        (machine.name, name): pool(name, machine.pools) for machine in MACHINES for name in CELLS
+    }
+
+
 def forked(name: str, folder: Path) -> list[Launch]:
     """All forked launches of one of the cells."""
     launches = read_lines(folder / f"{name}.jsonl", Launch)

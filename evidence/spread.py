@@ -11,7 +11,7 @@ from torchcompile_suite.cell import Launch
 from torchcompile_suite.presentation.sheets import Sheet
 
 from . import tables
-from .pools import CELLS, MACHINES, pool
+from .pools import every_pool
 
 RESAMPLES = 500
 # The parts of the pairs that the table looks at.
@@ -65,9 +65,7 @@ def table() -> list[tables.Part]:
         "correlation with the next",
     ]
     lines = []
-    pools = {
-        (machine.name, name): pool(name, machine.pools) for machine in MACHINES for name in CELLS
-    }
+    pools = every_pool()
     for (machine, name), launches in pools.items():
         x = log_ratios(launches)
         cost = np.log([statistics.compile_costs([launch], "warm")[0] for launch in launches])

@@ -272,11 +272,7 @@ def _text(name: str) -> str:
 def identity(folder: Path) -> list[str]:
     """What tells the content of a machine's folder, for keys of `results.cached`."""
     files = [file for of_place in records.files(folder, []).values() for file in of_place]
-    return [
-        _text(folder.name),
-        records.digest(folder / MACHINE),
-        *map(records.identity, files),
-    ]
+    return [_text(folder.name), records.digest(folder / MACHINE), *map(records.identity, files)]
 
 
 def _origins(folder: Path, kept: Iterable[Record], files: dict[Path, list[Path]]) -> dict[str, str]:
