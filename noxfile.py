@@ -59,9 +59,10 @@ def tests(session: nox.Session) -> None:
     _need(session, "git", "g++", "chromium")
     session.install("-e", ".[fleet]", "--group", "tests")
     # Two processes: more would compete for the cores of a small machine. A file stays in one
-    # process, for its fixtures; tests/conftest.py decides on the order of the files.
+    # process, for its fixtures; tests/conftest.py decides on the order of the files. A process that
+    # is lost is not started anew: a test that hangs would hang again.
     distribution = ("--numprocesses=2", "--dist=loadfile", "--no-loadscope-reorder")
-    session.run("pytest", *distribution, *session.posargs)
+    session.run("pytest", *distribution, "--max-worker-restart=0", *session.posargs)
 
 
 @nox.session(python=PYTHON)

@@ -31,7 +31,7 @@ from .conftest import QUICK, ROOT
 from .test_launch import processes_named
 from .test_matrix import NEW_WORKLOAD
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 OLD, NEW = "v2.4", catalogue.read()[-1].tag
 # Workloads that take microseconds a call and compile in seconds: what is tested does not depend on

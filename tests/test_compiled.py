@@ -19,7 +19,7 @@ from torchcompile_suite.releases import catalogue
 
 from .conftest import ReleaseEnvironment
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 WORKLOADS = Path(__file__).with_name("workloads_to_look_into.py")
 # The number of pairs ends a launch, not the time: a busy machine measures as many.

@@ -37,10 +37,12 @@ def filled(changed: int | None = None) -> Graph:
 
 
 def found(of: Graph) -> Any:
-    """The steps, found by the processes of a pool."""
+    """The steps, found by the processes of a pool, which ends as `asv publish` ends it."""
     pool = util.get_multiprocessing_pool(2)
     try:
         steps.detect(DETECT)(of, pool)
+        pool.close()
+        pool.join()
         return of.get_steps()
     finally:
         pool.terminate()

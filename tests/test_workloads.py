@@ -10,7 +10,7 @@ from torchcompile_suite import workloads
 
 from .conftest import ReleaseEnvironment
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 LOOK = """
 import json, sys, time

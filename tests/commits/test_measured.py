@@ -22,7 +22,7 @@ from ..conftest import ReleaseEnvironment
 from ..shards import Report
 from ..test_asv import Checkout
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 NEWEST = catalogue.read()[-1]
 CELL = r"Inference.*\('softmax_matmul', 1, 'default'\)"
