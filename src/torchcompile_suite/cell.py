@@ -54,6 +54,10 @@ MOST_BATCH = 1_000_000
 DEFAULT_HEAP = "default-heap"
 """The value of `Cell.allocator` for the C library's malloc as a script gets it."""
 
+QUANTISATIONS = ("int8-dynamic", "int8-weight-only")
+"""The values of `Cell.dtype` for which the weights of linear layers are quantised (torchao). With
+the first one, each call also quantises the layers' inputs."""
+
 
 class Cell(Struct, frozen=True, forbid_unknown_fields=True, cache_hash=True):
     """One point of the matrix: a workload, how it is compiled, and what it is compared with.
@@ -97,6 +101,11 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True, cache_hash=True):
     target: TargetName = ""
     way: Way = "whole"
     start: Start = ""
+
+    @property
+    def quantised(self) -> bool:
+        """Whether the weights of the module are quantised."""
+        return self.dtype in QUANTISATIONS
 
     def differs(self) -> frozenset[str]:
         """The axes on which the cell is not the plain inference cell of its mode.
@@ -214,6 +223,9 @@ class Accuracy(Struct, frozen=True, forbid_unknown_fields=True):
       non-finite places, or if ``compared`` is False.
     - ``notes``: what a reader has to know about the comparison, one short sentence each.
     - ``compared``: False if no part of the outputs could be compared.
+    - ``float32_error``: of a quantised module in the mode, against the module before it was
+      quantised. Quantising changes the result by design, so it is recorded and not judged. None
+      for other cells, and where the outputs cannot be compared number by number.
     """
 
     reference: Name
@@ -222,6 +234,7 @@ class Accuracy(Struct, frozen=True, forbid_unknown_fields=True):
     tolerance: float
     notes: list[Text] = field(default_factory=list)
     compared: bool = True
+    float32_error: Annotated[float, Meta(ge=0)] | None = None
 
 
 class Overlay(Struct, frozen=True, forbid_unknown_fields=True):

@@ -87,8 +87,9 @@ def _measure(
             say(Ready(steady_s, torch.get_num_threads()))
             steps.turns(calls, say, hear)
             if "mode" in request.sides:
+                inspection.after_turns(subject, call, steps.on)
                 steps.check_accuracy(subject, call)
-                inspection.after_turns(subject, call, forward, steps.on)
+                inspection.after_check(subject, forward)
         if "mode" in request.sides:
             inspection.at_end()
     finally:
@@ -219,6 +220,9 @@ class _Steps:
                 self.request.cell.dtype,
                 subject.random,
             )
+            if self.request.cell.quantised:
+                subject.reset()
+                checked = accuracy.with_float32(checked, output, subject.in_float32())
             self.fields["accuracy"] = checked
             if reason := accuracy.wrong(checked):
                 raise failures.WrongResult(reason)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 CORE = {
     "resnet18": ("inference", "eager", "protocol", "default_heap"),
     "mobilenetv3_small_100": ("inference", "default_heap"),
-    "vit_tiny_patch16_224": ("inference",),
+    "vit_tiny_patch16_224": ("inference", "quantisation"),
 }
 # A small convnext, the timm models of PyTorch's dashboard (benchmarks/dynamo/timm_models_list.txt),
 # resnet50, and convmixer_1536_20, which is known to be slower compiled.
