@@ -9,6 +9,7 @@ from functools import cache
 
 import msgspec
 
+from .. import matrix
 from ..cell import Cell
 from ..modes import EAGER
 
@@ -27,11 +28,21 @@ _QUESTIONS = {
     "baseline": "precision",
 }
 
+# Plain inference cells of these workloads ask a question of their own.
+_OF_WORKLOADS = {
+    name: title
+    for question, title in ((matrix.OVERHEAD, "overhead"), (matrix.ATTENTION, "attention"))
+    for name in question.axes["workload"]
+}
+
 # Question -> what its ratios compare.
 ABOUT = {
     "inference": "Ratio: time of a call, compiled over eager. Below 1 is a gain.",
     "training": "Ratio: time of an optimizer step, compiled over eager. Below 1 is a gain.",
     "precision": "Ratio: time in the named precision over time of the baseline.",
+    "quantisation": "Ratio: time with int8 weights over time in float32 in eager.",
+    "overhead": "Graphs of small operators, compiled over eager: what a call costs by itself.",
+    "attention": "Ratio: compiled over the same way to write attention in eager.",
     "dynamic shapes": "A stream of shapes, compiled over eager; the name says how it is compiled.",
     "backends": "Ratio: time with the named backend over time in eager: where a gain comes from.",
     "allocator": (
@@ -48,7 +59,10 @@ ABOUT = {
 def question(cell: Cell) -> str:
     """The question that the cell asks; a key of `ABOUT`. Each cell asks one."""
     differs = cell.differs()
-    return next((name for axis, name in _QUESTIONS.items() if axis in differs), "inference")
+    if "dtype" in differs and cell.quantised:
+        return "quantisation"
+    plain = "inference" if differs else _OF_WORKLOADS.get(cell.workload, "inference")
+    return next((name for axis, name in _QUESTIONS.items() if axis in differs), plain)
 
 
 def compiles(cell: Cell) -> bool:
