@@ -52,31 +52,43 @@ class Asked(NamedTuple):
     of_targets: bool
 
 
+class Answered(NamedTuple):
+    """A question with its answer.
+
+    ``machine`` is empty for what is the same on all machines; ``release`` is, where no release was
+    measured.
+    """
+
+    asked: Asked
+    machine: str
+    release: str
+    answer: Answer
+
+
 class NoQuestionError(SuiteError):
     """There is no question of that name. The message lists the names."""
 
 
-@cache
-def questions() -> list[Asked]:
-    """All questions: those with a benchmark of their name first, in the order of benchmarks."""
-    found = [
-        _asked(module.name)
-        for module in pkgutil.iter_modules(__path__)
-        if not module.name.startswith("_")
-    ]
+def names() -> list[str]:
+    """The names of all questions: those of benchmarks first, in their order. Imports no module."""
+    found = [module.name for module in pkgutil.iter_modules(__path__)]
     places = list(dict.fromkeys(name.partition(".")[0] for name in matrix.QUESTIONS))
     order = {name: place for place, name in enumerate(places)}
-    return sorted(found, key=lambda asked: (order.get(asked.name, len(order)), asked.name))
+    return sorted(
+        (name for name in found if not name.startswith("_")),
+        key=lambda name: (order.get(name, len(order)), name),
+    )
+
+
+@cache
+def questions() -> list[Asked]:
+    """All questions, in the order of `names`."""
+    return [_asked(name) for name in names()]
 
 
 def _asked(name: str) -> Asked:
     module = importlib.import_module(f"{__name__}.{name}")
     return Asked(name, module.QUESTION, module.answer, getattr(module, "OF_TARGETS", False))
-
-
-def names() -> list[str]:
-    """The names of all questions."""
-    return [asked.name for asked in questions()]
 
 
 def get(name: str) -> Asked:
@@ -87,21 +99,23 @@ def get(name: str) -> Asked:
     raise NoQuestionError(f"no question {name!r}; there are: {', '.join(names())}")
 
 
-def newest(asked: Asked, records: Iterable[Record], releases: Sequence[str]) -> tuple[str, Answer]:
-    """The answer of the last of ``releases`` that has a cell of the question, and that release.
+def newest(
+    asked: Asked, machine: str, records: Iterable[Record], releases: Sequence[str]
+) -> Answered:
+    """The answer of the last of ``releases`` that has a cell of the question.
 
-    ``records`` are those of one machine, or those of cells with a target. Without a release that
-    has a cell, it is the last one, and the sentence says that nothing was measured. An empty name
-    without any release.
+    ``records`` are those of the machine, or those of cells with a target. Without a release that
+    has a cell, the sentence of the last one says that nothing was measured.
     """
     of_release: dict[str, list[Record]] = {}
     for record in records if asked.of_targets else _newest(records):
         of_release.setdefault(record.release, []).append(record)
+    machine = "" if asked.of_targets else machine
     for release in reversed(releases):
         found = asked.answer(of_release.get(release, []))
         if found.measured:
-            return release, found
-    return releases[-1] if releases else "", asked.answer([])
+            return Answered(asked, machine, release, found)
+    return Answered(asked, machine, releases[-1] if releases else "", asked.answer([]))
 
 
 def _newest(records: Iterable[Record]) -> Iterable[Record]:
