@@ -99,10 +99,10 @@ def rows(records: Iterable[Record], releases: Sequence[str] = ()) -> list[Row]:
     """
     found: dict[tuple[str, Cell], Row] = {}
     for record in records:
+        if releases and record.release not in releases:
+            continue
         made = row(record)
         at = made.release, made.cell
-        if releases and made.release not in releases:
-            continue
         if at not in found or (made.outcome.ok and not found[at].outcome.ok):
             found[at] = made
     return sorted(found.values(), key=_order)
