@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from .. import matrix
-from ..cell import DEFAULT_HEAP, Cell
+from ..cell import DEFAULT_HEAP, QUANTISATIONS, Cell
 from ..host.allocators import LIBRARIES
 from ..modes import EAGER
 from . import plan
@@ -72,6 +72,23 @@ def _precision(trial: Trial, outline: Outline) -> list[Cell]:
     ]
 
 
+def _quantisation(trial: Trial, outline: Outline) -> list[Cell]:
+    """Both quantisations in eager and the modes, against float32 in eager; float32 compiled, too.
+
+    Without float32 compiled nobody knows what is due to int8 and what to the compile.
+    """
+    modes = tuple(dict.fromkeys([EAGER, *trial.modes]))
+    plain = _plain(trial, outline, modes=modes)
+    return [
+        *(cell for cell in plain if cell.mode != EAGER),
+        *(
+            msgspec.structs.replace(cell, dtype=dtype, baseline="eager-float32")
+            for dtype in QUANTISATIONS
+            for cell in plain
+        ),
+    ]
+
+
 def _backends(trial: Trial, outline: Outline) -> list[Cell]:
     """Each backend of torch.compile that does a part of the work, and Inductor."""
     return _plain(trial, outline, backends=tuple(matrix.BACKENDS))
@@ -90,6 +107,7 @@ def _allocator(trial: Trial, outline: Outline) -> list[Cell]:
 QUESTIONS: dict[str, Callable[[Trial, Outline], list[Cell]]] = {
     "training": _training,
     "precision": _precision,
+    "quantisation": _quantisation,
     "backends": _backends,
     "allocator": _allocator,
 }
