@@ -19,7 +19,8 @@ from msgspec import Meta, Struct, field
 SCHEMA: Literal[12] = 12
 """Version of the JSON that crosses processes and machines, the ``schema`` field of each struct.
 A reader refuses a newer version and reads all older ones: each version added fields with defaults.
-Version 12 added `Cell.way`, `Cell.start`, and what launches of such cells record."""
+Version 12 added `Cell.way`, `Cell.start`, what launches of such cells record, and
+`Accuracy.float32_error`."""
 
 METHOD = 3
 """Version of how pairs are timed, the ``method`` field of a launch. Times of two methods are not
