@@ -43,7 +43,7 @@ FULL = (
     "resnet50",
     "convmixer_1536_20",
 )
-ALSO = {name: ("training",) for name in (*CORE, *FULL)}
+ALSO: dict[str, tuple[str, ...]] = dict.fromkeys((*CORE, *FULL), ("training",))
 ALSO["vit_tiny_patch16_224"] += ("quantisation",)
 # Dashboard's name -> timm's name, where timm's is longer.
 NAMES_IN_TIMM = {
