@@ -55,8 +55,8 @@ def _lines(clone: Path, release: catalogue.Release, table: str) -> Iterator[list
         return
     names = _workloads()
     for row in csv.DictReader(filter(str.strip, content.splitlines())):
-        if workload := names.get(row["name"]):
-            breaks = str(int(row["graph_breaks"]))
+        # A cell is empty where the run did not end.
+        if (workload := names.get(row["name"])) and (breaks := row["graph_breaks"]):
             yield [release.version, table, workload, row["name"], row["accuracy"], breaks]
 
 
