@@ -19,10 +19,8 @@ from torchcompile_suite.cell import (
     OK,
     Cell,
     Chain,
-    Code,
     Generated,
     GraphBreak,
-    Kernel,
     Launch,
     Measurement,
     Outcome,
@@ -36,48 +34,10 @@ from torchcompile_suite.results import cached, records
 from torchcompile_suite.targets import Target
 
 from . import examples
+from .examples import SM90, code
+from .examples import generated as made
 
-SM90 = "cuda:sm90"
 COMMITS = {"2.9.1": "a" * 40, "2.15.0": "b" * 40}
-
-
-def code(triton: int = 3, library: int = 2, **fields: object) -> Code:
-    plain = Code(
-        triton_kernels=triton,
-        triton_launches=triton,
-        library_launches=library,
-        host_launches=0,
-        nodes_before=9,
-        nodes_after=triton + library,
-        bytes_before=4000,
-        bytes_after=1000,
-        cuda_graphs=None,
-        outside_launches=None,
-        source_lines=100,
-        source_sha256="0" * 64,
-        kernels=[Kernel(f"triton_poi_{number}", 1) for number in range(triton)],
-    )
-    return msgspec.structs.replace(plain, **fields)  # type: ignore[arg-type]
-
-
-def made(
-    workload: str = "resnet18",
-    mode: str = "default",
-    forward: Code | None = None,
-    backward: Code | None = None,
-    release: str = "2.15.0",
-    outcome: Outcome = OK,
-    skips: tuple[str, ...] = (),
-) -> Measurement:
-    result = Generated(1, 9, forward or code(), backward, cudagraph_skips=list(skips))
-    launch = Launch(
-        "cold",
-        outcome,
-        environment=examples.environment(f"{release}+cu132"),
-        generated=result if outcome.ok else None,
-    )
-    cell = matrix.CODEGEN.cell(workload, mode, SM90)
-    return Measurement(cell, outcome, [launch], "2026-11-23T12:00:00+00:00", 5.0, "fixed")
 
 
 def store(results: Path, machine: str, *measurements: Measurement) -> None:
