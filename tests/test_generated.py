@@ -230,6 +230,39 @@ def test_a_change_of_one_kernel_is_a_change(tmp_path: Path) -> None:
     assert len(changed) == comparison.compared
 
 
+def test_a_release_without_code_is_no_change_and_hides_none(tmp_path: Path) -> None:
+    commits = {"2.4.1": "c" * 40, "2.6.0": "d" * 40, **COMMITS}
+    unsupported = Outcome(Status.UNSUPPORTED, "asks the device")
+    for one in (
+        made(release="2.4.1"),
+        made(release="2.6.0", outcome=unsupported),
+        made(release="2.9.1", forward=code(triton=4)),
+        made(release="2.15.0", forward=code(triton=4)),
+    ):
+        file = records.path(tmp_path / "box", commits[records.release(one)], "env-py3.11")
+        records.append(file, one)
+    rows = generated.rows(records.read(tmp_path).generated)
+    steps = generated.steps(rows, ["2.4.1", "2.6.0", "2.9.1", "2.15.0"])
+    assert [(step.row.release, step.before) for step in steps] == [
+        ("2.4.1", ""),
+        ("2.6.0", ""),
+        ("2.9.1", "2.4.1"),
+        ("2.15.0", "2.9.1"),
+    ]
+    assert [one.name for one in steps[2].differences] == [
+        "Triton kernels",
+        "launches",
+        "nodes after fusion",
+    ]
+    assert not steps[3].differences
+    # The order is that of the caller, who may have commits. Other releases do not count.
+    back = generated.steps(rows, ["2.15.0", "2.4.1"])
+    assert [(step.row.release, step.before) for step in back] == [
+        ("2.15.0", ""),
+        ("2.4.1", "2.15.0"),
+    ]
+
+
 def test_counts_of_another_generation_are_not_compared(tmp_path: Path) -> None:
     old = made(release="2.9.1")
     (launch,) = old.launches
@@ -240,6 +273,8 @@ def test_counts_of_another_generation_are_not_compared(tmp_path: Path) -> None:
     comparison = generated.compare(records.read(tmp_path).generated, "2.9.1", "2.15.0")
     assert comparison.compared == 0
     assert [gap.reason for gap in comparison.gaps] == ["counted by different versions of the suite"]
+    rows = generated.rows(records.read(tmp_path).generated)
+    assert not any(step.before for step in generated.steps(rows, ["2.9.1", "2.15.0"]))
 
 
 def test_machines_that_disagree_are_found(tmp_path: Path) -> None:

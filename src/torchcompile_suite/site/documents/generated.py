@@ -163,15 +163,15 @@ def _sentence(
             difference(one) for step in compared for one in step.differences if one.name == name
         ]
         title = "launches" if name == LAUNCHES else "launches with CUDA graphs"
-        noun = f"{axis.noun}s"
         sentences.append(
-            f"In {len(order)} {noun}, the {title} of a cell became fewer "
+            f"In {plural(len(order), axis.noun)}, the {title} of a cell became fewer "
             f"{_times(words.count('fewer'))} and more {_times(words.count('more'))}."
         )
         if changed[most]:
+            of = sum(one.row.release == most for one in compared)
             sentences.append(
-                f"{axis.facts(most).label} changed most: any count of {changed[most]} of "
-                f"{plural(sum(one.row.release == most for one in compared), 'cell')}."
+                f"{axis.facts(most).label} changed most: {changed[most]} of {plural(of, 'cell')} "
+                "got another count."
             )
     return " ".join(sentences)
 
