@@ -8,6 +8,7 @@ from ...analysis import statistics
 from ...analysis.claims.evidence import Evidence, Missing
 from ...analysis.statistics import Interval
 from ...cell import Outcome
+from ...modes import MODES
 from ...results.records import Record
 
 
@@ -30,6 +31,11 @@ class Between:
             return self._evidence.over(one, other)
         except Missing:
             return statistics.quotient(one, other)
+
+
+def place(mode: str) -> int:
+    """The place of a mode in the order of `MODES`; a stranger's mode comes last."""
+    return next((at for at, known in enumerate(MODES) if known == mode), len(MODES))
 
 
 def gains(ratio: Interval | None) -> bool:

@@ -36,13 +36,13 @@ def answer(records: Sequence[Record]) -> Answer:
         sentence = alone + _parts.failed(rows) if by_cell else _parts.without_numbers(rows)
         return Answer(sentence, sheets.measured(rows))
     parts = (
-        f"{name} {_parts.mean(row for row, _ in both)} instead of "
+        f"with {name} {_parts.mean(row for row, _ in both)}, and with a settled heap "
         f"{_parts.mean(twin for _, twin in both)} ({plural(len(both), 'cell')})"
         for name, both in sorted(pairs.items())
     )
     sentence = (
-        "Compiled takes on average of eager's time, instead of what it takes with a settled heap: "
-        f"{', '.join(parts)}.{_parts.failed(rows)}"
+        f"A compiled call takes on average, of eager's time: {'; '.join(parts)}."
+        f"{_parts.failed(rows)}"
     )
     return Answer(sentence, sheets.measured(rows))
 

@@ -10,12 +10,11 @@ from ... import matrix
 from ...analysis import summary
 from ...analysis.statistics import Interval
 from ...analysis.summary import Row
-from ...modes import MODES
 from ...results.records import Record
 from ..sheets import Sheet
 from ..wording import ratio, seconds
 from . import Answer, _parts
-from ._between import Between, listed, no_number, time
+from ._between import Between, listed, no_number, place, time
 
 QUESTION = "Which way to write attention is the fastest when it is compiled?"
 
@@ -71,7 +70,7 @@ def _ways(records: Sequence[Record]) -> list[_One]:
         if way in _WAYS:
             rows[int(length), way, cell.mode] = summary.row(record)
     between = Between(records)
-    ways, modes = list(_WAYS), list(MODES)
+    ways = list(_WAYS)
     found = []
     for (length, way, mode), row in rows.items():
         over = row.ratio
@@ -82,7 +81,7 @@ def _ways(records: Sequence[Record]) -> list[_One]:
         found.append(_One(length, way, row, over))
     return sorted(
         found,
-        key=lambda one: (one.length, ways.index(one.way), modes.index(one.row.cell.mode)),
+        key=lambda one: (one.length, ways.index(one.way), place(one.row.cell.mode)),
     )
 
 

@@ -40,8 +40,8 @@ def answer(records: Sequence[Record]) -> Answer:
         for name, of_backend in _in_order(measured).items()
     )
     sentence = (
-        f"Of eager's time, {plural(len(shared), 'cell')} that each backend has a number for take "
-        f"on average, by backend: {', '.join(means)}.{_parts.failed(rows)}"
+        f"In {plural(len(shared), 'cell')} with a number for each backend, a call takes on "
+        f"average, of eager's time: {', '.join(means)}.{_parts.failed(rows)}"
     )
     return Answer(sentence, sheets.measured(rows))
 

@@ -11,14 +11,13 @@ from ...analysis import summary
 from ...analysis.statistics import Interval
 from ...analysis.summary import Row
 from ...cell import Compiled
-from ...modes import MODES
 from ...results.records import Record
 from ..sheets import Sheet
 from ..wording import plural, ratio
 from . import Answer, _parts
-from ._between import Between, gains, listed, no_number, time, with_interval
+from ._between import Between, gains, listed, no_number, place, time, with_interval
 
-QUESTION = "What does a compiled call cost beyond its kernels, and which graphs are too small?"
+QUESTION = "What does a compiled call cost, and which graphs are too small to gain?"
 
 _NAME = re.compile(r"small_(\d+)x(\d+)")  # as `workloads.overhead` gives them
 _US = 1e-6
@@ -64,7 +63,6 @@ def answer(records: Sequence[Record]) -> Answer:
 
 
 def _graphs(records: Sequence[Record]) -> list[_Graph]:
-    modes = list(MODES)
     found = []
     for record in records:
         cell = record.measurement.cell
@@ -73,9 +71,7 @@ def _graphs(records: Sequence[Record]) -> list[_Graph]:
             row = summary.row(record)
             operators, inputs = map(int, size.groups())
             found.append(_Graph(operators, inputs, row, record.measurement.compiled))
-    return sorted(
-        found, key=lambda one: (one.inputs, one.operators, modes.index(one.row.cell.mode))
-    )
+    return sorted(found, key=lambda one: (one.inputs, one.operators, place(one.row.cell.mode)))
 
 
 def _timed(graph: _Graph) -> _Timed | None:

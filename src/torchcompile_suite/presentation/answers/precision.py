@@ -18,7 +18,7 @@ def answer(records: Sequence[Record]) -> Answer:
     if _parts.mean(rows) is None:
         return Answer(_parts.without_numbers(rows), sheets.measured(rows))
     sentence = (
-        "Of the time that a call takes in eager in float32, it takes in bfloat16 on average: "
+        "In bfloat16 a call takes on average, of eager's time in float32: "
         f"{_parts.by_mode(rows)}.{_parts.failed(rows)}"
     )
     return Answer(sentence, sheets.measured(rows))

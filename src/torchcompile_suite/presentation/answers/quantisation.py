@@ -14,7 +14,7 @@ from ...results.records import Record
 from ..sheets import Sheet
 from ..wording import plural, ratio
 from . import Answer, _parts
-from ._between import Between, gains, no_number, time
+from ._between import Between, gains, no_number, place, time
 
 QUESTION = "Does int8 pay, alone and compiled?"
 
@@ -68,7 +68,6 @@ def _quantised(records: Sequence[Record]) -> list[_One]:
         if record.measurement.cell.quantised or not record.measurement.cell.differs()
     }
     between = Between(records)
-    modes = list(MODES)
     found = []
     for record in records:
         cell = record.measurement.cell
@@ -92,7 +91,7 @@ def _quantised(records: Sequence[Record]) -> list[_One]:
             one.row.cell.workload,
             one.row.cell.batch_size,
             order[one.row.cell.dtype],
-            modes.index(one.row.cell.mode),
+            place(one.row.cell.mode),
         ),
     )
 
