@@ -25,6 +25,7 @@ from torchcompile_suite.presentation import answers
 from torchcompile_suite.presentation.answers import (
     attention,
     graph_breaks,
+    inference,
     overhead,
     quantisation,
 )
@@ -245,6 +246,12 @@ def test_their_cells_have_titles_of_their_own() -> None:
             assert title in cells.ABOUT
     bfloat = Cell("gpt_decode", 1, "default", dtype="bfloat16", baseline="eager-float32")
     assert cells.question(bfloat) == "precision"
+
+
+def test_what_is_no_model_is_left_out_of_the_mean_over_models() -> None:
+    model = timed(Cell("resnet18", 1, "default"), 1.0, 0.5)
+    others = [small(1, 1, 1.0, 5.0), timed(Cell("attention_sdpa_512", 1, "default"), 1.0, 5.0)]
+    assert inference.answer([model, *others]) == inference.answer([model])
 
 
 def test_a_users_model_is_quantised_in_both_ways_and_compiled_without() -> None:

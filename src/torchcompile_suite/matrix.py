@@ -295,6 +295,15 @@ QUESTIONS = {
 }
 
 
+def made_for(workload: str) -> Question | None:
+    """The question that a workload was made for, so that its plain cells belong to it; else None.
+
+    Such a workload is no model: a mean over models leaves it out.
+    """
+    made = (OVERHEAD, ATTENTION)
+    return next((one for one in made if workload in one.axes["workload"]), None)
+
+
 def is_look_up(name: str) -> bool:
     """Whether a question has no cell of its own: it looks at cells that earlier ones measure."""
     earlier: set[Cell] = set()

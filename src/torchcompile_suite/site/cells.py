@@ -28,13 +28,6 @@ _QUESTIONS = {
     "baseline": "precision",
 }
 
-# Plain inference cells of these workloads ask a question of their own.
-_OF_WORKLOADS = {
-    name: title
-    for question, title in ((matrix.OVERHEAD, "overhead"), (matrix.ATTENTION, "attention"))
-    for name in question.axes["workload"]
-}
-
 # Question -> what its ratios compare.
 ABOUT = {
     "inference": "Ratio: time of a call, compiled over eager. Below 1 is a gain.",
@@ -61,8 +54,9 @@ def question(cell: Cell) -> str:
     differs = cell.differs()
     if "dtype" in differs and cell.quantised:
         return "quantisation"
-    plain = "inference" if differs else _OF_WORKLOADS.get(cell.workload, "inference")
-    return next((name for axis, name in _QUESTIONS.items() if axis in differs), plain)
+    if not differs and (made := matrix.made_for(cell.workload)) is not None:
+        return made.name.partition(".")[0]
+    return next((name for axis, name in _QUESTIONS.items() if axis in differs), "inference")
 
 
 def compiles(cell: Cell) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ... import matrix
 from ...analysis.payoff import asks_whether_it_pays
 from ...cell import Cell
 from ...results.records import Record
@@ -18,4 +19,5 @@ def answer(records: Sequence[Record]) -> Answer:
 
 
 def _wanted(cell: Cell) -> bool:
-    return asks_whether_it_pays(cell) and not cell.differs()
+    model = matrix.made_for(cell.workload) is None
+    return model and asks_whether_it_pays(cell) and not cell.differs()
