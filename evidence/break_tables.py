@@ -65,8 +65,12 @@ def _shown(clone: Path, release: catalogue.Release, path: str) -> str | None:
     for revision in filter(None, (release.tag, release.git_version)):
         if _git(clone, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}").returncode:
             continue
+        if not _git(clone, "ls-tree", "--name-only", revision, path).stdout:
+            return None
         found = _git(clone, "show", f"{revision}:{path}")
-        return None if found.returncode else found.stdout
+        if found.returncode:
+            raise SuiteError(f"{clone} lacks {path} of {revision}: {found.stderr.strip()}")
+        return found.stdout
     raise SuiteError(f"{clone} has no {release.tag}; fetch the tags of PyTorch")
 
 

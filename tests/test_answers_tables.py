@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -221,7 +223,7 @@ def generated(workload: str, breaks: int) -> Record:
     return record(msgspec.structs.replace(examples.measurement(), cell=cell, launches=[launch]))
 
 
-def test_graph_breaks_stand_beside_pytorchs() -> None:
+def test_graph_breaks_stand_beside_pytorchs(break_lines: Path) -> None:
     same, other = generated("mobilenetv2_100", 0), generated("ghostnet_100", 2)
     found = graph_breaks.answer([same, same, other, generated("resnet18", 0)])
     assert [line[0] for line in found.sheet.lines] == ["ghostnet_100", "mobilenetv2_100"]

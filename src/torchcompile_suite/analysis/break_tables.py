@@ -61,9 +61,9 @@ class Compared(NamedTuple):
 
 
 @cache
-def _read() -> dict[tuple[str, str, str], Expected]:
+def read(file: Path) -> dict[tuple[str, str, str], Expected]:
     """The lines of the tables, by release, table and workload."""
-    with FILE.open(encoding="utf-8", newline="") as file:
+    with file.open(encoding="utf-8", newline="") as file:
         rows = csv.DictReader(line for line in file if not line.startswith("#"))
         return {
             (row["release"], row["table"], row["workload"]): Expected(
@@ -80,7 +80,7 @@ def expected(release: str, workload: str, device: str) -> Expected | None:
     captures before any code is generated for the device.
     """
     tables = TABLES if device == "cpu" else (TABLE,)
-    found = (_read().get((release, table, workload)) for table in tables)
+    found = (read(FILE).get((release, table, workload)) for table in tables)
     return next((line for line in found if line is not None), None)
 
 

@@ -23,6 +23,11 @@ def _timm(evidence: Evidence) -> Finding:
         if (compared := break_tables.compared(release(measurement), measurement)) is not None
     ]
     known = [one for one in found if one.equal is not None]
+    if not break_tables.read(break_tables.FILE):
+        raise Missing(
+            "PyTorch's tables are not in this copy of the suite; python -m evidence.break_tables "
+            "CLONE_OF_PYTORCH adds them"
+        )
     if not known:
         raise Missing(
             "no timm model of PyTorch's table was measured; try: asv run --bench "
