@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ... import targets
 from ...analysis import generated
 from ...analysis.generated import Row, Step
+from ...modes import MODES
 from ...presentation.wording import plural
 from ...results.records import Record
 from ..axis import Axis
@@ -72,8 +73,17 @@ def _target(name: str, rows: Sequence[Row], axis: Axis) -> dict[str, Any]:
         groups.setdefault(Group(step.row.cell.phase, step.row.cell.mode), []).append(step)
     return {
         "points": order,
-        "groups": [_group(name, group, steps, axis, order) for group, steps in groups.items()],
+        "groups": [
+            _group(name, group, groups[group], axis, order) for group in sorted(groups, key=_place)
+        ],
     }
+
+
+def _place(group: Group) -> tuple[str, int, str]:
+    """Inference before training, and the modes in their order."""
+    modes = list(MODES)
+    place = modes.index(group.mode) if group.mode in modes else len(modes)
+    return group.phase, place, group.mode
 
 
 def _group(
