@@ -14,6 +14,7 @@ from filelock import FileLock
 from hypothesis import HealthCheck, settings
 from playwright.sync_api import Browser, sync_playwright
 
+from torchcompile_suite.analysis import break_tables
 from torchcompile_suite.measuring.settings import PRECISION_VARIABLE, REPEATS_VARIABLE
 from torchcompile_suite.releases import catalogue, environments
 from torchcompile_suite.results import cached
@@ -170,6 +171,20 @@ def _installed(version: str, folder: Path, testrun_uid: str) -> ReleaseEnvironme
 def newest(make_environment: Callable[[str], ReleaseEnvironment]) -> ReleaseEnvironment:
     """The environment of the newest release."""
     return make_environment(catalogue.read()[-1].version)
+
+
+@pytest.fixture
+def break_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Lines in the form of PyTorch's tables of graph breaks, in place of the package's."""
+    file = tmp_path / "break_tables.csv"
+    file.write_text(
+        "# Invented.\nrelease,table,workload,model,accuracy,graph_breaks\n"
+        "2.9.1,cpu_inductor_timm_inference.csv,mobilenetv2_100,mobilenetv2_100,pass,0\n"
+        "2.9.1,inductor_timm_inference.csv,mobilenetv2_100,mobilenetv2_100,pass,0\n"
+        "2.9.1,inductor_timm_inference.csv,ghostnet_100,ghostnet_100,fail_to_run,0\n"
+    )
+    monkeypatch.setattr(break_tables, "FILE", file)
+    return file
 
 
 @pytest.fixture(scope="session")

@@ -7,13 +7,17 @@ from typing import get_args
 import msgspec
 from hypothesis import strategies as st
 
+from torchcompile_suite import matrix
 from torchcompile_suite.cell import (
     DEFAULT_HEAP,
     METHOD,
     OK,
     Accuracy,
     Cell,
+    Code,
     Environment,
+    Generated,
+    Kernel,
     Launch,
     Measurement,
     Outcome,
@@ -21,6 +25,8 @@ from torchcompile_suite.cell import (
     Shapes,
     Status,
 )
+
+SM90 = "cuda:sm90"
 
 
 def environment(torch: str = "2.9.1+cu128") -> Environment:
@@ -100,6 +106,47 @@ def twin(
     allocator = DEFAULT_HEAP if state == "default" else "system"
     cell = Cell("m", 1, "default", allocator=allocator)
     return msgspec.structs.replace(made, cell=cell, launches=launches)
+
+
+def code(triton: int = 3, library: int = 2, **fields: object) -> Code:
+    """Generated code with so many launches of Triton kernels and of libraries."""
+    plain = Code(
+        triton_kernels=triton,
+        triton_launches=triton,
+        library_launches=library,
+        host_launches=0,
+        nodes_before=9,
+        nodes_after=triton + library,
+        bytes_before=4000,
+        bytes_after=1000,
+        cuda_graphs=None,
+        outside_launches=None,
+        source_lines=100,
+        source_sha256="0" * 64,
+        kernels=[Kernel(f"triton_poi_{number}", 1) for number in range(triton)],
+    )
+    return msgspec.structs.replace(plain, **fields)  # type: ignore[arg-type]
+
+
+def generated(
+    workload: str = "resnet18",
+    mode: str = "default",
+    forward: Code | None = None,
+    backward: Code | None = None,
+    release: str = "2.15.0",
+    outcome: Outcome = OK,
+    skips: tuple[str, ...] = (),
+) -> Measurement:
+    """A cell with a target, and what was generated for it."""
+    result = Generated(1, 9, forward or code(), backward, cudagraph_skips=list(skips))
+    launch = Launch(
+        "cold",
+        outcome,
+        environment=environment(f"{release}+cu132"),
+        generated=result if outcome.ok else None,
+    )
+    cell = matrix.CODEGEN.cell(workload, mode, SM90)
+    return Measurement(cell, outcome, [launch], "2026-11-23T12:00:00+00:00", 5.0, "fixed")
 
 
 names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,30}", fullmatch=True)

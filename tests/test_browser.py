@@ -15,23 +15,27 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from torchcompile_suite import matrix
+from torchcompile_suite import matrix, targets
 from torchcompile_suite.analysis import summaries, summary
 from torchcompile_suite.asv import derived
-from torchcompile_suite.cell import Cell
+from torchcompile_suite.cell import OK, Cell, Outcome, Status
 from torchcompile_suite.modes import MODES
+from torchcompile_suite.presentation import answers
 from torchcompile_suite.presentation.wording import milliseconds, ratio
 from torchcompile_suite.releases import ledger
-from torchcompile_suite.results import asv_files
-from torchcompile_suite.site import packs, render
+from torchcompile_suite.results import asv_files, records
+from torchcompile_suite.site import build, packs, render
 
+from . import examples
 from .conftest import ROOT
 from .shards import Report, rows
 from .site import DESKTOP, Visit, served, visited
@@ -249,6 +253,7 @@ def views(report: Report) -> list[str]:
         found += [f"index.html#machine={machine.name}&at={points[0]}&batch=all"]
         found += [f"cell.html#machine={machine.name}&cell={cell}"]
         found += [f"cell.html#machine={machine.name}&model=resnet18"]
+        found += [f"answers.html#machine={machine.name}&ask={name}" for name in answers.names()]
         found += [f"compare.html#machine={machine.name}&before={points[0]}&after={points[-1]}"]
     return found
 
@@ -451,6 +456,116 @@ def test_a_comparison_on_screen_is_that_of_the_command(
         value, low, high = effect["factor"]
         assert shown[key]["after/before"] == f"{value:.2f} [{low:.2f}, {high:.2f}]"
         assert shown[key]["difference"] == effect["verdict"]
+
+
+def test_an_answer_on_screen_is_that_of_the_command(
+    visit: Visit, address: str, report: Report
+) -> None:
+    """From the first page to each question and its answer, in place, and back by the address."""
+    machine = next(one for one in report.machines.values() if len(one.entry["points"]) > 1)
+    point = machine.entry["points"][-1]
+    wanted = {
+        one["question"]: one
+        for one in asked("answers", "--release", f"v{point}", "--machine", machine.name)
+    }
+    page = opened(visit, f"{address}report/index.html#machine={machine.name}")
+    links = page.locator("#asked").get_by_role("link")
+    assert links.all_inner_texts() == [one["title"] for one in wanted.values()]
+    page.locator("#asked").get_by_role("link", name=wanted["inference"]["title"]).click()
+    page.wait_for_url("**/answers.html#**")
+    drawn(page)
+    for name in (one.name for one in answers.questions() if not one.of_targets):
+        chosen = page.get_by_label("Question", exact=True)
+        if chosen.input_value() != name:
+            redrawn(page, partial(chosen.select_option, name))
+        assert page.locator("h1").inner_text().startswith(wanted[name]["title"])
+        assert page.locator(".answer").first.inner_text() == wanted[name]["sentence"]
+        assert f"ask={name}" in page.url
+        tables = page.locator("#cells table")
+        assert tables.count() == bool(wanted[name]["rows"])
+        if tables.count():
+            while page.locator("#cells .more:visible").count():
+                page.locator("#cells .more").click()
+            script = "(body) => [...body.rows].map((row) => [...row.cells].map((c) => c.innerText))"
+            shown = tables.locator("tbody").evaluate(script)
+            trimmed = [[text.strip() for text in line] for line in wanted[name]["rows"]]
+            assert sorted([text.strip() for text in line] for line in shown) == sorted(trimmed)
+    redrawn(page, lambda: page.get_by_label("Question", exact=True).select_option(""))
+    lines = fields(page.locator("#questions table"))
+    assert [line["question"] for line in lines] == [one["title"] for one in wanted.values()]
+    assert visit.faults == []
+
+
+# Generated code, which the committed results need not have
+
+
+@pytest.fixture(scope="module")
+def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report with the code of three releases for a target; one release has no code of a cell."""
+    results = tmp_path_factory.mktemp("results")
+    folder = results / "box"
+    folder.mkdir()
+    (folder / "machine.json").write_text('{"machine": "box"}')
+    commits = {release.version: sha for sha, release in ledger.compute()[0].items()}
+    for number, release in enumerate(("2.4.1", "2.9.1", "2.15.0")):
+        refused = Outcome(Status.UNSUPPORTED, "<b>asks</b> the device") if number == 1 else OK
+        graphs = examples.code(40, 30 - number, cuda_graphs=1, outside_launches=number)
+        made = [
+            examples.generated(release=release, forward=examples.code(1000 + number % 2)),
+            examples.generated("vit16x6x384", release=release, outcome=refused),
+            examples.generated("gpt_decode", "reduce-overhead", graphs, release=release),
+        ]
+        timed = examples.measurement()
+        launches = [
+            msgspec.structs.replace(one, environment=examples.environment(f"{release}+cpu"))
+            for one in timed.launches
+        ]
+        file = records.path(folder, commits[release], "env-py3.11")
+        for one in (*made, msgspec.structs.replace(timed, launches=launches)):
+            records.append(file, one)
+    place = tmp_path_factory.mktemp("code")
+    assert build.build(results, place / "report") == []
+    (place / "swallow.ico").touch()  # one of ASV's own
+    return place
+
+
+def test_generated_code_shows_exact_counts_with_their_changes(
+    chromium: Browser, code: Path
+) -> None:
+    device = targets.get("cuda:sm90").device
+    with served(code) as host, visited(chromium, host) as visit:
+        page = opened(visit, f"{host}report/generated.html#target=cuda:sm90")
+        assert page.locator("h1").inner_text() == f"What is generated for {device}?"
+        assert page.get_by_label("Machine", exact=True).count() == 0
+        assert page.get_by_label("Count", exact=True).input_value() == "launches"
+        lines = {line["cell"]: line for line in fields(page.locator("#history table"))}
+        assert lines["resnet18, batch 1"] == {
+            **{"cell": "resnet18, batch 1", "v2.4": "1,002"},
+            **{"v2.9": "1,003 (more, was 1,002)", "v2.15": "1,002 (fewer, was 1,003)"},
+        }
+        assert lines["vit16x6x384, batch 1"]["v2.9"] == "unsupported"
+        picture = page.locator("#history svg.picture").last
+        assert picture.locator("text.count").all_text_contents() == ["1,002", "1,003", "1,002", "5"]
+        titles = picture.locator("title").all_text_contents()
+        assert "resnet18, batch 1, v2.9: 1,003: more, 1,002 with v2.4" in titles
+        assert "vit16x6x384, batch 1, v2.9: unsupported: <b>asks</b> the device" in titles
+        redrawn(
+            page, lambda: page.get_by_label("Mode", exact=True).select_option("reduce-overhead")
+        )
+        assert page.get_by_label("Count", exact=True).input_value() == "with CUDA graphs"
+        redrawn(page, lambda: page.get_by_label("Count", exact=True).select_option("of libraries"))
+        then = page.url
+        (line,) = fields(page.locator("#history table"))
+        assert [line[f"v2.{minor}"][:2] for minor in (4, 9, 15)] == ["30", "29", "28"]
+        (line,) = fields(opened(visit, then).locator("#history table"))
+        assert line["v2.15"] == "28 (fewer, was 29)"
+        page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+        drawn(page)
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        rules: dict[str, object] = {"type": "tag", "values": WCAG}
+        result = Axe().run(page, options={"runOnly": rules})
+        assert result.violations_count == 0, result.generate_report()
+        assert visit.faults == []
 
 
 def test_the_words_of_a_number_are_pythons(visit: Visit, address: str) -> None:

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from torchcompile_suite.cell import ARTEFACTS, Cell, Launch, Plan, Request, Status
-from torchcompile_suite.releases import catalogue
+from torchcompile_suite.releases import catalogue, extras
 
 from .conftest import ReleaseEnvironment
 
@@ -79,6 +79,12 @@ CELLS = {
     "no-sync": Cell("streaming", 1, "default", protocol="no-sync"),
     "libc": Cell("streaming", 1, "eager", allocator="libc"),
     "tcmalloc": Cell("streaming", 1, "eager", allocator="tcmalloc"),
+    "small": Cell("small_10x10", 1, "default"),
+    "flex": Cell("attention_flex_128", 1, "default"),
+    "flex causal": Cell("attention_flex_causal_128", 1, "default"),
+    "sdpa causal": Cell("attention_sdpa_causal_128", 1, "default"),
+    "int8": Cell("gpt_decode", 1, "default", dtype="int8-weight-only", baseline="eager-float32"),
+    "int8 in eager": Cell("gpt_decode", 1, "eager", dtype="int8-dynamic", baseline="eager-float32"),
     "no allocator": Cell("streaming", 1, "eager", allocator="no-such-malloc"),
 }
 
@@ -112,6 +118,57 @@ def ok(launch: Launch) -> Any:
     assert launch.outcome.ok, launch.outcome
     assert launch.compiled is not None
     return launch.compiled
+
+
+def test_small_operators_are_one_graph_of_as_many_calls(launches: dict[str, Launch]) -> None:
+    compiled = ok(launches["small"])
+    assert (compiled.graphs, compiled.operators) == (1, 10)
+    assert compiled.eager_operators == 10
+    assert compiled.guard_check_s is not None
+
+
+@pytest.mark.parametrize("name", ["flex", "flex causal"])
+def test_flex_attention_is_one_graph_where_a_release_has_it(
+    launches: dict[str, Launch], environment: ReleaseEnvironment, name: str
+) -> None:
+    """In eager it captures graphs of its own, which must not count."""
+    launch = launches[name]
+    if environment.version.startswith("2.4."):
+        assert launch.outcome.status is Status.UNSUPPORTED
+        assert launch.outcome.reason == "FlexAttention came with torch 2.5"
+        return
+    assert ok(launch).graphs == 1
+    assert launch.accuracy is not None
+    assert launch.accuracy.reference == "float64"
+
+
+def test_attention_with_a_mask_is_measured_everywhere(launches: dict[str, Launch]) -> None:
+    assert ok(launches["sdpa causal"]).graphs == 1
+
+
+@pytest.mark.parametrize("name", ["int8", "int8 in eager"])
+def test_int8_is_compared_with_eager_int8_and_its_error_is_recorded(
+    launches: dict[str, Launch], environment: ReleaseEnvironment, name: str
+) -> None:
+    launch = launches[name]
+    if not extras.of(environment.version):
+        assert launch.outcome.status is Status.UNSUPPORTED
+        assert "table of compatible versions has none for torch 2.4" in launch.outcome.reason
+        return
+    assert launch.outcome.ok, launch.outcome
+    checked = launch.accuracy
+    assert checked is not None
+    assert (checked.reference, checked.eager_error) == ("same-dtype", 0.0)
+    assert checked.mode_error is not None
+    assert checked.float32_error is not None
+    # Eight bits: a few thousandths of the largest weight. Float32 rounds a million times finer.
+    assert 1e-4 < checked.float32_error < 0.2
+    if launch.compiled is None:
+        assert checked.mode_error == 0.0
+    assert launch.environment is not None
+    assert launch.environment.packages["torchao"].startswith(
+        extras.of(environment.version)["torchao"]
+    )
 
 
 def test_softmax_is_one_kernel_beside_the_product(launches: dict[str, Launch]) -> None:

@@ -19,10 +19,8 @@ from torchcompile_suite.cell import (
     OK,
     Cell,
     Chain,
-    Code,
     Generated,
     GraphBreak,
-    Kernel,
     Launch,
     Measurement,
     Outcome,
@@ -36,48 +34,10 @@ from torchcompile_suite.results import records
 from torchcompile_suite.targets import Target
 
 from . import examples
+from .examples import SM90, code
+from .examples import generated as made
 
-SM90 = "cuda:sm90"
 COMMITS = {"2.9.1": "a" * 40, "2.15.0": "b" * 40}
-
-
-def code(triton: int = 3, library: int = 2, **fields: object) -> Code:
-    plain = Code(
-        triton_kernels=triton,
-        triton_launches=triton,
-        library_launches=library,
-        host_launches=0,
-        nodes_before=9,
-        nodes_after=triton + library,
-        bytes_before=4000,
-        bytes_after=1000,
-        cuda_graphs=None,
-        outside_launches=None,
-        source_lines=100,
-        source_sha256="0" * 64,
-        kernels=[Kernel(f"triton_poi_{number}", 1) for number in range(triton)],
-    )
-    return msgspec.structs.replace(plain, **fields)  # type: ignore[arg-type]
-
-
-def made(
-    workload: str = "resnet18",
-    mode: str = "default",
-    forward: Code | None = None,
-    backward: Code | None = None,
-    release: str = "2.15.0",
-    outcome: Outcome = OK,
-    skips: tuple[str, ...] = (),
-) -> Measurement:
-    result = Generated(1, 9, forward or code(), backward, cudagraph_skips=list(skips))
-    launch = Launch(
-        "cold",
-        outcome,
-        environment=examples.environment(f"{release}+cu132"),
-        generated=result if outcome.ok else None,
-    )
-    cell = matrix.CODEGEN.cell(workload, mode, SM90)
-    return Measurement(cell, outcome, [launch], "2026-11-23T12:00:00+00:00", 5.0, "fixed")
 
 
 def store(results: Path, machine: str, *measurements: Measurement) -> None:
@@ -260,8 +220,44 @@ def test_a_change_of_one_kernel_is_a_change(tmp_path: Path) -> None:
         "gpt_decode": "not generated with 2.9.1",
         "gpt_prefill": "2.15.0: unsupported: asks the device",
     }
-    (only,) = generated.changes(found)
-    assert only == comparison
+    changed = [
+        step for step in generated.steps(generated.rows(found), ["2.9.1", "2.15.0"]) if step.before
+    ]
+    assert [one for step in changed for one in step.differences] == comparison.differences
+    assert len(changed) == comparison.compared
+
+
+def test_a_release_without_code_is_no_change_and_hides_none(tmp_path: Path) -> None:
+    commits = {"2.4.1": "c" * 40, "2.6.0": "d" * 40, **COMMITS}
+    unsupported = Outcome(Status.UNSUPPORTED, "asks the device")
+    for one in (
+        made(release="2.4.1"),
+        made(release="2.6.0", outcome=unsupported),
+        made(release="2.9.1", forward=code(triton=4)),
+        made(release="2.15.0", forward=code(triton=4)),
+    ):
+        file = records.path(tmp_path / "box", commits[records.release(one)], "env-py3.11")
+        records.append(file, one)
+    rows = generated.rows(records.read(tmp_path).generated)
+    steps = generated.steps(rows, ["2.4.1", "2.6.0", "2.9.1", "2.15.0"])
+    assert [(step.row.release, step.before) for step in steps] == [
+        ("2.4.1", ""),
+        ("2.6.0", ""),
+        ("2.9.1", "2.4.1"),
+        ("2.15.0", "2.9.1"),
+    ]
+    assert [one.name for one in steps[2].differences] == [
+        "Triton kernels",
+        "launches",
+        "nodes after fusion",
+    ]
+    assert not steps[3].differences
+    # The order is that of the caller, who may have commits. Other releases do not count.
+    back = generated.steps(rows, ["2.15.0", "2.4.1"])
+    assert [(step.row.release, step.before) for step in back] == [
+        ("2.15.0", ""),
+        ("2.4.1", "2.15.0"),
+    ]
 
 
 def test_counts_of_another_generation_are_not_compared(tmp_path: Path) -> None:
@@ -274,6 +270,8 @@ def test_counts_of_another_generation_are_not_compared(tmp_path: Path) -> None:
     comparison = generated.compare(records.read(tmp_path).generated, "2.9.1", "2.15.0")
     assert comparison.compared == 0
     assert [gap.reason for gap in comparison.gaps] == ["counted by different versions of the suite"]
+    rows = generated.rows(records.read(tmp_path).generated)
+    assert not any(step.before for step in generated.steps(rows, ["2.9.1", "2.15.0"]))
 
 
 def test_machines_that_disagree_are_found(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from torchcompile_suite.asv import derived
+from torchcompile_suite.presentation import answers
 from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import segments
 from torchcompile_suite.results.segments import Header, Segment
@@ -273,12 +274,16 @@ def test_nothing_executes(published: tuple[Path, str], chromium: Browser) -> Non
     for machine in hostile:
         views += [f"{kind.file}#machine={machine.name}" for kind in render.KINDS]
         views += [
+            address("answers.html", machine=machine.name, ask=name) for name in answers.names()
+        ]
+        views += [
             address("cell.html", machine=machine.name, at=point, cell=cell)
             for cell, line in machine.lines().items()
             for point in [row["point"] for row in rows(line)]
         ]
     # What stands in the address comes from a stranger, too.
-    for field in ("machine", "at", "batch", "question", "cell", "model", "before", "after"):
+    fields = ["machine", "at", "batch", "question", "cell", "model", "before", "after"]
+    for field in (*fields, "ask", "target", "phase", "mode", "count"):
         for text in (MARKUP, MARKUP_URL, "__proto__", "constructor"):
             views += [address(kind.file, **{field: text}) for kind in render.KINDS]
     with served(site) as host, visited(chromium, host) as visit:

@@ -92,6 +92,9 @@ def test_no_workload_is_ever_removed() -> None:
         "fusion": 6,
         "control_flow": 3,
         "decoder": 2,
+        "overhead": 9,
+        "attention": 15,
+        "linear": 1,
     }
     assert {family: families[family] for family in least if families[family] < least[family]} == {}
     found = records.read(ROOT / "results")
@@ -108,7 +111,12 @@ def test_each_policy_of_the_axis_is_a_value_that_records_may_hold() -> None:
 
 def test_each_tag_puts_some_cell_into_the_core() -> None:
     """Except for `tracing`, which adds to the record of a cell and makes none."""
-    tables = (matrix.INFERENCE_TAGS, matrix.TRAINING_TAGS, matrix.PRECISION_TAGS)
+    tables = (
+        matrix.INFERENCE_TAGS,
+        matrix.TRAINING_TAGS,
+        matrix.PRECISION_TAGS,
+        matrix.QUANTISATION_TAGS,
+    )
     by_point = {tag for table in tables for tag in table.values()}
     assert by_point <= set(workloads.TAGS)
     for tag in set(workloads.TAGS) - by_point - {"tracing"}:

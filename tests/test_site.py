@@ -32,7 +32,7 @@ from torchcompile_suite.asv import pages
 from torchcompile_suite.cell import METHOD, Cell, Compiled, GraphBreak, Measurement, Outcome, Status
 from torchcompile_suite.commits.clone import Clone
 from torchcompile_suite.modes import MODES
-from torchcompile_suite.presentation import documents, hardware
+from torchcompile_suite.presentation import answers, documents, hardware
 from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import cached, records, sealing
 from torchcompile_suite.site import axis, build, cells, packs, render
@@ -91,6 +91,22 @@ def fill(results: Path) -> None:
             )
             training = Cell("resnet18", 4, "default", phase="training")
             records.append(file, made(release, "resnet18", "default", cell=training))
+            for measurement in generated(release):
+                records.append(file, measurement)
+
+
+def generated(release: str) -> list[Measurement]:
+    """Code for a target: one kernel more in each release, and a cell that fails in the second."""
+    kernels = 3 + RELEASES.index(release)
+    refused = Outcome(Status.UNSUPPORTED, ATTACK)
+    made = examples.generated
+    graphs = examples.code(cuda_graphs=1, outside_launches=0)
+    second = {"outcome": refused} if release == RELEASES[1] else {}
+    return [
+        made(release=release, forward=examples.code(kernels)),
+        made("vit16x6x384", release=release, **second),  # type: ignore[arg-type]
+        made(mode="reduce-overhead", release=release, forward=graphs),
+    ]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -255,6 +271,7 @@ def test_every_release_has_a_document_of_each_kind(report: Report) -> None:
                 "launches/{}/0",
                 "compiler/{}",
                 "claims/{}",
+                "answers/{}",
             ):
                 assert machine.document(kind.format(release)) is not None
         for before, after in itertools.combinations(RELEASES, 2):
@@ -296,6 +313,81 @@ def test_the_figures_are_those_of_the_report(results: Path, first: Machine) -> N
             assert same(shown["cold_compile_s"], row.cold_compile_s)
             assert same(shown["warm_compile_s"], row.warm_compile_s)
             assert same(shown["break_even_calls"], row.break_even_calls)
+
+
+def test_the_answers_are_those_of_the_command(results: Path, first: Machine) -> None:
+    for release in RELEASES:
+        found = first.document(f"answers/{release}")
+        assert "machine" not in found
+        mine = recorded(results, release)
+        wanted = [asked for asked in answers.questions() if not asked.of_targets]
+        assert [one["name"] for one in found["questions"]] == [asked.name for asked in wanted]
+        for one, asked in zip(found["questions"], wanted, strict=True):
+            sentence, sheet = asked.answer(mine)
+            assert (one["title"], one["sentence"]) == (asked.title, sentence)
+            assert sorted(one["rows"]) == sorted(sheet.lines)
+            assert one["columns"] == sheet.columns
+            assert set(one["numbers"]) == sheet.numbers & set(sheet.columns)
+    measured = [one["name"] for one in found["questions"] if one["rows"]]
+    assert {"inference", "training"} <= set(measured)
+
+
+def test_every_question_has_a_page(report: Report, parsed: dict[str, Parsed]) -> None:
+    listed = report.manifest["questions"]
+    assert [name for name, _, _ in listed] == answers.names()
+    assert {page for _, _, page in listed} == {"answers.html", "generated.html"} <= set(parsed)
+    text = parsed["tables.html"].text
+    for machine in report.machines.values():
+        for one in machine.document(f"answers/{RELEASES[-1]}")["questions"]:
+            assert (one["sentence"] in text) == bool(one["rows"])
+
+
+def code(report: Report, key: str) -> Any:
+    return report.read(report.manifest["generated"][key])[key]
+
+
+def test_generated_code_is_shown_once_for_all_machines(report: Report) -> None:
+    targets = {row["target"]: row for row in rows(code(report, "targets"))}
+    assert set(targets) >= {"cuda:sm80", "cuda:sm90"}
+    assert targets["cuda:sm90"]["cells"] == 3 * len(RELEASES), "the same on both machines"
+    assert targets["cuda:sm90"]["without_code"] == 1
+    assert targets["cuda:sm80"]["cells"] == 0
+    assert "target/cuda:sm80" not in report.manifest["generated"]
+    document = code(report, "target/cuda:sm90")
+    assert document["points"] == list(RELEASES)
+    groups = {(group["phase"], group["mode"]): group for group in document["groups"]}
+    assert set(groups) == {("inference", "default"), ("inference", "reduce-overhead")}
+    group = groups["inference", "default"]
+    cell = "resnet18, batch 1"
+    mine = [row for row in rows(group) if row["cell"] == cell]
+    assert [(row["point"], row["launches"], row["before"]) for row in mine] == [
+        (RELEASES[0], 5, ""),
+        (RELEASES[1], 6, RELEASES[0]),
+        (RELEASES[2], 7, RELEASES[1]),
+    ]
+    changes = [row for row in rows(group["changes"]) if row["count"] == "launches"]
+    assert [(row["point"], row["old"], row["new"], row["difference"]) for row in changes] == [
+        (RELEASES[1], 5, 6, "more"),
+        (RELEASES[2], 6, 7, "more"),
+    ]
+    by_point = {row["point"]: row for row in rows(group["by_point"])}
+    assert by_point[RELEASES[1]] == {
+        **{"point": RELEASES[1], "cells": 2, "without_code": 1, "compared": 1, "changed": 1},
+        **{"launches: fewer": 0, "launches: more": 1},
+        **{"Triton kernels: fewer": 0, "Triton kernels: more": 1},
+        **{"bytes after fusion: fewer": 0, "bytes after fusion: more": 0},
+    }
+    # The release between has no code of this cell, and has changed nothing.
+    assert by_point[RELEASES[2]]["compared"] == 2
+    (gap,) = [row for row in rows(group) if row["outcome"] != "ok"]
+    assert (gap["workload"], gap["reason"]) == ("vit16x6x384", ATTACK)
+    assert "2 of 2 cells have code with v2.15" in group["sentence"]
+    assert "became fewer 0 times and more 2 times" in group["sentence"]
+
+
+def test_generated_code_has_plain_tables(report: Report, parsed: dict[str, Parsed]) -> None:
+    for group in code(report, "target/cuda:sm90")["groups"]:
+        assert group["sentence"] in parsed["tables.html"].text
 
 
 def test_every_comparison_is_that_of_the_report(results: Path, first: Machine) -> None:
@@ -550,6 +642,11 @@ def test_a_class_of_machines_has_an_assembled_history(tmp_path: Path) -> None:
     means = whole.document(f"means/{question}")["batches"]
     assert {mode["cells"] for modes in means.values() for mode in modes.values()} == {2}
     assert "box.one, box.two" in " ".join(whole.document("trust")["text"])
+    # An answer compares cells, so it is that of one machine.
+    answered = whole.document(f"answers/{RELEASES[-1]}")
+    assert answered["machine"] == "box.one"
+    inference = next(each for each in answered["questions"] if each["name"] == "inference")
+    assert {line[0] for line in inference["rows"]} == {"resnet18"}
     # From the cache, the same.
     build.build(tmp_path / "results", tmp_path / "again")
     assert Report(tmp_path / "again").everything() == report.everything()

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import torchcompile_suite
+from torchcompile_suite import matrix
 from torchcompile_suite.analysis import advice, summary
 from torchcompile_suite.analysis.ends import REMEDY
 from torchcompile_suite.analysis.statistics import Interval
@@ -35,7 +36,8 @@ from torchcompile_suite.cell import (
 from torchcompile_suite.cli.app import app
 from torchcompile_suite.host.files import append_line
 from torchcompile_suite.measuring import interpreter
-from torchcompile_suite.trial import plan, target, view
+from torchcompile_suite.presentation import answers
+from torchcompile_suite.trial import plan, questions, target, view
 from torchcompile_suite.trial.outline import Outline
 from torchcompile_suite.trial.plan import Trial, TrialError
 from torchcompile_suite.trial.run import Answer, run
@@ -163,6 +165,123 @@ def test_a_stream_needs_sizes() -> None:
         plan.cells(asked, FREE)
     cells = plan.cells(msgspec.structs.replace(asked, batch_sizes=(1, 2)), FREE)
     assert [cell.shapes for cell in cells] == ["recompile", "automatic", "dynamic"]
+
+
+def test_every_question_has_an_answer_of_its_name() -> None:
+    assert questions.QUESTIONS.keys() <= set(answers.names())
+    for name in questions.QUESTIONS:
+        questions.check(name, answers.names())
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("codegen", "is not asked about one model; see: torchcompile-suite answers codegen"),
+        ("unasked", "no question 'unasked'; about a model there are: "),
+    ],
+)
+def test_a_question_that_cannot_be_asked_is_one_line(name: str, words: str) -> None:
+    with pytest.raises(TrialError, match=re.escape(words)) as error:
+        questions.check(name, answers.names())
+    assert "\n" not in str(error.value)
+
+
+# Those whose cells suit any model; others are in tests of their own.
+ANY_MODEL = ("training", "precision", "backends", "allocator")
+
+
+@pytest.mark.parametrize("name", ANY_MODEL)
+def test_the_cells_of_a_question_are_those_that_its_answer_wants(name: str) -> None:
+    for sizes, outline, batch in (((), FIXED, {4}), ((2, 3), FREE, {2, 3})):
+        asked = Trial("model", batch_sizes=sizes, question=name)
+        cells = questions.cells(asked, outline)
+        assert len(cells) == len(set(cells)) > 1
+        assert {cell.batch_size for cell in cells} == batch
+        measured = [
+            msgspec.structs.replace(examples.measurement("model"), cell=cell) for cell in cells
+        ]
+        told = view.answered(asked, Answer(outline, measured, interrupted=False))
+        assert told is not None
+        question, found = told
+        assert question.name == name
+        assert len(found.sheet.lines) == len(cells)
+        assert "0.75 [" in found.sentence
+    assert questions.cells(Trial("model"), FREE) == plan.cells(Trial("model"), FREE)
+
+
+def test_training_has_the_batch_size_of_the_suite_if_the_model_has_none() -> None:
+    cells = questions.cells(Trial("model", question="training"), FREE)
+    assert {cell.batch_size for cell in cells} == {matrix.TRAINING_BATCH}
+    assert {cell.phase for cell in cells} == {"training"}
+
+
+def test_a_question_about_a_cpu_is_not_asked_of_a_gpu() -> None:
+    asked = Trial("model", device="cuda", question="allocator")
+    with pytest.raises(TrialError, match="add --device cpu"):
+        questions.cells(asked, FREE)
+
+
+def test_what_a_release_does_not_support_is_an_answer() -> None:
+    missing = msgspec.structs.replace(
+        examples.measurement("model", outcome=Outcome(Status.UNSUPPORTED, "since 2.9")),
+        cell=Cell("model", 1, "default", backend="cudagraphs"),
+    )
+    answer = Answer(FREE, [examples.measurement("model"), missing], interrupted=False)
+    assert not view.failed(Trial("model", question="backends"), answer)
+    assert view.failed(Trial("model"), answer)
+    crashed = msgspec.structs.replace(missing, outcome=Outcome(Status.CRASH, "killed"))
+    answer = Answer(FREE, [crashed], interrupted=False)
+    assert view.failed(Trial("model", question="backends"), answer)
+
+
+def test_the_json_of_a_question_has_its_answer() -> None:
+    other = msgspec.structs.replace(
+        examples.measurement("model"), cell=Cell("model", 1, "default", backend="aot_eager")
+    )
+    answer = Answer(FREE, [examples.measurement("model"), other], interrupted=False)
+    content = json.loads(view.as_json(Trial("model", question="backends"), answer))
+    assert content["question"]["name"] == "backends"
+    assert content["sentences"] == [content["question"]["sentence"]]
+    assert len(content["question"]["rows"]) == 2
+    assert json.loads(view.as_json(Trial("model"), answer))["question"] is None
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--question", "unasked"), "no question 'unasked'"),
+        (("--question", "codegen"), "torchcompile-suite answers codegen"),
+        (
+            ("--question", "backends", "--backend", "eager", "--training"),
+            "leave --backend, --training out",
+        ),
+        (("--question", "backends", "--target", "cuda:sm90"), "leave one out"),
+    ],
+)
+def test_options_that_do_not_fit_a_question_are_refused(
+    options: tuple[str, ...], words: str
+) -> None:
+    done = CliRunner().invoke(app, ["try", "resnet18", *options])
+    assert done.exit_code == 1
+    (line,) = done.stderr.splitlines()
+    assert words in line
+
+
+def test_eager_of_each_precision_has_a_name_of_its_own() -> None:
+    asked = Trial("model", question="training")
+    measured = [
+        msgspec.structs.replace(examples.measurement("model"), cell=cell)
+        for cell in questions.cells(asked, FREE)
+    ]
+    sheet = view.table(Answer(FREE, measured, interrupted=False))
+    names = [line[1] for line in sheet.lines]
+    assert [name for name in names if name.startswith("eager")] == ["eager", "eager: bfloat16"]
+
+
+def test_the_budget_of_all_cells_is_no_part_of_the_question() -> None:
+    one, other = (Trial("m", total_s=total_s).digest("python") for total_s in (None, 60.0))
+    assert one == other
+    assert one != Trial("m", question="training").digest("python")
 
 
 def test_the_same_question_is_kept_in_the_same_place(tmp_path: Path) -> None:
@@ -397,6 +516,32 @@ def test_inputs_by_name_and_a_dict_of_outputs(try_: Command, tmp_path: Path) -> 
     assert answer["measurements"][0]["launches"][0]["compiled"]["graphs"] == 1
     assert answer["rows"][0]["ratio"][0] > 0
     assert answer["sentences"][0] in out
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_question_is_answered_and_goes_on_with_resume(try_: Command, tmp_path: Path) -> None:
+    file = tmp_path / "answer.json"
+    arguments = [f"{TARGETS}:keywords", "--question", "backends", "--json", str(file), "-q"]
+    arguments += ["--precision", "1"]
+    status, out, err = try_(*arguments, allocators=())
+    assert status == 0, out + err
+    answer = json.loads(file.read_text())
+    question = answer["question"]
+    assert out.index(answers.get("backends").title) < out.index(question["sentence"])
+    measured = {one["cell"]["backend"]: one for one in answer["measurements"]}
+    assert list(measured) == matrix.BACKENDS
+    for backend, one in measured.items():
+        wanted = ("ok", "unsupported") if backend == "cudagraphs" else ("ok",)
+        assert one["outcome"]["status"] in wanted
+        # Each that has a number is part of the answer.
+        assert (f"{backend} " in question["sentence"]) == (one["outcome"]["status"] == "ok")
+    status, out, err = try_(*arguments, "--resume", allocators=())
+    assert status == 0, out + err
+    for one in json.loads(file.read_text())["measurements"]:
+        before = measured[one["cell"]["backend"]]
+        if before["outcome"]["status"] == "ok":
+            assert one["launches"] == before["launches"], "nothing was measured again"
 
 
 @pytest.mark.slow

@@ -16,10 +16,11 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct, field
 
-SCHEMA: Literal[11] = 11
+SCHEMA: Literal[12] = 12
 """Version of the JSON that crosses processes and machines, the ``schema`` field of each struct.
 A reader refuses a newer version and reads all older ones: each version added fields with defaults.
-Version 11 added `Cell.target` and `Launch.generated`."""
+Version 12 added `Cell.way`, `Cell.start`, what launches of such cells record, and
+`Accuracy.float32_error`."""
 
 METHOD = 3
 """Version of how pairs are timed, the ``method`` field of a launch. Times of two methods are not
@@ -35,10 +36,14 @@ Name = Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A
 Text = Annotated[str, Meta(max_length=4000)]
 Seconds = Annotated[float, Meta(ge=0, le=1e7)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
-Schema = Literal[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]
+Schema = Literal[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
 Stopped = Literal["", "fixed", "precise", "budget"]
-Shapes = Literal["static", "recompile", "automatic", "dynamic", "marked", "buckets"]
-Protocol = Literal["right", "data-inside", "no-sync", "grad-on", "train-mode"]
+Shapes = Literal[
+    "static", "recompile", "automatic", "dynamic", "marked", "buckets", "unbacked", "oblivious"
+]
+Protocol = Literal["right", "data-inside", "no-sync", "grad-on", "train-mode", "many-calls"]
+Way = Literal["whole", "freezing", "regional", "nested-region"]
+Start = Literal["", "uncached", "disk-cache", "carried-cache", "aot-package", "precompile"]
 Side = Literal["eager", "mode"]
 Heap = Literal["", "default", "settled"]
 # A GPU of `targets`, such as cuda:sm90; empty for the device of the machine.
@@ -50,23 +55,34 @@ MOST_BATCH = 1_000_000
 DEFAULT_HEAP = "default-heap"
 """The value of `Cell.allocator` for the C library's malloc as a script gets it."""
 
+QUANTISATIONS = ("int8-dynamic", "int8-weight-only")
+"""The values of `Cell.dtype` for which the weights of linear layers are quantised (torchao). With
+the first one, each call also quantises the layers' inputs."""
+
 
 class Cell(Struct, frozen=True, forbid_unknown_fields=True, cache_hash=True):
     """One point of the matrix: a workload, how it is compiled, and what it is compared with.
 
     - ``device``: the accelerator's kind as torch spells it (``cpu``, ``cuda``).
-    - ``dtype``: float32, or the dtype of the autocast region around the call (``bfloat16``).
+    - ``dtype``: float32, the dtype of the autocast region around the call (``bfloat16``), or a
+      quantisation of the weights (``int8-dynamic``, ``int8-weight-only``).
     - ``shapes``: ``static`` means that the input's shape never changes. The other values call the
       workload's stream of shapes (`torchcompile_suite.launch.subject.ShapeStream`).
     - ``backend``: the backend of torch.compile. Any name: `try` also takes backends of the user's.
     - ``allocator``: the malloc of the processes. ``system``: the C library's, told to keep its
       memory (a settled heap, `torchcompile_suite.host.heap`). `DEFAULT_HEAP`: the C library's with
       its defaults. ``libc``: as ``system``, in fresh processes. Else the name of a preloaded one.
-    - ``protocol``: ``right``, or the timing mistake that the measurement makes on purpose.
+    - ``protocol``: ``right``, the timing mistake that the measurement makes on purpose, or
+      ``many-calls``: the memory of the process is recorded over thousands of calls.
     - ``baseline``: the other call of each pair, eager in the same dtype or in float32.
     - ``accumulation``: micro-batches of a training step.
     - ``target``: a GPU that is not here (`torchcompile_suite.targets`). Then nothing is timed: the
       compiler generates code for it, which is counted (`Generated`).
+    - ``way``: what is compiled: the ``whole`` module; the same with its weights as constants
+      (``freezing``); the block that the module repeats, once (``regional``); or the whole module
+      with the block as a region that is compiled once (``nested-region``).
+    - ``start``: what a process finds when it starts. Then a pair is two whole processes, each from
+      its start to its first result. Empty for a cell whose calls are timed.
 
     The fields with defaults are axes. Their defaults are the plain inference cell.
     """
@@ -84,6 +100,13 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True, cache_hash=True):
     baseline: Name = "eager"
     accumulation: Annotated[int, Meta(ge=1, le=1000)] = 1
     target: TargetName = ""
+    way: Way = "whole"
+    start: Start = ""
+
+    @property
+    def quantised(self) -> bool:
+        """Whether the weights of the module are quantised."""
+        return self.dtype in QUANTISATIONS
 
     def differs(self) -> frozenset[str]:
         """The axes on which the cell is not the plain inference cell of its mode.
@@ -201,6 +224,9 @@ class Accuracy(Struct, frozen=True, forbid_unknown_fields=True):
       non-finite places, or if ``compared`` is False.
     - ``notes``: what a reader has to know about the comparison, one short sentence each.
     - ``compared``: False if no part of the outputs could be compared.
+    - ``float32_error``: of a quantised module in the mode, against the module before it was
+      quantised. Quantising changes the result by design, so it is recorded and not judged. None
+      for other cells, and where the outputs cannot be compared number by number.
     """
 
     reference: Name
@@ -209,6 +235,7 @@ class Accuracy(Struct, frozen=True, forbid_unknown_fields=True):
     tolerance: float
     notes: list[Text] = field(default_factory=list)
     compared: bool = True
+    float32_error: Annotated[float, Meta(ge=0)] | None = None
 
 
 class Overlay(Struct, frozen=True, forbid_unknown_fields=True):

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from . import targets, workloads
-from .cell import DEFAULT_HEAP, Cell, Shapes
+from .cell import DEFAULT_HEAP, QUANTISATIONS, Cell, Shapes
 from .modes import EAGER, MODES
 
 COMPILED = [name for name, mode in MODES.items() if mode.compiles]
@@ -60,6 +60,10 @@ GENERATED_TRAINING_TAGS = {("default", GENERATED_TARGET): "training"}
 PRECISION_TAGS = {
     (1, EAGER): "precision",
     (1, "default"): "precision_compiled",
+}
+# Whether int8 gains, and whether the compile makes it gain: both modes answer it together.
+QUANTISATION_TAGS = {
+    (dtype, mode): "quantisation" for dtype in QUANTISATIONS for mode in (EAGER, "default")
 }
 
 
@@ -145,6 +149,19 @@ def _compiled(name: str) -> Question:
     )
 
 
+def _tagged(name: str, tag: str) -> Question:
+    """A question about the workloads with a tag, in the cells that `INFERENCE` has at batch 1.
+
+    In the core: mode default.
+    """
+    return Question(
+        name,
+        {"workload": workloads.tagged(tag), "mode": COMPILED},
+        lambda workload, mode: Cell(workload, 1, mode),
+        _by_tag({("default",): tag}),
+    )
+
+
 INFERENCE = Question(
     "inference.Inference",
     {"workload": workloads.names(), "batch_size": [1, 8, 5], "mode": list(MODES)},
@@ -221,6 +238,19 @@ TRAINING_ALLOCATOR = Question(
     _with_tag("training", DEFAULT_HEAP),
 )
 
+OVERHEAD = _tagged("overhead.Overhead", "overhead")
+ATTENTION = _tagged("attention.Attention", "attention")
+QUANTISATION = Question(
+    "quantisation.Quantisation",
+    {
+        "workload": workloads.tagged("quantisation"),
+        "dtype": list(QUANTISATIONS),
+        "mode": list(MODES),
+    },
+    lambda workload, dtype, mode: Cell(workload, 1, mode, dtype=dtype, baseline="eager-float32"),
+    _by_tag(QUANTISATION_TAGS),
+)
+
 CODEGEN = Question(
     "codegen.Codegen",
     {"workload": workloads.names(), "mode": COMPILED, "target": list(targets.read())},
@@ -258,8 +288,20 @@ QUESTIONS = {
         TRAINING_ALLOCATOR,
         CODEGEN,
         TRAINING_CODEGEN,
+        OVERHEAD,
+        ATTENTION,
+        QUANTISATION,
     )
 }
+
+
+def made_for(workload: str) -> Question | None:
+    """The question that a workload was made for, so that its plain cells belong to it; else None.
+
+    Such a workload is no model: a mean over models leaves it out.
+    """
+    made = (OVERHEAD, ATTENTION)
+    return next((one for one in made if workload in one.axes["workload"]), None)
 
 
 def is_look_up(name: str) -> bool:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
 import msgspec
 import pytest
+from packaging.version import Version
 from typer.testing import CliRunner
 
 from torchcompile_suite.cli import history
 from torchcompile_suite.cli.releases import app
 from torchcompile_suite.errors import SuiteError
-from torchcompile_suite.releases import catalogue, environments, room
+from torchcompile_suite.releases import (
+    catalogue,
+    environments,
+    extras,
+    ledger_objects,
+    locking,
+    room,
+)
 
 PYTHON = "3.11"
 RELEASES = [catalogue.find(name) for name in ("v2.4", "v2.6", "v2.9", "v2.12", "v2.15")]
@@ -92,6 +101,50 @@ def test_an_environment_of_another_lock_is_installed_again(
     monkeypatch.setattr(environments, "digest", lambda release: f"another {release.version}")
     environments.ready(RELEASES[0], PYTHON)
     assert uv.installed == ["2.4.1"] * 2
+
+
+def test_an_environment_from_before_the_extras_gets_them_and_takes_no_room(
+    uv: Uv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its stamp is the digest of the lock alone. Nothing of it is missing but a small package."""
+    with_extras, without = catalogue.find("2.9.1"), catalogue.find("2.4.1")
+    assert extras.pins(with_extras.version)
+    assert extras.pins(without.version) == []
+    for release in (with_extras, without):
+        environments.ready(release, PYTHON)
+        stamp = environments.folder_of(release, PYTHON) / environments.STAMP
+        content = ledger_objects.release_file(release) + ledger_objects.lock_file(release)
+        stamp.write_text(hashlib.sha256(content).hexdigest())
+    assert not environments.is_ready(with_extras, PYTHON)
+    assert environments.is_ready(without, PYTHON), "what has no extras is as it was"
+    _with_free(monkeypatch, 0)
+    assert room.groups([with_extras, without], PYTHON) == [[with_extras, without]]
+    uv.installed.clear()
+    environments.ready(with_extras, PYTHON)
+    environments.ready(without, PYTHON)
+    assert uv.installed == [with_extras.version]
+    assert environments.is_ready(with_extras, PYTHON)
+
+
+def test_other_extras_are_installed_again(uv: Uv, monkeypatch: pytest.MonkeyPatch) -> None:
+    environments.ready(RELEASES[2], PYTHON)
+    monkeypatch.setattr(extras, "pins", lambda release: ["torchao==9"])
+    assert not environments.is_ready(RELEASES[2], PYTHON)
+    assert environments.holds_lock(RELEASES[2], PYTHON)
+    monkeypatch.setattr(extras, "pins", lambda release: [])
+    assert not environments.is_ready(RELEASES[2], PYTHON), "one that is gone must be removed"
+
+
+def test_extras_are_of_known_releases_and_no_lock_has_them() -> None:
+    """What torchao itself says: 0.18 needs 2.11, and each older one was built for one release."""
+    known = {release.version: release for release in catalogue.read()}
+    for package, versions in extras.read().items():
+        assert set(versions) <= set(known)
+        for version, pinned in versions.items():
+            assert locking.PIN.fullmatch(f"{package}=={pinned}")
+            assert f"\n{package}==" not in known[version].lock.read_text("utf-8")
+            if Version(pinned) >= Version("0.17.0"):
+                assert Version(version) >= Version("2.11.0")
 
 
 def _with_free(monkeypatch: pytest.MonkeyPatch, environments_that_fit: int) -> None:

@@ -1,5 +1,6 @@
 """install.py, run as a program, with a small real lock. Only the import check is replaced."""
 
+import dataclasses
 import fcntl
 import json
 import os
@@ -109,6 +110,45 @@ def test_an_unfinished_installation_is_repaired(environment, checkout, check, st
     assert not (environment / install.MARKER).exists()
 
 
+def test_extras_come_on_top_of_the_lock_without_dependencies(environment, checkout):
+    """jinja2 requires markupsafe, which the lock does not have."""
+    (checkout / install.EXTRAS_FILE).write_text("jinja2==3.1.6\n")
+    python = environment / "bin/python"
+    assert run(python, checkout).returncode == 0
+    locked = ["idna==3.10", f"uv=={UV}"]
+    assert packages(environment) == sorted([*locked, "jinja2==3.1.6"])
+    assert run(python, checkout).returncode == 0
+    assert packages(environment) == sorted([*locked, "jinja2==3.1.6"])
+    (checkout / install.EXTRAS_FILE).write_text("jinja2==3.1.5\n")
+    assert run(python, checkout).returncode == 0
+    assert packages(environment) == sorted([*locked, "jinja2==3.1.5"])
+    (checkout / install.EXTRAS_FILE).unlink()
+    assert run(python, checkout).returncode == 0
+    assert packages(environment) == locked
+
+
+def test_an_extra_that_does_not_install_is_named_and_repaired(environment, checkout):
+    (checkout / install.EXTRAS_FILE).write_text("jinja2==0.0.99\n")
+    python = environment / "bin/python"
+    done = run(python, checkout)
+    assert done.returncode == 1
+    assert done.stderr.startswith("install.py: uv could not install jinja2==0.0.99;")
+    assert (environment / install.MARKER).exists()
+    (checkout / install.EXTRAS_FILE).unlink()
+    assert run(python, checkout).returncode == 0
+    assert packages(environment) == ["idna==3.10", f"uv=={UV}"]
+
+
+def test_the_real_check_imports_the_extras(environment, checkout):
+    """Small packages stand for torch and its extras; the check itself is the real one."""
+    (checkout / install.EXTRAS_FILE).write_text("jinja2==3.1.6\n")
+    as_torch = "install._IMPORTED = ('idna',); install.judge_imports = lambda w, found: str(found)"
+    done = run(environment / "bin/python", checkout, "return install.import_all(wanted)", as_torch)
+    assert done.returncode == 0, done.stderr
+    assert "'failed': 'jinja2'" in done.stdout
+    assert "markupsafe" in done.stdout
+
+
 def test_an_installation_waits_for_another_one(environment, checkout):
     """A killed run leaves an installation behind. The next run must not empty its environment."""
     with ThreadPoolExecutor() as pool:
@@ -187,6 +227,16 @@ def test_the_line_on_success():
     found = {"torch": "2.13.0+cu130", "torchvision": "0.28.0", "timm": "1.0.31"}
     line = install.judge_imports(WANTED, found)
     assert line == "torch 2.13.0+cu130, torchvision 0.28.0, timm 1.0.31"
+
+
+def test_the_line_on_success_names_the_extras():
+    wanted = dataclasses.replace(WANTED, extras={"torchao": "0.18.0"})
+    found = {"torch": "2.13.0", "torchvision": "0.28.0", "timm": "1.0.31", "torchao": "0.18.0+cpu"}
+    line = install.judge_imports(wanted, found)
+    assert line == "torch 2.13.0, torchvision 0.28.0, timm 1.0.31, torchao 0.18.0+cpu"
+    for wrong in ({**found, "torchao": "0.17.0"}, {**found, "failed": "torchao", "error": "E: x"}):
+        with pytest.raises(install.InstallError, match="torchao"):
+            install.judge_imports(wanted, wrong)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ that disagree about a release are a fault of the suite (`disagreements`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
@@ -67,6 +66,18 @@ class Gap(NamedTuple):
     reason: str
 
 
+class Step(NamedTuple):
+    """A release of a cell's history, and what differs from the last release before with code.
+
+    ``before`` is that release; empty if there is none, if this one has no code, or if another
+    version of the suite counted.
+    """
+
+    before: str
+    row: Row
+    differences: list[Difference]
+
+
 class Comparison(NamedTuple):
     """Two releases, compared exactly. ``compared``: the number of cells that both have."""
 
@@ -99,10 +110,10 @@ def rows(records: Iterable[Record], releases: Sequence[str] = ()) -> list[Row]:
     """
     found: dict[tuple[str, Cell], Row] = {}
     for record in records:
+        if releases and record.release not in releases:
+            continue
         made = row(record)
         at = made.release, made.cell
-        if releases and made.release not in releases:
-            continue
         if at not in found or (made.outcome.ok and not found[at].outcome.ok):
             found[at] = made
     return sorted(found.values(), key=_order)
@@ -131,12 +142,16 @@ def compare(records: Iterable[Record], before: str, after: str) -> Comparison:
         assert old is not None
         assert new is not None
         compared += 1
-        differences += [
-            Difference(cell, name, old.counts.get(name), new.counts.get(name))
-            for name in COUNTS
-            if old.counts.get(name) != new.counts.get(name)
-        ]
+        differences += _differences(old, new)
     return Comparison(before, after, compared, differences, gaps)
+
+
+def _differences(old: Row, new: Row) -> list[Difference]:
+    return [
+        Difference(new.cell, name, old.counts.get(name), new.counts.get(name))
+        for name in COUNTS
+        if old.counts.get(name) != new.counts.get(name)
+    ]
 
 
 def _gap(release: str, of: Row | None) -> str:
@@ -152,11 +167,27 @@ def _unlike(old: Row | None, new: Row | None) -> str:
     return "counted by different versions of the suite" if len(generations) > 1 else ""
 
 
-def changes(records: Iterable[Record]) -> list[Comparison]:
-    """Each release compared with the one before it, oldest first: which release changed what."""
-    known = list(records)
-    releases = sorted({record.release for record in known if record.release}, key=version_key)
-    return [compare(known, before, after) for before, after in pairwise(releases)]
+def steps(rows: Iterable[Row], releases: Sequence[str]) -> list[Step]:
+    """The history of each cell: its rows in the order of ``releases``, which are all that count.
+
+    A release without code of a cell changes nothing: the next one is compared with the last that
+    has code.
+    """
+    places = {release: place for place, release in enumerate(releases)}
+    by_cell: dict[Cell, list[Row]] = {}
+    for one in rows:
+        if one.release in places:
+            by_cell.setdefault(one.cell, []).append(one)
+    made = []
+    for mine in by_cell.values():
+        last: Row | None = None
+        for one in sorted(mine, key=lambda one: places[one.release]):
+            if one.generated is None or last is None or _unlike(last, one):
+                made.append(Step("", one, []))
+            else:
+                made.append(Step(last.release, one, _differences(last, one)))
+            last = one if one.generated else last
+    return made
 
 
 def disagreements(records: Iterable[Record]) -> list[tuple[str, Cell, list[str]]]:

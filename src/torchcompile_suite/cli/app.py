@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from .._version import __version__
+from .answers import answers_command
 from .bench import bench_command
 from .bisect import bisect_command
 from .claims import claims_command
@@ -34,6 +35,7 @@ app.command("bisect")(bisect_command)
 app.command("bench")(bench_command)
 app.command("history")(history_command)
 app.command("report")(report_command)
+app.command("answers")(answers_command)
 app.command("claims")(claims_command)
 app.command("coverage")(coverage_command)
 app.command("open")(open_command)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,7 @@ import typer
 from rich.console import Console
 
 from .. import matrix, targets, workloads
+from ..analysis.advice import Advice
 from ..cell import DEFAULT_HEAP, Measurement
 from ..errors import SuiteError
 from ..host import machine
@@ -18,13 +20,13 @@ from ..host.allocators import LIBRARIES
 from ..host.files import write_atomically
 from ..launch.progress import Event
 from ..modes import MODES
-from ..presentation import terminal
+from ..presentation import answers, terminal
 from ..presentation.terminal import Progress, console, one_line_errors, say
 from ..presentation.wording import printable
 from ..releases import catalogue, environments, ledger
 from ..results import records, sealing
-from ..trial import generated, view
-from ..trial.plan import BUDGET_S, Trial, TrialError, allocators, headline
+from ..trial import generated, questions, view
+from ..trial.plan import BUDGET_S, Trial, TrialError, headline
 from ..trial.run import Answer, python_of, run
 from ..trial.target import parse
 
@@ -47,6 +49,11 @@ def _targets(incomplete: str) -> list[str]:
 def _modes(incomplete: str) -> list[str]:
     """Shell completion of the modes."""
     return [name for name in MODES if name.startswith(incomplete)]
+
+
+def _questions(incomplete: str) -> list[str]:
+    """Shell completion of the questions."""
+    return [name for name in questions.QUESTIONS if name.startswith(incomplete)]
 
 
 def try_command(
@@ -96,6 +103,14 @@ def try_command(
     dynamic: Annotated[
         bool, typer.Option("--dynamic", help="Call the model with all batch sizes in turn.")
     ] = False,
+    question: Annotated[
+        str | None,
+        typer.Option(
+            "--question",
+            help=f"Ask this instead: {', '.join(questions.QUESTIONS)}. It chooses its cells.",
+            autocompletion=_questions,
+        ),
+    ] = None,
     device: Annotated[
         str | None, typer.Option(help="cpu or cuda. Default: cuda if there is a GPU.")
     ] = None,
@@ -158,6 +173,8 @@ def try_command(
 
     torchcompile-suite try my_package.nets:Net --input Bx3x64x64 --release v2.9
 
+    torchcompile-suite try resnet50 --question training
+
     torchcompile-suite try resnet50 --target cuda:sm90
     """
     with one_line_errors():
@@ -175,10 +192,12 @@ def try_command(
                 training=training,
                 dynamic=dynamic,
                 precision=precision,
-                budget_s=budget or BUDGET_S,
+                total_s=budget,
+                question=question or "",
             ),
-            budget is not None,
         )
+        if question and gpu is not None:
+            raise TrialError("--question measures, and --target generates code: leave one out")
         wanted = catalogue.find(release) if release else None
         variables = {"OMP_NUM_THREADS": str(threads)} if threads else {}
         out = console(no_color=no_color)
@@ -200,18 +219,17 @@ def try_command(
             raise typer.Exit(1 if generated.failed(code) else 0)
         with _Progress(quiet, no_color) as progress:
             answer = run(trial, python, progress.hear, resume=resume, variables=variables)
-        to_stdout = json_file is not None and str(json_file) == "-"
-        if not to_stdout:
+        if not _is_stdout(json_file):
             _show(out, trial, answer)
         if json_file is not None:
-            _write(json_file, view.as_json(trial, answer), to_stdout)
+            _write(json_file, view.as_json(trial, answer))
         if save:
             for line in _save(answer.measurements):
                 typer.echo(printable(line), err=True)
         if answer.interrupted:
             typer.echo("interrupted; to continue: the same command with --resume", err=True)
             raise typer.Exit(130)
-        if view.failed(answer.measurements):
+        if view.failed(trial, answer):
             raise typer.Exit(1)
 
 
@@ -225,29 +243,24 @@ def _target(name: str) -> targets.Target:
 def _show_code(
     out: Console, trial: Trial, answer: generated.Answer, json_file: Path | None
 ) -> None:
-    to_stdout = json_file is not None and str(json_file) == "-"
-    if not to_stdout:
+    if not _is_stdout(json_file):
         say(out, generated.headline(trial, answer))
         sheet = generated.table(answer)
         if sheet.lines:
             out.print(terminal.draw(sheet))
         for line in generated.sentences(answer):
             say(out, line)
-        for number, advice in enumerate(generated.advices(answer)):
-            if number == 0:
-                out.print()
-                say(out, "Worth changing:")
-            say(out, f"- {f'{advice.where}: ' if advice.where else ''}{advice.what}")
-            say(out, f"  remedy: {advice.remedy}")
+        _advise(out, generated.advices(answer))
     if json_file is not None:
-        _write(json_file, generated.as_json(trial, answer), to_stdout)
+        _write(json_file, generated.as_json(trial, answer))
 
 
-def _trial(text: str, inputs: list[str], asked: Trial, budget_for_all: bool) -> Trial:
-    """The trial with its target and the budget for one cell.
+def _trial(text: str, inputs: list[str], asked: Trial) -> Trial:
+    """The trial with its target.
 
     Raises SuiteError for a wrong option, and if ``text`` names no model.
     """
+    _check_question(asked)
     if unknown := set(asked.modes) - set(MODES):
         raise TrialError(f"no mode {', '.join(sorted(unknown))}; there are: {', '.join(MODES)}")
     if asked.device not in machine.DEVICES:
@@ -257,13 +270,24 @@ def _trial(text: str, inputs: list[str], asked: Trial, budget_for_all: bool) -> 
     target = parse(text, inputs)
     if target is not None and asked.dynamic:
         target = msgspec.structs.replace(target, stream=asked.batch_sizes)
-    cells = max(1, len(asked.batch_sizes)) * len(asked.modes) * len(allocators(asked))
-    return msgspec.structs.replace(
-        asked,
-        target=target,
-        workload=target.name if target else text,
-        budget_s=asked.budget_s / (cells if budget_for_all else 1),
-    )
+    return msgspec.structs.replace(asked, target=target, workload=target.name if target else text)
+
+
+def _check_question(asked: Trial) -> None:
+    """Raise TrialError for a question that cannot be asked, or that chooses what is asked, too."""
+    if not asked.question:
+        return
+    questions.check(asked.question, answers.names())
+    chosen = {
+        "--backend": asked.backends != ("inductor",),
+        "--allocator": bool(asked.allocators),
+        "--dtype": asked.dtype != "float32",
+        "--training": asked.training,
+        "--dynamic": asked.dynamic,
+    }
+    if any(chosen.values()):
+        given = ", ".join(name for name, is_given in chosen.items() if is_given)
+        raise TrialError(f"the question {asked.question} chooses its cells: leave {given} out")
 
 
 class _Progress(Progress):
@@ -304,22 +328,38 @@ class _Progress(Progress):
 
 def _show(out: Console, trial: Trial, answer: Answer) -> None:
     say(out, headline(trial, answer.outline))
-    out.print(terminal.draw(view.table(answer)))
-    for sentence in view.sentences(answer):
+    told = view.answered(trial, answer)
+    if told is not None:
+        asked, (sentence, sheet) = told
+        say(out, asked.title)
         say(out, sentence, "bold")
-    for line in (*view.notes(answer), *view.failures(answer)):
+        if sheet.lines:
+            out.print(terminal.draw(sheet))
+    out.print(terminal.draw(view.table(answer)))
+    if told is None:
+        for sentence in view.sentences(answer):
+            say(out, sentence, "bold")
+    # The table of a question has the reasons of failures.
+    for line in (*view.notes(answer), *([] if told else view.failures(answer))):
         say(out, line)
-    advices = view.advices(trial, answer)
-    if advices:
-        out.print()
-        say(out, "Worth changing:")
-    for advice in advices:
+    _advise(out, view.advices(trial, answer))
+
+
+def _advise(out: Console, advices: Iterable[Advice]) -> None:
+    for number, advice in enumerate(advices):
+        if number == 0:
+            out.print()
+            say(out, "Worth changing:")
         say(out, f"- {f'{advice.where}: ' if advice.where else ''}{advice.what}")
         say(out, f"  remedy: {advice.remedy}")
 
 
-def _write(file: Path, content: bytes, to_stdout: bool) -> None:
-    if to_stdout:
+def _is_stdout(file: Path | None) -> bool:
+    return file is not None and str(file) == "-"
+
+
+def _write(file: Path, content: bytes) -> None:
+    if _is_stdout(file):
         sys.stdout.buffer.write(content + b"\n")
         return
     try:

@@ -34,9 +34,13 @@ def suite() -> str:
 
 
 def locks(releases: Iterable[str]) -> dict[str, str]:
-    """The digest of each release's lock; a release that is unknown here is missing."""
+    """The digest of each release's lock and extras; a release that is unknown here is missing."""
     known = {release.version: release for release in catalogue.everything()}
-    return {one: environments.digest(known[one])[:16] for one in releases if one in known}
+    return {one: _digest(known[one]) for one in releases if one in known}
+
+
+def _digest(release: catalogue.Release) -> str:
+    return hashlib.sha256(environments.digest(release).encode()).hexdigest()[:16]
 
 
 def ray_version() -> str:

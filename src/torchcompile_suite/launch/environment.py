@@ -25,7 +25,7 @@ _VARIABLES = re.compile(
     r"|LD_PRELOAD$|CXX$|CC$)"
 )
 
-_PACKAGES = ("timm", "torchvision", "numpy", "triton", "setuptools")
+_PACKAGES = ("timm", "torchvision", "numpy", "triton", "setuptools", "torchao")
 
 
 def describe(device: Device, load_1min: float) -> Environment:

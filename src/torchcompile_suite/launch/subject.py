@@ -20,6 +20,7 @@ from ..cell import Cell
 from ..modes import EAGER
 from . import failures
 from .outputs import tensors
+from .quantisation import quantised
 
 SEED = 20240724
 # Small, so that the weights stay near their start in a thousand steps.
@@ -46,7 +47,7 @@ class Subject:
     - ``dynamic``: the argument of torch.compile.
 
     The baseline and the compiled call enter the same number of Python frames, so that pairs compare
-    like with like; `ForwardAgainstFloat32` has one less in the baseline.
+    like with like; `ForwardAgainstFloat32` and `Quantised` have one less in the baseline.
     """
 
     dynamic: bool | None = None
@@ -102,6 +103,10 @@ class Subject:
         torch.manual_seed(SEED + 2)
         return self.outputs(self.eager()), "another-draw"
 
+    def in_float32(self) -> Any:
+        """The outputs of the module before it was quantised."""
+        raise NotImplementedError
+
     def _exact(self) -> tuple[Any, str]:
         return _in_double(self.module, self.inputs, apply)
 
@@ -130,6 +135,27 @@ class ForwardAgainstFloat32(Forward):
     def baseline(self) -> Any:
         """The forward pass without the autocast region."""
         return apply(self.module, self.inputs)
+
+
+class Quantised(ForwardAgainstFloat32):
+    """A forward pass of a quantised module, paired with the module in float32 in eager."""
+
+    def __init__(self, cell: Cell, module: torch.nn.Module, inputs: Inputs, random: bool) -> None:
+        """Quantises a copy of the module. Raises `failures.Unsupported` if that is not possible."""
+        super().__init__(cell, quantised(module, cell.dtype), inputs, random)
+        self._float32 = module
+
+    def baseline(self) -> Any:
+        """The forward pass of the module before it was quantised."""
+        return apply(self._float32, self.inputs)
+
+    def in_float32(self) -> Any:
+        """See `Subject.in_float32`."""
+        return self.outputs(self.baseline())
+
+    def _exact(self) -> tuple[Any, str]:
+        # Quantising changes the result by design. The compile must not change it once more.
+        return self.outputs(self.eager()), "same-dtype"
 
 
 class TrainingStep(Subject):
@@ -259,6 +285,8 @@ def build(cell: Cell) -> Subject:
             raise failures.Unsupported(f"workload {cell.workload!r} has no stream of shapes")
         requests = [to_device(request, cell.device) for request in workload.stream(cell.batch_size)]
         return ShapeStream(cell, module, requests, workload.random)
+    if cell.quantised:
+        return Quantised(cell, module, inputs, workload.random)
     if cell.baseline == "eager-float32" and cell.dtype != "float32":
         return ForwardAgainstFloat32(cell, module, inputs, workload.random)
     return Forward(cell, module, inputs, workload.random)
@@ -287,8 +315,8 @@ def compiler(cell: Cell, dynamic: bool | None = None) -> Callable[[torch.nn.Modu
 
 
 def autocast(cell: Cell) -> AbstractContextManager[Any]:
-    """The autocast region of the cell's calls; a context without effect for float32."""
-    if cell.dtype == "float32":
+    """The autocast region of the cell's calls; a context without effect for float32 and int8."""
+    if cell.dtype == "float32" or cell.quantised:
         return contextlib.nullcontext()
     dtype = getattr(torch, cell.dtype)
     return torch.autocast(cell.device, dtype)  # type: ignore[no-any-return]

@@ -11,6 +11,33 @@ from ..analysis import generated
 from ..analysis.change import Comparison
 from ..analysis.claims import Judged
 from ..analysis.summary import Row
+from .answers import Answer, Answered
+
+
+def answers_json(answered: Sequence[Answered]) -> bytes:
+    """The answers: a list of objects, the tables as text. ``machine`` is null for what is the same
+    on all machines, and ``release`` where nothing was measured.
+    """
+    content = [
+        {
+            "question": asked.name,
+            "title": asked.title,
+            "machine": machine or None,
+            "release": release or None,
+            **answer_content(answer),
+        }
+        for asked, machine, release, answer in answered
+    ]
+    return msgspec.json.format(msgspec.json.encode(content))
+
+
+def answer_content(answer: Answer) -> dict[str, Any]:
+    """An answer, for JSON: the sentence, and the table with its numbers as text."""
+    return {
+        "sentence": answer.sentence,
+        "columns": answer.sheet.columns,
+        "rows": answer.sheet.lines,
+    }
 
 
 def claims_json(judged: Sequence[Judged]) -> bytes:

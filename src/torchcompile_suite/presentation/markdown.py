@@ -12,7 +12,7 @@ def markdown(sheet: Sheet) -> str:
     """The sheet as a GitHub table."""
     align = ["right" if name in sheet.numbers else "left" for name in sheet.columns]
     return tabulate(
-        [[_markdown_text(cell) for cell in line] for line in sheet.lines],
+        [[text(cell) for cell in line] for line in sheet.lines],
         headers=sheet.columns,
         tablefmt="github",
         colalign=align if sheet.lines else None,
@@ -20,6 +20,6 @@ def markdown(sheet: Sheet) -> str:
     )
 
 
-def _markdown_text(text: str) -> str:
-    """The text with everything escaped that would end a cell or start markup."""
-    return "".join("\\" + c if c in r"\`*_{}[]<>|#!" else c for c in printable(text))
+def text(words: str) -> str:
+    """The words with everything escaped that would end a cell or start markup."""
+    return "".join("\\" + c if c in r"\`*_{}[]<>|#!" else c for c in printable(words))

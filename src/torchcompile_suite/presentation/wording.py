@@ -21,6 +21,13 @@ def seconds(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f}"
 
 
+def plural(count: int, noun: str) -> str:
+    """The count with its noun: 1 cell, 2 cells; 1 launch, 2 launches."""
+    if count == 1:
+        return f"{count} {noun}"
+    return f"{count} {noun}{'es' if noun.endswith(('s', 'ch')) else 's'}"
+
+
 def judgement(comparison: Comparison) -> str:
     """The comparison in sentences."""
     counts = dict.fromkeys(Difference, 0)

@@ -21,7 +21,9 @@ from filelock import FileLock
 
 from ..errors import SuiteError
 from ..host.files import write_atomically
+from . import extras
 from .catalogue import Release
+from .install import EXTRAS_FILE
 from .ledger_objects import LOCK_FILE, RELEASE_FILE, lock_file, release_file
 
 INSTALL = Path(__file__).with_name("install.py")
@@ -89,8 +91,18 @@ def ready(release: Release, python: str | None = None) -> Path:
 
 def is_ready(release: Release, python: str | None = None) -> bool:
     """Whether `ready` would return at once."""
+    return _stamp(release, python) == digest(release)
+
+
+def holds_lock(release: Release, python: str | None = None) -> bool:
+    """Whether the packages of the lock are installed: `ready` downloads extras at most."""
+    return _stamp(release, python).partition("\n")[0] == _lock_digest(release)
+
+
+def _stamp(release: Release, python: str | None) -> str:
+    """The content of the stamp of the release's environment; empty if there is none."""
     stamp = folder_of(release, python) / STAMP
-    return stamp.exists() and stamp.read_text("utf-8") == digest(release)
+    return stamp.read_text("utf-8") if stamp.exists() else ""
 
 
 def installed() -> Iterator[Installed]:
@@ -135,13 +147,19 @@ def free_bytes() -> int:
 
 
 def digest(release: Release) -> str:
-    """The content of the stamp: a lock that changes makes another environment."""
-    content = release_file(release) + lock_file(release)
-    return hashlib.sha256(content).hexdigest()
+    """The content of the stamp: a lock or extras that change make another environment.
+
+    A release without extras has the stamp of an environment from before there were extras.
+    """
+    return "\n".join([_lock_digest(release), *extras.pins(release.version)])
+
+
+def _lock_digest(release: Release) -> str:
+    return hashlib.sha256(release_file(release) + lock_file(release)).hexdigest()
 
 
 def install(release: Release, folder: Path, python: str | None = None) -> tuple[Path, str]:
-    """Make the environment in ``folder`` hold exactly the release's lock, as ASV's would.
+    """Make the environment in ``folder`` hold exactly the release's lock and its extras.
 
     An existing environment changes to the release. ``python``: see `ready`. Returns the
     environment's Python, and a line with the versions that were imported. Raises LockError if the
@@ -153,6 +171,8 @@ def install(release: Release, folder: Path, python: str | None = None) -> tuple[
     with tempfile.TemporaryDirectory(prefix="release-") as checkout:
         Path(checkout, RELEASE_FILE).write_bytes(release_file(release))
         Path(checkout, LOCK_FILE).write_bytes(lock_file(release))
+        if pins := extras.pins(release.version):
+            Path(checkout, EXTRAS_FILE).write_text("\n".join(pins) + "\n", "utf-8")
         done = _run([str(program), str(INSTALL), checkout])
     if done.returncode:
         raise LockError(" ".join(done.stderr.split()))

@@ -1,11 +1,12 @@
-"""Make this Python environment hold exactly the lock of one PyTorch release.
+"""Make this Python environment hold exactly the lock of one PyTorch release, and its extras.
 
 `environments.install` runs this script with the Python of the environment::
 
     python src/torchcompile_suite/releases/install.py BUILD_DIR
 
-``BUILD_DIR`` is a checkout of the release ledger. The script uses the standard library only: no
-other package is installed yet, and Python may be 3.10. Exit status:
+``BUILD_DIR`` is a checkout of the release ledger. If it has a file extras.txt, its packages are
+installed on top of the lock, without their dependencies. The script uses the standard library
+only: no other package is installed yet, and Python may be 3.10. Exit status:
 
 - 0: installed, and proven by importing.
 - 1: failed, with one clear line on stderr and the last lines of uv.
@@ -33,7 +34,7 @@ import sysconfig
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 try:
@@ -42,6 +43,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 MARKER = "torchcompile-suite-install.unfinished"
+EXTRAS_FILE = "extras.txt"
 
 _TAIL_LINES = 12
 _IMPORT_TIMEOUT_S = 600.0
@@ -49,12 +51,14 @@ _PIN = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)==([^\s;]+)")
 # CPU builds do not load these packages, and they are most of the download.
 _CUDA_ONLY = re.compile(r"(nvidia|cuda)-|triton$")
 
+# Of every release; its extras come on top.
+_IMPORTED = ("torch", "torchvision", "timm")
 # Runs in a new process: this process may have imported other versions before the installation.
 _IMPORT_ALL = """
-import importlib, json
+import importlib, json, sys
 from importlib.metadata import version
 imported = {}
-for name in ("torch", "torchvision", "timm"):
+for name in sys.argv[1:]:
     try:
         imported[name] = version(name)
         module = importlib.import_module(name)
@@ -82,6 +86,7 @@ class Checkout:
     - ``requirements``: the lock file. ``pins``: from normalised package name to version, without
       environment markers.
     - ``index_url``: for a nightly, its package index; it is used beside the configured index.
+    - ``extras``: from package to version, what is installed beside the lock.
     """
 
     version: str
@@ -89,6 +94,7 @@ class Checkout:
     requirements: Path
     pins: dict[str, str]
     index_url: str | None = None
+    extras: dict[str, str] = field(default_factory=dict)
 
 
 def main(
@@ -135,6 +141,7 @@ def install(build_dir: Path, check: Callable[[Checkout], str]) -> str:
         if unfinished:
             empty_environment()
         _sync(wanted)
+        _add_extras(wanted)
         line = check(wanted)
         marker.unlink()
     return line
@@ -158,19 +165,26 @@ def read_checkout(build_dir: Path) -> Checkout:
     try:
         release = json.loads((build_dir / "release.json").read_text("utf-8"))
         version, pythons = str(release["version"]), tuple(map(str, release["pythons"]))
-        pins = {
-            re.sub(r"[-_.]+", "-", pin[1]).lower(): pin[2]
-            for pin in map(_PIN.match, requirements.read_text("utf-8").splitlines())
-            if pin
-        }
+        pins = _pins(requirements)
         pins["uv"]
         index_url = release.get("index_url")
+        extras = build_dir / EXTRAS_FILE
+        beside = _pins(extras) if extras.exists() else {}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InstallError(
             f"{build_dir} is not a checkout of the release ledger (release.json, and "
             f"requirements.txt with a pin of uv): {type(error).__name__}: {error}"
         ) from error
-    return Checkout(version, pythons, requirements, pins, index_url)
+    return Checkout(version, pythons, requirements, pins, index_url, beside)
+
+
+def _pins(file: Path) -> dict[str, str]:
+    """From normalised package name to version, as a file of requirements pins them."""
+    return {
+        re.sub(r"[-_.]+", "-", pin[1]).lower(): pin[2]
+        for pin in map(_PIN.match, file.read_text("utf-8").splitlines())
+        if pin
+    }
 
 
 def _check_python(wanted: Checkout) -> None:
@@ -238,18 +252,34 @@ def _sync(wanted: Checkout) -> None:
         raise _failed(f"uv could not install the lock of PyTorch {wanted.version}", done.stdout)
 
 
+def _add_extras(wanted: Checkout) -> None:
+    """Install the extras. Without dependencies, so that the packages of the lock stay as they are.
+
+    `uv pip sync` has removed extras that an older installation left, because no lock has them.
+    """
+    if not wanted.extras:
+        return
+    pins = [f"{package}=={version}" for package, version in wanted.extras.items()]
+    uv = [sys.executable, "-I", "-m", "uv", "pip", "install", "--python", sys.executable]
+    done = _run([*uv, "--no-deps", "--compile-bytecode", *pins])
+    if done.returncode:
+        raise _failed(f"uv could not install {', '.join(pins)}", done.stdout)
+
+
 def without_cuda(lines: Sequence[str]) -> list[str]:
     """The lines of a lock without the packages that only CUDA builds of PyTorch load."""
     return [line for line in lines if not _CUDA_ONLY.match(line.partition("==")[0])]
 
 
 def import_all(wanted: Checkout) -> str:
-    """Import torch, torchvision and timm in a new process. Returns a line with their versions.
+    """Import torch, torchvision, timm and the extras in a new process. Returns a line with their
+    versions.
 
-    Raises ``InstallError`` if one does not import, or if torch is not the release's.
+    Raises ``InstallError`` if one does not import, or if torch or an extra is another version.
     """
+    program = [sys.executable, "-I", "-c", _IMPORT_ALL, *_IMPORTED, *wanted.extras]
     try:
-        done = _run([sys.executable, "-I", "-c", _IMPORT_ALL], timeout=_IMPORT_TIMEOUT_S)
+        done = _run(program, timeout=_IMPORT_TIMEOUT_S)
     except subprocess.TimeoutExpired as error:
         raise InstallError(
             f"importing PyTorch {wanted.version} took over {_IMPORT_TIMEOUT_S:.0f} s; "
@@ -289,7 +319,13 @@ def judge_imports(wanted: Checkout, imported: dict[str, str]) -> str:
             f"{failed} {imported.get(failed, '(missing)')} does not import with torch {torch}: "
             f"{error}; run again for a fresh environment"
         )
-    return f"torch {torch}, torchvision {vision}, timm {imported.get('timm')}"
+    for name, version in wanted.extras.items():
+        if imported.get(name, "none").partition("+")[0] != version:
+            raise InstallError(
+                f"{name} {version} was asked for and {name} {imported.get(name, 'none')} is "
+                "installed; run again"
+            )
+    return ", ".join(f"{name} {imported.get(name)}" for name in (*_IMPORTED, *wanted.extras))
 
 
 def _run(command: Sequence[str], timeout: float | None = None) -> subprocess.CompletedProcess[str]:

@@ -146,4 +146,4 @@ def _file(releases: Sequence[Release], python: str) -> Path:
 
 
 def _missing(releases: Sequence[Release], python: str) -> list[Release]:
-    return [release for release in releases if not environments.is_ready(release, python)]
+    return [release for release in releases if not environments.holds_lock(release, python)]

@@ -1,4 +1,4 @@
-"""Prove that locks install and import, each in a temporary environment."""
+"""Prove that locks and extras install and import, each in a temporary environment."""
 
 from __future__ import annotations
 

@@ -8,15 +8,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..analysis import summaries
 from ..host import workers
+from ..presentation import answers
 from ..releases import catalogue, ledger
 from ..releases.catalogue import Release
 from ..results import classes, records
 from ..results.records import Problem
 from . import packs, plain, render, shards
 from .axis import Axis, Releases, label
+from .documents import generated
 from .plain import Section
-from .render import KINDS, RELEASES, TABLES
+from .render import ANSWERS, GENERATED, KINDS, RELEASES, TABLES
 from .shards import Shards
 
 ASSETS = Path(__file__).with_name("assets")
@@ -58,8 +61,10 @@ def build(
     machines.sort(key=lambda made: (-made.method, "machines" not in made.entry, made.entry["name"]))
     # What ASV's files are made of was read before.
     problems = list(dict.fromkeys(problems))
-    _write_all(folder, _manifest(axis, machines, problems))
-    _write_all(folder, _pages(axis, machines, problems))
+    code = generated.documents(summaries.read_generated(results), axis)
+    content = _Content(axis, machines, problems, code)
+    _write_all(folder, _manifest(content))
+    _write_all(folder, _pages(content))
     shutil.copytree(ASSETS, folder, dirs_exist_ok=True)
     return problems
 
@@ -74,29 +79,61 @@ def _classes(results: Path, folders: Sequence[Path]) -> Iterator[tuple[str, list
     return ((name, many) for name, many in sorted(found.items()) if len(many) > 1)
 
 
-def _manifest(
-    axis: Axis, machines: Sequence[Shards], problems: Sequence[Problem]
-) -> dict[str, str]:
-    """What every view reads first, and the problems, which few views read."""
-    points = {point: facts for made in machines for point, facts in made.points.items()}
-    document = packs.encode(
-        {"where": [one.where for one in problems], "reason": [one.reason for one in problems]}
-    )
-    ((pack, _),) = packs.pack([("problems", document)], shards.LARGE_BYTES)
+class _Content(NamedTuple):
+    """What the pages show. ``code``: the documents of generated code, which is of no machine."""
+
+    axis: Axis
+    machines: Sequence[Shards]
+    problems: Sequence[Problem]
+    code: dict[str, dict[str, Any]]
+
+    @property
+    def points(self) -> dict[str, dict[str, str]]:
+        """All points in words."""
+        known = {point: facts for made in self.machines for point, facts in made.points.items()}
+        more = {point: self.axis.facts(point)._asdict() for point in generated.points(self.code)}
+        return known | more
+
+
+def _manifest(content: _Content) -> dict[str, str]:
+    """What every view reads first; and what few views read: the problems, the generated code.
+
+    ``generated``: the pack of each document. ``questions``: name, title and page of each.
+    """
+    problems = content.problems
+    documents = {
+        "problems": {
+            "where": [one.where for one in problems],
+            "reason": [one.reason for one in problems],
+        },
+        **content.code,
+    }
+    encoded = ((key, packs.encode(document)) for key, document in documents.items())
+    texts: dict[str, str] = {}
+    places: dict[str, str] = {}
+    for pack, keys in packs.pack(encoded, shards.LARGE_BYTES):
+        texts[pack.path] = pack.text
+        places |= dict.fromkeys(keys, pack.name)
     manifest = {
-        "noun": axis.noun,
-        "machines": [made.entry for made in machines],
-        "points": points,
-        "problems": pack.name,
+        "noun": content.axis.noun,
+        "machines": [made.entry for made in content.machines],
+        "points": content.points,
+        "problems": places.pop("problems"),
+        "generated": places,
+        "questions": [
+            [one.name, one.title, GENERATED.file if one.of_targets else ANSWERS.file]
+            for one in answers.questions()
+        ],
     }
     text = packs.script(MANIFEST, [(MANIFEST, packs.encode(manifest))])
-    return {pack.path: pack.text, f"{packs.FOLDER}/{MANIFEST}.js": text}
+    return {**texts, f"{packs.FOLDER}/{MANIFEST}.js": text}
 
 
-def _pages(axis: Axis, machines: Sequence[Shards], problems: Sequence[Problem]) -> dict[str, str]:
+def _pages(content: _Content) -> dict[str, str]:
+    axis, machines, problems, code = content
     of_releases = isinstance(axis, Releases)
     kinds = [*KINDS, TABLES, *([RELEASES] if of_releases else [])]
-    labels = {point: facts["label"] for made in machines for point, facts in made.points.items()}
+    labels = {point: facts["label"] for point, facts in content.points.items()}
     pages = {
         kind.file: render.page("shell.html", kind, kinds, sections=[], machines=[])
         for kind in KINDS
@@ -117,7 +154,7 @@ def _pages(axis: Axis, machines: Sequence[Shards], problems: Sequence[Problem]) 
     parts: list[tuple[dict[str, Any] | None, list[Section]]] = [
         (made.entry, _tables(made, labels)) for made in machines
     ]
-    parts.append((None, plain.left_out(problems)))
+    parts.append((None, [*plain.generated(code, labels), *plain.left_out(problems)]))
     pages[TABLES.file] = render.page("tables.html", TABLES, kinds, parts_of_page=parts)
     if of_releases:
         pages[RELEASES.file] = render.page(
@@ -130,6 +167,7 @@ def _tables(made: Shards, labels: dict[str, str]) -> list[Section]:
     every = len(made.plain["overview"]["groups"])
     return [
         *plain.of_machine(made.entry, made.plain, labels, every),
+        *plain.answers(made.plain),
         plain.claims(made.plain),
         plain.trust(made.plain, labels),
     ]

@@ -9,6 +9,7 @@ from functools import cache
 
 import msgspec
 
+from .. import matrix
 from ..cell import Cell
 from ..modes import EAGER
 
@@ -32,6 +33,9 @@ ABOUT = {
     "inference": "Ratio: time of a call, compiled over eager. Below 1 is a gain.",
     "training": "Ratio: time of an optimizer step, compiled over eager. Below 1 is a gain.",
     "precision": "Ratio: time in the named precision over time of the baseline.",
+    "quantisation": "Ratio: time with int8 weights over time in float32 in eager.",
+    "overhead": "Graphs of small operators, compiled over eager: what a call costs by itself.",
+    "attention": "Ratio: compiled over the same way to write attention in eager.",
     "dynamic shapes": "A stream of shapes, compiled over eager; the name says how it is compiled.",
     "backends": "Ratio: time with the named backend over time in eager: where a gain comes from.",
     "allocator": (
@@ -48,6 +52,10 @@ ABOUT = {
 def question(cell: Cell) -> str:
     """The question that the cell asks; a key of `ABOUT`. Each cell asks one."""
     differs = cell.differs()
+    if "dtype" in differs and cell.quantised:
+        return "quantisation"
+    if not differs and (made := matrix.made_for(cell.workload)) is not None:
+        return made.name.partition(".")[0]
     return next((name for axis, name in _QUESTIONS.items() if axis in differs), "inference")
 
 

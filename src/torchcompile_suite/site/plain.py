@@ -237,6 +237,33 @@ def claims(plain: Mapping[str, Any]) -> Section:
     return Section("Are the claims true here?", [document["sentence"]], [table])
 
 
+def answers(plain: Mapping[str, Any]) -> list[Section]:
+    """The questions of which a machine has a cell, with their answers."""
+    return [
+        Section(one["title"], [one["sentence"]], [_sheet("The cells of the answer.", one)])
+        for one in plain["answers"]["questions"]
+        if one["rows"]
+    ]
+
+
+def generated(code: Mapping[str, Any], labels: Mapping[str, str]) -> list[Section]:
+    """What was generated for targets: the answer, and which point changed what."""
+    return [
+        Section(
+            f"Generated for {key.partition('/')[2]}: {group['phase']}, mode {group['mode']}",
+            [group["sentence"]],
+            [_table("How many cells changed, by point and count.", group["by_point"], labels)],
+        )
+        for key, document in code.items()
+        for group in document.get("groups", ())
+    ]
+
+
+def _sheet(caption: str, document: Mapping[str, Any]) -> Table:
+    lines = [[Value(text) for text in line] for line in document["rows"]]
+    return Table(caption, document["columns"], frozenset(document["numbers"]), lines)
+
+
 def left_out(problems: Sequence[Problem]) -> list[Section]:
     """What is not shown, with the reasons; nothing without problems."""
     if not problems:

@@ -40,13 +40,19 @@ class Kind(NamedTuple):
 
 
 QUESTION = "Does torch.compile pay, on this hardware, for this model, in this mode, since when?"
+ANSWERS = Kind("answers.html", "Questions", "What people ask", "answers")
+GENERATED = Kind(
+    "generated.html", "GPU code", "What is generated for a GPU that is not here?", "generated"
+)
 KINDS = (
     Kind("index.html", "Overview", QUESTION, "landing"),
+    ANSWERS,
     Kind("models.html", "Models", "All models: does it pay?", "models"),
     Kind("cell.html", "Model", "One model, since when?", "cell"),
     Kind("compare.html", "Compare", "What changed?", "compare"),
     Kind("cost.html", "Cost", "What does compiling cost?", "cost"),
     Kind("compiler.html", "Compiler", "What does the compiler make?", "compiler"),
+    GENERATED,
     Kind("claims.html", "Claims", "Are the claims true here?", "claims"),
     Kind("trust.html", "Trust", "Can I trust it?", "trust"),
 )

@@ -17,12 +17,14 @@ import msgspec
 
 from .. import analysis, cell, matrix, presentation, releases
 from ..analysis import change, claims, statistics
+from ..presentation import answers
 from ..results import cached
 from ..results.cached import Made
 from ..results.records import Problem
 from . import content, documents, packs
 from .axis import Axis
 from .content import Machine
+from .documents import answers as of_answers
 from .documents import claims as of_claims
 from .documents import figures, launches, lines, means, overview, pairs, trust
 from .packs import Encoded
@@ -41,6 +43,7 @@ _SOURCES = (
     Path(matrix.__file__),
     *map(_folder, (analysis, change, claims, statistics, presentation, documents)),
     _folder(claims) / "documents",
+    _folder(answers),
     claims.verdicts.FILE,
     _folder(releases) / "releases.toml",
     Path(__file__).parent,
@@ -206,6 +209,7 @@ def _of_points(machine: Machine) -> Iterator[tuple[str, Encoded]]:
             yield f"ends/{point}", packs.encode(ends)
         yield f"compiler/{point}", packs.encode(launches.compiler(machine, point))
         yield f"claims/{point}", packs.encode(of_claims.document(machine, point))
+        yield f"answers/{point}", packs.encode(of_answers.document(machine, point))
 
 
 def _launches(machine: Machine) -> Iterator[tuple[str, Encoded]]:
@@ -238,6 +242,7 @@ class _Plain:
         self._keys = {
             "overview": f"overview/{newest}",
             "claims": f"claims/{newest}",
+            "answers": f"answers/{newest}",
             "trust": "trust",
         }
         self._wanted = {*self._keys.values(), *map(_means_key, self._questions)}

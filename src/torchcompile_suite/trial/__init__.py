@@ -1,7 +1,7 @@
 """``torchcompile-suite try``: does compiling pay for one model, on this machine?
 
 - `target` reads the name of a model; `build` builds it; `given` registers it as a workload.
-- `plan` holds the question and its cells.
+- `plan` holds the question and its cells; `questions` has the cells of further questions.
 - `worker` measures the cells in the Python whose torch is asked about; `run` starts it.
 - `view` shows the answer; `api` offers the same to a project's own tests.
 """

@@ -31,12 +31,14 @@ class TrialError(SuiteError):
 class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A question about one model. Every combination of the tuples is a cell.
 
+    - ``question``: a name of `questions.QUESTIONS`, which then decides the cells; empty for the
+      question whether compiling pays.
     - ``target``: None for one of the suite's own workloads.
     - ``batch_sizes``: empty for the batch size of the model's own inputs.
     - ``dynamic``: call the model with all batch sizes in turn, with several policies for shapes.
     - ``allocators``: empty for those that `allocators` chooses.
     - ``precision``: relative half-width of the ratio's interval.
-    - ``budget_s``: seconds for one cell.
+    - ``budget_s``: seconds for one cell. ``total_s``: seconds for all cells together, instead.
     """
 
     workload: str
@@ -51,13 +53,15 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dynamic: bool = False
     precision: float = 0.03
     budget_s: float = BUDGET_S
+    total_s: float | None = None
+    question: str = ""
 
     def digest(self, python: str) -> str:
         """A name for the question: the same for the same question, code and Python.
 
         Precision and budget are no part of it, so that a second run can improve the answer.
         """
-        question = msgspec.structs.replace(self, precision=0.0, budget_s=0.0)
+        question = msgspec.structs.replace(self, precision=0.0, budget_s=0.0, total_s=None)
         parts = [msgspec.json.encode(question), python.encode()]
         if self.target is not None and self.target.kind == "file":
             parts.append(Path(self.target.where).read_bytes())
@@ -95,7 +99,10 @@ class NotMeasured(msgspec.Struct, frozen=True):
 
 
 def cells(trial: Trial, outline: Outline) -> list[Cell]:
-    """The cells to measure. Raises TrialError if the model cannot have these batch sizes."""
+    """The cells of every combination, whatever the question.
+
+    Raises TrialError if the model cannot have these batch sizes.
+    """
     if trial.batch_sizes and not outline.scales:
         raise TrialError(
             f"{trial.workload} decides its batch size ({outline.batch_size}) itself; add a "

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 
 from ..analysis import advice, ends, summary
 from ..analysis.advice import Advice
 from ..analysis.break_even import break_even
 from ..analysis.summary import Row
-from ..cell import DEFAULT_HEAP, Cell, Measurement
+from ..cell import DEFAULT_HEAP, Cell, Measurement, Status
 from ..modes import EAGER, MODES
+from ..presentation import answers, documents
+from ..presentation.answers import Asked
 from ..presentation.sheets import CELL, Sheet, cell_columns
 from ..presentation.wording import ratio, seconds
 from ..results.records import Record
@@ -27,10 +27,20 @@ _FIGURES = (
 
 def rows(answer: Answer) -> list[Row]:
     """The measurements as rows, in the order of the modes."""
+    return summary.rows(_records(answer), MODES)
+
+
+def _records(answer: Answer) -> list[Record]:
     release = answer.outline.torch.partition("+")[0]
-    return summary.rows(
-        (Record("", "", "", measurement, release) for measurement in answer.measurements), MODES
-    )
+    return [Record("", "", "", measurement, release) for measurement in answer.measurements]
+
+
+def answered(trial: Trial, answer: Answer) -> tuple[Asked, answers.Answer] | None:
+    """The trial's question and what the measurements answer; None if it asks whether it pays."""
+    if not trial.question:
+        return None
+    asked = answers.get(trial.question)
+    return asked, asked.answer(_records(answer))
 
 
 def table(answer: Answer) -> Sheet:
@@ -44,8 +54,7 @@ def table(answer: Answer) -> Sheet:
                 _TIME: f"{row.eager_s.scaled(1e3):.3g}",
                 _MEMORY: _mebibytes(row.eager_peak_memory_bytes),
             }
-            name = f"{EAGER}: {row.cell.allocator}" if row.cell.allocator != "system" else EAGER
-            lines.append((str(row.cell.batch_size), name, *eager.values()))
+            lines.append((str(row.cell.batch_size), _eager(row.cell), *eager.values()))
         figures = (
             _figures(row, measurements[row.cell])
             if row.outcome.ok
@@ -55,6 +64,13 @@ def table(answer: Answer) -> Sheet:
     # Modes share the line of eager.
     unique = [list(line) for line in dict.fromkeys(lines)]
     return Sheet([*CELL[1:], *_FIGURES], frozenset(("batch", *_FIGURES)), unique)
+
+
+def _eager(cell: Cell) -> str:
+    """The name of the baseline, with what tells it from that of other cells."""
+    names = [cell.dtype] * (cell.dtype != "float32" and cell.baseline == EAGER)
+    names += [cell.allocator] * (cell.allocator != "system")
+    return f"{EAGER}: {', '.join(names)}" if names else EAGER
 
 
 def _figures(row: Row, measurement: Measurement) -> list[str]:
@@ -146,12 +162,17 @@ def advices(trial: Trial, answer: Answer) -> list[Advice]:
 
 
 def as_json(trial: Trial, answer: Answer) -> bytes:
-    """The whole answer as one JSON object. Intervals are [value, low, high]; null if not known."""
+    """The whole answer as one JSON object. Intervals are [value, low, high]; null if not known.
+
+    ``question`` is null if the trial asks whether compiling pays.
+    """
+    told = answered(trial, answer)
     content = {
         "workload": trial.workload,
         "outline": answer.outline,
         "interrupted": answer.interrupted,
-        "sentences": sentences(answer),
+        "question": told and {"name": told[0].name, **documents.answer_content(told[1])},
+        "sentences": [told[1].sentence] if told else sentences(answer),
         "notes": notes(answer),
         "advice": [item._asdict() for item in advices(trial, answer)],
         "rows": [row._asdict() for row in rows(answer)],
@@ -160,6 +181,10 @@ def as_json(trial: Trial, answer: Answer) -> bytes:
     return msgspec.json.format(msgspec.json.encode(content))
 
 
-def failed(measurements: Sequence[Measurement]) -> bool:
-    """Whether any cell has no numbers."""
-    return any(not measurement.outcome.ok for measurement in measurements)
+def failed(trial: Trial, answer: Answer) -> bool:
+    """Whether any cell has no numbers.
+
+    A question also asks what a release or machine does not support: to say so is an answer.
+    """
+    accepted = (Status.OK, Status.UNSUPPORTED) if trial.question else (Status.OK,)
+    return any(measurement.outcome.status not in accepted for measurement in answer.measurements)

@@ -29,9 +29,9 @@ from .plan import (
     NotMeasured,
     Trial,
     TrialError,
-    cells,
     headline,
 )
+from .questions import cells
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -61,10 +61,11 @@ def work(order: Order) -> None:
     def watch(cell: Cell, launch: Launch) -> None:
         keep(Known(cell=cell, launch=launch))
 
+    wanted = cells(trial, described)
     settings = Settings.from_environment()._replace(
         device=trial.device,
         precision=trial.precision,
-        budget_s=trial.budget_s,
+        budget_s=trial.budget_s if trial.total_s is None else trial.total_s / len(wanted),
         launches=None,
         record=None,
         reuse=False,
@@ -73,7 +74,7 @@ def work(order: Order) -> None:
         caches = Path(folder, "caches")
         session = Session(Path(folder), settings, watch, caches=caches)
         other_end = Session(Path(folder), default_heap_settings(settings), watch, caches=caches)
-        for cell in cells(trial, described):
+        for cell in wanted:
             earlier = [
                 line.launch
                 for line in before

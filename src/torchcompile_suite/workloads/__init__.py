@@ -52,6 +52,9 @@ TAGS = {
     "default_heap": "malloc with its defaults, and memory",
     "guards": "changes of the inputs that cause a recapture",
     "tracing": "other capture methods; needs `cases`",
+    "overhead": "what a call costs beyond its kernels",
+    "attention": "attention, written in several ways",
+    "quantisation": "int8 in eager and compiled; needs linear layers",
 }
 """What a workload can take part in; `torchcompile_suite.matrix` makes cells of the tags."""
 

@@ -43,7 +43,8 @@ FULL = (
     "resnet50",
     "convmixer_1536_20",
 )
-ALSO = ("training",)
+ALSO: dict[str, tuple[str, ...]] = dict.fromkeys((*CORE, *FULL), ("training",))
+ALSO["vit_tiny_patch16_224"] += ("quantisation",)
 # Dashboard's name -> timm's name, where timm's is longer.
 NAMES_IN_TIMM = {
     "deit_base_distilled": "deit_base_distilled_patch16_224",
@@ -65,6 +66,6 @@ def build(name: str, batch_size: int) -> Built:
 
 
 for _name in (*CORE, *FULL):
-    workload(_name, family="timm", imports=("timm",), core=CORE.get(_name, ()), also=ALSO)(
+    workload(_name, family="timm", imports=("timm",), core=CORE.get(_name, ()), also=ALSO[_name])(
         lambda batch_size, name=_name: build(name, batch_size)
     )

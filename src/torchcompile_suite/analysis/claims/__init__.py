@@ -1,4 +1,4 @@
-"""Claims about torch.compile from five documents, judged by recorded results.
+"""Claims about torch.compile from six documents, judged by recorded results.
 
 ``claims.toml`` holds the documents and their claims. Each module in ``documents`` holds the rules
 for the claims of one document. A rule uses recorded results only.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -133,6 +133,11 @@ class Evidence:
             outcome = measurement.outcome
             raise Missing(f"{cell}: {outcome.status.value}: {outcome.reason}")
         return measurement.generated
+
+    def captures(self) -> Iterator[Measurement]:
+        """What was measured, and what was generated for targets, failed ones, too."""
+        yield from self._measurements.values()
+        yield from self._generated.values()
 
     def profile(self, cell: Cell) -> Profile:
         """The time line of the accelerator."""

@@ -14,6 +14,7 @@ import msgspec
 from ...cell import Measurement
 from ..statistics import Interval
 from .documents import (
+    break_tables,
     compiler_internals,
     deep_dive,
     inference_basics,
@@ -36,6 +37,7 @@ RULES: dict[str, Rule] = {
     **vision_transformers.RULES,
     **neural_operators.RULES,
     **deep_dive.RULES,
+    **break_tables.RULES,
 }
 
 

@@ -32,6 +32,7 @@ class Observer:
         """Start to watch. ``cache``: Inductor's cache folder."""
         self._cell = cell
         self._cache = cache
+        versions.start_counting()
         self._skips = versions.watch_cudagraph_skips()
         self._recompiles = versions.watch_recompiles()
         self._generated = versions.watch_generation()

@@ -22,8 +22,11 @@ class Inspection(Protocol):
     def after_compile(self, on: Device, first_call_s: float) -> None:
         """The first call in the mode has returned."""
 
-    def after_turns(self, subject: Subject, call: Call, forward: Any, on: Device) -> None:
-        """All is timed. Still inside the subject's context.
+    def after_turns(self, subject: Subject, call: Call, on: Device) -> None:
+        """All is timed, and nothing else has run. Still inside the subject's context."""
+
+    def after_check(self, subject: Subject, forward: Any) -> None:
+        """The outputs are right. Still inside the subject's context.
 
         Raises `failures.WrongResult` if the compiled module is wrong for other inputs.
         """
@@ -41,7 +44,10 @@ class Unobserved:
     def after_compile(self, on: Device, first_call_s: float) -> None:
         """See `Inspection`."""
 
-    def after_turns(self, subject: Subject, call: Call, forward: Any, on: Device) -> None:
+    def after_turns(self, subject: Subject, call: Call, on: Device) -> None:
+        """See `Inspection`."""
+
+    def after_check(self, subject: Subject, forward: Any) -> None:
         """See `Inspection`."""
 
     def at_end(self) -> None:
@@ -69,13 +75,20 @@ class Observed:
         self._observer.compiled_once(on.peak_memory_bytes())
         progress.learned(str(self._cell), f"the first compiled call took {first_call_s:.3g} s")
 
-    def after_turns(self, subject: Subject, call: Call, forward: Any, on: Device) -> None:
-        """Record graphs, guards and kernels; check the workload's other inputs."""
+    def after_turns(self, subject: Subject, call: Call, on: Device) -> None:
+        """Record graphs, guards and kernels.
+
+        Before the accuracy check: FlexAttention also captures graphs when it runs in eager, and
+        Dynamo has one set of counters for a process.
+        """
+        with self._stages("observe"):
+            self._observer.ran(subject, call, on)
+
+    def after_check(self, subject: Subject, forward: Any) -> None:
+        """Check the workload's other inputs."""
         from . import capture
 
         cell, workload = self._cell, workloads.get(self._cell.workload)
-        with self._stages("observe"):
-            self._observer.ran(subject, call, on)
         with self._stages("cases"):
             cases = workload.cases(cell.batch_size) if workload.cases else []
             capture.check_cases(forward, subject.module, cases, cell.device)

@@ -10,4 +10,6 @@ Each makes plain JSON from the results of one machine. A ``table`` is ``{"column
 - ``pairs``: two points compared
 - ``launches``: every launch of a point, and what the compiler made
 - ``claims``, ``trust``: the claims of documents; noise, coverage and failures
+- ``answers``: what people ask, answered by a point
+- ``generated``: what was generated for targets; the same on all machines
 """

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ...analysis.claims import Verdict, judge
+from ...presentation.wording import plural
 from ..content import Machine
 from ..packs import figure
-from .common import plural, table
+from .common import table
 
 # The names of the data are published and do not change.
 COLUMNS = ["id", "document", "says", "verdict", "ours", "low", "high", "reason"]

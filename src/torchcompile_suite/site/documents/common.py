@@ -40,10 +40,3 @@ def counted(compiled: Compiled, name: str) -> int | None:
     """A count of the compiler; of a list its length. None if it is not known."""
     value = compiled.value(name)
     return len(value) if isinstance(value, list) else value
-
-
-def plural(count: int, noun: str) -> str:
-    """The count with its noun: 1 cell, 2 cells; 1 launch, 2 launches."""
-    if count == 1:
-        return f"{count} {noun}"
-    return f"{count} {noun}{'es' if noun.endswith(('s', 'ch')) else 's'}"

@@ -8,9 +8,10 @@ import msgspec
 
 from ...analysis import statistics
 from ...cell import Compiled, Environment, Launch, Measurement
+from ...presentation.wording import plural
 from ..content import Entry, Machine
 from ..packs import figure
-from .common import COMPILED, counted, plural, table
+from .common import COMPILED, counted, table
 
 # `Measurement.stopped` -> why there were no more launches.
 STOPPED = {

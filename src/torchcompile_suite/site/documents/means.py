@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from ...analysis import history
 from ...analysis.statistics import Interval
 from ...analysis.summary import Row
-from ...presentation.wording import ratio
+from ...presentation.wording import plural, ratio
 from .. import cells
 from ..content import Machine, labels
 from ..packs import figure, figures
-from .common import plural, spread, table
+from .common import spread, table
 
 # The value of the choice of the batch size that takes all of them.
 ALL = "all"

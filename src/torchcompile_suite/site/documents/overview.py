@@ -11,13 +11,13 @@ from ...analysis.break_even import State, break_even
 from ...analysis.payoff import Payoff, counts
 from ...analysis.statistics import Interval
 from ...analysis.summary import Row
-from ...presentation.wording import ratio
+from ...presentation.wording import plural, ratio
 from .. import cells
 from ..content import Machine
 from ..packs import figure, figures
 from . import figures as of_cells
 from . import means, pairs
-from .common import plural, spread, table
+from .common import spread, table
 from .means import ALL, Group
 
 # Models of the picture: more cannot be looked at, and would make the page slow to load. The page of

@@ -9,8 +9,9 @@ from typing import Any
 from ... import matrix
 from ...analysis import change, statistics
 from ...analysis.coverage import coverage
+from ...presentation.wording import plural
 from ..content import Machine
-from .common import plural, table
+from .common import table
 
 COVERAGE = [
     *("point", "core_cells", "ok", "ended_otherwise", "not_measured", "unexplained"),

@@ -1,1 +1,1 @@
-"""The rules for the claims of the five documents, one module a document (see claims.toml)."""
+"""The rules for the claims of the six documents, one module a document (see claims.toml)."""

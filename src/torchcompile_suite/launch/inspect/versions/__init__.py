@@ -47,6 +47,11 @@ from ....cell import GraphBreak
 def reset() -> None:
     """Drop all captures and counters, as in a new process."""
     torch._dynamo.reset()
+    start_counting()
+
+
+def start_counting() -> None:
+    """Drop all counters, and no capture. FlexAttention captures graphs when it runs in eager."""
     torch._dynamo.utils.counters.clear()
     torch._dynamo.output_graph.graph_break_reasons.clear()
     torch._dynamo.utils.clear_compilation_metrics()

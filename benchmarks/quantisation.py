@@ -1,0 +1,43 @@
+"""What does int8 gain on this device, alone and with the compiler?"""
+
+from asv_runner.benchmarks.mark import SkipNotImplemented
+
+from torchcompile_suite import matrix
+from torchcompile_suite.analysis import statistics
+
+from ._base import _Cells
+
+
+class Quantisation(_Cells, question=matrix.QUANTISATION):
+    """A forward pass with int8 weights by torchao, in eager or compiled."""
+
+    def track_latency(self, session, *point):
+        """Seconds a call, in the steady state."""
+        return self._latency(session, *point)
+
+    track_latency.unit = "seconds"
+
+    def track_float32_latency(self, session, *point):
+        """Seconds a call of the module in float32 in eager."""
+        return self._of_launches(statistics.eager_latency_of, session, *point)
+
+    track_float32_latency.unit = "seconds"
+
+    def track_time_ratio(self, session, *point):
+        """Time with int8 in the mode over time in float32 in eager. Below 1: a gain."""
+        return self._time_ratio(session, *point)
+
+    track_time_ratio.unit = "int8 mode/float32 eager"
+
+    def track_float32_error(self, session, *point):
+        """Relative error of the quantised module against the module in float32."""
+        errors = [
+            launch.accuracy.float32_error
+            for launch in self._measured(session, *point).launches
+            if launch.accuracy is not None and launch.accuracy.float32_error is not None
+        ]
+        if not errors:
+            raise SkipNotImplemented("the outputs cannot be compared number by number")
+        return max(errors)
+
+    track_float32_error.unit = "relative error"

@@ -1,0 +1,111 @@
+"""PyTorch's own tables of graph breaks, and ours beside them: integers, compared exactly.
+
+PyTorch keeps a table of what its CI expects of each model, in benchmarks/dynamo of its repository:
+``ci_expected_accuracy/*_timm_inference.csv``. ``break_tables.csv`` has the lines of the models that
+are workloads here, of the tables at the tag of each release (``python -m evidence.break_tables``
+makes it).
+
+Their ``graph_breaks`` is the sum of ``torch._dynamo.utils.counters["graph_break"]`` over a run
+that checks the accuracy (`get_dynamo_stats` in benchmarks/dynamo/common.py): every break as often
+as it happened. Ours counts each place with its reason once. So both are 0 or both are not, and they
+are equal where no break happens twice.
+"""
+
+from __future__ import annotations
+
+import csv
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from ..cell import Cell, GraphBreak, Measurement
+
+FILE = Path(__file__).with_name("break_tables.csv")
+CPU_TABLE = "cpu_inductor_timm_inference.csv"
+TABLE = "inductor_timm_inference.csv"
+TABLES = (CPU_TABLE, TABLE)
+COLUMNS = ("release", "table", "workload", "model", "accuracy", "graph_breaks")
+
+
+class Expected(NamedTuple):
+    """A line of PyTorch's tables.
+
+    ``model``: its name there. ``accuracy``: what the CI expects, such as pass or fail_to_run.
+    """
+
+    table: str
+    model: str
+    accuracy: str
+    graph_breaks: int
+
+
+class Compared(NamedTuple):
+    """A model's graph breaks here and in PyTorch's table of the same release.
+
+    ``graphs``, ``breaks``: ours; None for a cell without numbers, and ``reason`` says why.
+    """
+
+    workload: str
+    release: str
+    graphs: int | None
+    breaks: list[GraphBreak] | None
+    expected: Expected
+    reason: str = ""
+
+    @property
+    def equal(self) -> bool | None:
+        """Whether both numbers are the same; None if ours is not known."""
+        if self.breaks is None:
+            return None
+        return len(self.breaks) == self.expected.graph_breaks
+
+
+@cache
+def read(file: Path) -> dict[tuple[str, str, str], Expected]:
+    """The lines of the tables, by release, table and workload."""
+    with file.open(encoding="utf-8", newline="") as file:
+        rows = csv.DictReader(line for line in file if not line.startswith("#"))
+        return {
+            (row["release"], row["table"], row["workload"]): Expected(
+                row["table"], row["model"], row["accuracy"], int(row["graph_breaks"])
+            )
+            for row in rows
+        }
+
+
+def expected(release: str, workload: str, device: str) -> Expected | None:
+    """The line of a release's table; None if PyTorch lists none.
+
+    For a CPU that of the table for CPUs, if there is one. Else that of the table for CUDA: Dynamo
+    captures before any code is generated for the device.
+    """
+    tables = TABLES if device == "cpu" else (TABLE,)
+    found = (read(FILE).get((release, table, workload)) for table in tables)
+    return next((line for line in found if line is not None), None)
+
+
+def concerns(cell: Cell) -> bool:
+    """Whether a cell captures as PyTorch's run does: inference in mode default, also for a GPU that
+    is not here.
+    """
+    return cell.mode == "default" and cell.differs() <= {"target"}
+
+
+def compared(release: str, measurement: Measurement) -> Compared | None:
+    """The model of a cell beside PyTorch's table; None if the table does not have it, or if the
+    cell does not capture as PyTorch's run does.
+    """
+    cell = measurement.cell
+    line = expected(release, cell.workload, "cuda" if cell.target else cell.device)
+    if line is None or not concerns(cell):
+        return None
+    captured = measurement.generated if cell.target else measurement.compiled
+    if captured is None:
+        outcome = measurement.outcome
+        reason = (
+            "the record does not say what was captured"
+            if outcome.ok
+            else f"{outcome.status.value}: {outcome.reason}"
+        )
+        return Compared(cell.workload, release, None, None, line, reason)
+    return Compared(cell.workload, release, captured.graphs, captured.graph_breaks, line)

@@ -1,0 +1,98 @@
+"""``torchcompile-suite answers``: each question that people ask, answered by recorded results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from ..analysis.summary import version_key
+from ..presentation import answers, documents, markdown, terminal
+from ..presentation.answers import Answered, Asked
+from ..presentation.terminal import console, one_line_errors, say
+from ..releases import catalogue
+from ..results.records import Record
+from .recorded import MACHINE_HELP, read_generated, select
+from .report import Format
+
+
+def _names(incomplete: str) -> list[str]:
+    """Shell completion of the questions."""
+    return [name for name in answers.names() if name.startswith(incomplete)]
+
+
+def answers_command(
+    question: Annotated[
+        str | None,
+        typer.Argument(
+            help=f"One of: {', '.join(answers.names())}. Default: all.", autocompletion=_names
+        ),
+    ] = None,
+    release: Annotated[
+        str | None,
+        typer.Option(
+            "--release", help="Such as v2.9; else the newest that has a cell of the question."
+        ),
+    ] = None,
+    machine_name: Annotated[str | None, typer.Option("--machine", help=MACHINE_HELP)] = None,
+    form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TABLE,
+) -> None:
+    """Answer what people ask about torch.compile: one sentence, and the table it comes from.
+
+    What is generated for a GPU that is not here is the same on all machines.
+
+    Examples: torchcompile-suite answers training; torchcompile-suite answers --format markdown
+    """
+    with one_line_errors():
+        wanted = [answers.get(question)] if question else answers.questions()
+        asked = [catalogue.find(release).version] if release else []
+        answered = [
+            *_timed([one for one in wanted if not one.of_targets], machine_name, asked),
+            *_generated([one for one in wanted if one.of_targets], asked),
+        ]
+        answered.sort(key=lambda one: wanted.index(one.asked))
+        if form is Format.JSON:
+            typer.echo(documents.answers_json(answered))
+            return
+        for number, one in enumerate(answered):
+            if number:
+                typer.echo()
+            _print(one, form)
+
+
+def _timed(
+    wanted: Sequence[Asked], machine_name: str | None, asked: Sequence[str]
+) -> list[Answered]:
+    """The answers of one machine. Raises NoResultsError."""
+    if not wanted:
+        return []
+    selection = select(machine_name, asked)
+    versions = list(asked) or selection.versions
+    return [answers.newest(one, selection.machine, selection.records, versions) for one in wanted]
+
+
+def _generated(wanted: Sequence[Asked], asked: Sequence[str]) -> list[Answered]:
+    """The answers from generated code, of any machine."""
+    records: list[Record] = read_generated() if wanted else []
+    versions = list(asked) or sorted(
+        {record.release for record in records if record.release}, key=version_key
+    )
+    return [answers.newest(one, "", records, versions) for one in wanted]
+
+
+def _print(answered: Answered, form: Format) -> None:
+    """Print the question, where the answer comes from, the sentence and the table."""
+    asked, machine, release, (sentence, sheet) = answered
+    where = " on ".join(filter(None, [f"PyTorch {release}" if release else "", machine]))
+    if form is Format.MARKDOWN:
+        source = f"{markdown.text(where)}: " if where else ""
+        typer.echo(f"## {markdown.text(asked.title)}\n\n{source}{markdown.text(sentence)}")
+        if sheet.lines:
+            typer.echo(f"\n{markdown.markdown(sheet)}")
+        return
+    out = console()
+    say(out, f"{asked.title} ({asked.name}{f'; {where}' if where else ''})")
+    say(out, sentence, "bold")
+    if sheet.lines:
+        out.print(terminal.draw(sheet))

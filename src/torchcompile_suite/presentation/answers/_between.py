@@ -1,0 +1,64 @@
+"""Figures of two cells over each other, and figures with a unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ...analysis import statistics
+from ...analysis.claims.evidence import Evidence, Missing
+from ...analysis.statistics import Interval
+from ...cell import Outcome
+from ...modes import MODES
+from ...results.records import Record
+
+
+class Between:
+    """Compares cells of one release on one machine that were measured one after the other."""
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        """``records``: all of that release and machine. The drift is known from all of them."""
+        self._evidence = Evidence((record.measurement for record in records), "")
+
+    def over(self, one: Interval | None, other: Interval | None) -> Interval | None:
+        """One time over the other; None if one of them is missing.
+
+        The interval includes the drift of the machine between two measurements, if it is known:
+        that needs work that several cells have timed.
+        """
+        if one is None or other is None:
+            return None
+        try:
+            return self._evidence.over(one, other)
+        except Missing:
+            return statistics.quotient(one, other)
+
+
+def place(mode: str) -> int:
+    """The place of a mode in the order of `MODES`; a stranger's mode comes last."""
+    return next((at for at, known in enumerate(MODES) if known == mode), len(MODES))
+
+
+def gains(ratio: Interval | None) -> bool:
+    """Whether a ratio with its whole interval lies below 1."""
+    return ratio is not None and ratio.high < 1
+
+
+def time(interval: Interval | None, unit_s: float) -> str:
+    """A time in that unit (1e-3 for milliseconds), in three digits; a dash without a time."""
+    return "-" if interval is None else f"{interval.per(unit_s).value:.3g}"
+
+
+def with_interval(interval: Interval, unit_s: float) -> str:
+    """The same with its interval."""
+    return f"{interval.per(unit_s):.3g}"
+
+
+def no_number(outcome: Outcome, columns: int) -> list[str]:
+    """What a line has in that many columns if its cell has no number: the reason, in the first."""
+    return [f"{outcome.status.value}: {outcome.reason}", *[""] * (columns - 1)]
+
+
+def listed(parts: Iterable[str]) -> str:
+    """The parts in one sentence: "a, b and c"."""
+    *first, last = parts
+    return f"{', '.join(first)} and {last}" if first else last

@@ -1,0 +1,36 @@
+"""Packages that the environment of a release has beside its lock: ``extras.toml``.
+
+A measuring process reads them, too, so this module needs only what every environment has.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FILE = Path(__file__).with_name("extras.toml")
+
+
+@functools.cache
+def read() -> Mapping[str, Mapping[str, str]]:
+    """Package -> release -> version of the package."""
+    return tomllib.loads(FILE.read_text(encoding="utf-8"))
+
+
+def of(release: str) -> dict[str, str]:
+    """The packages of a release such as 2.9.1, with their versions; empty if it has none."""
+    return {
+        package: versions[release] for package, versions in read().items() if release in versions
+    }
+
+
+def pins(release: str) -> list[str]:
+    """The same as requirements, such as ``torchao==0.15.0``."""
+    return [f"{package}=={version}" for package, version in of(release).items()]

@@ -1,0 +1,190 @@
+"""What was generated for each target, by point: counts, the same on all machines, and no times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from ... import targets
+from ...analysis import generated
+from ...analysis.generated import Row, Step
+from ...modes import MODES
+from ...presentation.wording import plural
+from ...results.records import Record
+from ..axis import Axis
+from .common import table
+
+LAUNCHES = "launches"
+WITH_GRAPHS = "with CUDA graphs"
+# The counts whose changes are counted by point.
+_COUNTED = (LAUNCHES, WITH_GRAPHS, "Triton kernels", "bytes after fusion")
+TARGET_COLUMNS = ["target", "device", "cells", "without_code"]
+COLUMNS = ["cell", "workload", "batch_size", "point", "before", "outcome", "reason"]
+CHANGE_COLUMNS = ["cell", "workload", "before", "point", "count", "old", "new", "difference"]
+POINT_COLUMNS = ["point", "cells", "without_code", "compared", "changed"]
+
+
+class Group(NamedTuple):
+    """Cells of a target that are shown together."""
+
+    phase: str
+    mode: str
+
+
+def documents(records: Iterable[Record], axis: Axis) -> dict[str, dict[str, Any]]:
+    """The documents by key: ``targets``, and one for each target that has cells.
+
+    ``records`` are those of cells with a target, of all machines.
+    """
+    of_points = [record._replace(release=axis.point(record)) for record in records]
+    rows = generated.rows(record for record in of_points if record.release)
+    by_target: dict[str, list[Row]] = {}
+    for row in rows:
+        by_target.setdefault(row.cell.target, []).append(row)
+    return {
+        "targets": table(TARGET_COLUMNS, _targets(by_target)),
+        **{f"target/{name}": _target(name, mine, axis) for name, mine in by_target.items()},
+    }
+
+
+def points(made: dict[str, dict[str, Any]]) -> list[str]:
+    """The points that any of the documents has."""
+    return list(dict.fromkeys(point for one in made.values() for point in one.get("points", ())))
+
+
+def _targets(by_target: dict[str, list[Row]]) -> list[list[Any]]:
+    """All targets: those of the suite in their order, and then those that only results name."""
+    known = targets.read()
+    return [
+        [
+            name,
+            known[name].device if name in known else "",
+            len(by_target.get(name, [])),
+            sum(row.generated is None for row in by_target.get(name, [])),
+        ]
+        for name in dict.fromkeys([*known, *by_target])
+    ]
+
+
+def _target(name: str, rows: Sequence[Row], axis: Axis) -> dict[str, Any]:
+    order = axis.order({row.release for row in rows})
+    groups: dict[Group, list[Step]] = {}
+    for step in generated.steps(rows, order):
+        groups.setdefault(Group(step.row.cell.phase, step.row.cell.mode), []).append(step)
+    return {
+        "points": order,
+        "groups": [
+            _group(name, group, groups[group], axis, order) for group in sorted(groups, key=_place)
+        ],
+    }
+
+
+def _place(group: Group) -> tuple[str, int, str]:
+    """Inference before training, and the modes in their order."""
+    modes = list(MODES)
+    place = modes.index(group.mode) if group.mode in modes else len(modes)
+    return group.phase, place, group.mode
+
+
+def _group(
+    target: str, group: Group, steps: Sequence[Step], axis: Axis, order: Sequence[str]
+) -> dict[str, Any]:
+    counts = [name for name in generated.COUNTS if any(name in one.row.counts for one in steps)]
+    changes = [name for name in _COUNTED if name in counts]
+    more = [f"{name}: {word}" for name in changes for word in ("fewer", "more")]
+    return {
+        "phase": group.phase,
+        "mode": group.mode,
+        "sentence": _sentence(target, group, steps, axis, order),
+        "counts": counts,
+        **table([*COLUMNS, *counts], (_line(step, counts) for step in steps)),
+        "changes": table(CHANGE_COLUMNS, (line for step in steps for line in _changes(step))),
+        "by_point": table(
+            [*POINT_COLUMNS, *more], (_by_point(point, steps, changes) for point in order)
+        ),
+    }
+
+
+def _line(step: Step, counts: Sequence[str]) -> list[Any]:
+    row = step.row
+    return [
+        *(_cell(row), row.cell.workload, row.cell.batch_size, row.release, step.before),
+        *(row.outcome.status.value, row.outcome.reason),
+        *(row.counts.get(name) for name in counts),
+    ]
+
+
+def _cell(row: Row) -> str:
+    dtype = [row.cell.dtype] * (row.cell.dtype != "float32")
+    return ", ".join([row.cell.workload, f"batch {row.cell.batch_size}", *dtype])
+
+
+def _changes(step: Step) -> list[list[Any]]:
+    row = step.row
+    return [
+        [
+            *(_cell(row), row.cell.workload, step.before, row.release, one.name),
+            *(one.before, one.after, difference(one)),
+        ]
+        for one in step.differences
+    ]
+
+
+def difference(of: generated.Difference) -> str:
+    """Whether the count became ``fewer`` or ``more``; ``new`` or ``gone`` if one side has none."""
+    if of.before is None:
+        return "new"
+    if of.after is None:
+        return "gone"
+    return "fewer" if of.after < of.before else "more"
+
+
+def _by_point(point: str, steps: Sequence[Step], counts: Sequence[str]) -> list[Any]:
+    mine = [step for step in steps if step.row.release == point]
+    compared = [step for step in mine if step.before]
+    found = [(one.name, difference(one)) for step in compared for one in step.differences]
+    return [
+        *(point, len(mine), sum(step.row.generated is None for step in mine), len(compared)),
+        sum(bool(step.differences) for step in compared),
+        *(found.count((name, word)) for name in counts for word in ("fewer", "more")),
+    ]
+
+
+def _sentence(
+    target: str, group: Group, steps: Sequence[Step], axis: Axis, order: Sequence[str]
+) -> str:
+    """What the newest point generates, and what the points have changed."""
+    last = axis.facts(order[-1]).label
+    newest = [step.row for step in steps if step.row.release == order[-1]]
+    made = [row for row in newest if row.generated is not None]
+    sentences = [
+        f"{target}, {group.phase}, mode {group.mode}: {len(made)} of "
+        f"{plural(len(newest), 'cell')} have code with {last}."
+    ]
+    compared = [step for step in steps if step.before]
+    if compared:
+        changed = {
+            point: sum(bool(one.differences) for one in compared if one.row.release == point)
+            for point in order
+        }
+        most = max(order, key=lambda point: changed[point])
+        name = WITH_GRAPHS if any(WITH_GRAPHS in row.counts for row in made) else LAUNCHES
+        words = [
+            difference(one) for step in compared for one in step.differences if one.name == name
+        ]
+        title = "launches" if name == LAUNCHES else "launches with CUDA graphs"
+        sentences.append(
+            f"In {plural(len(order), axis.noun)}, the {title} of a cell became fewer "
+            f"{_times(words.count('fewer'))} and more {_times(words.count('more'))}."
+        )
+        if changed[most]:
+            of = sum(one.row.release == most for one in compared)
+            sentences.append(
+                f"{axis.facts(most).label} changed most: {changed[most]} of {plural(of, 'cell')} "
+                "got another count."
+            )
+    return " ".join(sentences)
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"

@@ -1,0 +1,114 @@
+"""What ``try --question`` can ask about one model: the cells of each question.
+
+The answer is that of the module of the same name in `presentation.answers`. It is made of the
+trial's own measurements, as it is of the suite's workloads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from .. import matrix
+from ..cell import DEFAULT_HEAP, QUANTISATIONS, Cell
+from ..host.allocators import LIBRARIES
+from ..modes import EAGER
+from . import plan
+from .outline import Outline
+from .plan import Trial, TrialError
+
+SETTLED = ("system",)
+
+
+def cells(trial: Trial, outline: Outline) -> list[Cell]:
+    """The cells to measure: those of the trial's question, if it has one.
+
+    Raises TrialError if the question cannot be asked about this model or on this device.
+    """
+    if not trial.question:
+        return plan.cells(trial, outline)
+    return QUESTIONS[trial.question](trial, outline)
+
+
+def check(name: str, answers: Iterable[str]) -> None:
+    """Raise TrialError if ``try`` cannot ask that question.
+
+    ``answers`` are the names of the questions that recorded results answer.
+    """
+    if name in QUESTIONS:
+        return
+    own = f"about a model there are: {', '.join(QUESTIONS)}"
+    if name in answers:
+        raise TrialError(
+            f"the question {name} is not asked about one model; see: torchcompile-suite answers "
+            f"{name}; {own}"
+        )
+    raise TrialError(f"no question {name!r}; {own}")
+
+
+def _plain(trial: Trial, outline: Outline, **changes: object) -> list[Cell]:
+    """The cells of the trial with a settled heap, after the changes to the trial."""
+    changed = {"allocators": SETTLED, **changes}
+    return plan.cells(msgspec.structs.replace(trial, **changed), outline)
+
+
+def _training(trial: Trial, outline: Outline) -> list[Cell]:
+    """Optimizer steps in both precisions, of the suite's batch size if the model has none."""
+    sizes = trial.batch_sizes or ((matrix.TRAINING_BATCH,) if outline.scales else ())
+    return [
+        cell
+        for dtype in matrix.DTYPES
+        for cell in _plain(trial, outline, training=True, dtype=dtype, batch_sizes=sizes)
+    ]
+
+
+def _precision(trial: Trial, outline: Outline) -> list[Cell]:
+    """Eager and the modes in bfloat16, each against eager in float32."""
+    modes = tuple(dict.fromkeys([EAGER, *trial.modes]))
+    return [
+        msgspec.structs.replace(cell, baseline="eager-float32")
+        for cell in _plain(trial, outline, modes=modes, dtype="bfloat16")
+    ]
+
+
+def _quantisation(trial: Trial, outline: Outline) -> list[Cell]:
+    """Both quantisations in eager and the modes, against float32 in eager; float32 compiled, too.
+
+    Without float32 compiled nobody knows what is due to int8 and what to the compile.
+    """
+    modes = tuple(dict.fromkeys([EAGER, *trial.modes]))
+    plain = _plain(trial, outline, modes=modes)
+    return [
+        *(cell for cell in plain if cell.mode != EAGER),
+        *(
+            msgspec.structs.replace(cell, dtype=dtype, baseline="eager-float32")
+            for dtype in QUANTISATIONS
+            for cell in plain
+        ),
+    ]
+
+
+def _backends(trial: Trial, outline: Outline) -> list[Cell]:
+    """Each backend of torch.compile that does a part of the work, and Inductor."""
+    return _plain(trial, outline, backends=tuple(matrix.BACKENDS))
+
+
+def _allocator(trial: Trial, outline: Outline) -> list[Cell]:
+    """A settled heap, malloc as a script gets it, and other allocators."""
+    if trial.device != "cpu":
+        raise TrialError(
+            f"the question allocator is about a CPU's malloc, not about {trial.device}: add "
+            "--device cpu"
+        )
+    return _plain(trial, outline, allocators=(*SETTLED, DEFAULT_HEAP, *LIBRARIES))
+
+
+QUESTIONS: dict[str, Callable[[Trial, Outline], list[Cell]]] = {
+    "training": _training,
+    "precision": _precision,
+    "quantisation": _quantisation,
+    "backends": _backends,
+    "allocator": _allocator,
+}
+"""Question -> the cells that answer it for the trial's model. See `cells` for the errors."""
