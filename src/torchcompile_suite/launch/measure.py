@@ -170,7 +170,7 @@ class _Steps:
             call()
             on.synchronize()
             first_call_s = time.perf_counter() - start
-        inspection.after_compile(on, first_call_s)
+        inspection.after_compile(subject, forward, on, first_call_s)
         return call, forward, first_call_s
 
     def warm_up(self, call: Call, first_call_s: float) -> float:
