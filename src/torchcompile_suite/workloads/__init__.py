@@ -50,6 +50,9 @@ TAGS = {
     "protocol": "the classic timing mistakes",
     "allocator": "other allocators",
     "default_heap": "malloc with its defaults, and memory",
+    "freezing": "the weights as constants of the generated code",
+    "freezing_memory": "the same, with malloc as it comes, for the memory",
+    "regional": "the repeated block compiled once; needs equal blocks in the module",
     "guards": "changes of the inputs that cause a recapture",
     "tracing": "other capture methods; needs `cases`",
 }

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 # The models that a bare `asv run` measures, and their tags.
 CORE = {
-    "resnet18": ("inference", "eager", "protocol", "default_heap"),
+    "resnet18": (
+        *("inference", "eager", "protocol", "default_heap"),
+        *("freezing", "freezing_memory"),
+    ),
     "mobilenetv3_small_100": ("inference", "default_heap"),
     "vit_tiny_patch16_224": ("inference",),
 }
@@ -44,6 +47,11 @@ FULL = (
     "convmixer_1536_20",
 )
 ALSO = ("training",)
+# Further tags of some models.
+MORE = {
+    "mobilenetv3_small_100": ("freezing", "freezing_memory"),
+    "vit_tiny_patch16_224": ("freezing", "freezing_memory", "regional"),
+}
 # Dashboard's name -> timm's name, where timm's is longer.
 NAMES_IN_TIMM = {
     "deit_base_distilled": "deit_base_distilled_patch16_224",
@@ -65,6 +73,10 @@ def build(name: str, batch_size: int) -> Built:
 
 
 for _name in (*CORE, *FULL):
-    workload(_name, family="timm", imports=("timm",), core=CORE.get(_name, ()), also=ALSO)(
-        lambda batch_size, name=_name: build(name, batch_size)
-    )
+    workload(
+        _name,
+        family="timm",
+        imports=("timm",),
+        core=CORE.get(_name, ()),
+        also=(*ALSO, *MORE.get(_name, ())),
+    )(lambda batch_size, name=_name: build(name, batch_size))
