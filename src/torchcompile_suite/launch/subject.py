@@ -226,7 +226,7 @@ class ShapeStream(Subject):
         return [apply(forward, request) for request in self.requests]
 
     def _padded_call(self, forward: Any) -> list[Any]:
-        return [self.serve(forward, request) for request in self.requests]
+        return [apply(forward, _pad(request, self._varying)) for request in self.requests]
 
     def compile(self) -> tuple[Call, Any]:
         """See `Subject.compile`. Marks the requests first, if the policy does so.
@@ -247,10 +247,12 @@ class ShapeStream(Subject):
         return apply(forward, _pad(request, self._varying) if padded else request)
 
     def unseen(self) -> list[Inputs]:
-        """Requests of other shapes: those of the next batch size."""
-        requests = self._stream(self.cell.batch_size + 1)
-        self._mark(requests)
-        return requests
+        """Requests of other shapes: those of the next batch size whose shapes no request has."""
+        seen = [_shapes(request) for request in self.requests]
+        others = self._stream(self.cell.batch_size + 1)
+        unseen = [request for request in others if _shapes(request) not in seen]
+        self._mark(unseen)
+        return unseen
 
     def _mark(self, requests: list[Inputs]) -> None:
         if self.cell.shapes == "marked":
@@ -381,6 +383,10 @@ def _varying(requests: list[Inputs]) -> list[list[int]]:
         else []
         for same in zip(*map(tree_leaves, requests), strict=True)
     ]
+
+
+def _shapes(inputs: Inputs) -> list[torch.Size]:
+    return [leaf.shape for leaf in tree_leaves(inputs) if isinstance(leaf, torch.Tensor)]
 
 
 def _bucket(size: int) -> int:

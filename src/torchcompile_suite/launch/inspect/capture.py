@@ -73,11 +73,11 @@ def recaptures(workload: Workload, batch_size: int) -> tuple[dict[str, int], dic
 def refused(subject: ShapeStream, forward: Any, requests: Sequence[Inputs]) -> int | None:
     """Of these requests, how many need a new capture now, as ``fail_on_recompile`` tells.
 
-    A refused request is not captured, so the order makes no difference. None in a release without
-    `torch.compiler.set_stance`.
+    A refused request is not captured, so the order makes no difference. None without requests, and
+    in a release without `torch.compiler.set_stance`.
     """
     refusing = versions.refusing_to_capture()
-    if refusing is None:
+    if refusing is None or not requests:
         return None
     count = 0
     for request in requests:

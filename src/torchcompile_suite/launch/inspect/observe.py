@@ -65,7 +65,9 @@ class Observer:
     def _refuse(self, name: str, ask: Callable[[], int | None]) -> None:
         """Keep how many requests `capture.refused` counts, among the recaptures of that name."""
         field = f"recaptures.{name}"
-        self._ask(field, ask, "this release has no torch.compiler.set_stance")
+        without = versions.refusing_to_capture() is None
+        reason = "this release has no torch.compiler.set_stance" if without else "no such request"
+        self._ask(field, ask, reason)
         if field in self._values:
             self._recaptures[name] = self._values.pop(field)
 
