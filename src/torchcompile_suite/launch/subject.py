@@ -249,7 +249,9 @@ class ShapeStream(Subject):
     def unseen(self) -> list[Inputs]:
         """Requests of other shapes: those of the next batch size whose shapes no request has."""
         seen = [_shapes(request) for request in self.requests]
-        others = self._stream(self.cell.batch_size + 1)
+        # As the requests of the pass are made: tensors of inference mode would fail other guards.
+        with torch.inference_mode(False):
+            others = self._stream(self.cell.batch_size + 1)
         unseen = [request for request in others if _shapes(request) not in seen]
         self._mark(unseen)
         return unseen
