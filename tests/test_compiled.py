@@ -316,9 +316,9 @@ with torch.inference_mode():
     assert [type(block).__mro__[1] for block in module] == [torch.nn.Module] * 5
     for parameter in module.parameters():
         parameter.mul_(2)
-    now = compiled(*inputs)
-    print("constant" if torch.equal(now, first) else "weights")
-    assert torch.equal(now, first) or torch.allclose(now, module(*inputs), atol=1e-4)
+    # Weights that are packed into another layout are copies; others are still the module's own.
+    followed = torch.allclose(compiled(*inputs), module(*inputs), atol=1e-4)
+    print("weights" if followed else "constants")
 """
 
 
@@ -331,7 +331,7 @@ def test_only_frozen_weights_are_constants_and_the_module_stays_as_it_is(
     variables = environment.variables(TORCHCOMPILE_SUITE_WORKLOADS=str(WORKLOADS))
     done = environment.run("-c", WAYS, way, env=variables)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == ("constant" if way == "freezing" else "weights")
+    assert done.stdout.strip() == ("constants" if way == "freezing" else "weights")
 
 
 BLOCKS = """
