@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from torchcompile_suite.cell import (
     DEFAULT_HEAP,
+    OK,
     Cell,
     Compiled,
     Measurement,
@@ -39,7 +40,7 @@ def measured(
     ratio: float,
     cold_s: float = 30.0,
     compiled: Compiled | None = None,
-    outcome: Outcome = examples.OK,
+    outcome: Outcome = OK,
     **axes: Any,
 ) -> Measurement:
     """Three launches near that ratio; eager takes 40 ms."""
@@ -80,12 +81,12 @@ def test_without_measurements_the_sentence_says_so() -> None:
 
 
 def test_a_failed_cell_is_a_line_with_its_reason_and_no_figure() -> None:
-    for answer, axes in (
-        (freezing.answer, {"way": "freezing"}),
-        (regional.answer, {"way": "nested-region"}),
-        (dynamic_shapes.answer, {"shapes": "unbacked"}),
+    for answer, failed in (
+        (freezing.answer, measured("m", 1, outcome=FAILED, way="freezing")),
+        (regional.answer, measured("m", 1, outcome=FAILED, way="nested-region")),
+        (dynamic_shapes.answer, measured("m", 1, outcome=FAILED, shapes="unbacked")),
     ):
-        sentence, lines = asked(answer, measured("m", 1, outcome=FAILED, **axes))
+        sentence, lines = asked(answer, failed)
         assert "no figures here: 1 cells ended as compile-error" in sentence
         (line,) = lines.values()
         assert line[3] == f"compile-error: {FAILED.reason}"
@@ -201,7 +202,7 @@ anything = st.builds(
     ratio=st.floats(1e-3, 1e3),
     cold_s=st.floats(0.5, 1e4),
     compiled=st.none() | st.builds(Compiled, blocks=st.integers(0, 40)),
-    outcome=st.sampled_from([examples.OK, FAILED]),
+    outcome=st.sampled_from([OK, FAILED]),
     way=st.sampled_from(get_args(Way)),
     shapes=st.sampled_from(get_args(Shapes)),
     allocator=st.sampled_from(["system", DEFAULT_HEAP]),

@@ -60,7 +60,9 @@ def _line(cell: Cell, found: dict[Cell, Figures | None]) -> list[str] | None:
 def _sentence(frozen: dict[Cell, Measurement], found: dict[Cell, Figures | None]) -> str:
     ratios: dict[str, Interval] = {}
     eager: list[Interval] = []
-    cold, warm, memory = [], [], []
+    cold: list[Interval | None] = []
+    warm: list[Interval | None] = []
+    memory: list[Interval | None] = []
     for cell in frozen:
         own, plain = found[cell], found.get(_plain(cell))
         if own is None or plain is None:
