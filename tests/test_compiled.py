@@ -71,6 +71,15 @@ CELLS = {
     "dynamic": Cell("streaming", 1, "default", shapes="dynamic"),
     "marked": Cell("streaming", 1, "default", shapes="marked"),
     "buckets": Cell("streaming", 1, "default", shapes="buckets"),
+    "unbacked": Cell("streaming", 1, "default", shapes="unbacked"),
+    "oblivious": Cell("streaming", 1, "default", shapes="oblivious"),
+    "freezing": Cell("repeating", 1, "default", way="freezing"),
+    "freezing with gradients": Cell("repeating", 1, "default", way="freezing", protocol="grad-on"),
+    "freezing for autograd": Cell("streaming", 1, "default", way="freezing", backend="aot_eager"),
+    "regional": Cell("repeating", 1, "default", way="regional"),
+    "regional in training": Cell("repeating", 1, "default", way="regional", phase="training"),
+    "nested region": Cell("repeating", 1, "default", way="nested-region"),
+    "no blocks": Cell("streaming", 1, "default", way="regional"),
     "padded wrongly": Cell("mixing_rows", 1, "default", shapes="buckets"),
     "no stream": Cell("breaking", 1, "default", shapes="dynamic"),
     "aot_eager": Cell("streaming", 1, "default", backend="aot_eager"),
@@ -286,6 +295,130 @@ def test_shapes_are_met_as_the_policy_says(launches: dict[str, Launch]) -> None:
     }
     assert graphs == {"recompile": 4, "dynamic": 1, "marked": 1, "buckets": 3}
     assert ok(launches["recompile"]).recompiles == 3
+
+
+def lacks(environment: ReleaseEnvironment, launch: Launch, name: str) -> bool:
+    """Whether the release is the one without the feature: then the launch has to say so."""
+    if environment.version.startswith("2.4."):
+        assert launch.outcome.status is Status.UNSUPPORTED, launch.outcome
+        assert f"torch {environment.version}" in launch.outcome.reason
+        assert name in launch.outcome.reason
+        return True
+    return False
+
+
+def test_new_policies_give_a_size_of_one_no_graph_of_its_own(
+    environment: ReleaseEnvironment, launches: dict[str, Launch]
+) -> None:
+    for name, needed in (("unbacked", "mark_unbacked"), ("oblivious", "backed_size_oblivious")):
+        if not lacks(environment, launches[name], needed):
+            assert ok(launches[name]).graphs == 1
+
+
+def test_fail_on_recompile_tells_which_requests_need_a_capture(
+    environment: ReleaseEnvironment, launches: dict[str, Launch]
+) -> None:
+    """Batches of 2, 3, 5 and 6 are served; then 4, 6, 10 and 12 come, in buckets 4, 8 and 16."""
+    refused = {"recompile": 3, "dynamic": 0, "marked": 0, "buckets": 2}
+    if not environment.version.startswith("2.4."):
+        refused |= {"unbacked": 0, "oblivious": 0}
+    for name, new_shapes in refused.items():
+        compiled = ok(launches[name])
+        if environment.version.startswith("2.4."):
+            assert compiled.recaptures == {}
+            assert "set_stance" in compiled.unknown["recaptures.tail"]
+        else:
+            assert compiled.recaptures == {"tail": 0, "new shapes": new_shapes}, name
+
+
+def test_the_block_is_compiled_once_for_all(
+    environment: ReleaseEnvironment, launches: dict[str, Launch]
+) -> None:
+    compiled = ok(launches["regional"])
+    assert (compiled.graphs, compiled.recompiles, compiled.blocks) == (1, 0, 3)
+    assert ok(launches["regional in training"]).blocks == 3
+    if not lacks(environment, launches["nested region"], "nested_compile_region"):
+        compiled = ok(launches["nested region"])
+        assert (compiled.graphs, compiled.blocks) == (1, 3)
+    assert ok(launches["freezing"]).blocks == 0
+
+
+def test_a_way_that_makes_no_sense_says_why(launches: dict[str, Launch]) -> None:
+    for name, words in {
+        "no blocks": "Module repeats no block",
+        "freezing with gradients": "without gradients",
+        "freezing for autograd": "backend aot_eager does not freeze",
+    }.items():
+        assert launches[name].outcome.status is Status.UNSUPPORTED, launches[name].outcome
+        assert words in launches[name].outcome.reason
+
+
+WAYS = """
+import sys
+import torch
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.launch import ways
+from torchcompile_suite.workloads import get
+
+module, inputs = get("repeating").build(1)
+module.eval()
+cell = Cell("repeating", 1, "default", way=sys.argv[1])
+options = {"backend": "inductor", "dynamic": None, "mode": "default"}
+with torch.inference_mode():
+    eager = module(*inputs)
+    compiled = ways.compiled(cell, module, options)
+    first = compiled(*inputs)
+    assert torch.allclose(first, eager, atol=1e-5)
+    assert all(block._compiled_call_impl is None for block in module.modules())
+    assert [type(block).__mro__[1] for block in module] == [torch.nn.Module] * 5
+    for parameter in module.parameters():
+        parameter.mul_(2)
+    # Weights that are packed into another layout are copies; others are still the module's own.
+    followed = torch.allclose(compiled(*inputs), module(*inputs), atol=1e-4)
+    print("weights" if followed else "constants")
+"""
+
+
+@pytest.mark.parametrize("way", ["whole", "freezing", "regional", "nested-region"])
+def test_only_frozen_weights_are_constants_and_the_module_stays_as_it_is(
+    environment: ReleaseEnvironment, way: str
+) -> None:
+    if way == "nested-region" and environment.version.startswith("2.4."):
+        return  # it says so: see above
+    variables = environment.variables(TORCHCOMPILE_SUITE_WORKLOADS=str(WORKLOADS))
+    done = environment.run("-c", WAYS, way, env=variables)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == ("constants" if way == "freezing" else "weights")
+
+
+BLOCKS = """
+from torch import nn
+from torchcompile_suite.launch import ways
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layer = nn.Linear(width, width)
+
+def show(module):
+    print([block.layer.in_features for block in ways.repeated_blocks(module)])
+
+shared = Block(4)
+small = nn.Sequential(*(Block(2) for _ in range(9)))
+show(nn.Sequential(nn.ReLU(), nn.ReLU(), nn.Linear(4, 4), nn.Linear(4, 4)))
+show(nn.ModuleDict({"a": Block(4), "b": Block(4)}))
+show(nn.Sequential(shared, shared))
+show(nn.Sequential(Block(4), Block(8), Block(4)))
+show(nn.Sequential(small, nn.ModuleList([Block(8), Block(8)])))
+"""
+
+
+def test_the_repeated_block_is_the_set_of_equal_siblings_with_most_weights(
+    newest: ReleaseEnvironment,
+) -> None:
+    done = newest.run("-c", BLOCKS)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["[]", "[]", "[]", "[4, 4]", "[8, 8]"]
 
 
 def test_what_does_not_exist_says_why(launches: dict[str, Launch]) -> None:

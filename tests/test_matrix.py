@@ -14,7 +14,7 @@ from typing import get_args
 import pytest
 
 from torchcompile_suite import matrix, workloads
-from torchcompile_suite.cell import Cell, Protocol, Shapes
+from torchcompile_suite.cell import Cell, Protocol, Shapes, Way
 from torchcompile_suite.modes import EAGER
 from torchcompile_suite.results import records
 
@@ -143,6 +143,10 @@ def test_values_of_the_axes_never_change() -> None:
         "max-autotune",
     ]
     assert matrix.POLICIES[:5] == ["recompile", "automatic", "dynamic", "marked", "buckets"]
+    assert matrix.POLICIES[5:7] == ["unbacked", "oblivious"]
+    assert matrix.FREEZING_WAYS[:2] == ["whole", "freezing"]
+    assert matrix.REGIONAL_WAYS[:3] == ["whole", "regional", "nested-region"]
+    assert {*matrix.FREEZING_WAYS, *matrix.REGIONAL_WAYS} == set(get_args(Way))
     assert matrix.BACKENDS[:4] == ["eager", "aot_eager", "cudagraphs", "inductor"]
     assert matrix.ALLOCATORS[:3] == ["libc", "tcmalloc", "jemalloc"]
     assert matrix.CHANGES[:6] == ["repeat", "dtype", "device", "requires_grad", "size", "stride"]

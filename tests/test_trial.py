@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
+from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -684,3 +685,23 @@ def test_a_break_fails_a_projects_test_with_its_place(newest: ReleaseEnvironment
     assert "AssertionError: graph breaks: 1" in done.stderr
     assert "targets.py:23" in done.stderr
     assert "remedy: a branch on a tensor's value" in done.stderr
+
+
+def test_a_question_is_a_list_of_cells_of_the_model() -> None:
+    asked = Trial("m", modes=("eager", "default"), device="cpu")
+    frozen = questions.QUESTIONS["freezing"](asked, FREE)
+    assert Counter((cell.mode, cell.allocator, cell.way) for cell in frozen) == Counter(
+        (mode, allocator, way)
+        for allocator in ("system", DEFAULT_HEAP)
+        for mode, way in (("eager", "whole"), ("default", "whole"), ("default", "freezing"))
+    )
+    ways = [(cell.mode, cell.way) for cell in questions.QUESTIONS["regional"](asked, FREE)]
+    assert ways == [("eager", "whole"), *(("default", way) for way in matrix.REGIONAL_WAYS)]
+    stream = msgspec.structs.replace(
+        asked, modes=("default",), batch_sizes=(1, 8), target=Target("m", "timm", "m")
+    )
+    shapes = [cell.shapes for cell in questions.QUESTIONS["dynamic_shapes"](stream, FREE)]
+    assert shapes == matrix.POLICIES
+    one = msgspec.structs.replace(stream, batch_sizes=(8,))
+    with pytest.raises(TrialError, match="at least two"):
+        questions.QUESTIONS["dynamic_shapes"](one, FREE)

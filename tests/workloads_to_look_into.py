@@ -103,3 +103,23 @@ def wrong_gradient(batch_size: int) -> Any:
         return y
 
     return _function(forward)
+
+
+@workload("repeating", family="tests", also=("training",))
+def repeating(batch_size: int) -> Any:
+    """Three equal blocks, in a Sequential that has two other modules as well."""
+    import torch
+
+    class Block(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = torch.nn.Sequential(
+                torch.nn.Linear(WIDTH, WIDTH), torch.nn.GELU(), torch.nn.Linear(WIDTH, WIDTH)
+            )
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + self.layers(x)  # type: ignore[no-any-return]
+
+    layers = (Block() for _ in range(3))
+    module = torch.nn.Sequential(torch.nn.Linear(WIDTH, WIDTH), *layers, torch.nn.LayerNorm(WIDTH))
+    return module, (torch.randn(4, WIDTH),)

@@ -356,9 +356,12 @@ class Compiled(Struct, frozen=True, forbid_unknown_fields=True):
     - ``phases_s``: compile time by phase. No phase contains another one.
     - ``cache_bytes``: size of the cache on disk afterwards. ``peak_memory_bytes``: the process's
       peak memory while it compiled.
-    - ``recaptures``: captures after one change of the inputs, by change.
+    - ``recaptures``: captures after one change of the inputs, by change. Of a stream of shapes:
+      how many requests need a new capture after the first pass, in a second pass (``tail``), and
+      how many of other shapes do at the end (``new shapes``).
     - ``tracing``: the result of other capture methods for a second input, by method.
     - ``artefacts``: those of `ARTEFACTS` that the compile wrote.
+    - ``blocks``: the equal blocks that were compiled as one (`Cell.way`); 0 if none were.
     """
 
     graphs: Count | None = None
@@ -385,6 +388,7 @@ class Compiled(Struct, frozen=True, forbid_unknown_fields=True):
     profile: Profile | None = None
     recompile_reasons: list[GraphBreak] = field(default_factory=list)
     unknown: dict[str, Text] = field(default_factory=dict)
+    blocks: Count = 0
 
     def value(self, name: str) -> Any:
         """The value of the JSON field ``name``; None if unknown, and ``unknown[name]`` says why.

@@ -16,16 +16,21 @@ from typing import Any
 import msgspec
 
 from . import targets, workloads
-from .cell import DEFAULT_HEAP, QUANTISATIONS, Cell, Shapes
+from .cell import DEFAULT_HEAP, QUANTISATIONS, Cell, Shapes, Way
 from .modes import EAGER, MODES
 
 COMPILED = [name for name, mode in MODES.items() if mode.compiles]
 DTYPES = ["float32", "bfloat16"]
 # The batch size of training steps: large enough for BatchNorm, small enough for two cores.
 TRAINING_BATCH = 4
-POLICIES: list[Shapes] = ["recompile", "automatic", "dynamic", "marked", "buckets"]
+POLICIES: list[Shapes] = [
+    *("recompile", "automatic", "dynamic", "marked", "buckets"),
+    *("unbacked", "oblivious"),
+]
 BACKENDS = ["eager", "aot_eager", "cudagraphs", "inductor"]
 ALLOCATORS = ["libc", "tcmalloc", "jemalloc", DEFAULT_HEAP]
+FREEZING_WAYS: list[Way] = ["whole", "freezing"]
+REGIONAL_WAYS: list[Way] = ["whole", "regional", "nested-region"]
 # Computed from the first calls of the cell with the right protocol, so it has no cell of its own.
 WARM_UP_MIXED = "warm-up-mixed"
 PROTOCOLS = ["right", WARM_UP_MIXED, "data-inside", "no-sync", "grad-on", "train-mode"]
@@ -251,6 +256,27 @@ QUANTISATION = Question(
     _by_tag(QUANTISATION_TAGS),
 )
 
+FREEZING = Question(
+    "freezing.Freezing",
+    {"workload": workloads.tagged("freezing"), "way": FREEZING_WAYS},
+    lambda workload, way: Cell(workload, 1, "default", way=way),
+    _with_tag("freezing", "freezing"),
+)
+# Memory on a CPU is measured with the default heap only.
+FREEZING_MEMORY = Question(
+    "freezing.FreezingMemory",
+    {"workload": workloads.tagged("freezing"), "way": FREEZING_WAYS},
+    lambda workload, way: Cell(workload, 1, "default", allocator=DEFAULT_HEAP, way=way),
+    _with_tag("freezing_memory", "freezing"),
+)
+REGIONAL = Question(
+    "regional.Regional",
+    {"workload": workloads.tagged("regional"), "way": REGIONAL_WAYS},
+    lambda workload, way: Cell(workload, 1, "default", way=way),
+    # `nested-region` is not in the core: older releases lack it.
+    _with_tag("regional", "whole", "regional"),
+)
+
 CODEGEN = Question(
     "codegen.Codegen",
     {"workload": workloads.names(), "mode": COMPILED, "target": list(targets.read())},
@@ -286,6 +312,9 @@ QUESTIONS = {
         PROTOCOL,
         ALLOCATOR,
         TRAINING_ALLOCATOR,
+        FREEZING,
+        FREEZING_MEMORY,
+        REGIONAL,
         CODEGEN,
         TRAINING_CODEGEN,
         OVERHEAD,

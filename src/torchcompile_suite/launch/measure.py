@@ -91,7 +91,7 @@ def _measure(
             say(Ready(steady_s, torch.get_num_threads()))
             steps.turns(calls, say, hear)
             if "mode" in request.sides:
-                inspection.after_turns(subject, call, steps.on)
+                inspection.after_turns(subject, call, forward, steps.on)
                 steps.check_accuracy(subject, call)
                 inspection.after_check(subject, forward)
         if "mode" in request.sides:
@@ -175,7 +175,7 @@ class _Steps:
             call()
             on.synchronize()
             first_call_s = time.perf_counter() - start
-        inspection.after_compile(on, first_call_s)
+        inspection.after_compile(subject, forward, on, first_call_s)
         return call, forward, first_call_s
 
     def warm_up(self, call: Call, first_call_s: float) -> float:

@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflat
 from .. import workloads
 from ..cell import Cell
 from ..modes import EAGER
-from . import failures
+from . import failures, ways
 from .outputs import tensors
 from .quantisation import quantised
 
@@ -32,6 +32,8 @@ POLICIES = {
     "dynamic": True,
     "marked": None,
     "buckets": False,
+    "unbacked": None,
+    "oblivious": True,
 }
 
 Call = Callable[[], Any]
@@ -225,44 +227,79 @@ class ShapeStream(Subject):
     - ``dynamic``: ``dynamic=True``, symbolic sizes from the start.
     - ``marked``: `torch._dynamo.mark_dynamic` on the sizes that vary.
     - ``buckets``: ``dynamic=False``, each varying size is padded up to a power of two.
+    - ``unbacked``: `torch._dynamo.decorators.mark_unbacked` on the sizes that vary. The compiler
+      never looks at their values, also not to give a size of one a graph of its own.
+    - ``oblivious``: as ``dynamic``, with `torch.fx.experimental._config.backed_size_oblivious`: the
+      compiler assumes that no size is 0 or 1.
     """
 
     def __init__(
-        self, cell: Cell, module: torch.nn.Module, requests: list[Inputs], random: bool
+        self,
+        cell: Cell,
+        module: torch.nn.Module,
+        stream: Callable[[int], list[Inputs]],
+        random: bool,
     ) -> None:
-        """``requests``: the inputs of one pass, in their order."""
-        super().__init__(cell, module, requests[0], random)
-        self._requests = requests
-        self._varying = _varying(requests)
+        """``stream`` makes the inputs of one pass for a batch size, in their order."""
+        self.requests = stream(cell.batch_size)
+        super().__init__(cell, module, self.requests[0], random)
+        self._stream = stream
+        self._varying = _varying(self.requests)
         self.dynamic = POLICIES[cell.shapes]
 
     def call(self, forward: Any) -> list[Any]:
         """The outputs of all requests."""
-        return [apply(forward, request) for request in self._requests]
+        return [apply(forward, request) for request in self.requests]
 
     def _padded_call(self, forward: Any) -> list[Any]:
-        return [apply(forward, _pad(request, self._varying)) for request in self._requests]
+        return [apply(forward, _pad(request, self._varying)) for request in self.requests]
 
     def compile(self) -> tuple[Call, Any]:
-        """See `Subject.compile`; ``marked`` marks the requests first."""
-        if self.cell.shapes == "marked":
-            _mark(self._requests, self._varying)
+        """See `Subject.compile`. Marks the requests first, if the policy does so.
+
+        Raises `failures.Unsupported` if this release lacks the policy.
+        """
+        if self.cell.shapes == "oblivious":
+            _assume_no_size_of_one()
+        self._mark(self.requests)
         call, forward = super().compile()
         if self.cell.shapes == "buckets":
             return (lambda: self._padded_call(forward)), forward
         return call, forward
 
+    def serve(self, forward: Any, request: Inputs) -> Any:
+        """The output of one request, in the way in which the compiled call makes it."""
+        padded = self.cell.shapes == "buckets"
+        return apply(forward, _pad(request, self._varying) if padded else request)
+
+    def unseen(self) -> list[Inputs]:
+        """Requests of other shapes: those of the next batch size whose shapes no request has."""
+        seen = [_shapes(request) for request in self.requests]
+        # As the requests of the pass are made: tensors of inference mode would fail other guards.
+        with torch.inference_mode(False):
+            others = self._stream(self.cell.batch_size + 1)
+        unseen = [request for request in others if _shapes(request) not in seen]
+        self._mark(unseen)
+        return unseen
+
+    def _mark(self, requests: list[Inputs]) -> None:
+        if self.cell.shapes == "marked":
+            # Dynamo gives a size of one a graph of its own, and refuses the mark.
+            _mark(requests, self._varying, 2, torch._dynamo.mark_dynamic)
+        elif self.cell.shapes == "unbacked":
+            _mark(requests, self._varying, 0, _mark_unbacked())
+
     def outputs(self, result: list[Any]) -> list[Any]:
         """The outputs without padding."""
         return [
             tree_map(lambda part, request=request: _unpad(part, request, self._varying), output)
-            for output, request in zip(result, self._requests, strict=True)
+            for output, request in zip(result, self.requests, strict=True)
         ]
 
     def _exact(self) -> tuple[Any, str]:
         return _in_double(
             self.module,
-            tuple(self._requests),
+            tuple(self.requests),
             lambda exact, requests: [apply(exact, request) for request in requests],
         )
 
@@ -283,8 +320,12 @@ def build(cell: Cell) -> Subject:
     if cell.shapes != "static":
         if workload.stream is None:
             raise failures.Unsupported(f"workload {cell.workload!r} has no stream of shapes")
-        requests = [to_device(request, cell.device) for request in workload.stream(cell.batch_size)]
-        return ShapeStream(cell, module, requests, workload.random)
+        make = workload.stream
+
+        def stream(size: int) -> list[Inputs]:
+            return [to_device(request, cell.device) for request in make(size)]
+
+        return ShapeStream(cell, module, stream, workload.random)
     if cell.quantised:
         return Quantised(cell, module, inputs, workload.random)
     if cell.baseline == "eager-float32" and cell.dtype != "float32":
@@ -305,13 +346,13 @@ def to_device(inputs: Inputs, device: str) -> Inputs:
 
 
 def compiler(cell: Cell, dynamic: bool | None = None) -> Callable[[torch.nn.Module], Any]:
-    """torch.compile with the cell's mode and backend; the identity for eager."""
+    """torch.compile with the cell's mode, backend and way; the identity for eager."""
     if cell.mode == EAGER:
         return lambda module: module
     options: dict[str, Any] = {"backend": cell.backend, "dynamic": dynamic}
     if cell.backend == "inductor":
         options["mode"] = cell.mode
-    return lambda module: torch.compile(module, **options)
+    return lambda module: ways.compiled(cell, module, options)
 
 
 def autocast(cell: Cell) -> AbstractContextManager[Any]:
@@ -374,6 +415,10 @@ def _varying(requests: list[Inputs]) -> list[list[int]]:
     ]
 
 
+def _shapes(inputs: Inputs) -> list[torch.Size]:
+    return [leaf.shape for leaf in tree_leaves(inputs) if isinstance(leaf, torch.Tensor)]
+
+
 def _bucket(size: int) -> int:
     return 1 << (size - 1).bit_length()
 
@@ -408,10 +453,35 @@ def _unpad(output: Any, inputs: Inputs, varying: list[list[int]]) -> Any:
     return output
 
 
-def _mark(requests: list[Inputs], varying: list[list[int]]) -> None:
-    """Mark the varying sizes. Not a size of one: Dynamo specialises it and refuses the mark."""
+def _mark(
+    requests: list[Inputs],
+    varying: list[list[int]],
+    smallest: int,
+    mark: Callable[[torch.Tensor, int], object],
+) -> None:
+    """Mark the varying sizes that are not smaller."""
     for request in requests:
         for value, dims in zip(tree_leaves(request), varying, strict=True):
             for dim in dims:
-                if value.shape[dim] > 1:
-                    torch._dynamo.mark_dynamic(value, dim)
+                if value.shape[dim] >= smallest:
+                    mark(value, dim)
+
+
+def _mark_unbacked() -> Callable[[torch.Tensor, int], object]:
+    mark = getattr(torch._dynamo.decorators, "mark_unbacked", None)
+    if mark is None:
+        raise failures.Unsupported(
+            f"torch {torch.__version__} has no torch._dynamo.decorators.mark_unbacked"
+        )
+    return mark  # type: ignore[no-any-return]
+
+
+def _assume_no_size_of_one() -> None:
+    """The setting stays for the rest of the process: the first call compiles."""
+    from torch.fx.experimental import _config
+
+    if not hasattr(_config, "backed_size_oblivious"):
+        raise failures.Unsupported(
+            f"torch {torch.__version__} has no torch.fx.experimental._config.backed_size_oblivious"
+        )
+    _config.backed_size_oblivious = True

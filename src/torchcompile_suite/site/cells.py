@@ -18,6 +18,7 @@ MOST_IN_BUCKET = 150
 
 # The axes on which a cell differs from plain inference -> its question. The first one counts.
 _QUESTIONS = {
+    "way": "freezing and regional compilation",
     "protocol": "protocol",
     "allocator": "allocator",
     "shapes": "dynamic shapes",
@@ -37,6 +38,10 @@ ABOUT = {
     "overhead": "Graphs of small operators, compiled over eager: what a call costs by itself.",
     "attention": "Ratio: compiled over the same way to write attention in eager.",
     "dynamic shapes": "A stream of shapes, compiled over eager; the name says how it is compiled.",
+    "freezing and regional compilation": (
+        "Ratio: time of a call, compiled over eager. freezing: the weights are constants. regional, "
+        "nested-region: the repeated block is compiled once."
+    ),
     "backends": "Ratio: time with the named backend over time in eager: where a gain comes from.",
     "allocator": (
         "Ratio: compiled over eager, both with the named malloc; default-heap is malloc as a "

@@ -53,8 +53,10 @@ def register(target: Target) -> None:
         module, inputs, _ = build(target, batch_size)
         return module, inputs
 
-    def stream(_batch_size: int) -> list[Inputs]:
-        return [make(size)[1] for size in target.stream]
+    def stream(batch_size: int) -> list[Inputs]:
+        # The sizes are named for the first one; for a larger batch size, all are larger by as much.
+        more = batch_size - target.stream[0]
+        return [make(size + more)[1] for size in target.stream]
 
     workload(
         target.name,

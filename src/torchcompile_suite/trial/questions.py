@@ -6,12 +6,12 @@ trial's own measurements, as it is of the suite's workloads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
 from .. import matrix
-from ..cell import DEFAULT_HEAP, QUANTISATIONS, Cell
+from ..cell import DEFAULT_HEAP, QUANTISATIONS, Cell, Way
 from ..host.allocators import LIBRARIES
 from ..modes import EAGER
 from . import plan
@@ -104,11 +104,43 @@ def _allocator(trial: Trial, outline: Outline) -> list[Cell]:
     return _plain(trial, outline, allocators=(*SETTLED, DEFAULT_HEAP, *LIBRARIES))
 
 
+def _freezing(trial: Trial, outline: Outline) -> list[Cell]:
+    """The model compiled plainly and frozen; on a CPU also with the default heap, for memory."""
+    plain = _plain(trial, outline, allocators=plan.allocators(trial))
+    return _by_ways(plain, matrix.FREEZING_WAYS)
+
+
+def _regional(trial: Trial, outline: Outline) -> list[Cell]:
+    """The model compiled whole, only its repeated block, and whole with the block as a region."""
+    return _by_ways(_plain(trial, outline), matrix.REGIONAL_WAYS)
+
+
+def _by_ways(plain: Iterable[Cell], ways: Sequence[Way]) -> list[Cell]:
+    """Each cell compiled in each of the ways; eager has only one."""
+    return [
+        msgspec.structs.replace(cell, way=way)
+        for cell in plain
+        for way in (ways if cell.mode != EAGER else ways[:1])
+    ]
+
+
+def _dynamic_shapes(trial: Trial, outline: Outline) -> list[Cell]:
+    """All policies for shapes. The batch sizes of the trial are the requests of the stream."""
+    streams = _plain(trial, outline, dynamic=True)
+    kinds = dict.fromkeys(msgspec.structs.replace(cell, shapes="static") for cell in streams)
+    return [
+        msgspec.structs.replace(cell, shapes=policy) for cell in kinds for policy in matrix.POLICIES
+    ]
+
+
 QUESTIONS: dict[str, Callable[[Trial, Outline], list[Cell]]] = {
     "training": _training,
     "precision": _precision,
     "quantisation": _quantisation,
     "backends": _backends,
     "allocator": _allocator,
+    "freezing": _freezing,
+    "regional": _regional,
+    "dynamic_shapes": _dynamic_shapes,
 }
 """Question -> the cells that answer it for the trial's model. See `cells` for the errors."""

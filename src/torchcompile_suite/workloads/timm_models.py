@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 # The models that a bare `asv run` measures, and their tags.
 CORE = {
-    "resnet18": ("inference", "eager", "protocol", "default_heap"),
+    "resnet18": (
+        *("inference", "eager", "protocol", "default_heap"),
+        *("freezing", "freezing_memory"),
+    ),
     "mobilenetv3_small_100": ("inference", "default_heap"),
     "vit_tiny_patch16_224": ("inference",),
 }
@@ -43,8 +46,11 @@ FULL = (
     "resnet50",
     "convmixer_1536_20",
 )
-ALSO: dict[str, tuple[str, ...]] = dict.fromkeys((*CORE, *FULL), ("training",))
-ALSO["vit_tiny_patch16_224"] += ("quantisation",)
+# Further tags of some models.
+ALSO: dict[str, tuple[str, ...]] = {
+    "mobilenetv3_small_100": ("freezing", "freezing_memory"),
+    "vit_tiny_patch16_224": ("freezing", "freezing_memory", "quantisation", "regional"),
+}
 # Dashboard's name -> timm's name, where timm's is longer.
 NAMES_IN_TIMM = {
     "deit_base_distilled": "deit_base_distilled_patch16_224",
@@ -66,6 +72,10 @@ def build(name: str, batch_size: int) -> Built:
 
 
 for _name in (*CORE, *FULL):
-    workload(_name, family="timm", imports=("timm",), core=CORE.get(_name, ()), also=ALSO[_name])(
-        lambda batch_size, name=_name: build(name, batch_size)
-    )
+    workload(
+        _name,
+        family="timm",
+        imports=("timm",),
+        core=CORE.get(_name, ()),
+        also=("training", *ALSO.get(_name, ())),
+    )(lambda batch_size, name=_name: build(name, batch_size))

@@ -5,6 +5,9 @@ compares the modes ``default``, ``reduce-overhead`` and ``max-autotune`` for a s
 a large ViT. It gives only their sizes, so the models here are written with torch's own layers:
 patch embedding, pre-norm encoder, mean over patches, linear head. A name is vit + patch x depth x
 width. The claims cite the note as 002_27a9813f24ae8bd9.txt.
+
+Three more have one small width, and 6, 12 and 24 equal blocks: from how many blocks does it pay to
+compile the block once?
 """
 
 from __future__ import annotations
@@ -92,3 +95,21 @@ def vit32x12x768(batch_size: int) -> Built:
 def vit32x18x1024(batch_size: int) -> Built:
     """Patch 32, depth 18, width 1024: the note's large model."""
     return _build(batch_size, 32, 18, 1024)
+
+
+@workload("vit32x6x192", family="vit", also=("regional",))
+def vit32x6x192(batch_size: int) -> Built:
+    """Patch 32, width 192: 6 equal blocks, which a CPU with 2 cores calculates in milliseconds."""
+    return _build(batch_size, 32, 6, 192)
+
+
+@workload("vit32x12x192", family="vit", core=("regional",))
+def vit32x12x192(batch_size: int) -> Built:
+    """Patch 32, width 192: 12 equal blocks."""
+    return _build(batch_size, 32, 12, 192)
+
+
+@workload("vit32x24x192", family="vit", also=("regional",))
+def vit32x24x192(batch_size: int) -> Built:
+    """Patch 32, width 192: 24 equal blocks."""
+    return _build(batch_size, 32, 24, 192)

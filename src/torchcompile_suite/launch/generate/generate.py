@@ -109,6 +109,8 @@ def _unsupported(cell: Cell) -> str:
         return f"backend {cell.backend} generates no code"
     if cell.shapes != "static":
         return f"code for a target is generated for one shape, not for the policy {cell.shapes}"
+    if cell.way != "whole":
+        return f"code for a target is generated for the whole module, not by the way {cell.way}"
     return ""
 
 

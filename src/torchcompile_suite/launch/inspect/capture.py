@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_map
 
 from ...workloads import Workload
 from .. import accuracy, failures
-from ..subject import Inputs, Subject, apply, double, to_device
+from ..subject import Inputs, ShapeStream, Subject, apply, double, to_device
 from . import versions
 
 
@@ -68,6 +68,27 @@ def recaptures(workload: Workload, batch_size: int) -> tuple[dict[str, int], dic
         module.to("cpu", torch.float32)
         counts[change] = versions.captures() - before
     return counts, unknown
+
+
+def refused(subject: ShapeStream, forward: Any, requests: Sequence[Inputs]) -> int | None:
+    """Of these requests, how many need a new capture now, as ``fail_on_recompile`` tells.
+
+    A refused request is not captured, so the order makes no difference. None without requests, and
+    in a release without `torch.compiler.set_stance`.
+    """
+    refusing = versions.refusing_to_capture()
+    if refusing is None or not requests:
+        return None
+    count = 0
+    for request in requests:
+        try:
+            with refusing():
+                subject.serve(forward, request)
+        except RuntimeError as error:
+            if versions.STANCE not in str(error):
+                raise
+            count += 1
+    return count
 
 
 def tracing(workload: Workload, batch_size: int) -> dict[str, str]:

@@ -13,12 +13,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from ...cell import Cell, Compiled
 from ...workloads import Workload
-from .. import failures
+from .. import failures, ways
 from ..caches import TEMPORARY
 from ..device import Device
-from ..subject import Call, Subject, autocast
+from ..subject import Call, ShapeStream, Subject, autocast
 from . import artefacts, capture, profiler, versions
 from .traffic import Traffic
 
@@ -39,6 +41,7 @@ class Observer:
         # By attribute of `Compiled`.
         self._values: dict[str, Any] = {}
         self._unknown: dict[str, str] = {}
+        self._recaptures: dict[str, int] = {}
 
     def _ask(self, field: str, ask: Callable[[], Any], otherwise: str = "") -> None:
         """Keep the value that ``ask`` returns. If it is None, keep the reason ``otherwise``; if
@@ -53,12 +56,23 @@ class Observer:
         else:
             self._values[field] = value
 
-    def compiled_once(self, peak_memory_bytes: int | None) -> None:
+    def compiled_once(self, subject: Subject, forward: Any, peak_memory_bytes: int | None) -> None:
         """The first call has returned. ``peak_memory_bytes``: the peak during the call."""
         self._values["peak_memory_bytes"] = peak_memory_bytes
         self._ask("cache_bytes", lambda: _size(self._cache))
+        if isinstance(subject, ShapeStream):
+            self._refuse("tail", lambda: capture.refused(subject, forward, subject.requests))
 
-    def ran(self, subject: Subject, call: Call, on: Device) -> None:
+    def _refuse(self, name: str, ask: Callable[[], int | None]) -> None:
+        """Keep how many requests `capture.refused` counts, among the recaptures of that name."""
+        field = f"recaptures.{name}"
+        without = versions.refusing_to_capture() is None
+        reason = "this release has no torch.compiler.set_stance" if without else "no such request"
+        self._ask(field, ask, reason)
+        if field in self._values:
+            self._recaptures[name] = self._values.pop(field)
+
+    def ran(self, subject: Subject, call: Call, forward: Any, on: Device) -> None:
         """All is compiled and timed. Ask what has to be asked inside the subject's context."""
         self._ask("graphs", versions.captures)
         self._ask("operators", versions.operators)
@@ -73,9 +87,11 @@ class Observer:
         self._values["cudagraph_skips"] = sorted(set(self._skips))
         self._ask(
             "guard_check_s",
-            lambda: _guard_check_s(self._cell, subject),
+            lambda: _guard_check_s(self._cell, getattr(forward, "_orig_mod", forward), subject),
             "the module's forward was not captured as a frame of its own",
         )
+        if self._cell.way in ("regional", "nested-region"):
+            self._values["blocks"] = len(ways.repeated_blocks(subject.module))
         generated = vars(self._generated)
         if self._cell.backend != "inductor":
             reason = f"backend {self._cell.backend} generates no code"
@@ -87,6 +103,9 @@ class Observer:
             self._unknown |= dict.fromkeys(generated, reason)
         else:
             self._values |= generated
+        if isinstance(subject, ShapeStream):
+            # Last of what the compiler's counters tell: new shapes come after all others.
+            self._refuse("new shapes", lambda: capture.refused(subject, forward, subject.unseen()))
         self._ask("traffic", lambda: _traffic(subject.eager))
         self._values |= self._values.pop("traffic", {})
         if on.kind == "cpu":
@@ -104,11 +123,12 @@ class Observer:
         if workload.has_tag("guards"):
             self._ask("captured", lambda: capture.recaptures(workload, batch_size))
             counts, reasons = self._values.pop("captured", ({}, {}))
-            self._values["recaptures"] = counts
+            self._recaptures |= counts
             self._unknown |= reasons
             self._ask("artefacts", lambda: _artefacts(self._cell))
         if workload.has_tag("tracing"):
             self._ask("tracing", lambda: capture.tracing(workload, batch_size))
+        self._values["recaptures"] = self._recaptures
         unknown = {Compiled.published_name(name): why for name, why in self._unknown.items()}
         return Compiled(**self._values, unknown=unknown)
 
@@ -127,9 +147,12 @@ def _size(cache: Path) -> int:
     )
 
 
-def _guard_check_s(cell: Cell, subject: Subject) -> float | None:
-    """Seconds to check the guards of one call: the minimum of a few rounds, as timeit advises."""
-    check = versions.guard_check(subject.module, subject.inputs)
+def _guard_check_s(cell: Cell, module: torch.nn.Module, subject: Subject) -> float | None:
+    """Seconds to check the guards of one call: the minimum of a few rounds, as timeit advises.
+
+    ``module``: the one that was compiled, which may be a twin of the subject's (`ways.twin`).
+    """
+    check = versions.guard_check(module, subject.inputs)
     with autocast(cell):
         if check is None or not check():
             return None

@@ -19,10 +19,12 @@ class Inspection(Protocol):
     def before_compile(self, on: Device) -> None:
         """Nothing is compiled yet."""
 
-    def after_compile(self, on: Device, first_call_s: float) -> None:
-        """The first call in the mode has returned."""
+    def after_compile(
+        self, subject: Subject, forward: Any, on: Device, first_call_s: float
+    ) -> None:
+        """The first call in the mode has returned. Inside the subject's context."""
 
-    def after_turns(self, subject: Subject, call: Call, on: Device) -> None:
+    def after_turns(self, subject: Subject, call: Call, forward: Any, on: Device) -> None:
         """All is timed, and nothing else has run. Still inside the subject's context."""
 
     def after_check(self, subject: Subject, forward: Any) -> None:
@@ -41,10 +43,12 @@ class Unobserved:
     def before_compile(self, on: Device) -> None:
         """See `Inspection`."""
 
-    def after_compile(self, on: Device, first_call_s: float) -> None:
+    def after_compile(
+        self, subject: Subject, forward: Any, on: Device, first_call_s: float
+    ) -> None:
         """See `Inspection`."""
 
-    def after_turns(self, subject: Subject, call: Call, on: Device) -> None:
+    def after_turns(self, subject: Subject, call: Call, forward: Any, on: Device) -> None:
         """See `Inspection`."""
 
     def after_check(self, subject: Subject, forward: Any) -> None:
@@ -70,19 +74,23 @@ class Observed:
         """Start the measurement of the compiler's peak memory."""
         on.reset_peak_memory()
 
-    def after_compile(self, on: Device, first_call_s: float) -> None:
-        """Record the compiler's peak memory and the size of its cache."""
-        self._observer.compiled_once(on.peak_memory_bytes())
+    def after_compile(
+        self, subject: Subject, forward: Any, on: Device, first_call_s: float
+    ) -> None:
+        """Record the compiler's peak memory, the size of its cache, and what a second pass over a
+        stream of shapes would compile.
+        """
+        self._observer.compiled_once(subject, forward, on.peak_memory_bytes())
         progress.learned(str(self._cell), f"the first compiled call took {first_call_s:.3g} s")
 
-    def after_turns(self, subject: Subject, call: Call, on: Device) -> None:
+    def after_turns(self, subject: Subject, call: Call, forward: Any, on: Device) -> None:
         """Record graphs, guards and kernels.
 
         Before the accuracy check: FlexAttention also captures graphs when it runs in eager, and
         Dynamo has one set of counters for a process.
         """
         with self._stages("observe"):
-            self._observer.ran(subject, call, on)
+            self._observer.ran(subject, call, forward, on)
 
     def after_check(self, subject: Subject, forward: Any) -> None:
         """Check the workload's other inputs."""

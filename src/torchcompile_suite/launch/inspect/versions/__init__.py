@@ -43,6 +43,9 @@ from torch._inductor.scheduler import (
 
 from ....cell import GraphBreak
 
+# With this stance, a call raises an error that names the stance, instead of compiling.
+STANCE = "fail_on_recompile"
+
 
 def reset() -> None:
     """Drop all captures and counters, as in a new process."""
@@ -80,6 +83,16 @@ def eager_draws() -> AbstractContextManager[Any] | None:
 def captures() -> int:
     """Graphs that Dynamo has captured since `reset`."""
     return int(torch._dynamo.utils.counters["stats"]["unique_graphs"])
+
+
+def refusing_to_capture() -> Callable[[], AbstractContextManager[Any]] | None:
+    """Makes contexts in which a call that needs a new capture raises RuntimeError with `STANCE`.
+
+    None in releases before `torch.compiler.set_stance`. To make a context is to enter it: the
+    stance is set at once.
+    """
+    set_stance = getattr(torch.compiler, "set_stance", None)
+    return None if set_stance is None else functools.partial(set_stance, STANCE)
 
 
 def served_from_cache() -> int:
