@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from . import targets, workloads
-from .cell import DEFAULT_HEAP, Cell, Shapes
+from .cell import DEFAULT_HEAP, Cell, Shapes, Start
 from .modes import EAGER, MODES
 
 COMPILED = [name for name, mode in MODES.items() if mode.compiles]
@@ -28,6 +28,9 @@ BACKENDS = ["eager", "aot_eager", "cudagraphs", "inductor"]
 ALLOCATORS = ["libc", "tcmalloc", "jemalloc", DEFAULT_HEAP]
 # Computed from the first calls of the cell with the right protocol, so it has no cell of its own.
 WARM_UP_MIXED = "warm-up-mixed"
+# What a process finds when it starts, and how shapes change while the memory is watched.
+STARTS: list[Start] = ["uncached", "disk-cache", "carried-cache", "aot-package", "precompile"]
+CHANGING: list[Shapes] = ["static", "automatic", "recompile"]
 PROTOCOLS = ["right", WARM_UP_MIXED, "data-inside", "no-sync", "grad-on", "train-mode"]
 _DEVICE = Cell("any", 1, EAGER).device
 CHANGES = ["repeat", "dtype", "device", "requires_grad", "size", "stride"]
@@ -220,6 +223,20 @@ TRAINING_ALLOCATOR = Question(
     ),
     _with_tag("training", DEFAULT_HEAP),
 )
+COLD_START = Question(
+    "starts.ColdStart",
+    {"workload": workloads.tagged("starts"), "start": STARTS},
+    lambda workload, start: Cell(workload, 1, "default", start=start),
+    _with_tag("starts"),
+)
+MEMORY_OVER_TIME = Question(
+    "memory.MemoryOverTime",
+    {"workload": workloads.tagged("memory_over_time"), "shapes": CHANGING},
+    lambda workload, shapes: Cell(
+        workload, 1, "default", shapes=shapes, allocator=DEFAULT_HEAP, protocol="many-calls"
+    ),
+    _with_tag("memory_over_time"),
+)
 
 CODEGEN = Question(
     "codegen.Codegen",
@@ -256,6 +273,8 @@ QUESTIONS = {
         PROTOCOL,
         ALLOCATOR,
         TRAINING_ALLOCATOR,
+        COLD_START,
+        MEMORY_OVER_TIME,
         CODEGEN,
         TRAINING_CODEGEN,
     )

@@ -44,12 +44,15 @@ class Subject:
     - ``random``: outputs differ from call to call, so they are compared as random draws.
     - ``draws``: the module itself is random, so the reference is another draw.
     - ``dynamic``: the argument of torch.compile.
+    - ``requests``: calls of the module in one call. ``shapes``: the different shapes among them.
 
     The baseline and the compiled call enter the same number of Python frames, so that pairs compare
     like with like; `ForwardAgainstFloat32` has one less in the baseline.
     """
 
     dynamic: bool | None = None
+    requests = 1
+    shapes = 1
 
     def __init__(self, cell: Cell, module: torch.nn.Module, inputs: Inputs, random: bool) -> None:
         """Take a module and inputs that are on the cell's device."""
@@ -207,6 +210,8 @@ class ShapeStream(Subject):
         """``requests``: the inputs of one pass, in their order."""
         super().__init__(cell, module, requests[0], random)
         self._requests = requests
+        self.requests = len(requests)
+        self.shapes = len({_shapes(request) for request in requests})
         self._varying = _varying(requests)
         self.dynamic = POLICIES[cell.shapes]
 
@@ -257,7 +262,13 @@ def build(cell: Cell) -> Subject:
     if cell.shapes != "static":
         if workload.stream is None:
             raise failures.Unsupported(f"workload {cell.workload!r} has no stream of shapes")
-        requests = [to_device(request, cell.device) for request in workload.stream(cell.batch_size)]
+        sizes = [cell.batch_size]
+        if cell.protocol == "many-calls":
+            # More shapes than Dynamo compiles of one function: `recompile_limit` is 8.
+            sizes.append(2 * cell.batch_size)
+        requests = [
+            to_device(request, cell.device) for size in sizes for request in workload.stream(size)
+        ]
         return ShapeStream(cell, module, requests, workload.random)
     if cell.baseline == "eager-float32" and cell.dtype != "float32":
         return ForwardAgainstFloat32(cell, module, inputs, workload.random)
@@ -334,6 +345,12 @@ def _opened(output: Any) -> list[torch.Tensor]:
     if leaves := tensors(output):
         return leaves
     raise failures.Unsupported("the module returns no tensor, so there is no loss to train on")
+
+
+def _shapes(inputs: Inputs) -> tuple[Any, ...]:
+    return tuple(
+        tuple(value.shape) for value in tree_leaves(inputs) if isinstance(value, torch.Tensor)
+    )
 
 
 def _varying(requests: list[Inputs]) -> list[list[int]]:

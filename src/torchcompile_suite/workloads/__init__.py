@@ -52,6 +52,8 @@ TAGS = {
     "default_heap": "malloc with its defaults, and memory",
     "guards": "changes of the inputs that cause a recapture",
     "tracing": "other capture methods; needs `cases`",
+    "starts": "cold starts: whole processes, each to its first result",
+    "memory_over_time": "memory over thousands of calls; changing shapes need `stream`",
 }
 """What a workload can take part in; `torchcompile_suite.matrix` makes cells of the tags."""
 

@@ -94,7 +94,7 @@ def _stream(batch_size: int) -> list[tuple[Any, ...]]:
     "gpt_prefill",
     family="decoder",
     core=("inference", "dynamic_shapes"),
-    also=("training", "training_variants"),
+    also=("training", "training_variants", "memory_over_time"),
     stream=_stream,
 )
 def gpt_prefill(batch_size: int) -> Built:
@@ -102,7 +102,12 @@ def gpt_prefill(batch_size: int) -> Built:
     return gpt(batch_size, cached=False), (_tokens(batch_size, PROMPT),)
 
 
-@workload("gpt_decode", family="decoder", core=("inference", "reduce-overhead"))
+@workload(
+    "gpt_decode",
+    family="decoder",
+    core=("inference", "reduce-overhead", "starts"),
+    also=("memory_over_time",),
+)
 def gpt_decode(batch_size: int) -> Built:
     """Write one token after 128: the smallest and most frequent call of a decoder."""
     import torch

@@ -44,6 +44,8 @@ FULL = (
     "convmixer_1536_20",
 )
 ALSO = ("training",)
+# Two models of which cold starts are measured, a convolutional one and a transformer.
+STARTS = ("resnet18", "vit_tiny_patch16_224")
 # Dashboard's name -> timm's name, where timm's is longer.
 NAMES_IN_TIMM = {
     "deit_base_distilled": "deit_base_distilled_patch16_224",
@@ -65,6 +67,7 @@ def build(name: str, batch_size: int) -> Built:
 
 
 for _name in (*CORE, *FULL):
-    workload(_name, family="timm", imports=("timm",), core=CORE.get(_name, ()), also=ALSO)(
+    _also = (*ALSO, "starts") if _name in STARTS else ALSO
+    workload(_name, family="timm", imports=("timm",), core=CORE.get(_name, ()), also=_also)(
         lambda batch_size, name=_name: build(name, batch_size)
     )

@@ -15,8 +15,7 @@ from typing import Any
 
 from ...cell import Cell, Compiled
 from ...workloads import Workload
-from .. import failures
-from ..caches import TEMPORARY
+from .. import caches, failures
 from ..device import Device
 from ..subject import Call, Subject, autocast
 from . import artefacts, capture, profiler, versions
@@ -55,7 +54,7 @@ class Observer:
     def compiled_once(self, peak_memory_bytes: int | None) -> None:
         """The first call has returned. ``peak_memory_bytes``: the peak during the call."""
         self._values["peak_memory_bytes"] = peak_memory_bytes
-        self._ask("cache_bytes", lambda: _size(self._cache))
+        self._ask("cache_bytes", lambda: caches.size(self._cache))
 
     def ran(self, subject: Subject, call: Call, on: Device) -> None:
         """All is compiled and timed. Ask what has to be asked inside the subject's context."""
@@ -115,15 +114,6 @@ class Observer:
 def _artefacts(cell: Cell) -> list[str]:
     with tempfile.TemporaryDirectory(prefix="artefacts-") as folder:
         return artefacts.write(cell, Path(folder))
-
-
-def _size(cache: Path) -> int:
-    """Bytes that were compiled for this model. Headers do not count: all models share them."""
-    return sum(
-        file.stat().st_size
-        for file in cache.rglob("*")
-        if file.is_file() and cache / TEMPORARY not in file.parents
-    )
 
 
 def _guard_check_s(cell: Cell, subject: Subject) -> float | None:
