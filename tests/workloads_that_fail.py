@@ -1,4 +1,4 @@
-"""Workloads that fail, each in another way, and two that do not. Tests load this file."""
+"""Workloads that fail, each in another way, and some that do not. Tests load this file."""
 
 from __future__ import annotations
 
@@ -24,6 +24,34 @@ def module(forward: Any) -> Any:
 @workload("well", family="tests")
 def well(batch_size: int) -> Any:
     return module(lambda layer, x: layer(x).relu())
+
+
+def _sizes(batch_size: int) -> Any:
+    import torch
+
+    return [(torch.randn(batch_size, 16, width),) for width in (16, 24, 32, 40, 48, 56)]
+
+
+@workload("shapes", family="tests", stream=_sizes)
+def shapes(batch_size: int) -> Any:
+    """With inputs of any size, so that a process can have many graphs of it."""
+    made, _ = module(lambda layer, x: (x * 2 + 1).relu().sum(-1))
+    return made, _sizes(batch_size)[0]
+
+
+@workload("leaking", family="tests")
+def leaking(batch_size: int) -> Any:
+    """Keeps 16 KiB of each call that is not compiled."""
+    import torch
+
+    kept: list[torch.Tensor] = []
+
+    def forward(layer: Any, x: torch.Tensor) -> torch.Tensor:
+        if not torch.compiler.is_compiling():
+            kept.append(torch.ones(4096))
+        return layer(x).relu()  # type: ignore[no-any-return]
+
+    return module(forward)
 
 
 @workload("large", family="tests")

@@ -36,6 +36,8 @@ Name = Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A
 Text = Annotated[str, Meta(max_length=4000)]
 Seconds = Annotated[float, Meta(ge=0, le=1e7)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
+# A handful: whoever judges them looks at all pairs.
+Samples = Annotated[list[Count], Meta(max_length=200)]
 Schema = Literal[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
 Stopped = Literal["", "fixed", "precise", "budget"]
 Shapes = Literal[
@@ -187,6 +189,10 @@ class Plan(Struct, frozen=True, forbid_unknown_fields=True):
     Eager and the mode take turns. A turn is calls for ``settle_s``, which do not count, then calls
     for ``turn_s``, which count. Two turns are a pair. Timing ends when both minima are met, or
     after ``max_timed_s``.
+
+    With whole processes as turns (`Cell.start`), a launch makes pairs for ``starts_s``, at most
+    ``most_starts``. The protocol ``many-calls`` makes ``calls`` calls of each side, or as many as
+    take ``calls_limit_s``.
     """
 
     warm_up_limit_s: Seconds = 6.0
@@ -195,6 +201,10 @@ class Plan(Struct, frozen=True, forbid_unknown_fields=True):
     min_pairs: Count = 15
     min_timed_s: Seconds = 4.0
     max_timed_s: Seconds = 8.0
+    starts_s: Seconds = 20.0
+    most_starts: Annotated[int, Meta(ge=1, le=1000)] = 3
+    calls: Annotated[int, Meta(ge=1, le=10**9)] = 10_000
+    calls_limit_s: Seconds = 30.0
 
 
 class Request(Struct, frozen=True, forbid_unknown_fields=True):
@@ -516,6 +526,46 @@ class Generated(Struct, frozen=True, forbid_unknown_fields=True):
         return None if None in values else sum(values)
 
 
+class Started(Struct, frozen=True, forbid_unknown_fields=True):
+    """What one side of a launch with whole processes as turns did until its first result.
+
+    - ``phases_s``: seconds of each phase, in their order; the median over the processes of the
+      launch. No phase contains another one, and a phase ends when its work is done. The first one
+      begins with the start of the process, the last one ends with the first result.
+    - ``artefact_bytes``: the size of what the process found when it started: the cache folder, the
+      carried cache, or the package. None where it found nothing. A package contains the weights.
+    - ``loader``: the function of torch that loaded it; empty where none did.
+    """
+
+    phases_s: dict[str, Seconds]
+    artefact_bytes: Count | None = None
+    loader: Text = ""
+
+
+class Growth(Struct, frozen=True, forbid_unknown_fields=True):
+    """The memory of a process over many steady calls of one side, evenly sampled.
+
+    - ``calls``: calls of the module before each sample. The other lists are as long, or empty where
+      the value is not known.
+    - ``resident_bytes``: the resident set of the process.
+    - ``allocated_bytes``, ``reserved_bytes``: what the allocator has handed out, and what it holds.
+      On a CPU the C library's malloc (mallinfo2(3)), on an accelerator torch's allocator.
+    - ``shapes``: the number of different shapes among the inputs.
+    - ``graphs``: graphs that Dynamo had captured at the end; None for eager.
+    - ``limit``: how many graphs Dynamo keeps of one function (``recompile_limit``); None for eager.
+    - ``at_limit``: what Dynamo said when it reached that limit; empty if it did not.
+    """
+
+    calls: Samples
+    resident_bytes: Samples
+    allocated_bytes: Samples = field(default_factory=list)
+    reserved_bytes: Samples = field(default_factory=list)
+    shapes: Count = 1
+    graphs: Count | None = None
+    limit: Count | None = None
+    at_limit: Text = ""
+
+
 class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     """What one launch measured of one cell.
 
@@ -546,6 +596,9 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
       round in it. Launches of one round were made within minutes of each other. An empty string
       and 0 for other launches, and a round of 0 where an interruption divided the round.
     - ``generated``: for a cell with a target. Such a launch times nothing.
+    - ``start``, ``eager_start``: for a cell with a ``start``. There a pair is the time of two whole
+      processes, each from its start to its first result, and ``warm_up_s`` has the one call.
+    - ``growth``, ``eager_growth``: for the protocol ``many-calls``.
     """
 
     kind: Literal["cold", "warm"]
@@ -574,6 +627,10 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     series: Text = ""
     round: Count = 0
     generated: Generated | None = None
+    start: Started | None = None
+    eager_start: Started | None = None
+    growth: Growth | None = None
+    eager_growth: Growth | None = None
     schema: Schema = SCHEMA
 
     @property
@@ -582,7 +639,7 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
         return bool(self.pairs_s)
 
     @property
-    def start(self) -> tuple[str, ...]:
+    def began(self) -> tuple[str, ...]:
         """How the process began: fresh, or forked after the import of some libraries.
 
         This decides how long importing the compiler takes, because timm imports half of it, and

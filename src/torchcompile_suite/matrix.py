@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from . import targets, workloads
-from .cell import DEFAULT_HEAP, QUANTISATIONS, Cell, Shapes, Way
+from .cell import DEFAULT_HEAP, QUANTISATIONS, Cell, Shapes, Start, Way
 from .modes import EAGER, MODES
 
 COMPILED = [name for name, mode in MODES.items() if mode.compiles]
@@ -33,6 +33,9 @@ FREEZING_WAYS: list[Way] = ["whole", "freezing"]
 REGIONAL_WAYS: list[Way] = ["whole", "regional", "nested-region"]
 # Computed from the first calls of the cell with the right protocol, so it has no cell of its own.
 WARM_UP_MIXED = "warm-up-mixed"
+# What a process finds when it starts, and how shapes change while the memory is watched.
+STARTS: list[Start] = ["uncached", "disk-cache", "carried-cache", "aot-package", "precompile"]
+CHANGING: list[Shapes] = ["static", "automatic", "recompile"]
 PROTOCOLS = ["right", WARM_UP_MIXED, "data-inside", "no-sync", "grad-on", "train-mode"]
 _DEVICE = Cell("any", 1, EAGER).device
 CHANGES = ["repeat", "dtype", "device", "requires_grad", "size", "stride"]
@@ -242,6 +245,20 @@ TRAINING_ALLOCATOR = Question(
     ),
     _with_tag("training", DEFAULT_HEAP),
 )
+COLD_START = Question(
+    "starts.ColdStart",
+    {"workload": workloads.tagged("starts"), "start": STARTS},
+    lambda workload, start: Cell(workload, 1, "default", start=start),
+    _with_tag("starts"),
+)
+MEMORY_OVER_TIME = Question(
+    "memory.MemoryOverTime",
+    {"workload": workloads.tagged("memory_over_time"), "shapes": CHANGING},
+    lambda workload, shapes: Cell(
+        workload, 1, "default", shapes=shapes, allocator=DEFAULT_HEAP, protocol="many-calls"
+    ),
+    _with_tag("memory_over_time"),
+)
 
 OVERHEAD = _tagged("overhead.Overhead", "overhead")
 ATTENTION = _tagged("attention.Attention", "attention")
@@ -315,6 +332,8 @@ QUESTIONS = {
         FREEZING,
         FREEZING_MEMORY,
         REGIONAL,
+        COLD_START,
+        MEMORY_OVER_TIME,
         CODEGEN,
         TRAINING_CODEGEN,
         OVERHEAD,

@@ -55,7 +55,8 @@ def coverage(measurements: Iterable[Measurement], wanted: Iterable[Cell], device
 
 def _unexplained(measurement: Measurement) -> list[str]:
     """The numbers that a successful measurement lacks without a reason."""
-    if measurement.cell.mode == EAGER or measurement.cell.target:
+    # The processes of a cold start are watched from outside.
+    if measurement.cell.mode == EAGER or measurement.cell.target or measurement.cell.start:
         return []
     compiled = measurement.compiled
     if compiled is None:

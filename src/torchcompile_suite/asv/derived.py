@@ -30,7 +30,7 @@ from asv_runner.benchmarks.mark import SkipNotImplemented
 
 from .. import cell as vocabulary
 from .. import matrix
-from ..analysis import statistics, summaries
+from ..analysis import growth, statistics, summaries
 from ..cell import METHOD, Cell, Measurement
 from ..host import workers
 from ..matrix import Question
@@ -47,6 +47,7 @@ _SOURCES = (
     Path(vocabulary.__file__),
     Path(matrix.__file__),
     Path(summaries.__file__),
+    Path(growth.__file__),
     Path(statistics.__file__).parent,
     Path(__file__),
 )

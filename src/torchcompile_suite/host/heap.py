@@ -12,6 +12,8 @@ with the environment variables `VARIABLES`.
 from __future__ import annotations
 
 import ctypes
+from functools import cache
+from typing import Any
 
 from . import allocators
 
@@ -20,6 +22,19 @@ _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4
 _KEEP_BYTES = 2**31 - 1
 _PAD_BYTES = 64 << 20
 _SETTINGS = {_M_MMAP_MAX: 0, _M_TRIM_THRESHOLD: _KEEP_BYTES, _M_TOP_PAD: _PAD_BYTES}
+
+
+class _Mallinfo(ctypes.Structure):
+    """`struct mallinfo2` of glibc's malloc.h. The fields are described in mallinfo2(3)."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in (
+            *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
+            *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
+        )
+    )
+
 
 VARIABLES = {
     "MALLOC_MMAP_MAX_": "0",
@@ -45,3 +60,29 @@ def settle() -> str:
     if refused:
         return f"the C library ({loaded}) refuses mallopt"
     return ""
+
+
+def held() -> tuple[int, int] | None:
+    """Bytes that the C library's malloc has handed out, and bytes that it holds, over all arenas.
+
+    Blocks that it took straight from the kernel count in both. None where the C library does not
+    tell: mallinfo2(3) came with glibc 2.33.
+    """
+    mallinfo2 = _mallinfo2()
+    if mallinfo2 is None:
+        return None
+    info = mallinfo2()
+    return info.uordblks + info.hblkhd, info.arena + info.hblkhd
+
+
+@cache
+def _mallinfo2() -> Any:
+    """The C library's function; None without one. Looked up once: that takes memory."""
+    if not allocators.loaded().startswith("glibc"):
+        return None
+    try:
+        function = ctypes.CDLL(None).mallinfo2
+    except (AttributeError, OSError):
+        return None
+    function.restype = _Mallinfo
+    return function

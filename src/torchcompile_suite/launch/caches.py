@@ -14,10 +14,23 @@ TEMPORARY = "tmp"
 INDUCTOR, TRITON = VARIABLES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 
+def variables(folder: Path) -> dict[str, str]:
+    """The variables that set the caches of a process to the folder."""
+    return {INDUCTOR: str(folder), TRITON: str(folder / "triton")}
+
+
 def use(folder: Path) -> None:
     """Set the caches of this process to the folder."""
-    os.environ[INDUCTOR] = str(folder)
-    os.environ[TRITON] = str(folder / "triton")
+    os.environ.update(variables(folder))
+
+
+def size(folder: Path) -> int:
+    """Bytes that were compiled for this model. Headers do not count: all models share them."""
+    return sum(
+        file.stat().st_size
+        for file in folder.rglob("*")
+        if file.is_file() and folder / TEMPORARY not in file.parents
+    )
 
 
 def drop() -> None:

@@ -13,6 +13,8 @@ from typing import Any, Protocol
 
 import torch
 
+from ..host import heap
+
 
 class Device(Protocol):
     """A device's clock, memory and name."""
@@ -30,6 +32,9 @@ class Device(Protocol):
 
     def peak_memory_bytes(self) -> int | None:
         """The peak memory use since the last reset, or None if it is unknown."""
+
+    def held_bytes(self) -> tuple[int, int] | None:
+        """What the allocator has handed out, and what it holds; None if it is unknown."""
 
     def name(self) -> str:
         """The hardware's name."""
@@ -68,6 +73,9 @@ class Cpu:
         unit = 1 if sys.platform == "darwin" else 1024
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
+    def held_bytes(self) -> tuple[int, int] | None:
+        return heap.held()
+
     def name(self) -> str:
         return ""  # `Environment.cpu` has it
 
@@ -104,6 +112,9 @@ class Cuda:
 
     def peak_memory_bytes(self) -> int | None:
         return int(torch.cuda.max_memory_reserved())
+
+    def held_bytes(self) -> tuple[int, int] | None:
+        return int(torch.cuda.memory_allocated()), int(torch.cuda.memory_reserved())
 
     def name(self) -> str:
         return str(torch.cuda.get_device_name())

@@ -7,10 +7,11 @@ first steps run before torch is imported.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Literal
@@ -34,7 +35,7 @@ def work(connection: Connection, process: Literal["fresh", "forked"]) -> None:
     heap_note = heap.settle() if request.heap == "settled" else ""
     _prepare(request)
     try:
-        from .measure import measure
+        make = _maker(request, process, connection, heap_note)
     except Exception as error:
         from .failures import one_line
 
@@ -45,16 +46,31 @@ def work(connection: Connection, process: Literal["fresh", "forked"]) -> None:
         import_quietly(workloads.get(request.cell.workload).imports)
     connection.send_bytes(messages.encode(messages.Imported()))
     connection.recv_bytes()  # messages.Go
-    launch = frames.with_room(
-        lambda: measure(
-            request,
-            process,
-            say=lambda said: connection.send_bytes(messages.encode(said)),
-            hear=lambda: messages.decode_asked(connection.recv_bytes()),
-            heap_note=heap_note,
-        )
-    )
+    launch = frames.with_room(make)
     connection.send_bytes(messages.encode(messages.Ended(launch)))
+
+
+def _maker(
+    request: Request,
+    process: Literal["fresh", "forked"],
+    connection: Connection,
+    heap_note: str,
+) -> Callable[[], Launch]:
+    """What works on the request in this process. Imports torch."""
+    if request.cell.start:
+        from .starts.prepare import prepare
+
+        return functools.partial(prepare, request)
+    from .measure import measure
+
+    return functools.partial(
+        measure,
+        request,
+        process,
+        say=lambda said: connection.send_bytes(messages.encode(said)),
+        hear=lambda: messages.decode_asked(connection.recv_bytes()),
+        heap_note=heap_note,
+    )
 
 
 def import_quietly(names: Iterable[str]) -> None:

@@ -20,11 +20,11 @@ from ..analysis import statistics
 from ..cell import OK, Cell, Launch, Request, Side
 from ..host import allocators
 from ..modes import MODES, Mode
-from . import accuracy, device, environment, failures, messages, progress, timing
+from . import accuracy, device, environment, failures, growth, messages, progress, timing
 from . import subject as subjects
 from .inspect.steps import Inspection, Observed, Unobserved
 from .messages import Asked, Ready, Said
-from .stages import Stages
+from .stages import Stages, rounded
 from .subject import Call, Subject
 
 # Between two turns, so many objects that a collector could look at are worth a collection. Calls
@@ -83,11 +83,13 @@ def _measure(
             if "eager" in request.sides:
                 calls["eager"] = subject.baseline
                 steady_s["eager"] = steps.eager(subject)
+                steps.many_calls("eager", subject, subject.baseline)
             if "mode" in request.sides:
                 inspection = steps.import_compiler(mode)
                 call, forward, first_call_s = steps.compile(subject, inspection)
                 calls["mode"] = call
                 steady_s["mode"] = steps.warm_up(call, first_call_s)
+                steps.many_calls("mode", subject, call)
             say(Ready(steady_s, torch.get_num_threads()))
             steps.turns(calls, say, hear)
             if "mode" in request.sides:
@@ -106,6 +108,7 @@ class _Steps:
     on: device.Device
     clock: device.Device
     usable = False
+    captures: growth.Captures | None = None
 
     def __init__(self, request: Request, stages: Stages, fields: dict[str, Any]) -> None:
         self.request = request
@@ -160,6 +163,8 @@ class _Steps:
             from . import compiler
 
             self.fields["compiler_import_s"] = compiler.IMPORT_S
+            if self.request.cell.protocol == "many-calls":
+                self.captures = growth.Captures()
         if self.request.kind == "cold" and self.request.observe:
             return Observed(self.request.cell, self.request.cache_dir, self.stages, self.fields)
         return Unobserved()
@@ -182,11 +187,25 @@ class _Steps:
         """Warm the mode up, and measure its memory. Returns seconds of a steady call."""
         with self.stages("warm-up"):
             calls_s, steady = timing.warm_up(call, self.clock, self.request.plan)
-            self.fields["warm_up_s"] = [timing.rounded(s) for s in (first_call_s, *calls_s)]
+            self.fields["warm_up_s"] = [rounded(s) for s in (first_call_s, *calls_s)]
             self.fields["steady"] = steady
         with self.stages("memory"):
             self._peak_memory("peak_memory_bytes", call)
         return statistics.steady_call(calls_s)
+
+    def many_calls(self, side: Side, subject: Subject, call: Call) -> None:
+        """Watch the memory over many calls, if the cell asks for that. No other process works."""
+        if self.request.cell.protocol != "many-calls":
+            return
+        name = "eager_growth" if side == "eager" else "growth"
+        with self.stages("eager calls" if side == "eager" else "calls"):
+            self.fields[name] = growth.watch(
+                subject,
+                call,
+                self.on,
+                self.request.plan,
+                self.captures if side == "mode" else None,
+            )
 
     def _peak_memory(self, field: str, call: Call) -> None:
         """Measure the peak memory of steady calls, unless the heap keeps more by design."""

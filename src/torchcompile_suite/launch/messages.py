@@ -4,6 +4,8 @@ The driver starts one or two processes for a launch and sends each a `cell.Reque
 order: a process says `Imported`; the driver says `Go`; the process warms up and says `Ready`; the
 driver asks for turns, one `Turn` at a time, and gets a `Timed` for each; the driver says `Finish`,
 and the process says `Ended`. A process that fails says `Ended` at once.
+
+A process that is a turn by itself (`starts`) says `FirstResult`, hears `Finish`, and says `Ended`.
 """
 
 from __future__ import annotations
@@ -56,6 +58,14 @@ class Timed(Struct, tag=True, frozen=True):
     cpu_s: Seconds
 
 
+class FirstResult(Struct, tag=True, frozen=True):
+    """The process has its first result. ``ended_s``: when each phase ended, by the monotonic clock
+    of the system, in order.
+    """
+
+    ended_s: dict[str, float]
+
+
 class Finish(Struct, tag=True, frozen=True):
     """No further turns."""
 
@@ -66,7 +76,7 @@ class Ended(Struct, tag=True, frozen=True):
     launch: Launch
 
 
-Said: TypeAlias = Imported | Ready | Timed | Ended
+Said: TypeAlias = Imported | Ready | Timed | FirstResult | Ended
 Asked: TypeAlias = Go | Turn | Finish
 
 encode = msgspec.json.encode

@@ -47,12 +47,15 @@ class Subject:
     - ``random``: outputs differ from call to call, so they are compared as random draws.
     - ``draws``: the module itself is random, so the reference is another draw.
     - ``dynamic``: the argument of torch.compile.
+    - ``module_calls``: calls of the module in one call. ``shapes``: the different shapes among them.
 
     The baseline and the compiled call enter the same number of Python frames, so that pairs compare
     like with like; `ForwardAgainstFloat32` and `Quantised` have one less in the baseline.
     """
 
     dynamic: bool | None = None
+    module_calls = 1
+    shapes = 1
 
     def __init__(self, cell: Cell, module: torch.nn.Module, inputs: Inputs, random: bool) -> None:
         """Take a module and inputs that are on the cell's device."""
@@ -243,6 +246,8 @@ class ShapeStream(Subject):
         """``stream`` makes the inputs of one pass for a batch size, in their order."""
         self.requests = stream(cell.batch_size)
         super().__init__(cell, module, self.requests[0], random)
+        self.module_calls = len(self.requests)
+        self.shapes = len({_shapes(request) for request in self.requests})
         self._stream = stream
         self._varying = _varying(self.requests)
         self.dynamic = POLICIES[cell.shapes]
@@ -321,9 +326,12 @@ def build(cell: Cell) -> Subject:
         if workload.stream is None:
             raise failures.Unsupported(f"workload {cell.workload!r} has no stream of shapes")
         make = workload.stream
+        # More shapes than Dynamo compiles of one function: `recompile_limit` is 8.
+        factors = (1, 2) if cell.protocol == "many-calls" else (1,)
 
         def stream(size: int) -> list[Inputs]:
-            return [to_device(request, cell.device) for request in make(size)]
+            requests = [request for factor in factors for request in make(factor * size)]
+            return [to_device(request, cell.device) for request in requests]
 
         return ShapeStream(cell, module, stream, workload.random)
     if cell.quantised:
@@ -403,6 +411,12 @@ def _opened(output: Any) -> list[torch.Tensor]:
     if leaves := tensors(output):
         return leaves
     raise failures.Unsupported("the module returns no tensor, so there is no loss to train on")
+
+
+def _shapes(inputs: Inputs) -> tuple[Any, ...]:
+    return tuple(
+        tuple(value.shape) for value in tree_leaves(inputs) if isinstance(value, torch.Tensor)
+    )
 
 
 def _varying(requests: list[Inputs]) -> list[list[int]]:

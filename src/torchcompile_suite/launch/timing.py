@@ -12,6 +12,7 @@ from ..analysis import statistics
 from ..cell import Plan
 from .device import Device
 from .messages import Timed, Turn
+from .stages import rounded
 from .subject import Call
 
 # Calls for the peak memory: the second one meets a warm allocator. If the first takes longer than
@@ -84,8 +85,3 @@ def _samples(call: Call, on: Device, count: int, seconds: float) -> list[float]:
     while count * math.fsum(samples) < seconds:
         samples.append(timed(call, on, count))
     return samples
-
-
-def rounded(seconds: float) -> float:
-    """Six significant digits: finer than the noise of any clock, and half the bytes in a record."""
-    return float(f"{seconds:.6g}")

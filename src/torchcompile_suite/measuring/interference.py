@@ -7,25 +7,28 @@ loop (`calibration`) shows that one.
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import math
 import os
 import time
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ..cell import Interference
 
 
 class _Reading(NamedTuple):
+    """Seconds since boot, over all processors. ``own_s``: of this process and of those measured."""
+
     clock_s: float
     own_s: float
     busy_s: float
     steal_s: float
 
 
-def _read(pids: set[int]) -> _Reading | None:
-    """Seconds since boot, over all processors; None if the kernel does not report them.
-
-    ``own_s`` is the processor time of this process and of the processes ``pids``.
-    """
+def _read(own_s: Callable[[], float]) -> _Reading | None:
+    """Now; None if the kernel does not report it. ``own_s``: seconds of the measured processes."""
     try:
         import psutil
     except ImportError:
@@ -33,11 +36,29 @@ def _read(pids: set[int]) -> _Reading | None:
     try:
         times = psutil.cpu_times()
         busy_s = times.user + times.nice + times.system + times.irq + times.softirq
-        own = [psutil.Process(pid).cpu_times() for pid in pids]
-        own_s = time.process_time() + sum(each.user + each.system for each in own)
-        return _Reading(time.perf_counter(), own_s, busy_s, times.steal)
+        return _Reading(time.perf_counter(), time.process_time() + own_s(), busy_s, times.steal)
     except (psutil.Error, OSError, ValueError, AttributeError):
         return None  # other systems have no time of interrupts
+
+
+def _of_processes(pids: set[int]) -> float:
+    import psutil
+
+    own = [psutil.Process(pid).cpu_times() for pid in pids]
+    return math.fsum(each.user + each.system for each in own)
+
+
+def _of_tree(pid: int) -> float:
+    """Of a process, and of all that it has started: those that live and those that ended."""
+    import psutil
+
+    seconds = 0.0
+    process = psutil.Process(pid)
+    for one in (process, *process.children(recursive=True)):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            times = one.cpu_times()
+            seconds += times.user + times.system + times.children_user + times.children_system
+    return seconds
 
 
 class Watch:
@@ -45,22 +66,49 @@ class Watch:
 
     def __init__(self, pids: set[int]) -> None:
         """Start counting. ``pids``: the measuring processes, which are not others."""
-        self._pids = pids
-        self._start = _read(pids)
+        self._own_s = functools.partial(_of_processes, pids)
+        self._start = _read(self._own_s)
 
     def shares(self) -> Interference | None:
         """Shares of all processors' time since the start; None if the kernel reports no times."""
-        start, end = self._start, _read(self._pids)
+        return _shares([(self._start, _read(self._own_s))])
+
+
+class Spans:
+    """Counts the time that others take while whole processes run, one after the other."""
+
+    def __init__(self) -> None:
+        """No process has run yet."""
+        self._spans: list[tuple[_Reading | None, _Reading | None]] = []
+        self._start: _Reading | None = None
+
+    def begin(self) -> None:
+        """A process is about to start."""
+        self._start = _read(lambda: 0.0)
+
+    def end(self, pid: int) -> None:
+        """The process that started after `begin` is done, and still there."""
+        self._spans.append((self._start, _read(lambda: _of_tree(pid))))
+
+    def shares(self) -> Interference | None:
+        """Shares of all processors' time in the spans; None if the kernel reports no times."""
+        return _shares(self._spans)
+
+
+def _shares(spans: Sequence[tuple[_Reading | None, _Reading | None]]) -> Interference | None:
+    clock_s = others_s = steal_s = 0.0
+    for start, end in spans:
         if start is None or end is None:
             return None
-        capacity = (end.clock_s - start.clock_s) * (os.cpu_count() or 1)
-        if capacity <= 0:
-            return None
-        others = (end.busy_s - start.busy_s) - (end.own_s - start.own_s)
-        return Interference(
-            steal_share=_share(end.steal_s - start.steal_s, capacity),
-            others_share=_share(others, capacity),
-        )
+        clock_s += end.clock_s - start.clock_s
+        others_s += (end.busy_s - start.busy_s) - (end.own_s - start.own_s)
+        steal_s += end.steal_s - start.steal_s
+    capacity_s = clock_s * (os.cpu_count() or 1)
+    if capacity_s <= 0:
+        return None
+    return Interference(
+        steal_share=_share(steal_s, capacity_s), others_share=_share(others_s, capacity_s)
+    )
 
 
 def _share(seconds: float, capacity_s: float) -> float:

@@ -20,13 +20,14 @@ from ..cell import DEFAULT_HEAP, OK, Cell, Heap, Launch, Outcome, Plan, Request,
 from ..host import allocators
 from .processes import Forked, Fresh, Launcher, preload
 from .settings import LAUNCH_LIMIT_S
+from .starts import Starts
 
 DEFAULT_PLAN = Plan()
 
 
 def forks(cell: Cell) -> bool:
     """Whether the processes of the cell's launches are forked from one that has imported torch."""
-    return cell.device == "cpu" and cell.allocator == "system"
+    return cell.device == "cpu" and cell.allocator == "system" and not cell.start
 
 
 def imports_of(cell: Cell) -> tuple[str, ...]:
@@ -39,6 +40,8 @@ def imports_of(cell: Cell) -> tuple[str, ...]:
 
 def launcher(cell: Cell) -> Launcher:
     """The way to start the processes of the cell's launches."""
+    if cell.start:
+        return Starts()
     if cell.allocator != "system":
         # The dynamic linker preloads an allocator when a program starts, and a default heap has to
         # have a script's past: a fork is too late for both.
@@ -52,6 +55,8 @@ def launcher(cell: Cell) -> Launcher:
 def heap_state(cell: Cell) -> Heap:
     """The state that the heap of the cell's processes has to have."""
     settled = cell.device == "cpu" and cell.allocator in ("system", allocators.LIBC)
+    # A process that starts is a user's process.
+    settled = settled and not cell.start
     return "settled" if settled else "default"
 
 

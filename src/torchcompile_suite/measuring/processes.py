@@ -46,6 +46,7 @@ from ..launch.messages import Asked, Said
 from . import turns
 from .interpreter import import_path
 
+MEASURING = "torchcompile_suite.launch"
 LOG_TAIL = 4000
 # What a process may take to end after it has closed its connection.
 GRACE_S = 10.0
@@ -131,28 +132,38 @@ class Fresh:
         return turns.launch(self._start, request, workspace, limit_s)
 
     def _start(self, log: Path) -> Process:
-        environment = {**os.environ, "PYTHONPATH": import_path(), **self._variables}
-        ours, theirs = multiprocessing.Pipe()
-        with log.open("wb") as output, theirs:
-            process = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "torchcompile_suite.launch"),
-                    *("--connection", str(theirs.fileno())),
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                env={name: value for name, value in environment.items() if value},
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
+        return spawn(log, MEASURING, self._variables)
 
-        def join(limit_s: float | None) -> int | None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                return process.wait(limit_s)
-            return None
 
-        return Process(process.pid, ours, log, join)
+def spawn(
+    log: Path,
+    module: str,
+    variables: Mapping[str, str] = MappingProxyType({}),
+    arguments: Sequence[str] = (),
+) -> Process:
+    """Start ``python -m module --connection FD``, with further ``arguments``.
+
+    ``variables``: as of `Fresh`. What the process prints goes to the file ``log``.
+    """
+    environment = {**os.environ, "PYTHONPATH": import_path(), **variables}
+    ours, theirs = multiprocessing.Pipe()
+    with log.open("wb") as output, theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-m", module, "--connection", str(theirs.fileno()), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env={name: value for name, value in environment.items() if value},
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+        )
+
+    def join(limit_s: float | None) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(limit_s)
+        return None
+
+    return Process(process.pid, ours, log, join)
 
 
 def preload(imports: Sequence[str] = ()) -> None:

@@ -24,7 +24,7 @@ def measurement_line(measurement: Measurement) -> str:
     launches = statistics.counted(measurement.launches)
     latency = statistics.measured_latency(launches)
     ratio = statistics.measured_ratio(launches, measurement.sequential)
-    text = f"{latency.value * 1e3:.3g} ms a call, {ratio.value:.2f} of eager's time"
+    text = f"{_time(latency.value, launches[0])}, {ratio.value:.2f} of eager's time"
     half_width = statistics.half_width(ratio)
     if not math.isnan(half_width):
         text += f" +-{half_width:.1%}"
@@ -38,10 +38,17 @@ def launch_line(launch: Launch) -> str:
     if not launch.outcome.ok:
         return f"{launch.outcome.status.value}: {launch.outcome.reason}"
     text = (
-        f"{statistics.latency_of(launch) * 1e3:.3g} ms a call, "
+        f"{_time(statistics.latency_of(launch), launch)}, "
         f"{statistics.ratio_of(launch):.2f} of eager's time"
     )
     return text + (f" (repeated: {launch.disturbed})" if launch.disturbed else "")
+
+
+def _time(seconds: float, launch: Launch) -> str:
+    """What the times of the launch are times of."""
+    if launch.start is not None:
+        return f"{seconds:.3g} s to the first result"
+    return f"{seconds * 1e3:.3g} ms a call"
 
 
 def rounded_duration(seconds: float) -> str:

@@ -123,7 +123,7 @@ class Session:
             return recorded if generated and generated.generation == GENERATION else None
         # Records of the first versions lack what the compiler did. Records of another method cannot
         # be compared with new ones.
-        complete = recorded.compiled is not None or cell.mode == EAGER
+        complete = recorded.compiled is not None or cell.mode == EAGER or cell.start
         current = all(launch.method == METHOD for launch in recorded.launches)
         return recorded if complete and current and not self._slowed(recorded) else None
 

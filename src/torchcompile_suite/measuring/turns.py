@@ -1,5 +1,8 @@
 """One launch: eager and the mode take turns, each in a process of its own on a CPU.
 
+`launch` drives processes that stay for the whole launch; in `starts` a whole process is a turn.
+Both take turns by `alternate`.
+
 A user's process runs only one of them. In one process, each side would find the heap as the other
 side left it: eager was up to 10 % faster, and up to 6 % slower, beside compiled calls than alone.
 On an accelerator both sides are in one process. There torch's allocator keeps the memory, and a
@@ -20,6 +23,7 @@ import msgspec
 from ..analysis.ends import MOST_FAULTS
 from ..cell import METHOD, OK, Launch, Outcome, Paging, Plan, Request, Side, Status
 from ..launch.messages import Asked, Ended, Finish, Go, Imported, Ready, Said, Timed, Turn
+from ..launch.stages import rounded
 from .calibration import CalibrationLoop
 from .interference import Watch
 
@@ -59,7 +63,7 @@ class Process(Protocol):
         """End the process with its group, and wait until it is gone."""
 
 
-class _Failed(Exception):
+class Failed(Exception):
     """A process has ended with an outcome that is not ok; its argument is its launch."""
 
 
@@ -71,6 +75,7 @@ class _Times(NamedTuple):
 
 
 _Message = TypeVar("_Message", bound=Said)
+_Taken = TypeVar("_Taken")
 
 
 def launch(
@@ -86,21 +91,33 @@ def launch(
     if request.cell.device != "cpu":
         hosted = [("eager", "mode")]
     processes: dict[tuple[Side, ...], Process] = {}
-    try:
+
+    def make() -> Launch:
         for sides in hosted:
             processes[sides] = start(workspace / f"{sides[-1]}.log")
             processes[sides].say(msgspec.structs.replace(request, sides=sides))
         return _launch(processes, request, deadline)
+
+    try:
+        return guarded(make, request, limit_s)
+    finally:
+        for process in processes.values():
+            process.end()
+
+
+def guarded(make: Callable[[], Launch], request: Request, limit_s: float) -> Launch:
+    """What ``make`` returns; where it raises `TimedOut`, `Lost` or `Failed`, a launch that says
+    so.
+    """
+    try:
+        return make()
     except TimedOut:
         reason = f"a {request.kind} launch took more than {limit_s:.0f} s"
         return Launch(request.kind, Outcome(Status.TIMEOUT, reason))
     except Lost as lost:
         return Launch(request.kind, lost.outcome)
-    except _Failed as failed:
+    except Failed as failed:
         return failed.args[0]  # type: ignore[no-any-return]
-    finally:
-        for process in processes.values():
-            process.end()
 
 
 def _launch(
@@ -108,12 +125,12 @@ def _launch(
 ) -> Launch:
     # Fresh processes import at the same time. Then each warms up alone.
     for process in processes.values():
-        _expect(process, Imported, deadline)
+        expect(process, Imported, deadline)
     ready: dict[Side, float] = {}
     threads = 1
     for process in processes.values():
         process.say(Go())
-        said = _expect(process, Ready, deadline)
+        said = expect(process, Ready, deadline)
         ready |= said.steady_s
         threads = said.threads
     sides = {side: process for hosted, process in processes.items() for side in hosted}
@@ -123,7 +140,7 @@ def _launch(
     ended: dict[Side, Launch] = {}
     for hosted, process in processes.items():
         process.say(Finish())
-        ended |= dict.fromkeys(hosted, _expect(process, Ended, deadline).launch)
+        ended |= dict.fromkeys(hosted, expect(process, Ended, deadline).launch)
         if "mode" not in hosted:
             process.end()  # its memory is free while the compiled module is checked
     eager, mode = ended["eager"], ended["mode"]
@@ -136,6 +153,7 @@ def _launch(
         mode,
         stages_s=stages_s,
         eager_peak_memory_bytes=eager.eager_peak_memory_bytes,
+        eager_growth=eager.eager_growth,
         pairs_s=times.pairs_s,
         method=METHOD,
         calls_a_sample=times.calls_a_sample,
@@ -148,14 +166,43 @@ def _launch(
     return made
 
 
-def _expect(process: Process, kind: type[_Message], deadline: float) -> _Message:
-    """The next message, which has to be of that kind. Raises `_Failed` if the process failed."""
+def expect(process: Process, kind: type[_Message], deadline: float) -> _Message:
+    """The next message, which has to be of that kind. Raises `Failed` if the process failed."""
     said = process.hear(deadline)
     if isinstance(said, Ended) and said.launch.outcome != OK:
-        raise _Failed(said.launch)
+        raise Failed(said.launch)
     if not isinstance(said, kind):
         raise TypeError(f"a measuring process said {said} and not {kind.__name__}")
     return said
+
+
+def alternate(
+    turn: Callable[[Side], _Taken],
+    enough: Callable[[int, float], bool],
+    calibration: CalibrationLoop,
+    first: Side = "eager",
+) -> dict[Side, list[_Taken]]:
+    """Pairs of turns, what ``turn`` returns of each side; a calibration before each pair.
+
+    The order alternates from pair to pair. ``first`` has the first turn of all. ``enough`` is asked
+    after each pair, with the number of pairs and the seconds so far.
+    """
+    taken: dict[Side, list[_Taken]] = {"eager": [], "mode": []}
+    order: list[Side] = ["eager", "mode"] if first == "eager" else ["mode", "eager"]
+    start = time.perf_counter()
+    while True:
+        calibration()
+        for side in order:
+            taken[side].append(turn(side))
+        order.reverse()
+        if enough(len(taken["mode"]), time.perf_counter() - start):
+            return taken
+
+
+def calibrated(calibration: CalibrationLoop) -> float | None:
+    """The field ``calibration_s`` of a launch."""
+    seconds = calibration.seconds
+    return seconds and rounded(seconds)
 
 
 def _take_turns(
@@ -165,28 +212,22 @@ def _take_turns(
     threads: int,
     deadline: float,
 ) -> _Times:
-    """Turns of both sides in alternating order, until the plan is met; a calibration before each
-    pair.
-    """
+    """Turns of both sides until the plan is met."""
     count = max(1, math.ceil(SAMPLE_S / min(steady_s.values())))
     longest_s = max(steady_s.values())
     settle_s = plan.settle_s if longest_s < LONG_CALL * plan.settle_s else 0.0
-    timed: dict[Side, list[Timed]] = {"eager": [], "mode": []}
-    order: list[Side] = ["eager", "mode"]
+
+    def turn(side: Side) -> Timed:
+        sides[side].say(Turn(side, count, settle_s, plan.turn_s))
+        return expect(sides[side], Timed, deadline)
+
+    def enough(pairs: int, spent_s: float) -> bool:
+        met = pairs >= plan.min_pairs and spent_s >= plan.min_timed_s
+        return met or spent_s >= plan.max_timed_s
+
     watch = Watch({process.pid for process in sides.values()})
     with CalibrationLoop(threads) as calibration:
-        start = time.perf_counter()
-        while True:
-            calibration()
-            for side in order:
-                sides[side].say(Turn(side, count, settle_s, plan.turn_s))
-                timed[side].append(_expect(sides[side], Timed, deadline))
-            order.reverse()
-            spent = time.perf_counter() - start
-            enough = len(timed["mode"]) >= plan.min_pairs and spent >= plan.min_timed_s
-            if enough or spent >= plan.max_timed_s:
-                break
-    calibration_s = calibration.seconds
+        timed = alternate(turn, enough, calibration)
     return _Times(
         pairs_s=[
             (eager.call_s, mode.call_s)
@@ -196,7 +237,7 @@ def _take_turns(
         calls_a_sample=count,
         fields={
             "interference": watch.shares(),
-            "calibration_s": calibration_s and float(f"{calibration_s:.6g}"),
+            "calibration_s": calibrated(calibration),
         },
     )
 

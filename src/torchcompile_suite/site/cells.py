@@ -19,6 +19,7 @@ MOST_IN_BUCKET = 150
 # The axes on which a cell differs from plain inference -> its question. The first one counts.
 _QUESTIONS = {
     "way": "freezing and regional compilation",
+    "start": "cold starts",
     "protocol": "protocol",
     "allocator": "allocator",
     "shapes": "dynamic shapes",
@@ -47,6 +48,14 @@ ABOUT = {
         "Ratio: compiled over eager, both with the named malloc; default-heap is malloc as a "
         "script gets it."
     ),
+    "cold starts": (
+        "Ratio: time from the start of a process to its first result, compiled over eager; the "
+        "name says what the compiled process found."
+    ),
+    "memory over time": (
+        "Ratio: time of a call, compiled over eager, in processes whose memory is watched over "
+        "thousands of calls."
+    ),
     "protocol": (
         "What a naive timing would have reported: each name is a mistake that is made on purpose."
     ),
@@ -57,6 +66,8 @@ ABOUT = {
 def question(cell: Cell) -> str:
     """The question that the cell asks; a key of `ABOUT`. Each cell asks one."""
     differs = cell.differs()
+    if cell.protocol == "many-calls":
+        return "memory over time"
     if "dtype" in differs and cell.quantised:
         return "quantisation"
     if not differs and (made := matrix.made_for(cell.workload)) is not None:

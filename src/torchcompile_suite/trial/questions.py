@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from .. import matrix
-from ..cell import DEFAULT_HEAP, QUANTISATIONS, Cell, Way
+from ..cell import DEFAULT_HEAP, MOST_BATCH, QUANTISATIONS, Cell, Shapes, Way
 from ..host.allocators import LIBRARIES
 from ..modes import EAGER
 from . import plan
@@ -133,6 +133,41 @@ def _dynamic_shapes(trial: Trial, outline: Outline) -> list[Cell]:
     ]
 
 
+def _batch(trial: Trial, outline: Outline) -> int:
+    """The first batch size that is asked for; else that of the model's own inputs."""
+    if trial.batch_sizes:
+        return trial.batch_sizes[0]
+    return 1 if outline.scales else min(outline.batch_size, MOST_BATCH)
+
+
+def _starts(trial: Trial, outline: Outline) -> list[Cell]:
+    """Every way to start. A process of a user's service builds the model from its factory."""
+    size = _batch(trial, outline)
+    return [
+        Cell(trial.workload, size, trial.modes[0], device=trial.device, start=start)
+        for start in matrix.STARTS
+    ]
+
+
+def _memory(trial: Trial, outline: Outline) -> list[Cell]:
+    """Fixed shapes; with ``--dynamic`` also changing ones."""
+    size = _batch(trial, outline)
+    changing: list[Shapes] = matrix.CHANGING if trial.dynamic else ["static"]
+    return [
+        Cell(
+            trial.workload,
+            size,
+            trial.modes[0],
+            dtype=trial.dtype,
+            device=trial.device,
+            shapes=shapes,
+            allocator=DEFAULT_HEAP if trial.device == "cpu" else "system",
+            protocol="many-calls",
+        )
+        for shapes in changing
+    ]
+
+
 QUESTIONS: dict[str, Callable[[Trial, Outline], list[Cell]]] = {
     "training": _training,
     "precision": _precision,
@@ -142,5 +177,7 @@ QUESTIONS: dict[str, Callable[[Trial, Outline], list[Cell]]] = {
     "freezing": _freezing,
     "regional": _regional,
     "dynamic_shapes": _dynamic_shapes,
+    "starts": _starts,
+    "memory": _memory,
 }
 """Question -> the cells that answer it for the trial's model. See `cells` for the errors."""

@@ -58,6 +58,8 @@ TAGS = {
     "overhead": "what a call costs beyond its kernels",
     "attention": "attention, written in several ways",
     "quantisation": "int8 in eager and compiled; needs linear layers",
+    "starts": "cold starts: whole processes, each to its first result",
+    "memory_over_time": "memory over thousands of calls; changing shapes need `stream`",
 }
 """What a workload can take part in; `torchcompile_suite.matrix` makes cells of the tags."""
 

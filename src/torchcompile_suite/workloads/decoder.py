@@ -94,7 +94,7 @@ def _stream(batch_size: int) -> list[tuple[Any, ...]]:
     "gpt_prefill",
     family="decoder",
     core=("inference", "dynamic_shapes"),
-    also=("training", "training_variants", "quantisation", "regional"),
+    also=("training", "training_variants", "quantisation", "regional", "memory_over_time"),
     stream=_stream,
 )
 def gpt_prefill(batch_size: int) -> Built:
@@ -105,8 +105,8 @@ def gpt_prefill(batch_size: int) -> Built:
 @workload(
     "gpt_decode",
     family="decoder",
-    core=("inference", "reduce-overhead", "freezing"),
-    also=("freezing_memory", "quantisation"),
+    core=("inference", "reduce-overhead", "freezing", "starts"),
+    also=("freezing_memory", "quantisation", "memory_over_time"),
 )
 def gpt_decode(batch_size: int) -> Built:
     """Write one token after 128: the smallest and most frequent call of a decoder."""

@@ -6,7 +6,7 @@ dominates. Fusion reduces both.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import workload
 
@@ -16,7 +16,21 @@ if TYPE_CHECKING:
     from . import Built
 
 
-@workload("softmax_matmul", family="fusion", core=("inference", "guards"), also=("protocol",))
+def _squares(batch_size: int) -> list[tuple[Any, ...]]:
+    """Six requests of different sizes."""
+    import torch
+
+    sizes = (40, 100, 52, 116, 64, 128)
+    return [tuple(torch.randn(2, batch_size, size, size).unbind()) for size in sizes]
+
+
+@workload(
+    "softmax_matmul",
+    family="fusion",
+    core=("inference", "guards", "memory_over_time"),
+    also=("protocol", "starts"),
+    stream=_squares,
+)
 def softmax_matmul(batch_size: int) -> Built:
     """softmax(x @ y), both (batch_size, 100, 100): so small that the call's overhead dominates."""
     import torch

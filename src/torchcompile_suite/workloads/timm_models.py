@@ -46,10 +46,11 @@ FULL = (
     "resnet50",
     "convmixer_1536_20",
 )
-# Further tags of some models.
+# Further tags of some models. Cold starts are those of a convolutional one and a transformer.
 ALSO: dict[str, tuple[str, ...]] = {
+    "resnet18": ("starts",),
     "mobilenetv3_small_100": ("freezing", "freezing_memory"),
-    "vit_tiny_patch16_224": ("freezing", "freezing_memory", "quantisation", "regional"),
+    "vit_tiny_patch16_224": ("freezing", "freezing_memory", "quantisation", "regional", "starts"),
 }
 # Dashboard's name -> timm's name, where timm's is longer.
 NAMES_IN_TIMM = {

@@ -55,7 +55,7 @@ class Comparison(NamedTuple):
       clipped. The interval is that of the measurement, because the set of cells is fixed.
     - ``noise``: the machine's noise floor (`noise_floor`); None when it was not measured.
     - ``unlike``: cells whose compile costs and memory are not compared, because their processes
-      started differently (`Launch.start`).
+      started differently (`Launch.began`).
     - ``machine``: the name, or all names. ``machine_of``: that of each cell.
     """
 

@@ -46,7 +46,7 @@ class DriftReference(NamedTuple):
 
 
 def _start(measurement: Measurement) -> Hashable:
-    return tuple(sorted({launch.start for launch in measurement.launches}))
+    return tuple(sorted({launch.began for launch in measurement.launches}))
 
 
 EAGER_CALL = DriftReference(
@@ -178,7 +178,7 @@ class Side:
         """What the processes of the cell had imported when they were forked."""
         return self.kept(
             ("starts", cell),
-            lambda: frozenset(launch.start for launch in self.cells[cell].launches),
+            lambda: frozenset(launch.began for launch in self.cells[cell].launches),
         )
 
     def methods(self, cell: Cell) -> frozenset[int]:

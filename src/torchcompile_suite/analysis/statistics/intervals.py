@@ -74,6 +74,22 @@ def geometric_interval(values: Sequence[float], level: float = T_LEVEL) -> Inter
     return Interval(power(mean), power(mean - half), power(mean + half))
 
 
+def mean_interval(values: Sequence[float], level: float = T_LEVEL) -> Interval:
+    """Mean over launches with its 95 % interval, of values that may be zero or negative.
+
+    Otherwise as `geometric_interval`.
+    """
+    n = len(values)
+    if not n:
+        return Interval(math.nan, math.nan, math.nan)
+    mean = math.fsum(values) / n
+    if n < 2:
+        return Interval(mean, math.nan, math.nan)
+    variance = math.fsum((value - mean) ** 2 for value in values) / (n - 1)
+    half = t_quantile((1 + level) / 2, n - 1) * math.sqrt(variance / n)
+    return Interval(mean, mean - half, mean + half)
+
+
 def half_width(interval: Interval) -> float:
     """How far the interval reaches to either side of its value, relative to it; NaN if unknown.
 

@@ -73,8 +73,15 @@ def compile_cost(warm_up_s: Sequence[float], compiler_import_s: float = 0.0) -> 
 
 
 def compile_costs(launches: Iterable[Launch], kind: str) -> list[float]:
-    """The `compile_cost` in seconds of each launch of that kind, "cold" or "warm"."""
-    return [compile_cost_of(launch) for launch in launches if launch.kind == kind]
+    """The `compile_cost` in seconds of each launch of that kind, "cold" or "warm".
+
+    Launches of whole processes have none: their pairs contain it.
+    """
+    return [
+        compile_cost_of(launch)
+        for launch in launches
+        if launch.kind == kind and launch.start is None
+    ]
 
 
 def figures(launch: Launch) -> Figures:

@@ -17,8 +17,7 @@ import torch
 
 from ...cell import Cell, Compiled
 from ...workloads import Workload
-from .. import failures, ways
-from ..caches import TEMPORARY
+from .. import caches, failures, ways
 from ..device import Device
 from ..subject import Call, ShapeStream, Subject, autocast
 from . import artefacts, capture, profiler, versions
@@ -59,7 +58,7 @@ class Observer:
     def compiled_once(self, subject: Subject, forward: Any, peak_memory_bytes: int | None) -> None:
         """The first call has returned. ``peak_memory_bytes``: the peak during the call."""
         self._values["peak_memory_bytes"] = peak_memory_bytes
-        self._ask("cache_bytes", lambda: _size(self._cache))
+        self._ask("cache_bytes", lambda: caches.size(self._cache))
         if isinstance(subject, ShapeStream):
             self._refuse("tail", lambda: capture.refused(subject, forward, subject.requests))
 
@@ -136,15 +135,6 @@ class Observer:
 def _artefacts(cell: Cell) -> list[str]:
     with tempfile.TemporaryDirectory(prefix="artefacts-") as folder:
         return artefacts.write(cell, Path(folder))
-
-
-def _size(cache: Path) -> int:
-    """Bytes that were compiled for this model. Headers do not count: all models share them."""
-    return sum(
-        file.stat().st_size
-        for file in cache.rglob("*")
-        if file.is_file() and cache / TEMPORARY not in file.parents
-    )
 
 
 def _guard_check_s(cell: Cell, module: torch.nn.Module, subject: Subject) -> float | None:

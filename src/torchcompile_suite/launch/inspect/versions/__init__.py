@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -204,6 +205,31 @@ def watch_recompiles() -> list[GraphBreak]:
 
     setattr(owner, name, noting)
     return recompiled
+
+
+def recompile_limit() -> int:
+    """How many graphs Dynamo keeps of one function. 2.4 to 2.6 know it by its older name only."""
+    config = torch._dynamo.config
+    if hasattr(config, "recompile_limit"):
+        return int(config.recompile_limit)
+    return int(config.cache_size_limit)
+
+
+def watch_limit() -> list[str]:
+    """A list to which Dynamo adds what it says when it reaches a limit of recompiles.
+
+    The first line of its warning, which has the name of the limit in all releases.
+    """
+    said: list[str] = []
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            text = record.getMessage()
+            if "torch._dynamo hit config." in text:
+                said.append(text.splitlines()[0][:300])
+
+    logging.getLogger("torch._dynamo.convert_frame").addHandler(Listener())
+    return said
 
 
 class _KeepingLogger:

@@ -1,0 +1,117 @@
+"""Does the memory of a process grow with its calls: by how much a call, and how surely?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from enum import Enum
+from itertools import combinations
+from statistics import median
+from typing import NamedTuple
+
+from ..cell import Growth, Launch, Side
+from . import statistics
+from .statistics import Interval
+
+# The share of the calls that does not count. Caches fill and the heap finds its size in them.
+WARM_UP_SHARE = 0.3
+# Bytes a call: 64 MB in a million calls.
+NOTICEABLE_BYTES = 64.0
+
+
+class Grows(str, Enum):
+    """What an interval of growth says."""
+
+    YES = "grows"
+    NO = "does not grow"
+    UNKNOWN = "cannot tell"
+
+
+class Growing(NamedTuple):
+    """The memory of one side of a measurement.
+
+    - ``calls``: those of each launch, the median.
+    - ``resident``: bytes a call by which the resident set grows, over launches. ``allocated``: by
+      which the allocator has handed out more; None where it is not known.
+    - ``first_bytes``, ``last_bytes``: the resident set at the first and the last sample, medians.
+    - ``samples``: one launch, for what does not differ between launches.
+    """
+
+    calls: int
+    resident: Interval
+    allocated: Interval | None
+    first_bytes: float
+    last_bytes: float
+    samples: Growth
+
+    @property
+    def grows(self) -> Grows:
+        """The verdict, of the resident set."""
+        return verdict(self.resident)
+
+
+def slope(calls: Sequence[float], values: Sequence[float]) -> float:
+    """The growth of the values a call, after the warm-up; NaN with fewer than two samples there.
+
+    It is the median over all pairs of samples (Theil 1950, Sen 1968), which one step of the heap
+    in between does not move.
+    """
+    start = WARM_UP_SHARE * calls[-1] if calls else 0.0
+    counted = [pair for pair in zip(calls, values, strict=True) if pair[0] >= start]
+    slopes = [
+        (later - earlier) / (more - fewer)
+        for (fewer, earlier), (more, later) in combinations(counted, 2)
+        if more > fewer
+    ]
+    return median(slopes) if slopes else math.nan
+
+
+def resident_slope(growth: Growth) -> float:
+    """Bytes a call by which the resident set grew in one launch."""
+    return slope(growth.calls, growth.resident_bytes)
+
+
+def allocated_slope(growth: Growth) -> float | None:
+    """Bytes a call by which the allocator handed out more; None where it is not known."""
+    if not growth.allocated_bytes:
+        return None
+    return slope(growth.calls, growth.allocated_bytes)
+
+
+def of_side(launch: Launch, side: Side) -> Growth | None:
+    """The samples of one side of a launch; None without any. Results may come from anybody."""
+    growth = launch.eager_growth if side == "eager" else launch.growth
+    if growth is None or not growth.calls:
+        return None
+    known = len(growth.resident_bytes) == len(growth.calls)
+    told = len(growth.allocated_bytes) in (0, len(growth.calls))
+    return growth if known and told else None
+
+
+def growing(launches: Sequence[Launch], side: Side) -> Growing | None:
+    """The memory of one side, from the launches that count; None where none was sampled."""
+    sampled = [
+        growth
+        for launch in statistics.counted(launches)
+        if (growth := of_side(launch, side)) is not None
+    ]
+    if not sampled:
+        return None
+    allocated = [value for one in sampled if (value := allocated_slope(one)) is not None]
+    return Growing(
+        round(median(one.calls[-1] for one in sampled)),
+        statistics.mean_interval([resident_slope(one) for one in sampled]),
+        statistics.mean_interval(allocated) if len(allocated) == len(sampled) else None,
+        median(one.resident_bytes[0] for one in sampled),
+        median(one.resident_bytes[-1] for one in sampled),
+        sampled[0],
+    )
+
+
+def verdict(growth: Interval) -> Grows:
+    """Whether the memory grows: surely more, or surely less, than anybody notices."""
+    if growth.known and growth.low > NOTICEABLE_BYTES:
+        return Grows.YES
+    if growth.known and growth.high < NOTICEABLE_BYTES:
+        return Grows.NO
+    return Grows.UNKNOWN

@@ -1,0 +1,113 @@
+"""How a service starts: each way of a model, and which of them is the fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+from typing import NamedTuple
+
+import msgspec
+
+from ..cell import Cell, Started
+from ..results.records import Record
+from . import statistics
+from .payoff import Payoff, payoff
+from .statistics import Interval
+from .summary import Row, row
+
+PHASES = (
+    *("interpreter", "imports", "model", "weights and inputs"),
+    *("artefacts", "compiler", "first call"),
+)
+"""The phases of a process until its first result, in their order. A process has some of them."""
+
+
+class Way(NamedTuple):
+    """One way to start: its figures, and what the compiled processes did.
+
+    ``row``: its times are those to the first result. ``phases_s``: seconds of the phases of
+    `PHASES`, medians over launches. Empty, None or "" for a way that has no numbers.
+    """
+
+    row: Row
+    phases_s: dict[str, float]
+    artefact_bytes: int | None
+    loader: str
+
+
+class Model(NamedTuple):
+    """A model with all its ways.
+
+    ``cell``: without a start. ``eager_s``: seconds to the first result in eager, over the launches
+    of all ways; None without any. ``eager_phases_s``: see `Way`.
+    """
+
+    cell: Cell
+    eager_s: Interval | None
+    eager_phases_s: dict[str, float]
+    ways: list[Way]
+
+    @property
+    def fastest(self) -> list[Way]:
+        """The compiled way that starts fastest, then those that cannot be told from it."""
+        measured = [(way.row.ratio, way) for way in self.ways if way.row.ratio is not None]
+        if not measured:
+            return []
+        best, first = min(measured, key=lambda each: each[0].value)
+        others = [way for ratio, way in measured if way is not first and ratio.low <= best.high]
+        return [first, *others]
+
+    @property
+    def payoff(self) -> Payoff:
+        """The fastest compiled way compared with eager."""
+        return payoff(self.fastest[0].row.ratio) if self.fastest else Payoff.UNKNOWN
+
+
+def models(records: Iterable[Record]) -> list[Model]:
+    """The models whose starts were measured, or tried, in the order of the records."""
+    by_model: dict[Cell, list[Record]] = {}
+    for record in records:
+        cell = record.measurement.cell
+        if cell.start:
+            plain = msgspec.structs.replace(cell, start="")
+            by_model.setdefault(plain, []).append(record)
+    return [_model(cell, of_model) for cell, of_model in by_model.items()]
+
+
+def _model(cell: Cell, records: Sequence[Record]) -> Model:
+    launches = [
+        launch
+        for record in records
+        if record.measurement.outcome.ok
+        for launch in statistics.counted(record.measurement.launches)
+    ]
+    eager_s = [statistics.eager_latency_of(launch) for launch in launches]
+    return Model(
+        cell,
+        statistics.geometric_interval(eager_s) if eager_s else None,
+        _phases([launch.eager_start for launch in launches]),
+        [_way(record) for record in records],
+    )
+
+
+def _way(record: Record) -> Way:
+    measurement = record.measurement
+    started = []
+    if measurement.outcome.ok:
+        started = [launch.start for launch in statistics.counted(measurement.launches)]
+    known = next((one for one in started if one is not None), None)
+    return Way(
+        row(record),
+        _phases(started),
+        known.artefact_bytes if known else None,
+        known.loader if known else "",
+    )
+
+
+def _phases(started: Sequence[Started | None]) -> dict[str, float]:
+    known = [one.phases_s for one in started if one is not None]
+    return {
+        name: median(phases[name] for phases in known if name in phases)
+        for name in PHASES
+        if any(name in phases for phases in known)
+    }

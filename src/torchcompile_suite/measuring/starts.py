@@ -1,0 +1,172 @@
+"""One launch of cold starts. A turn is a whole process, from its start to its first result.
+
+The time is that of whoever starts the process: from before the start to the message that says that
+there is a result. Pairs, calibration and interference are those of `turns`. Each process is new and
+finds an empty cache folder, except the one with ``disk-cache``.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import msgspec
+
+from ..cell import METHOD, Cell, Launch, Request, Side, Started
+from ..launch import caches, progress
+from ..launch.messages import Ended, Finish, FirstResult, Go, Imported
+from ..launch.stages import rounded
+from ..launch.starts.orders import CACHE, LAUNCHES, PREPARED, SERVICE, Prepared, Service
+from . import processes, turns
+from .calibration import CalibrationLoop
+from .interference import Spans
+
+# Starts a process: its log, its module, further environment variables, further arguments.
+Spawn = Callable[[Path, str, Mapping[str, str], Sequence[str]], turns.Process]
+
+
+class Starts:
+    """A way to run launches of cells with a ``start``."""
+
+    def __init__(self, spawn: Spawn = processes.spawn) -> None:
+        """``spawn`` starts a process."""
+        self._spawn = spawn
+
+    def run(self, request: Request, workspace: Path, limit_s: float) -> Launch:
+        """See `processes.Launcher.run`. The request's cache folder is that of the cell: the first
+        launch in it prepares what the services find, the later ones use the same.
+        """
+        launch = _Launch(self._spawn, request, workspace, time.monotonic() + limit_s)
+        return turns.guarded(launch.make, request, limit_s)
+
+
+class _Run(NamedTuple):
+    """One process: seconds to the first result, and of each phase."""
+
+    seconds: float
+    phases_s: dict[str, float]
+
+
+class _Launch:
+    _prepared: Prepared
+
+    def __init__(self, spawn: Spawn, request: Request, workspace: Path, deadline: float) -> None:
+        self._spawn = spawn
+        self._request = request
+        self._cell: Cell = request.cell
+        self._folder = Path(request.cache_dir).resolve()
+        self._workspace = workspace
+        self._deadline = deadline
+        self._watch = Spans()
+        self._checked: Launch | None = None
+
+    def make(self) -> Launch:
+        """Prepare, unless an earlier launch has, and take turns. Raises as `turns.guarded` says."""
+        stages_s = {} if (self._folder / PREPARED).exists() else self._prepare()
+        self._prepared = msgspec.json.decode((self._folder / PREPARED).read_bytes(), type=Prepared)
+        begun = time.perf_counter()
+        plan = self._request.plan
+
+        def enough(pairs: int, spent_s: float) -> bool:
+            return pairs >= plan.most_starts or spent_s >= plan.starts_s
+
+        with CalibrationLoop(self._prepared.threads) as calibration:
+            runs = turns.alternate(self._turn, enough, calibration, self._first())
+        stages_s["turns"] = round(time.perf_counter() - begun, 4)
+        assert self._checked is not None
+        return msgspec.structs.replace(
+            self._checked,
+            kind=self._request.kind,
+            stages_s=stages_s,
+            pairs_s=[
+                (rounded(eager.seconds), rounded(mode.seconds))
+                for eager, mode in zip(runs["eager"], runs["mode"], strict=True)
+            ],
+            warm_up_s=[runs["mode"][0].phases_s["first call"]],
+            method=METHOD,
+            interference=self._watch.shares(),
+            calibration_s=turns.calibrated(calibration),
+            start=Started(
+                _phases(runs["mode"]), self._prepared.artefact_bytes, self._prepared.loader
+            ),
+            eager_start=Started(_phases(runs["eager"])),
+        )
+
+    def _prepare(self) -> dict[str, float]:
+        """Fill the folder. Returns the seconds of each stage."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        cache = self._folder / CACHE
+        cache.mkdir(parents=True)
+        process = self._spawn(self._workspace / "prepare.log", processes.MEASURING, {}, ())
+        try:
+            process.say(msgspec.structs.replace(self._request, cache_dir=str(cache)))
+            turns.expect(process, Imported, self._deadline)
+            process.say(Go())
+            prepared = turns.expect(process, Ended, self._deadline).launch
+        finally:
+            process.end()
+        return dict(prepared.stages_s)
+
+    def _first(self) -> Side:
+        """The side that starts first: it changes from launch to launch."""
+        file = self._folder / LAUNCHES
+        made = int(file.read_text()) if file.exists() else 0
+        file.write_text(str(made + 1))
+        return "eager" if made % 2 == 0 else "mode"
+
+    def _turn(self, side: Side) -> _Run:
+        progress.stage(str(self._cell), "eager starts" if side == "eager" else "starts")
+        empty = Path(tempfile.mkdtemp(dir=self._workspace, prefix="start-"))
+        keeps = side == "mode" and self._cell.start == "disk-cache"
+        cache = self._folder / CACHE if keeps else empty
+        temporary = cache / caches.TEMPORARY
+        temporary.mkdir(exist_ok=True)
+        variables = {**caches.variables(cache), "TMPDIR": str(temporary)}
+        log = self._workspace / f"{side}.log"
+        order = msgspec.json.encode(self._order(side)).decode()
+        self._watch.begin()
+        begun = time.monotonic()
+        process = self._spawn(log, SERVICE, variables, [order])
+        try:
+            said = turns.expect(process, FirstResult, self._deadline)
+            seconds = time.monotonic() - begun
+            self._watch.end(process.pid)
+            if side == "mode" and self._checked is None:
+                process.say(Finish())
+                self._checked = turns.expect(process, Ended, self._deadline).launch
+        finally:
+            process.end()
+            shutil.rmtree(empty, ignore_errors=True)
+        return _Run(seconds, _durations(begun, said.ended_s))
+
+    def _order(self, side: Side) -> Service:
+        cell, compiled = self._cell, side == "mode"
+        return Service(
+            workload=cell.workload,
+            batch_size=cell.batch_size,
+            mode=cell.mode,
+            device=cell.device,
+            start=cell.start if compiled else "",
+            seed=self._prepared.seed,
+            folder=str(self._folder),
+            loader=self._prepared.loader if compiled else "",
+            kind=self._request.kind,
+        )
+
+
+def _durations(begun: float, ended_s: Mapping[str, float]) -> dict[str, float]:
+    """Seconds of each phase. The clock is the system's, so all processes read the same one."""
+    readings = [begun, *ended_s.values()]
+    taken = (after - before for before, after in pairwise(readings))
+    return {name: rounded(max(0.0, seconds)) for name, seconds in zip(ended_s, taken, strict=True)}
+
+
+def _phases(runs: Sequence[_Run]) -> dict[str, float]:
+    """The median of each phase over the processes."""
+    return {name: median(run.phases_s[name] for run in runs) for name in runs[0].phases_s}
