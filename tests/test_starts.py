@@ -46,6 +46,7 @@ from torchcompile_suite.measuring import interference, processes, turns
 from torchcompile_suite.measuring.launches import forks, heap_state, launcher
 from torchcompile_suite.measuring.starts import Starts
 from torchcompile_suite.presentation.answers import starts as answers
+from torchcompile_suite.presentation.answers._parts import NOTHING
 from torchcompile_suite.results import records
 from torchcompile_suite.results.records import Record
 
@@ -346,7 +347,7 @@ def test_the_answer_does_not_claim_what_cannot_be_told() -> None:
         of(started("disk-cache", 2.0, 5.0), started("precompile", 2.0, 5.0))
     )
     assert [way.row.cell.start for way in close.fastest] == ["disk-cache", "precompile"]
-    assert answers.answer([]).sentence == answers.NOT_MEASURED
+    assert answers.answer([]).sentence == NOTHING
     assert "no start has a number" in answers.answer(of(failed("precompile"))).sentence
 
 

@@ -63,8 +63,8 @@ class Compared(NamedTuple):
 @cache
 def read(file: Path) -> dict[tuple[str, str, str], Expected]:
     """The lines of the tables, by release, table and workload."""
-    with file.open(encoding="utf-8", newline="") as file:
-        rows = csv.DictReader(line for line in file if not line.startswith("#"))
+    with file.open(encoding="utf-8", newline="") as stream:
+        rows = csv.DictReader(line for line in stream if not line.startswith("#"))
         return {
             (row["release"], row["table"], row["workload"]): Expected(
                 row["table"], row["model"], row["accuracy"], int(row["graph_breaks"])

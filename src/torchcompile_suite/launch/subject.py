@@ -47,7 +47,7 @@ class Subject:
     - ``random``: outputs differ from call to call, so they are compared as random draws.
     - ``draws``: the module itself is random, so the reference is another draw.
     - ``dynamic``: the argument of torch.compile.
-    - ``module_calls``: calls of the module in one call. ``shapes``: the different shapes among them.
+    - ``module_calls``: calls of the module in one call. ``shapes``: the different ones among them.
 
     The baseline and the compiled call enter the same number of Python frames, so that pairs compare
     like with like; `ForwardAgainstFloat32` and `Quantised` have one less in the baseline.
@@ -413,10 +413,8 @@ def _opened(output: Any) -> list[torch.Tensor]:
     raise failures.Unsupported("the module returns no tensor, so there is no loss to train on")
 
 
-def _shapes(inputs: Inputs) -> tuple[Any, ...]:
-    return tuple(
-        tuple(value.shape) for value in tree_leaves(inputs) if isinstance(value, torch.Tensor)
-    )
+def _shapes(inputs: Inputs) -> tuple[torch.Size, ...]:
+    return tuple(leaf.shape for leaf in tree_leaves(inputs) if isinstance(leaf, torch.Tensor))
 
 
 def _varying(requests: list[Inputs]) -> list[list[int]]:
@@ -427,10 +425,6 @@ def _varying(requests: list[Inputs]) -> list[list[int]]:
         else []
         for same in zip(*map(tree_leaves, requests), strict=True)
     ]
-
-
-def _shapes(inputs: Inputs) -> list[torch.Size]:
-    return [leaf.shape for leaf in tree_leaves(inputs) if isinstance(leaf, torch.Tensor)]
 
 
 def _bucket(size: int) -> int:

@@ -40,8 +40,8 @@ ABOUT = {
     "attention": "Ratio: compiled over the same way to write attention in eager.",
     "dynamic shapes": "A stream of shapes, compiled over eager; the name says how it is compiled.",
     "freezing and regional compilation": (
-        "Ratio: time of a call, compiled over eager. freezing: the weights are constants. regional, "
-        "nested-region: the repeated block is compiled once."
+        "Ratio: time of a call, compiled over eager. freezing: the weights are constants. "
+        "regional, nested-region: the repeated block is compiled once."
     ),
     "backends": "Ratio: time with the named backend over time in eager: where a gain comes from.",
     "allocator": (

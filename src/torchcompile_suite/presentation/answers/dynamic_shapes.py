@@ -9,8 +9,10 @@ import msgspec
 from ...analysis import payoff, summary
 from ...cell import Cell, Measurement
 from ...results.records import Record
-from . import Answer, compared
-from .compared import text
+from . import Answer, _compared
+from ._compared import text
+
+QUESTION = "Which policy for changing shapes is the fastest, and what does it compile when?"
 
 _COLUMNS = [
     *("eager ms", "compiled ms", "over eager [95 %]", "graphs", "first pass s", "warm s"),
@@ -26,7 +28,7 @@ def answer(records: Sequence[Record]) -> Answer:
     """
     measured = {
         cell: one
-        for cell, one in compared.by_cell(records).items()
+        for cell, one in _compared.by_cell(records).items()
         if cell.shapes != "static" and cell.way == "whole"
     }
     lines = {cell: _line(one) for cell, one in measured.items()}
@@ -38,13 +40,13 @@ def answer(records: Sequence[Record]) -> Answer:
             streams.setdefault(str(stream), []).append(record)
     sentences = [_sentence(name, own) for name, own in sorted(streams.items())]
     return Answer(
-        " ".join(sentences) or compared.missing("The choice of a policy for shapes", measured),
-        compared.sheet(_COLUMNS, lines, measured),
+        " ".join(sentences) or _compared.missing("The choice of a policy for shapes", measured),
+        _compared.sheet(_COLUMNS, lines, measured),
     )
 
 
 def _line(measurement: Measurement) -> list[str] | None:
-    own = compared.figures(measurement)
+    own = _compared.figures(measurement)
     if own is None:
         return None
     return [
@@ -72,7 +74,7 @@ def _sentence(name: str, records: list[Record]) -> str:
     """``records``: policies of one stream of requests, none of them failed."""
     rows = {row.cell: row for row in map(summary.row, records)}
     measured = {record.measurement.cell: record.measurement for record in records}
-    found = {cell: compared.figures(one) for cell, one in measured.items()}
+    found = {cell: _compared.figures(one) for cell, one in measured.items()}
     fastest = payoff.best(rows.values())
     parts = [_fastest(name, fastest, rows)]
     first = sorted(
@@ -102,7 +104,7 @@ def _fastest(name: str, fastest: Sequence[Cell], rows: dict[Cell, summary.Row]) 
         f"{rows[best].ratio} of eager's time"
     )
     if others:
-        named = compared.listed(f"{cell.shapes} ({rows[cell].ratio})" for cell in others)
+        named = _compared.listed(f"{cell.shapes} ({rows[cell].ratio})" for cell in others)
         said += f", which cannot be told from {named}"
     return said
 
@@ -119,6 +121,6 @@ def _tail(measured: dict[Cell, Measurement]) -> list[str]:
         if not counts:
             continue
         refused = [f"{shapes} ({count})" for shapes, count in counts.items() if count]
-        with_which = f"with {compared.listed(refused)}" if refused else "with none of them"
+        with_which = f"with {_compared.listed(refused)}" if refused else "with none of them"
         parts.append(f"fail_on_recompile refuses requests of {words} {with_which}")
     return parts

@@ -9,8 +9,10 @@ import msgspec
 from ...analysis.statistics import Interval
 from ...cell import DEFAULT_HEAP, Cell, Measurement
 from ...results.records import Record
-from . import Answer, compared
-from .compared import Figures, over, text
+from . import Answer, _compared
+from ._compared import Figures, over, text
+
+QUESTION = "Does freezing the weights pay, over plain torch.compile?"
 
 _COLUMNS = [
     *("eager ms", "compiled ms", "over eager [95 %]", "over plain compile [95 %]"),
@@ -24,11 +26,11 @@ def answer(records: Sequence[Record]) -> Answer:
     See the package. A line for each frozen cell, and for the plain one beside it. Memory on a CPU
     is that of the cells with the default heap.
     """
-    measured = compared.by_cell(records)
+    measured = _compared.by_cell(records)
     frozen = {cell: one for cell, one in measured.items() if cell.way == "freezing"}
-    found = {cell: compared.figures(measured[cell]) for cell in _cells(frozen, measured)}
+    found = {cell: _compared.figures(measured[cell]) for cell in _cells(frozen, measured)}
     lines = {cell: _line(cell, found) for cell in found}
-    return Answer(_sentence(frozen, found), compared.sheet(_COLUMNS, lines, measured))
+    return Answer(_sentence(frozen, found), _compared.sheet(_COLUMNS, lines, measured))
 
 
 def _cells(frozen: dict[Cell, Measurement], measured: dict[Cell, Measurement]) -> list[Cell]:
@@ -77,27 +79,27 @@ def _sentence(frozen: dict[Cell, Measurement], found: dict[Cell, Figures | None]
         cold.append(over(own.cold_s, plain.cold_s))
         warm.append(over(own.warm_s, plain.warm_s))
     if not ratios:
-        return compared.missing("Freezing", frozen)
+        return _compared.missing("Freezing", frozen)
     several = len(ratios) > 1
     models = f"{len(ratios)} models" if several else next(iter(ratios))
     average = " (geometric mean)" if several else ""
     parts = [
-        f"With frozen weights a call of {models} takes {compared.mean(ratios.values())} of its "
-        f"time with plain torch.compile{average}, and {compared.mean(eager)} of eager's time"
+        f"With frozen weights a call of {models} takes {_compared.mean(ratios.values())} of its "
+        f"time with plain torch.compile{average}, and {_compared.mean(eager)} of eager's time"
     ]
     if several:
-        parts.append(compared.groups(ratios))
+        parts.append(_compared.groups(ratios))
     prices = [
         f"{words} {price}"
         for words, price in (
-            ("a cold compile", compared.mean(cold)),
-            ("a warm one", compared.mean(warm)),
-            ("the peak memory", compared.mean(memory)),
+            ("a cold compile", _compared.mean(cold)),
+            ("a warm one", _compared.mean(warm)),
+            ("the peak memory", _compared.mean(memory)),
         )
         if price is not None
     ]
     if prices:
-        parts.append(f"over plain torch.compile, {compared.listed(prices)} times as much")
+        parts.append(f"over plain torch.compile, {_compared.listed(prices)} times as much")
     return "; ".join(parts) + "."
 
 

@@ -10,11 +10,10 @@ from ...analysis.statistics import Interval
 from ...cell import Cell, Measurement
 from ...results.records import Record
 from ..sheets import Sheet
-from . import Answer
+from . import Answer, _parts
 
-NOT_MEASURED = (
-    "No memory over time was measured: asv run --bench memory.MemoryOverTime measures it."
-)
+QUESTION = "Does the memory of a process grow with its calls?"
+
 _MEBIBYTE = 2**20
 
 
@@ -60,7 +59,7 @@ def _sentence(watched: Sequence[_Watched]) -> str:
     if not known:
         failed = next((one.measurement.outcome for one in watched), None)
         if failed is None:
-            return NOT_MEASURED
+            return _parts.NOTHING
         return f"No cell has a number: {failed.status.value}: {failed.reason}."
     most = max(compiled.calls for _, compiled in known)
     parts = []

@@ -12,8 +12,10 @@ from ...analysis.payoff import Payoff, payoff
 from ...analysis.statistics import Interval
 from ...cell import Cell, Measurement
 from ...results.records import Record
-from . import Answer, compared
-from .compared import COMPILE_MARGIN, Figures, over, text
+from . import Answer, _compared
+from ._compared import COMPILE_MARGIN, Figures, over, text
+
+QUESTION = "From how many equal blocks does it pay to compile only one of them?"
 
 WAYS = ("regional", "nested-region")
 _COLUMNS = [
@@ -50,7 +52,7 @@ def answer(records: Sequence[Record]) -> Answer:
 
     See the package. A line for each cell whose block is compiled once, and for the whole model.
     """
-    measured = compared.by_cell(records)
+    measured = _compared.by_cell(records)
     ours = {cell: one for cell, one in measured.items() if cell.way in WAYS}
     found = {cell: _compare(cell, measured) for cell in ours}
     lines: dict[Cell, list[str] | None] = {}
@@ -63,7 +65,7 @@ def answer(records: Sequence[Record]) -> Answer:
         (pair for pair in found.values() if pair is not None),
         key=lambda pair: (pair.blocks, pair.cell.workload),
     )
-    return Answer(_sentence(pairs, ours), compared.sheet(_COLUMNS, lines, measured))
+    return Answer(_sentence(pairs, ours), _compared.sheet(_COLUMNS, lines, measured))
 
 
 def _whole(cell: Cell) -> Cell:
@@ -84,8 +86,8 @@ def _blocks(whole: Cell, ours: dict[Cell, Measurement]) -> int:
 
 def _compare(cell: Cell, measured: dict[Cell, Measurement]) -> _Compared | None:
     """None if either side has no figures."""
-    own = compared.figures(measured[cell])
-    whole = compared.figures(measured.get(_whole(cell)))
+    own = _compared.figures(measured[cell])
+    whole = _compared.figures(measured.get(_whole(cell)))
     compiled = measured[cell].compiled
     if own is None or whole is None or compiled is None:
         return None
@@ -114,7 +116,7 @@ def _used_up_calls(own: Figures, whole: Figures, time: Interval) -> float:
 
 def _plain(measurement: Measurement, blocks: int) -> list[str] | None:
     """The line of a cell that is compared with nothing; None if it failed."""
-    own = compared.figures(measurement)
+    own = _compared.figures(measurement)
     if own is None:
         return None
     return [
@@ -163,7 +165,7 @@ def _calls(calls: float) -> str:
 def _sentence(pairs: list[_Compared], ours: dict[Cell, Measurement]) -> str:
     """``pairs``: by number of blocks, fewest first."""
     if not pairs:
-        return compared.missing("Regional compilation", ours)
+        return _compared.missing("Regional compilation", ours)
     parts = []
     for way, words in (
         ("regional", "compiling only the repeated block"),

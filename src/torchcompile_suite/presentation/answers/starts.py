@@ -11,16 +11,17 @@ from ...modes import EAGER
 from ...results.records import Record
 from ..sheets import Sheet
 from ..wording import ratio
-from . import Answer
+from . import Answer, _parts
 
-NOT_MEASURED = "No cold start was measured: asv run --bench starts.ColdStart measures them."
+QUESTION = "How does a service start fastest?"
+
 _SECONDS, _RATIO, _FOUND = "first result s [95 %]", "of eager's time", "found MB"
 
 
 def answer(records: Sequence[Record]) -> Answer:
     """The fastest start of each model; a line for eager, and one for each way."""
     found = models(records)
-    sentence = "; ".join(map(_sentence, found)) + "." if found else NOT_MEASURED
+    sentence = "; ".join(map(_sentence, found)) + "." if found else _parts.NOTHING
     phases = [
         name for name in PHASES if any(name in of for model in found for of in _all_phases(model))
     ]

@@ -12,6 +12,7 @@ from ...analysis.statistics import Interval
 from ...cell import Cell, Measurement
 from ...results.records import Record
 from ..sheets import CELL, Sheet, cell_columns
+from . import _parts
 
 # Measured again, cold compiles of one cell differ by 7 % and warm ones by 10 %. A measurement has
 # one cold launch, so its compile time has no interval: a smaller difference is not claimed.
@@ -130,6 +131,6 @@ def text(value: Interval | None, scale: float = 1.0, spec: str = ".2f") -> str:
 def missing(question: str, measured: Mapping[Cell, Measurement]) -> str:
     """The sentence where no cell of the question has figures."""
     if not measured:
-        return f"{question} was not measured here."
+        return _parts.NOTHING
     ends = sorted({one.outcome.status.value for one in measured.values()})
     return f"{question} has no figures here: {len(measured)} cells ended as {listed(ends)}."
