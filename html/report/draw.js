@@ -102,6 +102,11 @@ const Draw = (() => {
         [0, 1.3],
         [-1.3, 0],
       ],
+      down: [
+        [0, 1.2],
+        [1.1, -0.9],
+        [-1.1, -0.9],
+      ],
       cross: [
         [-1.2, -0.4],
         [-0.4, -0.4],
@@ -416,6 +421,86 @@ const Draw = (() => {
     };
   }
 
+  // Exact counts over points of the axis, a line for each label. Lines: {label, values: [{value, kind,
+  // words} or null]}; each has a scale of its own, because counts of models differ by thousands.
+  // `kinds`: kind -> its name in the legend. A count that did not change has no number.
+  function counts(lines, labels, kinds) {
+    const MARKS = {
+      same: ["circle", "s4 fill"],
+      fewer: ["down", "s2 fill"],
+      more: ["triangle", "s1 fill"],
+      gap: ["cross", "hollow"],
+    };
+    const [row, top, right, column] = [44, 28, 30, 84];
+    return (width) => {
+      const longest = Math.max(...lines.map((line) => line.label.length));
+      const left = width < 520 ? 8 : Math.min(300, 24 + 7 * longest);
+      const above = width < 520 ? 14 : 0;
+      // A picture that is wider than its place scrolls.
+      const inner = Math.max(width - left - right - column / 2, (labels.length - 1) * column);
+      const full = left + column / 2 + inner + right;
+      const height = top + (row + above) * lines.length;
+      const x = (place) => left + column / 2 + (inner * place) / Math.max(1, labels.length - 1);
+      const root = svg("svg", {
+        width: full,
+        height,
+        viewBox: `0 0 ${full} ${height}`,
+        class: "picture",
+      });
+      labels.forEach((label, place) => {
+        root.append(
+          svg("line", { x1: x(place), x2: x(place), y1: top, y2: height, class: "grid" }),
+          svg("text", { x: x(place), y: 16, class: "tick", "text-anchor": "middle" }, label),
+        );
+      });
+      lines.forEach((line, number) => {
+        const foot = top + (row + above) * (number + 1) - 8;
+        const known = line.values.filter((one) => one && one.value !== null);
+        const values = known.map((one) => one.value);
+        const [low, high] = [Math.min(...values), Math.max(...values)];
+        // A line that never changes lies in the middle.
+        const y = (value) => foot - (high > low ? ((value - low) / (high - low)) * 16 : 8);
+        root.append(
+          svg(
+            "text",
+            above
+              ? { x: left, y: foot - row + 12, class: "label" }
+              : { x: left - 8, y: foot - 4, class: "label", "text-anchor": "end" },
+            clip(line.label, above ? 44 : 42),
+          ),
+        );
+        const path = line.values
+          .map((one, place) => (one && one.value !== null ? `${x(place)},${y(one.value)}` : null))
+          .filter(Boolean);
+        root.append(svg("polyline", { points: path.join(" "), class: "s4 stroke trace" }));
+        let first = true;
+        line.values.forEach((one, place) => {
+          if (!one) return;
+          const [kind, style] = MARKS[one.kind] ?? ["diamond", "s0 fill"];
+          const at = one.value === null ? foot - 8 : y(one.value);
+          const mark = shape(kind, x(place), at, 4.5, { class: style });
+          mark.append(svg("title", {}, one.words));
+          root.append(mark);
+          if (one.value !== null && (first || one.kind !== "same")) {
+            const text = { x: x(place), y: at - 8, class: "count", "text-anchor": "middle" };
+            root.append(svg("text", text, Page.Words.count(one.value)));
+            first = false;
+          }
+        });
+      });
+      const names = Object.keys(kinds);
+      return make(
+        "div",
+        {},
+        legend(
+          names.map((name) => kinds[name]),
+          (place) => shape(MARKS[names[place]][0], 13, 7, 5, { class: MARKS[names[place]][1] }),
+        ),
+        root,
+      );
+    };
+  }
+
   async function plot(options, data, caption) {
     Data.style("vendor/uPlot.min.css");
     await Data.script("vendor/uPlot.iife.min.js");
@@ -547,5 +632,5 @@ const Draw = (() => {
     };
   }
 
-  return { figure, ratios, stacks, dots, lines, curves };
+  return { figure, ratios, stacks, dots, counts, lines, curves };
 })();

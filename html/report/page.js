@@ -398,6 +398,15 @@ const Page = (() => {
     return choice("at", noun[0].toUpperCase() + noun.slice(1), points, context.at);
   }
 
+  // What every view of a machine says of it.
+  function about(machine) {
+    const names = make("code", {}, (machine.machines ?? [machine.name]).join(", "));
+    return [
+      make("p", { class: "quiet" }, "In files and commands: ", names),
+      ...(machine.warning ? [make("p", { class: "warning" }, machine.warning)] : []),
+    ];
+  }
+
   async function render() {
     const mine = ++drawing;
     const place = document.getElementById("view");
@@ -413,18 +422,13 @@ const Page = (() => {
       const focused = document.activeElement?.id;
       document
         .getElementById("choices")
-        .replaceChildren(chooseMachine(now), ...(made.choices ?? []), search(now));
-      const warning = now.machine.warning
-        ? [make("p", { class: "warning" }, now.machine.warning)]
-        : [];
+        .replaceChildren(
+          ...(made.ofNoMachine ? [] : [chooseMachine(now)]),
+          ...(made.choices ?? []),
+          search(now),
+        );
       place.replaceChildren(
-        make(
-          "p",
-          { class: "quiet" },
-          "In files and commands: ",
-          make("code", {}, (now.machine.machines ?? [now.machine.name]).join(", ")),
-        ),
-        ...warning,
+        ...(made.ofNoMachine ? [] : about(now.machine)),
         ...made.content.filter(Boolean),
       );
       const head = document.querySelector("h1");

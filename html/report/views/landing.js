@@ -47,9 +47,24 @@
         ...(await since(context, question, group)),
         changed(context, overview.changes),
         cost(context, overview.cost),
+        asked(context),
       ],
     };
   };
+
+  function asked({ manifest, chosen }) {
+    const { machine, at } = chosen;
+    const to = ([name, title, page]) => link(title, page, { machine, at, ask: name });
+    return section(
+      "asked",
+      "What people ask",
+      Page.make(
+        "ul",
+        {},
+        ...manifest.questions.map((question) => Page.make("li", {}, to(question))),
+      ),
+    );
+  }
 
   function pays(context, group) {
     const { machine, at, chosen, cell } = context;

@@ -1,0 +1,80 @@
+// What people ask, answered by the results of a machine and point: all questions, or one of them.
+"use strict";
+
+(() => {
+  const { section, table, downloads, link, choice, make } = Page;
+
+  Page.view = async (context) => {
+    const { at, chosen } = context;
+    const found = await context.document(`answers/${at}`);
+    const asked = found.questions.find((one) => one.name === chosen.ask);
+    const whose = found.machine
+      ? make("p", {}, `The answers are those of ${found.machine}, which has most of the cells.`)
+      : null;
+    const measured = found.questions.filter((one) => one.rows.length).length;
+    const sentence =
+      asked?.sentence ??
+      `Of ${found.questions.length} questions that need times, ${measured} have cells here.`;
+    const options = found.questions.map(({ name, title }) => [name, title]);
+    return {
+      title: `${asked ? asked.title : "What people ask:"} ${context.title(at)}`,
+      choices: [
+        Page.choosePoint(context),
+        choice("ask", "Question", [["", "all questions"], ...options], asked?.name ?? ""),
+      ],
+      content: [
+        make("p", { class: "answer" }, sentence),
+        whose,
+        asked?.rows.length ? cells(context, asked) : null,
+        questions(context, found.questions),
+      ],
+    };
+  };
+
+  function cells({ machine, at }, { name, columns, numbers, rows }) {
+    const right = new Set(numbers);
+    return section(
+      "cells",
+      "The cells",
+      table(
+        "Every cell of the question: its figures, or why it has none.",
+        columns.map((title, place) => ({
+          title,
+          number: right.has(title),
+          value: (row) => row[place],
+          sort: (row) => (right.has(title) ? number(row[place]) : row[place]),
+        })),
+        rows,
+      ),
+      downloads(`${name} ${machine.name} ${at}`, Data.rows({ columns, rows })),
+    );
+  }
+
+  // The first number of a figure as it is written: "1,234" or "0.75 [0.70, 0.80]".
+  function number(text) {
+    const value = Number.parseFloat(text.replaceAll(",", ""));
+    return Number.isNaN(value) ? null : value;
+  }
+
+  function questions({ manifest, chosen }, answered) {
+    const sentences = new Map(answered.map((one) => [one.name, one.sentence]));
+    return section(
+      "questions",
+      "All questions",
+      table(
+        "What people ask, and what these results answer.",
+        [
+          {
+            title: "question",
+            value: ([name, title, page]) => link(title, page, { ...chosen, ask: name }),
+          },
+          {
+            title: "answer",
+            value: ([name]) => sentences.get(name) ?? "The same on all machines: see its page.",
+          },
+        ],
+        manifest.questions,
+      ),
+    );
+  }
+})();
