@@ -86,6 +86,15 @@ def measurement(
     )
 
 
+def at(release: str, measured: Measurement) -> Measurement:
+    """The measurement, as if it had been made with that release."""
+    launches = [
+        msgspec.structs.replace(one, environment=environment(f"{release}+cpu"))
+        for one in measured.launches
+    ]
+    return msgspec.structs.replace(measured, launches=launches)
+
+
 def twin(
     state: str, eager: float, mode: float, faults: tuple[float, float], release: str = "2.9.1"
 ) -> Measurement:

@@ -35,7 +35,7 @@ from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import asv_files, records
 from torchcompile_suite.site import build, packs, render
 
-from . import examples
+from . import divided, examples
 from .conftest import ROOT
 from .shards import Report, rows
 from .site import DESKTOP, Visit, served, visited
@@ -496,6 +496,38 @@ def test_an_answer_on_screen_is_that_of_the_command(
     assert visit.faults == []
 
 
+# Several machines of one class, which the committed results need not have
+
+
+def test_each_cell_of_a_fleet_names_the_machine_that_measured_it(
+    chromium: Browser, tmp_path: Path
+) -> None:
+    """The class is chosen like a machine, and all its models are in one history."""
+    divided.write(tmp_path / "results")
+    place = tmp_path / "host"
+    assert build.build(tmp_path / "results", place / "report") == []
+    (place / "swallow.ico").touch()  # one of ASV's own
+    with served(place) as address, visited(chromium, address) as visit:
+        page = opened(visit, f"{address}report/index.html")
+        assert page.get_by_label("Machine").input_value() == divided.CLASS
+        assert "Box, 2 cores, 8 GB, 2 machines" in page.locator("#view").inner_text()
+        page = opened(visit, f"{address}report/models.html#machine={divided.CLASS}&batch=all")
+        lines = fields(page.locator("#ratios table").first)
+        assert {(line["cell"].partition(",")[0], line["machine"]) for line in lines} == set(
+            divided.HOMES.items()
+        )
+        for model, machine in divided.HOMES.items():
+            page.locator("#ratios table").get_by_role("link", name=f"{model},").first.click()
+            said = drawn(page).locator("#view").inner_text()
+            assert f"All of this cell was measured on {machine}" in said
+            page.go_back()
+            drawn(page)
+        redrawn(page, lambda: page.get_by_label("Machine").select_option("box.two"))
+        heads = page.locator("#ratios table th").all_inner_texts()
+        assert "machine" not in heads, "one machine needs no column of machines"
+        assert visit.faults == []
+
+
 # Generated code, which the committed results need not have
 
 
@@ -515,13 +547,8 @@ def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
             examples.generated("vit16x6x384", release=release, outcome=refused),
             examples.generated("gpt_decode", "reduce-overhead", graphs, release=release),
         ]
-        timed = examples.measurement()
-        launches = [
-            msgspec.structs.replace(one, environment=examples.environment(f"{release}+cpu"))
-            for one in timed.launches
-        ]
         file = records.path(folder, commits[release], "env-py3.11")
-        for one in (*made, msgspec.structs.replace(timed, launches=launches)):
+        for one in (*made, examples.at(release, examples.measurement())):
             records.append(file, one)
     place = tmp_path_factory.mktemp("code")
     assert build.build(results, place / "report") == []

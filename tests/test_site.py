@@ -37,7 +37,7 @@ from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import cached, records, sealing
 from torchcompile_suite.site import axis, build, cells, packs, render
 
-from . import examples
+from . import divided, examples
 from .examples import twin
 from .shards import Machine, Report, rows
 
@@ -602,36 +602,19 @@ def test_one_more_release_leaves_the_old_shards_and_reads_no_other_machine(
 
 
 def test_a_class_of_machines_has_an_assembled_history(tmp_path: Path) -> None:
-    commits = {release.version: sha for sha, release in ledger.compute()[0].items()}
-    facts = {"cpu": "Box", "num_cpu": "2", "ram": "8 GiB", "device": "cpu"}
-    # Both have resnet18, the second one in one release only. The third one has other hardware.
-    measured = {
-        "box.one": {"resnet18": RELEASES},
-        "box.two": {"resnet18": RELEASES[:1], "vit16x6x384": RELEASES},
-        "other": {"resnet18": RELEASES},
-    }
-    for name, of_machine in measured.items():
-        folder = tmp_path / "results" / name
-        folder.mkdir(parents=True)
-        own = {**facts, "machine": name, "num_cpu": "4" if name == "other" else "2"}
-        (folder / "machine.json").write_text(json.dumps(own))
-        for workload, releases in of_machine.items():
-            for release in releases:
-                file = records.path(folder, commits[release], "virtualenv-py3.11")
-                for mode in MODES:
-                    records.append(file, made(release, workload, mode))
+    divided.write(tmp_path / "results")
     assert build.build(tmp_path / "results", tmp_path / "site") == []
     report = Report(tmp_path / "site")
-    assert list(report.machines) == ["class:box-2c-8g-cpu", *measured]
+    assert list(report.machines) == [divided.CLASS, *divided.MEASURED]
     whole, one, two, other = report.machines.values()
     assert whole.entry["machines"] == ["box.one", "box.two"]
     assert "machines" not in one.entry | other.entry
     assert whole.entry["title"] == "Box, 2 cores, 8 GB, 2 machines"
-    homes = {"resnet18": "box.one", "vit16x6x384": "box.two"}
+    homes = set(divided.HOMES.items())
     lines = whole.lines()
-    assert {(line["workload"], line["machine"]) for line in lines.values()} == set(homes.items())
+    assert {(line["workload"], line["machine"]) for line in lines.values()} == homes
     for row in whole.figures(RELEASES[0]):
-        assert row["machine"] == homes[row["workload"]]
+        assert row["machine"] == divided.HOMES[row["workload"]]
     # Each cell has the history that it has on its machine.
     alone = {**one.lines(), **{name: line for name, line in two.lines().items() if "vit" in name}}
     for name, line in lines.items():

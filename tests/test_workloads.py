@@ -56,7 +56,7 @@ for name in sys.argv[1:]:
 
 @pytest.fixture(scope="module")
 def seen(newest: ReleaseEnvironment) -> dict[str, dict[str, object]]:
-    done = newest.run("-c", LOOK, *workloads.names(), timeout=1100)
+    done = newest.run("-c", LOOK, *workloads.names(), timeout=800)
     assert done.returncode == 0, done.stderr
     found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     return {each["name"]: each for each in found}
