@@ -10,8 +10,10 @@ minus before. Its variance has two parts.
   this drift. Work that is repeated in many cells shows it (`DriftReference`): the same eager call
   for times, the import of the same compiler for compile costs. In a ratio the drift cancels.
 
-Two releases that were measured in turns are compared round by round: the mean of the logs of the
-rounds' factors. Their spread is that between rounds, and the drift cancels.
+Two releases that were measured in turns are compared round by round, in what drifts: the mean of
+the logs of the rounds' factors. Their spread is that between rounds, and the drift cancels. In a
+ratio it has cancelled before, inside the launch: its launches are compared as those of runs are,
+which finds smaller changes (evidence/series.py).
 
 False discoveries are controlled over the whole comparison, every quantity of every cell (Benjamini
 and Hochberg, JRSS B 57, 1995), at `FALSE_DISCOVERY_RATE`.

@@ -233,8 +233,12 @@ def _log_changes(
 def _log_change(
     cell: Cell, name: str, sides: Sequence[Side], background: _Background
 ) -> LogChange | None:
-    """The change of one quantity of one cell, round by round where the rounds allow it."""
-    if paired := paired_change(_factors(cell, name, sides), background.paired_prior):
+    """The change of one quantity of one cell: round by round, where there are rounds and a drift.
+
+    Without a drift, rounds would only halve the degrees of freedom.
+    """
+    drifts = bool(QUANTITIES[name].drift_references)
+    if drifts and (paired := paired_change(_factors(cell, name, sides), background.paired_prior)):
         return paired
     before, after = (side.logs(cell, name) for side in sides)
     if before is None or after is None:
