@@ -2,12 +2,19 @@
 
 Each release generates the code of all workloads in one process, in mode default and with CUDA
 graphs. The kept data has every count, and the seconds that each cell took.
+
+``python -m evidence.launches --again 60`` generates that many of the cells a second time, on one
+core: on another machine, too, the counts and the code must be the same.
 """
 
 from __future__ import annotations
 
+import argparse
+import os
+import random
 import time
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from statistics import median
@@ -17,6 +24,7 @@ import msgspec
 from torchcompile_suite import matrix, workloads
 from torchcompile_suite.analysis import generated
 from torchcompile_suite.cell import Cell, Outcome
+from torchcompile_suite.host import machine
 from torchcompile_suite.host.files import append_line, read_lines
 from torchcompile_suite.launch.generate.orders import Order
 from torchcompile_suite.measuring.generation import Generator
@@ -28,10 +36,15 @@ from . import tables
 KEPT = Path(__file__).with_name("launches.jsonl")
 RELEASES = ("v2.4", "v2.6", "v2.9", "v2.12", "v2.15")
 MODES = ("default", "reduce-overhead")
+# The most that a workload should take.
+AIM_S = 15.0
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A cell of a release: what was counted, the digest of the code, and the seconds it took."""
+    """A cell of a release: what was counted, the digest of the code, and the seconds it took.
+
+    ``host``: the processor and the number of cores that the process could use.
+    """
 
     release: str
     cell: Cell
@@ -42,12 +55,31 @@ class Line(msgspec.Struct, frozen=True):
     assumed: list[str]
     sha256: str
     taken_s: float
+    host: str
+
+    @property
+    def key(self) -> tuple[str, Cell]:
+        """What was generated."""
+        return self.release, self.cell
+
+    def same(self, other: Line) -> bool:
+        """Whether the outcome, all counts and the code are the same."""
+        mine, others = (
+            (one.outcome, one.counts, one.breaks, one.skips, one.assumed, one.sha256)
+            for one in (self, other)
+        )
+        return mine == others
+
+
+def names() -> list[str]:
+    """The workloads, but for those that were made for one question and are no models."""
+    return [name for name in workloads.names() if matrix.made_for(name) is None]
 
 
 def cells() -> Iterator[Cell]:
     """Every workload in both modes, and every training step in mode default."""
     for mode in MODES:
-        for name in workloads.names():
+        for name in names():
             yield matrix.CODEGEN.cell(name, mode, matrix.GENERATED_TARGET)
     for name in workloads.tagged("training"):
         yield matrix.TRAINING_CODEGEN.cell(name, "default", matrix.GENERATED_TARGET)
@@ -55,12 +87,25 @@ def cells() -> Iterator[Cell]:
 
 def measure() -> None:
     """Generate what is missing. A release is installed for it, if it is not there."""
-    done = {(line.release, line.cell) for line in read_lines(KEPT, Line)}
+    done = {line.key for line in read_lines(KEPT, Line)}
     for name in RELEASES:
         release = catalogue.find(name)
         missing = [cell for cell in cells() if (release.version, cell) not in done]
         if missing:
             _measure(release, missing)
+
+
+def repeat(count: int) -> None:
+    """Generate so many of the kept cells once more, on one core."""
+    chosen = random.Random(1).sample(
+        sorted({line.key for line in read_lines(KEPT, Line)}, key=str), count
+    )
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    for name in RELEASES:
+        release = catalogue.find(name)
+        again = [cell for version, cell in chosen if version == release.version]
+        if again:
+            _measure(release, again)
 
 
 def _measure(release: catalogue.Release, missing: list[Cell]) -> None:
@@ -80,6 +125,7 @@ def _measure(release: catalogue.Release, missing: list[Cell]) -> None:
                 [] if made is None else made.assumed,
                 "" if made is None else " ".join(code.source_sha256 for code in made.parts),
                 round(time.monotonic() - start, 2),
+                f"{machine.cpu_model()}, {len(os.sched_getaffinity(0))} cores",
             )
             append_line(KEPT, msgspec.json.encode(line))
             print(f"{release.version} {cell}: {line.counts.get('launches', launch.outcome.reason)}")
@@ -87,7 +133,10 @@ def _measure(release: catalogue.Release, missing: list[Cell]) -> None:
 
 def table() -> list[tables.Part]:
     """A line for each workload; a paragraph with every gap and its reason."""
-    known = {(line.release, line.cell): line for line in read_lines(KEPT, Line)}
+    made = defaultdict(list)
+    for line in read_lines(KEPT, Line):
+        made[line.key].append(line)
+    known = {key: lines[0] for key, lines in made.items()}
     releases = [catalogue.find(name).version for name in RELEASES]
     gaps: dict[str, list[str]] = {}
     parts: list[tables.Part] = [
@@ -98,7 +147,7 @@ def table() -> list[tables.Part]:
             frozenset(releases),
             [
                 [name, *(_figure(known, release, name, gaps) for release in releases)]
-                for name in workloads.names()
+                for name in names()
             ],
         ),
         Sheet(
@@ -118,13 +167,39 @@ def table() -> list[tables.Part]:
     ]
     parts.append(f"Gaps: {', '.join(shares)}.")
     parts += [f"- {reason}: {', '.join(where)}" for reason, where in sorted(gaps.items())]
-    seconds = [line.taken_s for line in known.values()]
-    if seconds:
-        parts.append(
-            f"{len(seconds)} cells; seconds for each: {median(seconds):.1f} in the median, "
-            f"{max(seconds):.1f} at most."
-        )
-    return parts
+    return [*parts, *_seconds(known.values()), *_repeated(made.values())]
+
+
+def _seconds(lines: Iterable[Line]) -> list[tables.Part]:
+    """A line for each machine: what a cell takes."""
+    by_host = defaultdict(list)
+    for line in lines:
+        by_host[line.host].append(line.taken_s)
+    columns = ["machine", "cells", "median s", "at most 15 s", "most s"]
+    rows = [
+        [
+            host,
+            str(len(taken)),
+            f"{median(taken):.1f}",
+            f"{sum(one <= AIM_S for one in taken) / len(taken):.0%}",
+            f"{max(taken):.1f}",
+        ]
+        for host, taken in sorted(by_host.items())
+    ]
+    return [Sheet(columns, frozenset(columns[1:]), rows)] if rows else []
+
+
+def _repeated(made: Iterable[list[Line]]) -> list[tables.Part]:
+    """A sentence about the cells that were generated more than once; none if there is none."""
+    pairs = [(lines[0], other) for lines in made for other in lines[1:]]
+    if not pairs:
+        return []
+    hosts = sorted({f"{first.host} and {other.host}" for first, other in pairs})
+    same = sum(first.same(other) for first, other in pairs)
+    return [
+        f"{len(pairs)} cells were generated a second time ({'; '.join(hosts)}): {same} have the "
+        "same counts and the same code."
+    ]
 
 
 def _gaps(known: dict[tuple[str, Cell], Line], release: str, every: list[Cell]) -> int:
@@ -167,5 +242,18 @@ def _text(line: Line | None, count: str, where: str, gaps: dict[str, list[str]])
     return str(line.counts[count])
 
 
+def main() -> None:
+    """Generate, and write the tables."""
+    parser = argparse.ArgumentParser(prog="python -m evidence.launches")
+    parser.add_argument("--again", type=int, metavar="CELLS", help="Generate so many once more.")
+    parser.add_argument("--kept", action="store_true", help="Measure nothing; use the kept data.")
+    chosen = parser.parse_args()
+    if chosen.again:
+        repeat(chosen.again)
+    elif not chosen.kept:
+        measure()
+    tables.publish("launches", table())
+
+
 if __name__ == "__main__":
-    tables.run("launches", table, measure)
+    main()
