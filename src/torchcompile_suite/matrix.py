@@ -1,5 +1,8 @@
 """The questions as axes: which cells exist, and which of them a bare ``asv run`` measures.
 
+These are the core: of each question the values that tell most, so that the core of a release takes
+an hour on two cores. The others are measured with ``--bench``.
+
 Axes never depend on what is installed, and values are only added, because ASV keeps a result under
 its values. Two questions may share a cell; it is measured once.
 """
@@ -70,9 +73,7 @@ PRECISION_TAGS = {
     (1, "default"): "precision_compiled",
 }
 # Whether int8 gains, and whether the compile makes it gain: both modes answer it together.
-QUANTISATION_TAGS = {
-    (dtype, mode): "quantisation" for dtype in QUANTISATIONS for mode in (EAGER, "default")
-}
+QUANTISATION_TAGS = {("int8-dynamic", mode): "quantisation" for mode in (EAGER, "default")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,20 +217,19 @@ DYNAMIC_SHAPES = Question(
     "dynamic_shapes.DynamicShapes",
     {"workload": workloads.tagged("dynamic_shapes"), "policy": POLICIES},
     lambda workload, policy: Cell(workload, 1, "default", shapes=policy),
-    # `automatic` (torch's default) and `marked` are not in the core: measured only with --bench.
-    _with_tag("dynamic_shapes", "recompile", "dynamic", "buckets"),
+    _with_tag("dynamic_shapes", "recompile", "dynamic"),
 )
 BACKEND = Question(
     "backends.Backends",
     {"workload": workloads.tagged("backends"), "backend": BACKENDS},
     lambda workload, backend: Cell(workload, 1, "default", backend=backend),
-    _with_tag("backends"),
+    _with_tag("backends", "eager", "aot_eager", "inductor"),
 )
 PROTOCOL = Question(
     "protocol.Protocol",
     {"workload": workloads.tagged("protocol"), "protocol": PROTOCOLS},
     _protocol,
-    _with_tag("protocol"),
+    _with_tag("protocol", "right", WARM_UP_MIXED, "data-inside", "grad-on"),
 )
 ALLOCATOR = Question(
     "allocator.Allocator",
@@ -257,7 +257,7 @@ MEMORY_OVER_TIME = Question(
     lambda workload, shapes: Cell(
         workload, 1, "default", shapes=shapes, allocator=DEFAULT_HEAP, protocol="many-calls"
     ),
-    _with_tag("memory_over_time"),
+    _with_tag("memory_over_time", "static", "recompile"),
 )
 
 OVERHEAD = _tagged("overhead.Overhead", "overhead")

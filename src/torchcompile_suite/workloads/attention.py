@@ -99,10 +99,11 @@ def build(batch_size: int, way: str, length: int) -> Built:
 
 
 for _way in WAYS:
+    _in_core = not _way.endswith("causal")
     for _length in LENGTHS:
         workload(
             f"attention_{_way}_{_length}",
             family="attention",
-            core=("attention",) if _length == CORE_LENGTH else (),
+            core=("attention",) if _in_core and _length == CORE_LENGTH else (),
             also=("attention",),
         )(lambda batch_size, way=_way, length=_length: build(batch_size, way, length))

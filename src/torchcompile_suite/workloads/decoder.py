@@ -105,7 +105,7 @@ def gpt_prefill(batch_size: int) -> Built:
 @workload(
     "gpt_decode",
     family="decoder",
-    core=("inference", "reduce-overhead", "freezing", "starts"),
+    core=("inference", "freezing", "starts"),
     also=("freezing_memory", "quantisation", "memory_over_time"),
 )
 def gpt_decode(batch_size: int) -> Built:

@@ -56,13 +56,13 @@ def _entropy(batch_size: int, rows: int) -> Built:
     return Entropy(), (torch.randn(batch_size, rows, 1024),)
 
 
-@workload("entropy_in_cache", family="fusion", core=("inference",))
+@workload("entropy_in_cache", family="fusion")
 def entropy_in_cache(batch_size: int) -> Built:
     """Softmax, log, product and sum over rows of (batch_size, 64, 1024): 256 KiB."""
     return _entropy(batch_size, 64)
 
 
-@workload("entropy_in_memory", family="fusion", core=("inference",))
+@workload("entropy_in_memory", family="fusion")
 def entropy_in_memory(batch_size: int) -> Built:
     """The same over (batch_size, 32768, 1024): 128 MiB, more than a cache holds."""
     return _entropy(batch_size, 32768)
@@ -97,7 +97,7 @@ def layernorm_gelu(batch_size: int) -> Built:
     return nn.Sequential(nn.LayerNorm(768), nn.GELU()), (torch.randn(batch_size, 1024, 768),)
 
 
-@workload("attention_spelled_out", family="fusion", core=("inference",))
+@workload("attention_spelled_out", family="fusion")
 def attention_spelled_out(batch_size: int) -> Built:
     """Scaled dot-product attention by hand: q, k and v are (batch_size, 8, 256, 64)."""
     import torch

@@ -59,9 +59,8 @@ def operator(
     "operator_stochastic",
     family="neural_operator",
     random=True,
-    core=("inference", "batch5", "training", "default_heap"),
-    # Not in the core: a call takes 15 s on a processor without bfloat16 units.
-    also=("precision",),
+    core=("inference",),
+    also=("training", "default_heap", "precision"),
 )
 def operator_stochastic(batch_size: int) -> Built:
     """Four layers, InstanceNorm, dropout and noise: the note's network."""
@@ -74,13 +73,13 @@ def operator_deterministic(batch_size: int) -> Built:
     return operator(batch_size, stochastic=False)
 
 
-@workload("operator_12_layers", family="neural_operator", random=True, core=("inference",))
+@workload("operator_12_layers", family="neural_operator", random=True)
 def operator_12_layers(batch_size: int) -> Built:
     """The same with 12 layers: shows whether fusion gains with depth."""
     return operator(batch_size, layers=12)
 
 
-@workload("operator_groupnorm", family="neural_operator", random=True, core=("inference",))
+@workload("operator_groupnorm", family="neural_operator", random=True)
 def operator_groupnorm(batch_size: int) -> Built:
     """GroupNorm with 8 groups instead of InstanceNorm."""
     return operator(batch_size, norm="group")

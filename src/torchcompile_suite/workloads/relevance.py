@@ -35,14 +35,13 @@ def _grid(batch_size: int) -> torch.Tensor:
     family="relevance",
     core=(
         "inference",
-        "reduce-overhead",
         "batch8",
         "backends",
         "training",
-        "training_variants",
         "precision",
         "precision_compiled",
     ),
+    also=("training_variants",),
 )
 def relevance_information(batch_size: int) -> Built:
     """Shannon entropy over channels; maps the grid to (batch, 32, 32) scores in nats."""
@@ -61,7 +60,7 @@ def relevance_information(batch_size: int) -> Built:
     return Information(), (_grid(batch_size),)
 
 
-@workload("relevance_salience", family="relevance", core=("inference",))
+@workload("relevance_salience", family="relevance")
 def relevance_salience(batch_size: int) -> Built:
     """Centre minus surround, and gradient magnitude; maps the grid to (batch, 32, 32)."""
     import torch
@@ -84,7 +83,7 @@ def relevance_salience(batch_size: int) -> Built:
     return Salience(), (_grid(batch_size),)
 
 
-@workload("relevance_query", family="relevance", core=("inference",))
+@workload("relevance_query", family="relevance")
 def relevance_query(batch_size: int) -> Built:
     """Cosine similarity of each position and a query (batch, 64), weighted by attention over
     positions; maps both to (batch, 32, 32).

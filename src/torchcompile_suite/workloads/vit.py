@@ -77,8 +77,8 @@ def _build(batch_size: int, patch: int, depth: int, width: int) -> Built:
 @workload(
     "vit16x6x384",
     family="vit",
-    core=("inference", "eager", "reduce-overhead", "max-autotune", "training"),
-    also=("backends",),
+    core=("inference", "eager", "reduce-overhead", "max-autotune"),
+    also=("training", "backends"),
 )
 def vit16x6x384(batch_size: int) -> Built:
     """Patch 16, depth 6, width 384: the note's small model."""
