@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Error, Playwright, sync_playwright
 
 from torchcompile_suite.analysis import break_tables
 from torchcompile_suite.measuring.settings import PRECISION_VARIABLE, REPEATS_VARIABLE
@@ -188,12 +188,38 @@ def break_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(scope="session")
-def chromium() -> Iterator[Browser]:
-    """The system's Chromium."""
-    names = ("chromium", "chromium-browser", "google-chrome")
-    program = next((path for name in names if (path := shutil.which(name))), None)
-    assert program, "no Chromium; on Debian or Ubuntu: apt-get install chromium"
+def driver() -> Iterator[Playwright]:
+    """What drives the browsers."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+        yield playwright
+
+
+@pytest.fixture(scope="session")
+def chromium(driver: Playwright) -> Iterator[Browser]:
+    """The system's Chromium."""
+    program = _first_of("chromium", "chromium-browser", "google-chrome")
+    assert program, "no Chromium; on Debian or Ubuntu: apt-get install chromium"
+    browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="session")
+def firefox(driver: Playwright) -> Iterator[Browser]:
+    """The system's Firefox, as it is: Playwright drives it by WebDriver BiDi."""
+    program = _first_of("firefox", "firefox-esr")
+    if program is None:
+        pytest.skip("no Firefox; on Debian: apt-get install firefox-esr")
+    browser = driver.firefox.launch(executable_path=program, channel="moz-firefox")
+    try:
+        browser.new_context().close()
+    except Error as error:
+        pytest.skip(
+            f"{program} {browser.version} cannot be driven: {error.message.splitlines()[0]}"
+        )
+    yield browser
+    browser.close()
+
+
+def _first_of(*names: str) -> str | None:
+    return next((path for name in names if (path := shutil.which(name))), None)
