@@ -63,7 +63,7 @@ SERIES_A_NODE = 8
 # A series of fifteen minutes becomes one of a minute and a half.
 SHORTER = 10.0
 # Machines and series of the second table.
-SIZES = ("8x100", "8x1000", "64x1000", "64x3000", "64x10000")
+SIZES = ("8x100", "8x1000", "64x1000", "64x10000")
 
 
 class Ran(msgspec.Struct):

@@ -29,6 +29,7 @@ from torchcompile_suite.host.files import append_line, read_lines
 from torchcompile_suite.launch.generate.orders import Order
 from torchcompile_suite.measuring.generation import Generator
 from torchcompile_suite.presentation.sheets import Sheet
+from torchcompile_suite.presentation.wording import plural
 from torchcompile_suite.releases import catalogue, environments
 
 from . import tables
@@ -125,7 +126,7 @@ def _measure(release: catalogue.Release, missing: list[Cell]) -> None:
                 [] if made is None else made.assumed,
                 "" if made is None else " ".join(code.source_sha256 for code in made.parts),
                 round(time.monotonic() - start, 2),
-                f"{machine.cpu_model()}, {len(os.sched_getaffinity(0))} cores",
+                f"{machine.cpu_model()}, {plural(len(os.sched_getaffinity(0)), 'core')}",
             )
             append_line(KEPT, msgspec.json.encode(line))
             print(f"{release.version} {cell}: {line.counts.get('launches', launch.outcome.reason)}")

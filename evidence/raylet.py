@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 import msgspec
@@ -45,16 +46,23 @@ ENVIRONMENT = "virtualenv-py3.11"
 CELLS = (Cell("pointwise_chain", 1, "default"), Cell("relevance_information", 1, "default"))
 ROUNDS = 4
 TURNS = 4
+# Seconds for which Ray is watched at rest.
+REST_S = 20.0
 # What Ray's own processes are called.
 DAEMONS = ("raylet", "gcs_server", "agent.py", "log_monitor.py", "monitor.py", "ray::")
 
 
 class Taken(msgspec.Struct):
-    """One turn: with Ray or without, the launches by cell, and the share of a core of Ray's."""
+    """One turn: with Ray or without, and the launches by cell.
+
+    ``ray_share``, ``rest_share``: the share of a core of Ray's own processes while the cells were
+    measured, and before, while nothing was asked of them; None if not known.
+    """
 
     with_ray: bool
     launches: dict[str, list[Launch]]
     ray_share: float
+    rest_share: float | None = None
 
 
 def order(slot: int, turn: str) -> Order:
@@ -123,12 +131,15 @@ def cluster(turn: str) -> Iterator[Any]:
         simulated.shutdown()
 
 
-def with_ray(turn: str) -> tuple[dict[int, list[Launch]], float]:
-    """Both slots with Ray, and the share of a core that Ray's processes took."""
+def with_ray(turn: str) -> tuple[dict[int, list[Launch]], float, float]:
+    """Both slots with Ray, and the shares of a core that Ray's processes took: working, at rest."""
     found: dict[int, list[Launch]] = {0: [], 1: []}
     with cluster(turn) as transport:
         time.sleep(10)  # the start of a cluster is no part of a measurement
         seen: dict[tuple[int, float], float] = {}
+        before = _rays_s(seen)
+        time.sleep(REST_S)
+        rest = (_rays_s(seen) - before) / REST_S
         begun, before = time.monotonic(), _rays_s(seen)
         pieces = {}
         for slot in found:
@@ -146,7 +157,7 @@ def with_ray(turn: str) -> tuple[dict[int, list[Launch]], float]:
                 else:
                     found[pieces[event.piece]] += launches_of(event.said, event.machine)
         share = (_rays_s(seen) - before) / (time.monotonic() - begun)
-    return found, share
+    return found, share, rest
 
 
 def _rays_s(seen: dict[tuple[int, float], float]) -> float:
@@ -173,9 +184,9 @@ def measure() -> None:
             name = f"{turn}-{'ray' if ray else 'plain'}"
             with tempfile.TemporaryDirectory(prefix="raylet-") as folder:
                 os.environ[place.FOLDER_VARIABLE] = folder
-                found, share = with_ray(name) if ray else (without(name), 0.0)
+                found, share, rest = with_ray(name) if ray else (without(name), 0.0, None)
             by_cell = {str(CELLS[slot]): launches for slot, launches in found.items()}
-            append_line(KEPT, msgspec.json.encode(Taken(ray, by_cell, share)))
+            append_line(KEPT, msgspec.json.encode(Taken(ray, by_cell, share, rest)))
 
 
 FIGURES: dict[str, Callable[[Launch], float]] = {
@@ -186,44 +197,48 @@ FIGURES: dict[str, Callable[[Launch], float]] = {
 
 
 def parts() -> list[tables.Part]:
-    """The figures with Ray over those without."""
+    """The figures with Ray over those without.
+
+    Each turn with Ray is compared with the turn beside it: launches of one turn share its moods, so
+    their number says nothing about the error.
+    """
     taken = read_lines(KEPT, Taken)
     lines = []
     for cell in map(str, CELLS):
-        sides = [
-            [
-                launch
-                for one in taken
-                if one.with_ray is ray
-                # The cold launch of a series is another measurement than its warm ones.
-                for launch in one.launches[cell]
-                if launch.kind == "warm" and launch.outcome.ok and not launch.disturbed
-            ]
-            for ray in (False, True)
-        ]
         for name, figure in FIGURES.items():
-            before, after = ([figure(launch) for launch in side] for side in sides)
-            difference = statistics.log_mean(after) - statistics.log_mean(before)
-            error = math.sqrt(
-                sum(statistics.log_variance(side) / len(side) for side in (before, after))
-            )
+            means = [(one.with_ray, _mean(one.launches[cell], figure)) for one in taken]
+            pairs = [dict(pair) for pair in zip(means[::2], means[1::2], strict=True)]
+            differences = [pair[True] - pair[False] for pair in pairs]
+            error = stdev(differences) / math.sqrt(len(differences))
             lines.append(
                 [
                     cell,
                     name,
-                    str(len(before)),
-                    str(len(after)),
-                    f"{difference:+.1%}",
+                    str(len(differences)),
+                    f"{fmean(differences):+.1%}",
                     f"{error:.1%}",
                 ]
             )
-    columns = ["cell", "figure", "launches without", "with Ray", "with over without", "its error"]
+    columns = ["cell", "figure", "pairs of turns", "with over without", "its standard error"]
     shares = [one.ray_share for one in taken if one.with_ray]
+    rests = [one.rest_share for one in taken if one.rest_share is not None]
     text = (
-        f"Ray's own processes (head, two nodes) took {sum(shares) / len(shares):.1%} of a core in "
-        f"{len(shares)} turns. {machine.cpu_model()}, PyTorch {RELEASE}."
+        f"Ray's own processes (head, two nodes) took {fmean(shares):.1%} of a core"
+        + (f", and {fmean(rests):.1%} at rest" if rests else "")
+        + f". {machine.cpu_model()}, PyTorch {RELEASE}."
     )
     return [Sheet(columns, frozenset(columns[2:]), lines), text]
+
+
+def _mean(launches: list[Launch], figure: Callable[[Launch], float]) -> float:
+    """The mean logarithm of a turn's warm launches: the cold one is another measurement."""
+    return statistics.log_mean(
+        [
+            figure(launch)
+            for launch in launches
+            if launch.kind == "warm" and launch.outcome.ok and not launch.disturbed
+        ]
+    )
 
 
 if __name__ == "__main__":
