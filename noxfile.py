@@ -57,7 +57,10 @@ def bench(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run all tests; ``nox -s tests -- -m 'not slow'`` runs only those that take seconds."""
     _need(session, "git", "g++", "chromium")
-    session.install("-e", ".[fleet]", "--group", "tests")
+    # The tests start hundreds of short processes. Where Python may write no bytecode, each of them
+    # would compile all its imports.
+    bytecode = {"UV_COMPILE_BYTECODE": "1"}
+    session.install("-e", ".[fleet]", "--group", "tests", env=bytecode)
     # Two processes: more would compete for the cores of a small machine. A file stays in one
     # process, for its fixtures; tests/conftest.py decides on the order of the files. A process that
     # is lost is not started anew: a test that hangs would hang again.

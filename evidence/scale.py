@@ -174,6 +174,8 @@ def run(folder: Path, *command: str) -> Cost:
         "PYTHONPATH": str(ROOT / "src"),
         "XDG_CACHE_HOME": str(folder / "cache"),
     }
+    # A user's Python keeps its bytecode.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     started = time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, *command], cwd=folder, env=environment, stdout=subprocess.DEVNULL

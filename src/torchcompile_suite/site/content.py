@@ -165,7 +165,8 @@ class Machine:
         return cells.buckets((cell.workload for cell in self.ids), most)
 
     @cached_property
-    def _quiet_s(self) -> dict[str, float | None]:
+    def quiet_s(self) -> dict[str, float | None]:
+        """Seconds of the calibration loop in the quietest launch, by machine; None if not known."""
         launches: dict[str, list[Launch]] = defaultdict(list)
         for entry in self.entries:
             launches[entry.row.machine] += entry.measurement.launches
@@ -173,7 +174,7 @@ class Machine:
 
     def slowdown(self, entry: Entry) -> float:
         """How many times as slow as at their best the processors were during the measurement."""
-        return statistics.slowdown(entry.measurement.launches, self._quiet_s[entry.row.machine])
+        return statistics.slowdown(entry.measurement.launches, self.quiet_s[entry.row.machine])
 
     @property
     def device(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
@@ -118,9 +118,14 @@ def _of_class(hardware: str, folders: Sequence[Path], axis: Axis) -> Shards | No
 
 def _key(axis: Axis, folders: Sequence[Path]) -> list[str]:
     """What tells the shards of these folders, for `cached`."""
-    axes = repr([question.axes for question in matrix.QUESTIONS.values()])
     identities = [part for folder in folders for part in content.identity(folder)]
-    return [cached.version(*_SOURCES), axes, *axis.key, *identities]
+    return [*_made_by(axis), *identities]
+
+
+def _made_by(axis: Axis) -> list[str]:
+    """What shards depend on besides the results: the code, the axes of questions, the points."""
+    axes = repr([question.axes for question in matrix.QUESTIONS.values()])
+    return [cached.version(*_SOURCES), axes, *axis.key]
 
 
 def _make(folder: Path, axis: Axis, unread: list[Problem]) -> Made:
@@ -173,10 +178,11 @@ _Documents = Iterable[tuple[str, Encoded]]
 
 def _documents(machine: Machine) -> Iterator[tuple[_Documents, int]]:
     """The documents by kind, each with the size of its packs; by point, so that packs stay."""
+    points = [_of_point(machine, point) for point in machine.points]
     yield _overviews(machine), SMALL_BYTES
     yield _means(machine), SMALL_BYTES
-    yield _of_points(machine), LARGE_BYTES
-    yield _launches(machine), LARGE_BYTES
+    yield _encoded(chain.from_iterable(point.cells for point in points)), LARGE_BYTES
+    yield _encoded(chain.from_iterable(point.launches for point in points)), LARGE_BYTES
     yield _pairs(machine), LARGE_BYTES
     yield _of_machine(machine), LARGE_BYTES
 
@@ -198,25 +204,60 @@ def _means_key(question: str) -> str:
     return f"means/{question}"
 
 
-def _of_points(machine: Machine) -> Iterator[tuple[str, Encoded]]:
-    buckets = sorted(set(machine.buckets.values()))
-    for point in machine.points:
-        for bucket in buckets:
-            document = figures.document(machine, point, bucket)
-            yield f"figures/{point}/{bucket}", packs.encode(document)
-        ends = figures.ends(machine, point)
-        if ends["rows"]:
-            yield f"ends/{point}", packs.encode(ends)
-        yield f"compiler/{point}", packs.encode(launches.compiler(machine, point))
-        yield f"claims/{point}", packs.encode(of_claims.document(machine, point))
-        yield f"answers/{point}", packs.encode(of_answers.document(machine, point))
+class _OfPoint(msgspec.Struct):
+    """The documents of one point by key, encoded: those about its cells, and their launches."""
+
+    cells: list[tuple[str, str, bytes]]
+    launches: list[tuple[str, str, bytes]]
 
 
-def _launches(machine: Machine) -> Iterator[tuple[str, Encoded]]:
-    for point in machine.points:
-        for bucket in sorted(set(machine.buckets.values())):
-            document = launches.document(machine, point, bucket)
-            yield f"launches/{point}/{bucket}", packs.encode(document)
+def _of_point(machine: Machine, point: str) -> _OfPoint:
+    """From the user's cache if the point has no new measurements.
+
+    Its documents say nothing about other points. But the calibration loop of a launch is compared
+    with that of the machine's quietest one, and buckets and names are the machine's.
+    """
+    key = [
+        *_made_by(machine.axis),
+        *(machine.name, machine.title, str(machine.method), point, machine.origins[point]),
+        repr(sorted(machine.buckets.items())),
+        repr(sorted(machine.quiet_s.items())),
+        *sorted(name for cell, name in machine.ids.items() if name != str(cell)),
+    ]
+
+    def make() -> Made:
+        return Made(msgspec.msgpack.encode(_make_of_point(machine, point)))
+
+    try:
+        return msgspec.msgpack.decode(cached.get("points", key, make), type=_OfPoint)
+    except msgspec.DecodeError:  # a damaged cache
+        return _make_of_point(machine, point)
+
+
+def _make_of_point(machine: Machine, point: str) -> _OfPoint:
+    return _OfPoint(
+        [(key, *packs.encode(document)) for key, document in _about_cells(machine, point)],
+        [
+            (f"launches/{point}/{bucket}", *packs.encode(launches.document(machine, point, bucket)))
+            for bucket in sorted(set(machine.buckets.values()))
+        ],
+    )
+
+
+def _about_cells(machine: Machine, point: str) -> Iterator[tuple[str, Any]]:
+    for bucket in sorted(set(machine.buckets.values())):
+        yield f"figures/{point}/{bucket}", figures.document(machine, point, bucket)
+    ends = figures.ends(machine, point)
+    if ends["rows"]:
+        yield f"ends/{point}", ends
+    yield f"compiler/{point}", launches.compiler(machine, point)
+    yield f"claims/{point}", of_claims.document(machine, point)
+    yield f"answers/{point}", of_answers.document(machine, point)
+
+
+def _encoded(documents: Iterable[tuple[str, str, bytes]]) -> Iterator[tuple[str, Encoded]]:
+    for key, digest, data in documents:
+        yield key, Encoded(digest, data)
 
 
 def _pairs(machine: Machine) -> Iterator[tuple[str, Encoded]]:
