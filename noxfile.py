@@ -57,15 +57,15 @@ def bench(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run all tests; ``nox -s tests -- -m 'not slow'`` runs only those that take seconds."""
     _need(session, "git", "g++", "chromium")
-    # The tests start hundreds of short processes. Where Python may write no bytecode, each of them
-    # would compile all its imports.
-    bytecode = {"UV_COMPILE_BYTECODE": "1"}
+    # The tests start hundreds of short processes, and each of them would compile all its imports
+    # where the environment forbids Python to write bytecode.
+    bytecode = {"UV_COMPILE_BYTECODE": "1", "PYTHONDONTWRITEBYTECODE": ""}
     session.install("-e", ".[fleet]", "--group", "tests", env=bytecode)
     # Two processes: more would compete for the cores of a small machine. A file stays in one
     # process, for its fixtures; tests/conftest.py decides on the order of the files. A process that
     # is lost is not started anew: a test that hangs would hang again.
     distribution = ("--numprocesses=2", "--dist=loadfile", "--no-loadscope-reorder")
-    session.run("pytest", *distribution, "--max-worker-restart=0", *session.posargs)
+    session.run("pytest", *distribution, "--max-worker-restart=0", *session.posargs, env=bytecode)
 
 
 @nox.session(python=PYTHON)
