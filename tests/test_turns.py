@@ -30,7 +30,10 @@ STEADY_S = {"eager": 0.02, "mode": 0.01}
 
 
 class Scripted:
-    """A process that answers at once. ``says`` can replace an answer."""
+    """A process that answers at once. ``says`` can replace an answer.
+
+    ``faults`` are those of a call; ``grows``: of the first turn's calls only.
+    """
 
     def __init__(
         self,
@@ -39,6 +42,7 @@ class Scripted:
         steady_s: dict[str, float] = STEADY_S,
         faults: int = 0,
         heap: str = "settled",
+        grows: bool = False,
     ) -> None:
         self.pid = 0
         self.ended = 0
@@ -47,6 +51,7 @@ class Scripted:
         self._steady_s = steady_s
         self._faults = faults
         self._heap = heap
+        self._grows = grows
         self._answer: Said | Exception | None = None
         self.sides: tuple[str, ...] = ()
 
@@ -63,7 +68,8 @@ class Scripted:
         if isinstance(asked, Go):
             return Ready({side: self._steady_s[side] for side in self.sides}, 1)  # type: ignore[misc]
         if isinstance(asked, Turn):
-            return Timed(self._steady_s[asked.side], 4, 4 * self._faults, 0.01, 0.1)
+            faults, self._faults = self._faults, 0 if self._grows else self._faults
+            return Timed(self._steady_s[asked.side], 4, 4 * faults, 0.01, 0.1)
         eager = 7 if "eager" in self.sides else None
         stages_s = {"build": 1.0, "turns": 2.0}
         return Ended(
@@ -85,7 +91,7 @@ class Scripted:
 
 
 def launch(
-    tmp_path: Path, cell: Cell = CELL, **script: object
+    tmp_path: Path, cell: Cell = CELL, plan: Plan = PLAN, **script: object
 ) -> tuple[Launch, list[tuple[str, object]], list[Scripted]]:
     log: list[tuple[str, object]] = []
     made: list[Scripted] = []
@@ -94,7 +100,7 @@ def launch(
         made.append(Scripted(log, **script))  # type: ignore[arg-type]
         return made[-1]
 
-    request = Request(cell, "warm", str(tmp_path), PLAN, heap="settled")
+    request = Request(cell, "warm", str(tmp_path), plan, heap="settled")
     return turns.launch(start, request, tmp_path, 100), log, made
 
 
@@ -158,6 +164,15 @@ def test_page_faults_with_a_settled_heap_are_a_finding_and_no_number(tmp_path: P
     assert "4,870 page faults a call in eager" in found.outcome.reason
     assert found.pairs_s == []
     assert found.paging is not None, "the finding is in the record"
+
+
+def test_a_settled_heap_may_grow_in_one_of_two_turns(tmp_path: Path) -> None:
+    plan = Plan(min_pairs=2, min_timed_s=0.0)
+    found, _, _ = launch(tmp_path, plan=plan, faults=588, grows=True)
+    assert len(found.pairs_s) == 2
+    assert found.outcome == OK
+    assert found.eager_paging is not None
+    assert found.eager_paging.faults == 0
 
 
 def test_page_faults_with_the_default_heap_are_a_number(tmp_path: Path) -> None:
