@@ -26,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -290,13 +290,16 @@ def _keep(ran: Ran) -> None:
     append_line(KEPT, msgspec.json.encode(ran))
 
 
+def _hosts(lines: Iterable[Ran]) -> str:
+    return "; ".join(sorted({one.host for one in lines}))
+
+
 def parts() -> list[tables.Part]:
     """Both tables: the newest of each line."""
     kept = {(one.ray, one.machines, one.series): one for one in read_lines(KEPT, Ran)}
     real, own = (
         [one for _, one in sorted(kept.items()) if one.ray is ray] for ray in (True, False)
     )
-    hosts = "; ".join(sorted({one.host for one in kept.values()}))
     columns = ["nodes", "series", "s", "s without Ray", "efficiency", "of the order alone"]
     columns += ["driver s", "driver MB"]
     first = Sheet(
@@ -333,10 +336,11 @@ def parts() -> list[tables.Part]:
         ],
     )
     return [
-        f"Real Ray, all nodes simulated on one machine ({hosts}). Pieces sleep for recorded "
+        f"Real Ray, all nodes simulated on one machine ({_hosts(real)}). Pieces sleep for recorded "
         f"durations divided by {SHORTER:g}, so a second of Ray's counts as {SHORTER:g} of a fleet:",
         first,
-        f"The driver alone, series of {len(releases())} releases and {ROUNDS} rounds:",
+        f"The driver alone, series of {len(releases())} releases and {ROUNDS} rounds "
+        f"({_hosts(own)}):",
         second,
     ]
 

@@ -163,7 +163,7 @@ def table() -> list[tables.Part]:
     every = list(cells())
     shares = [
         f"{release}: {_gaps(known, release, every)} of "
-        f"{sum((release, cell) in known for cell in every)} generated of {len(every)}"
+        f"{plural(sum((release, cell) in known for cell in every), 'cell')}"
         for release in releases
     ]
     parts.append(f"Gaps: {', '.join(shares)}.")
@@ -172,14 +172,14 @@ def table() -> list[tables.Part]:
 
 
 def _seconds(lines: Iterable[Line]) -> list[tables.Part]:
-    """A line for each machine: what a cell takes."""
+    """A line for each machine and phase: what a cell takes."""
     by_host = defaultdict(list)
     for line in lines:
-        by_host[line.host].append(line.taken_s)
-    columns = ["machine", "cells", "median s", "at most 15 s", "most s"]
+        by_host[line.host, line.cell.phase].append(line.taken_s)
+    columns = ["machine", "phase", "cells", "median s", "at most 15 s", "most s"]
     rows = [
         [
-            host,
+            *host,
             str(len(taken)),
             f"{median(taken):.1f}",
             f"{sum(one <= AIM_S for one in taken) / len(taken):.0%}",
@@ -187,7 +187,7 @@ def _seconds(lines: Iterable[Line]) -> list[tables.Part]:
         ]
         for host, taken in sorted(by_host.items())
     ]
-    return [Sheet(columns, frozenset(columns[1:]), rows)] if rows else []
+    return [Sheet(columns, frozenset(columns[2:]), rows)] if rows else []
 
 
 def _repeated(made: Iterable[list[Line]]) -> list[tables.Part]:

@@ -318,9 +318,9 @@ class GraphBreak(Struct, frozen=True, forbid_unknown_fields=True):
 class Paging(Struct, frozen=True, forbid_unknown_fields=True):
     """The kernel's work for a steady call: it hands out memory, and takes it back.
 
-    ``faults``: page faults a call, the median over turns (the lower one of two middle turns): a heap
-    that grows once is not a cost of each call. ``kernel_share``: the kernel's share of the calls' processor time. Both are of the
-    calls that count, by getrusage(2).
+    ``faults``: page faults a call, the median over turns (the lower one of two middle turns): a
+    heap that grows once is not a cost of each call. ``kernel_share``: the kernel's share of the
+    calls' processor time. Both are of the calls that count, by getrusage(2).
     """
 
     faults: Annotated[float, Meta(ge=0)]

@@ -2,8 +2,9 @@
 
 PyTorch keeps a table of what its CI expects of each model, in benchmarks/dynamo of its repository:
 ``ci_expected_accuracy/*_timm_inference.csv``. ``break_tables.csv`` has the lines of the models that
-are workloads here, of the tables at the tag of each release (``python -m evidence.break_tables``
-makes it).
+are workloads here (``python -m evidence.break_tables`` makes it). They come from the tag of a
+release, or from public copies of the tables (``TABLE@COMMIT``). A copy is of no release, so every
+release is compared with it that has no table of its own.
 
 Their ``graph_breaks`` is the sum of ``torch._dynamo.utils.counters["graph_break"]`` over a run
 that checks the accuracy (`get_dynamo_stats` in benchmarks/dynamo/common.py): every break as often
@@ -23,14 +24,17 @@ from ..cell import Cell, GraphBreak, Measurement
 FILE = Path(__file__).with_name("break_tables.csv")
 CPU_TABLE = "cpu_inductor_timm_inference.csv"
 TABLE = "inductor_timm_inference.csv"
-TABLES = (CPU_TABLE, TABLE)
+# The only copy with PyTorch's newer list of models.
+DYNAMIC_TABLE = "rocm/dynamic_inductor_timm_inference.csv"
+TABLES = (CPU_TABLE, TABLE, DYNAMIC_TABLE)
 COLUMNS = ("release", "table", "workload", "model", "accuracy", "graph_breaks")
 
 
 class Expected(NamedTuple):
     """A line of PyTorch's tables.
 
-    ``model``: its name there. ``accuracy``: what the CI expects, such as pass or fail_to_run.
+    ``table``: with ``@`` and its commit, if it is a copy. ``model``: its name there.
+    ``accuracy``: what the CI expects, such as pass or fail_to_run.
     """
 
     table: str
@@ -62,11 +66,14 @@ class Compared(NamedTuple):
 
 @cache
 def read(file: Path) -> dict[tuple[str, str, str], Expected]:
-    """The lines of the tables, by release, table and workload."""
+    """The lines of the tables, by release, table and workload; the last one of several copies.
+
+    The release is empty in the lines of copies.
+    """
     with file.open(encoding="utf-8", newline="") as stream:
         rows = csv.DictReader(line for line in stream if not line.startswith("#"))
         return {
-            (row["release"], row["table"], row["workload"]): Expected(
+            (row["release"], row["table"].partition("@")[0], row["workload"]): Expected(
                 row["table"], row["model"], row["accuracy"], int(row["graph_breaks"])
             )
             for row in rows
@@ -74,13 +81,14 @@ def read(file: Path) -> dict[tuple[str, str, str], Expected]:
 
 
 def expected(release: str, workload: str, device: str) -> Expected | None:
-    """The line of a release's table; None if PyTorch lists none.
+    """The line of a release's table, else that of a copy; None if PyTorch lists none.
 
-    For a CPU that of the table for CPUs, if there is one. Else that of the table for CUDA: Dynamo
+    For a CPU that of the table for CPUs, if there is one. Else that of a table for GPUs: Dynamo
     captures before any code is generated for the device.
     """
-    tables = TABLES if device == "cpu" else (TABLE,)
-    found = (read(FILE).get((release, table, workload)) for table in tables)
+    tables = [table for table in TABLES if device == "cpu" or table != CPU_TABLE]
+    lines = read(FILE)
+    found = (lines.get((of, table, workload)) for of in (release, "") for table in tables)
     return next((line for line in found if line is not None), None)
 
 

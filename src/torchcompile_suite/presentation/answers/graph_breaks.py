@@ -47,10 +47,7 @@ def answer(records: Sequence[Record]) -> Answer:
     models = {compared.workload for compared in known}
     other = sorted({compared.workload for compared in known if not compared.equal})
     listed = f"{len(models) - len(other)} of {plural(len(models), 'timm model')}"
-    sentence = (
-        f"{listed} that PyTorch's tables of the release list have exactly the listed number of "
-        "graph breaks"
-    )
+    sentence = f"{listed} that PyTorch's tables list have exactly the listed number of graph breaks"
     if other:
         sentence += f"; another number: {', '.join(other)}"
     return Answer(f"{sentence}.", sheet)
