@@ -284,6 +284,6 @@ def _cache(measurement: Measurement) -> list[Advice]:
             f"{warm:.1f} s",
             "",
             "keep TORCHINDUCTOR_CACHE_DIR between runs, or deploy the cache: "
-            "torch.compiler.save_cache_artifacts() (2.6 or newer)",
+            "torch.compiler.save_cache_artifacts() (2.7 or newer)",
         )
     ]
