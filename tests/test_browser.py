@@ -26,6 +26,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from torchcompile_suite import matrix, targets
 from torchcompile_suite.analysis import summaries, summary
 from torchcompile_suite.asv import derived
+from torchcompile_suite.asv.staging import PUBLISHED
 from torchcompile_suite.cell import OK, Cell, Outcome, Status
 from torchcompile_suite.modes import MODES
 from torchcompile_suite.presentation import answers
@@ -195,7 +196,7 @@ def test_the_site_is_small(site: Path) -> None:
 
 
 def _with_results() -> set[str]:
-    """The benchmarks that have values of their current version."""
+    """The benchmarks of ASV's pages that have values of their current version."""
     results = ROOT / "results"
     benchmarks = asv_files.recorded_benchmarks(results)
     machines = results.glob("*/machine.json")
@@ -208,7 +209,8 @@ def _with_results() -> set[str]:
         name
         for content in contents
         for name, columns in content["results"].items()
-        if not matrix.is_look_up(name.rpartition(".")[0])
+        if name.rpartition(".")[2] in PUBLISHED
+        and not matrix.is_look_up(name.rpartition(".")[0])
         and columns[content["result_columns"].index("version")] == benchmarks[name]["version"]
     }
 

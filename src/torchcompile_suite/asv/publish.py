@@ -28,8 +28,7 @@ def publish(original: Callable[..., Any]) -> Callable[..., Any]:
 
     def run(cls: type[Publish], conf: Any, *arguments: Any, **options: Any) -> Any:
         add_nightlies(conf)
-        # ASV writes two files for each benchmark. The report has what the look-ups show.
-        with user_errors(), staged(conf, look_ups=False) as stage:
+        with user_errors(), staged(conf, every=False) as stage:
             for problem in stage.checked.problems:
                 log.warning(printable(f"left out: {problem}"))
             Report.stage = stage

@@ -23,6 +23,13 @@ from . import derived
 from .errors import user_errors
 from .repository import of_releases
 
+# What ASV's pages show of a question. ASV writes a file for each benchmark and machine; the report
+# has all of them.
+PUBLISHED = {
+    *("track_latency", "track_time_ratio", "track_cold_compile", "track_first_result"),
+    *("track_growth", "track_peak_memory", "track_launches"),
+}
+
 
 class Staged(NamedTuple):
     """What the checks found, and the folder of results itself."""
@@ -32,16 +39,16 @@ class Staged(NamedTuple):
 
 
 @contextmanager
-def staged(conf: Any, *, look_ups: bool = True) -> Iterator[Staged]:
+def staged(conf: Any, *, every: bool = True) -> Iterator[Staged]:
     """While it is entered, ``conf.results_dir`` has sound files only.
 
-    Without ``look_ups`` the list of benchmarks lacks those that measure nothing themselves. Raises
-    ASV's UserError.
+    Without ``every`` the list of benchmarks has `PUBLISHED` only, and none that measures nothing
+    itself. Raises ASV's UserError.
     """
     results = Path(conf.results_dir)
     with tempfile.TemporaryDirectory(prefix="torchcompile-suite-results-") as folder:
         with user_errors():
-            checked = _fill(Path(folder), results, conf, look_ups)
+            checked = _fill(Path(folder), results, conf, every)
         conf.results_dir = folder
         try:
             yield Staged(checked, results)
@@ -58,7 +65,7 @@ def restore(conf: Any) -> None:
                 write_atomically(missing, file.read_bytes())
 
 
-def _fill(folder: Path, results: Path, conf: Any, look_ups: bool) -> asv_files.Checked:
+def _fill(folder: Path, results: Path, conf: Any, every: bool) -> asv_files.Checked:
     """Put the sound files of ``results`` into ``folder``. Returns all that is there."""
     commits = ledger.compute()[0] if of_releases(conf) else None
     checked = asv_files.check(results, commits)
@@ -82,13 +89,11 @@ def _fill(folder: Path, results: Path, conf: Any, look_ups: bool) -> asv_files.C
         if file != link:
             link.parent.mkdir(exist_ok=True)
             link.symlink_to(file.resolve())
-    _stage_benchmarks(folder, results, checked, look_ups)
+    _stage_benchmarks(folder, results, checked, every)
     return checked
 
 
-def _stage_benchmarks(
-    folder: Path, results: Path, checked: asv_files.Checked, look_ups: bool
-) -> None:
+def _stage_benchmarks(folder: Path, results: Path, checked: asv_files.Checked, every: bool) -> None:
     """Put the list of benchmarks into ``folder``. Its axes have what was measured, and no more.
 
     A run records its own axes only, and results of other machines may have other workloads.
@@ -102,8 +107,8 @@ def _stage_benchmarks(
         results_of_all = list(checked.results.values())
         changed = asv_files.add_workloads(content, results_of_all)
         changed |= asv_files.keep_measured(content, results_of_all)
-        if not look_ups:
-            changed |= bool([content.pop(name) for name in _look_ups(content)])
+        if not every:
+            changed |= bool([content.pop(name) for name in _unpublished(content)])
     except ValueError:
         changed = False  # ASV says what is wrong with it
     if changed:
@@ -112,10 +117,14 @@ def _stage_benchmarks(
         staged.symlink_to(file.resolve())
 
 
-def _look_ups(names: Iterable[str]) -> list[str]:
-    """The benchmarks of questions without cells of their own."""
+def _unpublished(names: Iterable[str]) -> list[str]:
+    """The benchmarks that ASV's pages lack: see `PUBLISHED`; and questions without own cells."""
     questions = {name: matrix.find(name) for name in names}
     looking = {
         one.name: matrix.is_look_up(one.name) for one in questions.values() if one is not None
     }
-    return [name for name, one in questions.items() if one is not None and looking[one.name]]
+    return [
+        name
+        for name, one in questions.items()
+        if one is not None and (looking[one.name] or name.rpartition(".")[2] not in PUBLISHED)
+    ]
