@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -163,15 +164,16 @@ def _sentence(
     ]
     compared = [step for step in steps if step.before]
     if compared:
-        changed = {
-            point: sum(bool(one.differences) for one in compared if one.row.release == point)
-            for point in order
-        }
-        most = max(order, key=lambda point: changed[point])
         name = WITH_GRAPHS if any(WITH_GRAPHS in row.counts for row in made) else LAUNCHES
-        words = [
-            difference(one) for step in compared for one in step.differences if one.name == name
+        found = [
+            (step.row.release, difference(one))
+            for step in compared
+            for one in step.differences
+            if one.name == name
         ]
+        words = [word for _, word in found]
+        changed = Counter(point for point, _ in found)
+        most = max(order, key=lambda point: changed[point])
         title = "launches" if name == LAUNCHES else "launches with CUDA graphs"
         sentences.append(
             f"In {plural(len(order), axis.noun)}, the {title} of a cell became fewer "
@@ -181,7 +183,7 @@ def _sentence(
             of = sum(one.row.release == most for one in compared)
             sentences.append(
                 f"{axis.facts(most).label} changed most: {changed[most]} of {plural(of, 'cell')} "
-                "got another count."
+                f"got another number of {title}."
             )
     return " ".join(sentences)
 
