@@ -26,8 +26,8 @@ from .repository import of_releases
 # What ASV's pages show of a question. ASV writes a file for each benchmark and machine; the report
 # has all of them.
 PUBLISHED = {
-    *("track_latency", "track_time_ratio", "track_cold_compile", "track_first_result"),
-    *("track_growth", "track_peak_memory", "track_launches"),
+    *("track_latency", "track_time_ratio", "track_cold_compile", "track_warm_compile"),
+    *("track_first_result", "track_growth", "track_peak_memory", "track_launches"),
 }
 
 

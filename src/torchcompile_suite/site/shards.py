@@ -31,7 +31,7 @@ from .packs import Encoded
 
 # Documents that the first view reads are in small packs.
 SMALL_BYTES = 12_000
-LARGE_BYTES = 100_000
+LARGE_BYTES = 150_000
 
 
 def _folder(package: Any) -> Path:
