@@ -27,7 +27,7 @@ from .repository import of_releases
 # has all of them.
 PUBLISHED = {
     *("track_latency", "track_time_ratio", "track_cold_compile", "track_warm_compile"),
-    *("track_first_result", "track_growth", "track_peak_memory", "track_launches"),
+    *("track_first_result", "track_growth", "track_peak_memory"),
 }
 
 
