@@ -115,8 +115,9 @@ class Harm:
 _PLACE = {"commit_hash", "machine", "workload", "mode", "kind", "status", "stopped", "process"}
 _PLACE |= {"phase", "dtype", "device", "shapes", "backend", "allocator", "protocol", "baseline"}
 _PLACE |= {"torch", "result_columns", "reference", "results", "env_name"}
+_PLACE |= {"heap", "target", "start", "way"}
 # With a reason to be set aside, no launch would count, and nothing would be shown.
-_PLACE |= {"heap", "target", "start", "way", "set_aside"}
+_PLACE |= {"set_aside"}
 
 
 def _texts(content: Any, text: str) -> Any:
