@@ -26,7 +26,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from torchcompile_suite import matrix, targets
 from torchcompile_suite.analysis import summaries, summary
 from torchcompile_suite.asv import derived
-from torchcompile_suite.asv.staging import PUBLISHED
+from torchcompile_suite.asv.staging import is_published
 from torchcompile_suite.cell import OK, Cell, Outcome, Status
 from torchcompile_suite.modes import MODES
 from torchcompile_suite.presentation import answers
@@ -209,7 +209,7 @@ def _with_results() -> set[str]:
         name
         for content in contents
         for name, columns in content["results"].items()
-        if name.rpartition(".")[2] in PUBLISHED
+        if is_published(name)
         and not matrix.is_look_up(name.rpartition(".")[0])
         and columns[content["result_columns"].index("version")] == benchmarks[name]["version"]
     }

@@ -23,12 +23,11 @@ from . import derived
 from .errors import user_errors
 from .repository import of_releases
 
-# What ASV's pages show of a question. ASV writes a file for each benchmark and machine; the report
-# has all of them.
-PUBLISHED = {
-    *("track_latency", "track_time_ratio", "track_cold_compile", "track_warm_compile"),
-    *("track_first_result", "track_growth", "track_peak_memory"),
-}
+# What ASV's pages show of a question, and of these two besides. ASV writes two files for each
+# benchmark; the report has all benchmarks.
+PUBLISHED = {"track_time_ratio", "track_first_result", "track_growth", "track_peak_memory"}
+PUBLISHED_OF_MODELS = {"track_latency", "track_cold_compile", "track_warm_compile"}
+_MODELS = (matrix.INFERENCE.name, matrix.TRAINING.name)
 
 
 class Staged(NamedTuple):
@@ -117,6 +116,12 @@ def _stage_benchmarks(folder: Path, results: Path, checked: asv_files.Checked, e
         staged.symlink_to(file.resolve())
 
 
+def is_published(benchmark: str) -> bool:
+    """Whether ASV's pages show a benchmark of the suite, a ``module.Class.method``."""
+    question, _, metric = benchmark.rpartition(".")
+    return metric in PUBLISHED or (question in _MODELS and metric in PUBLISHED_OF_MODELS)
+
+
 def _unpublished(names: Iterable[str]) -> list[str]:
     """The benchmarks that ASV's pages lack: see `PUBLISHED`; and questions without own cells."""
     questions = {name: matrix.find(name) for name in names}
@@ -126,5 +131,5 @@ def _unpublished(names: Iterable[str]) -> list[str]:
     return [
         name
         for name, one in questions.items()
-        if one is not None and (looking[one.name] or name.rpartition(".")[2] not in PUBLISHED)
+        if one is not None and (looking[one.name] or not is_published(name))
     ]
