@@ -213,7 +213,8 @@ def test_malloc_is_compared_with_the_settled_heap_of_the_same_cells() -> None:
     plain = [measured(Cell(name, 1, "default"), 0.8) for name in ("a", "b")]
     loose = measured(Cell("a", 1, "default", allocator=DEFAULT_HEAP), 0.5)
     alone = measured(Cell("c", 1, "default", allocator=DEFAULT_HEAP), 0.1)
-    sentence, sheet = answered("allocator", *plain, loose, alone)
+    watched = Cell("d", 1, "default", allocator=DEFAULT_HEAP, protocol="many-calls")
+    sentence, sheet = answered("allocator", *plain, loose, alone, measured(watched, 0.1))
     assert f"{DEFAULT_HEAP} {mean(loose)}, and with a settled heap {mean(plain[0])}" in sentence
     assert sorted(line[0] for line in sheet.lines) == ["a", "a", "c"]
     assert "both with another malloc" in answered("allocator", alone).sentence

@@ -8,11 +8,12 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from torchcompile_suite import matrix
+from torchcompile_suite import matrix, published
 from torchcompile_suite.analysis import coverage
 from torchcompile_suite.cell import METHOD, Cell, Compiled, Measurement, Outcome, Status
-from torchcompile_suite.cli import app
+from torchcompile_suite.cli import app, history
 from torchcompile_suite.host import machine
+from torchcompile_suite.releases import catalogue, ledger
 from torchcompile_suite.results import records
 
 from . import examples
@@ -24,10 +25,16 @@ WHOLE = msgspec.convert(
 
 
 def measurement(
-    cell: Cell, compiled: Compiled | None, outcome: Outcome | None = None
+    cell: Cell, compiled: Compiled | None, outcome: Outcome | None = None, release: str = "2.9.1"
 ) -> Measurement:
     made = examples.measurement(**({"outcome": outcome} if outcome else {}))
-    launches = [msgspec.structs.replace(made.launches[0], compiled=compiled), *made.launches[1:]]
+    described = examples.environment(release)
+    launches = [
+        msgspec.structs.replace(
+            one, compiled=compiled if number == 0 else None, environment=described
+        )
+        for number, one in enumerate(made.launches)
+    ]
     return msgspec.structs.replace(made, cell=cell, launches=launches)
 
 
@@ -62,13 +69,65 @@ def test_the_command_counts_and_fails_at_gaps(
     file.parent.mkdir(parents=True)
     for cell in matrix.core_cells():
         records.append(file, measurement(cell, WHOLE))
-    done = CliRunner().invoke(app.app, ["coverage"])
+    done = CliRunner().invoke(app.app, ["coverage", "v2.9"])
     assert done.exit_code == 0, done.output
     assert "unexplained gaps: 0" in done.output
     records.append(file, measurement(matrix.core_cells()[0], None))
     done = CliRunner().invoke(app.app, ["coverage", "v2.9"])
     assert done.exit_code == 1
     assert "unexplained gaps: 1" in done.output
+
+
+def test_a_series_is_complete_where_each_release_has_numbers_or_lacks_what_it_needs() -> None:
+    def outcome(status: Status) -> Measurement:
+        return measurement(CELL, None, Outcome(status, "why"))
+
+    whole = measurement(CELL, WHOLE)
+
+    def covered(*found: Measurement | None) -> coverage.SeriesCoverage:
+        names = [f"2.{number}" for number in range(len(found))]
+        by_release = {name: [one] for name, one in zip(names, found, strict=True) if one}
+        (one,) = coverage.series(by_release, [CELL], names, "cpu")
+        return one
+
+    assert covered(whole, whole).complete
+    lacks = covered(outcome(Status.UNSUPPORTED), whole)
+    assert lacks.complete
+    assert lacks.ok == ["2.1"]
+    assert not lacks.failed
+    failed = covered(whole, outcome(Status.TIMEOUT))
+    assert not failed.complete
+    assert list(failed.failed) == ["2.1"]
+    assert covered(None, whole).missing == ["2.0"]
+    silent = measurement(CELL, msgspec.structs.replace(WHOLE, guards=None))
+    assert covered(silent).unexplained == [f"2.0: {CELL}: guards"]
+    assert not covered(None, whole).complete
+    assert not covered(silent).complete
+
+
+def test_the_command_counts_series_and_the_core_of_three_releases(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "results" / machine.detect().machine
+    commits = {release.version: commit for commit, release in ledger.compute()[0].items()}
+    versions = [release.version for release in history.newest_patches(catalogue.read())]
+    for version in versions:
+        file = records.path(folder, commits[version], "env")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        for cell in dict.fromkeys([*published.SERIES, *matrix.core_cells()]):
+            records.append(file, measurement(cell, WHOLE, release=version))
+    done = CliRunner().invoke(app.app, ["coverage"])
+    assert done.exit_code == 0, done.output
+    planned = len(published.SERIES)
+    counted = f"{len(versions)} releases: {planned} planned, {planned} complete, 0 failed"
+    assert counted in done.output
+    assert all(catalogue.find(name).version in done.output for name in published.CORE_OF)
+    failed = measurement(published.SERIES[0], None, Outcome(Status.CRASH, "signal 11"), version)
+    records.append(file, failed)
+    done = CliRunner().invoke(app.app, ["coverage"])
+    assert f"{planned - 1} complete, 1 failed in a release" in done.output
+    assert f"{versions[-1]}: {published.SERIES[0]}: crash: signal 11" in done.output
 
 
 def test_another_machine_s_whole_release_is_shown_with_one_line(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 import msgspec
 import pytest
@@ -13,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
-from torchcompile_suite import matrix, workloads
+from torchcompile_suite import matrix, published, workloads
 from torchcompile_suite.analysis import change, statistics
+from torchcompile_suite.asv import interleaved
 from torchcompile_suite.cell import METHOD, OK, Cell, Interference, Launch, Outcome, Status
 from torchcompile_suite.cli import history
 from torchcompile_suite.measuring import series, server, settings
@@ -348,10 +350,26 @@ def test_a_history_has_the_newest_patch_of_every_minor() -> None:
 def test_the_history_touches_every_family_and_can_be_selected() -> None:
     models = [workloads.get(name) for name in workloads.names() if matrix.made_for(name) is None]
     families = {model.family for model in models if "inference" in model.core}
-    assert {workloads.get(cell.workload).family for cell in matrix.HISTORY} == families
-    assert len(history._patterns("history")) == len(matrix.HISTORY)
+    assert {workloads.get(cell.workload).family for cell in published.SERIES} >= families
+    assert len(history._patterns("history")) == len(published.SERIES)
     assert history._patterns("core") == matrix.core_patterns()
     assert history._patterns("Inference.*resnet18") == ["Inference.*resnet18"]
+
+
+def test_the_series_of_the_published_history_come_first() -> None:
+    class Benchmarks(dict[str, None]):
+        benchmark_selection: ClassVar = {
+            f"{question.name}.track": range(len(question.points))
+            for question in (matrix.INFERENCE, matrix.ALLOCATOR, matrix.CODEGEN)
+        }
+
+    names = Benchmarks.benchmark_selection
+    cells = list(interleaved._cells(Benchmarks.fromkeys(names), "cpu"))
+    asked = {matrix.cell_at(name, index) for name, indexes in names.items() for index in indexes}
+    first = [cell for cell in published.SERIES if cell in asked]
+    assert cells[: len(first)] == first
+    assert not any(cell in published.SERIES or cell.target for cell in cells[len(first) :])
+    assert len(cells) == len({cell for cell in asked if cell and not cell.target})
 
 
 def test_a_server_stays_while_cells_need_the_same_libraries(

@@ -362,22 +362,6 @@ def is_look_up(name: str) -> bool:
     return False
 
 
-# The cells that every release of the published history has: all families, ten cells, about a minute
-# for each cell.
-HISTORY = (
-    Cell("resnet18", 1, "default"),
-    Cell("vit16x6x384", 1, "default"),
-    Cell("operator_stochastic", 1, "default"),
-    Cell("relevance_information", 1, "default"),
-    Cell("relevance_information", TRAINING_BATCH, "default", phase="training"),
-    Cell("softmax_matmul", 1, "default"),
-    Cell("pointwise_chain", 1, "default"),
-    Cell("branch_on_value", 1, "default"),
-    Cell("gpt_decode", 1, "default"),
-    Cell("resnet18", 1, EAGER),
-)
-
-
 def find(benchmark: str) -> Question | None:
     """The question of an ASV benchmark (``module.Class.method``); None if there is no such."""
     return QUESTIONS.get(benchmark.rpartition(".")[0])

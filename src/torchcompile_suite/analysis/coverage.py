@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from ..cell import Cell, Compiled, Measurement
+from ..cell import Cell, Compiled, Measurement, Outcome, Status
 from ..modes import EAGER
 
 # JSON names of the fields of a `Compiled` that hold a number, or have their reason in ``unknown``.
@@ -29,6 +29,56 @@ class Coverage(NamedTuple):
     ended: list[Measurement]
     missing: list[Cell]
     unexplained: list[str]
+
+
+class SeriesCoverage(NamedTuple):
+    """One wanted cell over the wanted releases.
+
+    - ``ok``: the releases with numbers
+    - ``ended``: the outcome of each release that ended without numbers, with its reason
+    - ``missing``: the releases that were not measured
+    - ``unexplained``: numbers or outcomes that lack a reason, as ``release: name``
+    """
+
+    cell: Cell
+    ok: list[str]
+    ended: dict[str, Outcome]
+    missing: list[str]
+    unexplained: list[str]
+
+    @property
+    def failed(self) -> dict[str, Outcome]:
+        """The releases that have what the cell needs, and gave no numbers all the same."""
+        return {
+            release: outcome
+            for release, outcome in self.ended.items()
+            if outcome.status is not Status.UNSUPPORTED
+        }
+
+    @property
+    def complete(self) -> bool:
+        """Whether each release has numbers, or lacks what the cell needs and says so."""
+        return not (self.missing or self.unexplained or self.failed)
+
+
+def series(
+    by_release: Mapping[str, Sequence[Measurement]],
+    wanted: Iterable[Cell],
+    releases: Sequence[str],
+    device: str,
+) -> list[SeriesCoverage]:
+    """The coverage of each wanted cell, on that device, over the releases."""
+    covered = []
+    for cell in wanted:
+        one = SeriesCoverage(cell, [], {}, [], [])
+        for release in releases:
+            found = coverage(by_release.get(release, ()), [cell], device)
+            one.ok.extend([release] * found.ok)
+            one.ended.update((release, ended.outcome) for ended in found.ended)
+            one.missing.extend([release] * len(found.missing))
+            one.unexplained.extend(f"{release}: {gap}" for gap in found.unexplained)
+        covered.append(one)
+    return covered
 
 
 def coverage(measurements: Iterable[Measurement], wanted: Iterable[Cell], device: str) -> Coverage:

@@ -19,7 +19,7 @@ import msgspec
 from asv.console import log
 from filelock import FileLock, Timeout
 
-from .. import matrix
+from .. import matrix, published
 from ..cell import Cell, Launch, Measurement
 from ..errors import SuiteError
 from ..measuring import series
@@ -200,7 +200,8 @@ def _cannot_write(error: OSError) -> SuiteError:
 
 
 def _cells(benchmarks: Any, device: str) -> Iterator[Cell]:
-    """The selected cells that are timed, each once, in ASV's order.
+    """The selected cells that are timed, each once: those of the published history first, in its
+    order, because a machine may not stay for all of them; then the others, in ASV's order.
 
     What is generated for a target has no drift: ASV's own run generates it.
     """
@@ -210,13 +211,10 @@ def _cells(benchmarks: Any, device: str) -> Iterator[Cell]:
         for name in sorted(benchmarks)
         for index in selection[name] or ()
     )
-    return iter(
-        dict.fromkeys(
-            msgspec.structs.replace(cell, device=device)
-            for cell in cells
-            if cell is not None and not cell.target
-        )
-    )
+    timed = dict.fromkeys(cell for cell in cells if cell is not None and not cell.target)
+    places = {cell: place for place, cell in enumerate(published.SERIES)}
+    for cell in sorted(timed, key=lambda cell: places.get(cell, len(places))):
+        yield msgspec.structs.replace(cell, device=device)
 
 
 def _now() -> str:

@@ -1,31 +1,35 @@
-"""``torchcompile-suite coverage``: cells of the core that were measured, failed or are missing."""
+"""``torchcompile-suite coverage``: cells that were measured, failed or are missing."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
 
-from .. import matrix
+from .. import matrix, published
 from ..analysis import coverage
 from ..analysis.coverage import Coverage
-from ..cell import Measurement
+from ..cell import Measurement, Outcome
 from ..presentation import sheets, terminal
 from ..presentation.terminal import console, one_line_errors
 from ..presentation.wording import printable
 from ..releases import catalogue
-from .recorded import MACHINE_HELP, select
+from .history import newest_patches
+from .recorded import MACHINE_HELP, Selection, select
 
 
 def coverage_command(
     releases: Annotated[
-        list[str] | None, typer.Argument(help="Such as v2.4 v2.9; else all that were measured.")
+        list[str] | None,
+        typer.Argument(help="Such as v2.4 v2.9: their core. Else all that is to be published."),
     ] = None,
     machine_name: Annotated[str | None, typer.Option("--machine", help=MACHINE_HELP)] = None,
 ) -> None:
-    """Count the cells of the core: measured, ended otherwise, missing. Exit with 1 at any gap.
+    """Count cells: measured, ended otherwise, missing. Exit with 1 at any gap.
 
-    A gap is a cell that was not measured, or a number that is missing without a reason.
+    A gap is a cell that was not measured, or a number that is missing without a reason. What is to
+    be published are the series of the history, in all minor releases, and the core of three.
     """
     with one_line_errors():
         asked = [catalogue.find(name).version for name in releases or []]
@@ -33,18 +37,46 @@ def coverage_command(
         selection = select(
             machine_name, asked, generated=True, completeness_first=True, every=False
         )
-        covered = {
-            version: _coverage(selection.measurements(version), selection.device)
-            for version in asked or selection.versions
-        }
-        console().print(terminal.draw(sheets.coverage(covered)))
-        gaps = sum(_list(version, one) for version, one in covered.items())
+        gaps = 0 if asked else _series(selection)
+        gaps += _core(
+            selection, asked or [catalogue.find(name).version for name in published.CORE_OF]
+        )
         typer.echo(f"unexplained gaps: {gaps}")
         if gaps:
             raise typer.Exit(1)
 
 
-def _coverage(measurements: list[Measurement], device: str) -> Coverage:
+def _series(selection: Selection) -> int:
+    """Print the coverage of the series of the history. Returns the number of gaps."""
+    versions = [release.version for release in newest_patches(catalogue.read())]
+    by_release = {version: selection.measurements(version) for version in versions}
+    covered = coverage.series(by_release, published.SERIES, versions, selection.device)
+    console().print(terminal.draw(sheets.series(covered)))
+    gaps = 0
+    for one in covered:
+        _print_ended({f"{version}: {one.cell}": each for version, each in one.ended.items()})
+        for gap in one.unexplained:
+            _print(gap)
+        gaps += len(one.missing) + len(one.unexplained)
+    typer.echo(
+        f"series of {len(versions)} releases: {len(covered)} planned, "
+        f"{sum(one.complete for one in covered)} complete, "
+        f"{sum(bool(one.failed) for one in covered)} failed in a release, "
+        f"{sum(bool(one.missing) for one in covered)} lack a release\n"
+    )
+    return gaps
+
+
+def _core(selection: Selection, versions: list[str]) -> int:
+    """Print the coverage of the core of each release. Returns the number of gaps."""
+    covered = {
+        version: _core_of(selection.measurements(version), selection.device) for version in versions
+    }
+    console().print(terminal.draw(sheets.coverage(covered)))
+    return sum(_list(version, one) for version, one in covered.items())
+
+
+def _core_of(measurements: list[Measurement], device: str) -> Coverage:
     """The coverage of the core. Generated code belongs to it where there is any: releases that were
     measured before the suite generated code have none.
     """
@@ -56,13 +88,16 @@ def _coverage(measurements: list[Measurement], device: str) -> Coverage:
 
 def _list(version: str, covered: Coverage) -> int:
     """Print the cells that ended otherwise, and the gaps. Returns the number of gaps."""
-    for measurement in covered.ended:
-        outcome = measurement.outcome
-        _print(f"{version}: {measurement.cell}: {outcome.status.value}: {outcome.reason}")
+    _print_ended({f"{version}: {each.cell}": each.outcome for each in covered.ended})
     gaps = [*(f"{cell}: not measured" for cell in covered.missing), *covered.unexplained]
     for gap in gaps:
         _print(f"{version}: {gap}")
     return len(gaps)
+
+
+def _print_ended(ended: Mapping[str, Outcome]) -> None:
+    for where, outcome in ended.items():
+        _print(f"{where}: {outcome.status.value}: {outcome.reason}")
 
 
 def _print(line: str) -> None:

@@ -19,7 +19,7 @@ import msgspec
 import typer
 from filelock import FileLock, Timeout
 
-from .. import matrix
+from .. import matrix, published
 from ..asv import command
 from ..cell import Cell
 from ..doctor.check import Level
@@ -108,7 +108,7 @@ def _cells(cells: str) -> list[Cell]:
     if cells == "core":
         return matrix.core_cells()
     if cells == "history":
-        return list(matrix.HISTORY)
+        return list(published.SERIES)
     try:
         found = matrix.cells_matching("" if cells == "all" else cells)
     except re.error as error:

@@ -9,7 +9,7 @@ from ..analysis import generated as code
 from ..analysis.break_even import break_even
 from ..analysis.change import Comparison
 from ..analysis.claims import Judged
-from ..analysis.coverage import Coverage
+from ..analysis.coverage import Coverage, SeriesCoverage
 from ..analysis.ends import Ends
 from ..analysis.summary import Row
 from ..cell import Cell
@@ -172,6 +172,22 @@ def coverage(covered: Mapping[str, Coverage]) -> Sheet:
         for version, release in covered.items()
     ]
     return Sheet(columns, frozenset(columns[1:]), lines)
+
+
+def series(covered: Sequence[SeriesCoverage]) -> Sheet:
+    """One line for each series; columns count releases."""
+    counts = ["ok", "no numbers", "not measured", "unexplained"]
+    lines = [
+        [
+            *cell_columns(one.cell),
+            str(len(one.ok)),
+            str(len(one.ended)),
+            str(len(one.missing)),
+            str(len(one.unexplained)),
+        ]
+        for one in covered
+    ]
+    return Sheet([*CELL, *counts], frozenset(("batch", *counts)), lines)
 
 
 # The counts of a table, as far as any row has them.

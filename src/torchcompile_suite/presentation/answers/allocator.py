@@ -19,10 +19,12 @@ _SETTLED = "system"
 
 def answer(records: Sequence[Record]) -> Answer:
     """The mean ratio with each allocator, and that of the same cells with a settled heap."""
+    cells = [record.measurement.cell for record in records]
+    # Other protocols, such as many calls, are other questions.
     asked = {
-        _settled(record.measurement.cell)
-        for record in records
-        if "allocator" in record.measurement.cell.differs()
+        _settled(cell)
+        for cell in cells
+        if "allocator" in cell.differs() and cell.protocol == "right"
     }
     rows = _parts.rows(records, lambda cell: _settled(cell) in asked)
     by_cell = {row.cell: row for row in rows if row.ratio is not None}

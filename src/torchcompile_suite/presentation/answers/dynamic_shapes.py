@@ -29,7 +29,7 @@ def answer(records: Sequence[Record]) -> Answer:
     measured = {
         cell: one
         for cell, one in _compared.by_cell(records).items()
-        if cell.shapes != "static" and cell.way == "whole"
+        if cell.shapes != "static" and cell.way == "whole" and cell.protocol == "right"
     }
     lines = {cell: _line(one) for cell, one in measured.items()}
     streams: dict[str, list[Record]] = {}
