@@ -105,8 +105,6 @@ class Observer:
         if isinstance(subject, ShapeStream):
             # Last of what the compiler's counters tell: new shapes come after all others.
             self._refuse("new shapes", lambda: capture.refused(subject, forward, subject.unseen()))
-        self._ask("traffic", lambda: _traffic(subject.eager))
-        self._values |= self._values.pop("traffic", {})
         if on.kind == "cpu":
             self._unknown["profile"] = "a CPU has no queue to profile"
         else:
@@ -115,6 +113,15 @@ class Observer:
                 lambda: profiler.profile(call, on.synchronize),
                 "the profiler saw nothing on the device; its counters may need permission",
             )
+
+    def checked(self, subject: Subject) -> None:
+        """The outputs are right. Count what eager moves, after all else that calls eager.
+
+        FlexAttention cannot run in a dispatch mode. In torch 2.9 it cannot run afterwards either:
+        Dynamo keeps what it has captured until the error.
+        """
+        self._ask("traffic", lambda: _traffic(subject.eager))
+        self._values |= self._values.pop("traffic", {})
 
     def last(self, workload: Workload) -> Compiled:
         """Ask what needs new captures, last and outside any context. Returns all values."""

@@ -93,7 +93,7 @@ class Observed:
             self._observer.ran(subject, call, forward, on)
 
     def after_check(self, subject: Subject, forward: Any) -> None:
-        """Check the workload's other inputs."""
+        """Check the workload's other inputs, and count what eager moves."""
         from . import capture
 
         cell, workload = self._cell, workloads.get(self._cell.workload)
@@ -102,6 +102,8 @@ class Observed:
             capture.check_cases(forward, subject.module, cases, cell.device)
             if workload.random and cell.backend == "inductor":
                 capture.check_draws(subject)
+        with self._stages("traffic"):
+            self._observer.checked(subject)
 
     def at_end(self) -> None:
         """Record what needs new captures: recaptures, artefacts, other capture methods."""
