@@ -151,6 +151,7 @@ def test_flex_attention_is_one_graph_where_a_release_has_it(
     assert launch.accuracy.reference == "float64"
     # The count refuses FlexAttention, and in 2.9 no call in eager works afterwards.
     assert list(launch.stages_s)[-2:] == ["traffic", "recapture"]
+    assert {"eager_operators", "eager_bytes"} <= ok(launch).unknown.keys()
 
 
 def test_attention_with_a_mask_is_measured_everywhere(launches: dict[str, Launch]) -> None:

@@ -24,6 +24,8 @@ from . import artefacts, capture, profiler, versions
 from .traffic import Traffic
 
 GUARD_CHECKS = 1000
+# What `_traffic` counts, by attribute of `Compiled`.
+TRAFFIC = ("eager_operators", "eager_bytes")
 
 
 class Observer:
@@ -122,6 +124,8 @@ class Observer:
         """
         self._ask("traffic", lambda: _traffic(subject.eager))
         self._values |= self._values.pop("traffic", {})
+        if reason := self._unknown.pop("traffic", None):
+            self._unknown |= dict.fromkeys(TRAFFIC, reason)
 
     def last(self, workload: Workload) -> Compiled:
         """Ask what needs new captures, last and outside any context. Returns all values."""
@@ -160,4 +164,4 @@ def _guard_check_s(cell: Cell, module: torch.nn.Module, subject: Subject) -> flo
 def _traffic(eager: Call) -> dict[str, int]:
     with Traffic() as traffic:
         eager()
-    return {"eager_operators": traffic.operators, "eager_bytes": traffic.bytes}
+    return dict(zip(TRAFFIC, (traffic.operators, traffic.bytes), strict=True))
