@@ -23,7 +23,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from torchcompile_suite import matrix, targets
+from torchcompile_suite import targets
 from torchcompile_suite.analysis import summaries, summary
 from torchcompile_suite.asv import derived
 from torchcompile_suite.asv.staging import is_published
@@ -210,7 +210,6 @@ def _with_results() -> set[str]:
         for content in contents
         for name, columns in content["results"].items()
         if is_published(name)
-        and not matrix.is_look_up(name.rpartition(".")[0])
         and columns[content["result_columns"].index("version")] == benchmarks[name]["version"]
     }
 

@@ -25,13 +25,20 @@ WHOLE = msgspec.convert(
 
 
 def measurement(
-    cell: Cell, compiled: Compiled | None, outcome: Outcome | None = None, release: str = "2.9.1"
+    cell: Cell,
+    compiled: Compiled | None,
+    outcome: Outcome | None = None,
+    release: str = "2.9.1",
+    method: int = 1,
 ) -> Measurement:
     made = examples.measurement(**({"outcome": outcome} if outcome else {}))
     described = examples.environment(release)
     launches = [
         msgspec.structs.replace(
-            one, compiled=compiled if number == 0 else None, environment=described
+            one,
+            compiled=compiled if number == 0 else None,
+            environment=described,
+            method=method,
         )
         for number, one in enumerate(made.launches)
     ]
@@ -87,7 +94,8 @@ def test_a_series_is_complete_where_each_release_has_numbers_or_lacks_what_it_ne
     def covered(*found: Measurement | None) -> coverage.SeriesCoverage:
         names = [f"2.{number}" for number in range(len(found))]
         by_release = {name: [one] for name, one in zip(names, found, strict=True) if one}
-        (one,) = coverage.series(by_release, [CELL], names, "cpu")
+        machines = {"here": coverage.Measured(by_release, "cpu")}
+        (one,) = coverage.series(machines, [CELL], names)
         return one
 
     assert covered(whole, whole).complete
@@ -105,6 +113,26 @@ def test_a_series_is_complete_where_each_release_has_numbers_or_lacks_what_it_ne
     assert not covered(silent).complete
 
 
+def test_a_series_is_counted_on_the_machine_that_has_most_of_it() -> None:
+    """It is never put together from two machines."""
+    whole = measurement(CELL, WHOLE)
+    other = measurement(msgspec.structs.replace(CELL, mode="eager"), WHOLE)
+    failed = measurement(CELL, None, Outcome(Status.TIMEOUT, "why"))
+    machines = {
+        "a": coverage.Measured({"2.0": [whole], "2.1": [failed]}, "cpu"),
+        "b": coverage.Measured({"2.0": [whole], "2.1": [whole]}, "cpu"),
+        "c": coverage.Measured({"2.0": [whole], "2.1": [whole]}, "cpu"),
+        "d": coverage.Measured({"2.1": [whole], "2.2": [other]}, "cpu"),
+    }
+    releases = ["2.0", "2.1"]
+    (one,) = coverage.series(machines, [CELL], releases)
+    assert (one.machine, one.complete) == ("b", True)
+    (one,) = coverage.series({name: machines[name] for name in "ad"}, [CELL], releases)
+    assert (one.machine, one.missing, list(one.failed)) == ("a", [], ["2.1"])
+    (one,) = coverage.series(machines, [msgspec.structs.replace(CELL, batch_size=8)], releases)
+    assert (one.machine, one.missing) == ("", releases)
+
+
 def test_the_command_counts_series_and_the_core_of_three_releases(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,7 +144,7 @@ def test_the_command_counts_series_and_the_core_of_three_releases(
         file = records.path(folder, commits[version], "env")
         file.parent.mkdir(parents=True, exist_ok=True)
         for cell in dict.fromkeys([*published.SERIES, *matrix.core_cells()]):
-            records.append(file, measurement(cell, WHOLE, release=version))
+            records.append(file, measurement(cell, WHOLE, release=version, method=METHOD))
     done = CliRunner().invoke(app.app, ["coverage"])
     assert done.exit_code == 0, done.output
     planned = len(published.SERIES)

@@ -8,9 +8,10 @@ import models
 import torch
 
 way, folder, making = sys.argv[2], sys.argv[3], "START" not in os.environ
+package = f"{folder}/model.pt2"  # the name of a package has a stem
 torch.set_grad_enabled(False)
 if way == "aot" and not making:
-    forward, inputs = torch._inductor.aoti_load_package(f"{folder}/.pt2"), torch.load(f"{folder}/x")
+    forward, inputs = torch._inductor.aoti_load_package(package), torch.load(f"{folder}/x")
 else:
     module, inputs = models.build(sys.argv[1], 1)
     forward = module.eval() if way == "eager" else torch.compile(module.eval())
@@ -22,4 +23,4 @@ if making:
     torch.save(inputs, f"{folder}/x")
     torch.save((torch.compiler.save_cache_artifacts() or [b""])[0], f"{folder}/cache")
     program = torch.export.export(module, inputs)
-    torch._inductor.aoti_compile_and_package(program, package_path=f"{folder}/.pt2")
+    torch._inductor.aoti_compile_and_package(program, package_path=package)

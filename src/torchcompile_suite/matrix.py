@@ -108,11 +108,11 @@ class Question:
     def points_of(self, cell: Cell) -> list[tuple[Any, ...]]:
         """The points with that cell, whatever its device; empty if the question has none.
 
-        Also for a workload that is on no axis here, because somebody else has measured it.
+        Also for a workload that the suite does not have, because somebody else has measured it.
         """
         cell = on_any_device(cell)
         here, *others = self.axes.values()
-        if cell.workload not in here:
+        if cell.workload not in here and cell.workload not in workloads.names():
             return self._by_cell(itertools.product([cell.workload], *others)).get(cell, [])
         return self.by_cell.get(cell, [])
 
@@ -350,16 +350,6 @@ def made_for(workload: str) -> Question | None:
     """
     made = (OVERHEAD, ATTENTION)
     return next((one for one in made if workload in one.axes["workload"]), None)
-
-
-def is_look_up(name: str) -> bool:
-    """Whether a question has no cell of its own: it looks at cells that earlier ones measure."""
-    earlier: set[Cell] = set()
-    for question in QUESTIONS.values():
-        if question.name == name:
-            return question.by_cell.keys() <= earlier
-        earlier.update(question.by_cell)
-    return False
 
 
 def find(benchmark: str) -> Question | None:

@@ -278,12 +278,16 @@ def _cache(measurement: Measurement) -> list[Advice]:
     cold, warm = (mean_cost(measurement, kind) for kind in ("cold", "warm"))
     if cold is None or warm is None or cold < MIN_COLD_S or warm > WARM_SHARE * cold:
         return []
+    remedy = "keep TORCHINDUCTOR_CACHE_DIR between runs"
+    # For a CPU a carried cache has the source of the C++ and no machine code: it is compiled again,
+    # and the cold start is a tenth shorter at most (benchmarks/starts.py).
+    if measurement.cell.device != "cpu":
+        remedy += ", or deploy the cache: torch.compiler.save_cache_artifacts() (2.7 or newer)"
     return [
         Advice(
             f"a cold start costs {cold:.0f} s; a warm start, with the compiler's cache, "
             f"{warm:.1f} s",
             "",
-            "keep TORCHINDUCTOR_CACHE_DIR between runs, or deploy the cache: "
-            "torch.compiler.save_cache_artifacts() (2.7 or newer)",
+            remedy,
         )
     ]

@@ -32,8 +32,9 @@ class Coverage(NamedTuple):
 
 
 class SeriesCoverage(NamedTuple):
-    """One wanted cell over the wanted releases.
+    """One wanted cell over the wanted releases, on one machine.
 
+    - ``machine``: the machine whose measurements were counted; empty if no machine has the cell
     - ``ok``: the releases with numbers
     - ``ended``: the outcome of each release that ended without numbers, with its reason
     - ``missing``: the releases that were not measured
@@ -41,6 +42,7 @@ class SeriesCoverage(NamedTuple):
     """
 
     cell: Cell
+    machine: str
     ok: list[str]
     ended: dict[str, Outcome]
     missing: list[str]
@@ -60,25 +62,46 @@ class SeriesCoverage(NamedTuple):
         """Whether each release has numbers, or lacks what the cell needs and says so."""
         return not (self.missing or self.unexplained or self.failed)
 
+    @property
+    def _rank(self) -> tuple[bool, int, int]:
+        """How much the machine has of the series: the more, the greater."""
+        return self.complete, -len(self.missing), len(self.ok)
+
+
+class Measured(NamedTuple):
+    """The measurements of one machine, by release, and the kind of device that it measured."""
+
+    by_release: Mapping[str, Sequence[Measurement]]
+    device: str
+
 
 def series(
-    by_release: Mapping[str, Sequence[Measurement]],
-    wanted: Iterable[Cell],
-    releases: Sequence[str],
-    device: str,
+    machines: Mapping[str, Measured], wanted: Iterable[Cell], releases: Sequence[str]
 ) -> list[SeriesCoverage]:
-    """The coverage of each wanted cell, on that device, over the releases."""
+    """The coverage of each wanted cell over the releases.
+
+    A series is never divided among machines. So each cell is counted on one machine: the one that
+    has the most of it, of equal ones the first by name.
+    """
     covered = []
     for cell in wanted:
-        one = SeriesCoverage(cell, [], {}, [], [])
-        for release in releases:
-            found = coverage(by_release.get(release, ()), [cell], device)
-            one.ok.extend([release] * found.ok)
-            one.ended.update((release, ended.outcome) for ended in found.ended)
-            one.missing.extend([release] * len(found.missing))
-            one.unexplained.extend(f"{release}: {gap}" for gap in found.unexplained)
-        covered.append(one)
+        found = [_on(name, machines[name], cell, releases) for name in sorted(machines)]
+        nowhere = SeriesCoverage(cell, "", [], {}, list(releases), [])
+        best = max(found, key=lambda one: one._rank, default=nowhere)
+        covered.append(best if best.ok or best.ended else nowhere)
     return covered
+
+
+def _on(name: str, measured: Measured, cell: Cell, releases: Sequence[str]) -> SeriesCoverage:
+    """The coverage of a cell over the releases by the measurements of one machine."""
+    one = SeriesCoverage(cell, name, [], {}, [], [])
+    for release in releases:
+        found = coverage(measured.by_release.get(release, ()), [cell], measured.device)
+        one.ok.extend([release] * found.ok)
+        one.ended.update((release, ended.outcome) for ended in found.ended)
+        one.missing.extend([release] * len(found.missing))
+        one.unexplained.extend(f"{release}: {gap}" for gap in found.unexplained)
+    return one
 
 
 def coverage(measurements: Iterable[Measurement], wanted: Iterable[Cell], device: str) -> Coverage:

@@ -23,10 +23,12 @@ from . import derived
 from .errors import user_errors
 from .repository import of_releases
 
-# What ASV's pages show of a question, and of these two besides. ASV writes two files for each
-# benchmark; the report has all benchmarks.
-PUBLISHED = {"track_time_ratio", "track_first_result", "track_growth", "track_peak_memory"}
-PUBLISHED_OF_MODELS = {"track_latency", "track_cold_compile", "track_warm_compile"}
+# ASV's pages show these metrics of inference and training. ASV writes a file for each benchmark and
+# machine: with all questions html/ would grow by 23 files a machine. The report has them all.
+PUBLISHED = {
+    *("track_latency", "track_time_ratio", "track_peak_memory"),
+    *("track_cold_compile", "track_warm_compile"),
+}
 _MODELS = (matrix.INFERENCE.name, matrix.TRAINING.name)
 
 
@@ -41,8 +43,7 @@ class Staged(NamedTuple):
 def staged(conf: Any, *, every: bool = True) -> Iterator[Staged]:
     """While it is entered, ``conf.results_dir`` has sound files only.
 
-    Without ``every`` the list of benchmarks has `PUBLISHED` only, and none that measures nothing
-    itself. Raises ASV's UserError.
+    Without ``every`` the list of benchmarks has those of `is_published` only. Raises UserError.
     """
     results = Path(conf.results_dir)
     with tempfile.TemporaryDirectory(prefix="torchcompile-suite-results-") as folder:
@@ -119,17 +120,9 @@ def _stage_benchmarks(folder: Path, results: Path, checked: asv_files.Checked, e
 def is_published(benchmark: str) -> bool:
     """Whether ASV's pages show a benchmark of the suite, a ``module.Class.method``."""
     question, _, metric = benchmark.rpartition(".")
-    return metric in PUBLISHED or (question in _MODELS and metric in PUBLISHED_OF_MODELS)
+    return question in _MODELS and metric in PUBLISHED
 
 
 def _unpublished(names: Iterable[str]) -> list[str]:
-    """The benchmarks that ASV's pages lack: see `PUBLISHED`; and questions without own cells."""
-    questions = {name: matrix.find(name) for name in names}
-    looking = {
-        one.name: matrix.is_look_up(one.name) for one in questions.values() if one is not None
-    }
-    return [
-        name
-        for name, one in questions.items()
-        if one is not None and (looking[one.name] or not is_published(name))
-    ]
+    """The benchmarks of the suite that ASV's pages lack."""
+    return [name for name in names if matrix.find(name) is not None and not is_published(name)]

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Annotated
 
 import typer
 
 from .. import matrix, published
 from ..analysis import coverage
-from ..analysis.coverage import Coverage
+from ..analysis.coverage import Coverage, Measured
 from ..cell import Measurement, Outcome
 from ..presentation import sheets, terminal
 from ..presentation.terminal import console, one_line_errors
 from ..presentation.wording import printable
 from ..releases import catalogue
+from ..results.records import Record
 from .history import newest_patches
-from .recorded import MACHINE_HELP, Selection, select
+from .recorded import MACHINE_HELP, Selection, read_results, select
+
+_machine = attrgetter("machine")
 
 
 def coverage_command(
@@ -29,7 +35,8 @@ def coverage_command(
     """Count cells: measured, ended otherwise, missing. Exit with 1 at any gap.
 
     A gap is a cell that was not measured, or a number that is missing without a reason. What is to
-    be published are the series of the history, in all minor releases, and the core of three.
+    be published are the series of the history, in all minor releases, and the core of three. Each
+    series counts on the machine that has most of it.
     """
     with one_line_errors():
         asked = [catalogue.find(name).version for name in releases or []]
@@ -37,7 +44,7 @@ def coverage_command(
         selection = select(
             machine_name, asked, generated=True, completeness_first=True, every=False
         )
-        gaps = 0 if asked else _series(selection)
+        gaps = 0 if asked else _series(machine_name)
         gaps += _core(
             selection, asked or [catalogue.find(name).version for name in published.CORE_OF]
         )
@@ -46,11 +53,16 @@ def coverage_command(
             raise typer.Exit(1)
 
 
-def _series(selection: Selection) -> int:
+def _series(machine_name: str | None) -> int:
     """Print the coverage of the series of the history. Returns the number of gaps."""
     versions = [release.version for release in newest_patches(catalogue.read())]
-    by_release = {version: selection.measurements(version) for version in versions}
-    covered = coverage.series(by_release, published.SERIES, versions, selection.device)
+    found = read_results().records
+    machines = {
+        name: _measured(list(of_machine))
+        for name, of_machine in groupby(sorted(found, key=_machine), key=_machine)
+        if machine_name in (None, name)
+    }
+    covered = coverage.series(machines, published.SERIES, versions)
     console().print(terminal.draw(sheets.series(covered)))
     gaps = 0
     for one in covered:
@@ -65,6 +77,15 @@ def _series(selection: Selection) -> int:
         f"{sum(bool(one.missing) for one in covered)} lack a release\n"
     )
     return gaps
+
+
+def _measured(of_machine: Sequence[Record]) -> Measured:
+    """What a machine has measured by the newest method, and the cells that ended without times."""
+    by_release: dict[str, list[Measurement]] = defaultdict(list)
+    for record in of_machine:
+        if record.measurement.timed_anew or not record.measurement.outcome.ok:
+            by_release[record.release].append(record.measurement)
+    return Measured(by_release, of_machine[0].measurement.cell.device)
 
 
 def _core(selection: Selection, versions: list[str]) -> int:

@@ -184,10 +184,11 @@ def series(covered: Sequence[SeriesCoverage]) -> Sheet:
             str(len(one.ended)),
             str(len(one.missing)),
             str(len(one.unexplained)),
+            one.machine,
         ]
         for one in covered
     ]
-    return Sheet([*CELL, *counts], frozenset(("batch", *counts)), lines)
+    return Sheet([*CELL, *counts, "machine"], frozenset(("batch", *counts)), lines)
 
 
 # The counts of a table, as far as any row has them.
