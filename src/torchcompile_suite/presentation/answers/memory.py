@@ -10,6 +10,7 @@ from ...analysis.statistics import Interval
 from ...cell import Cell, Measurement
 from ...results.records import Record
 from ..sheets import Sheet
+from ..wording import plural
 from . import Answer, _parts
 
 QUESTION = "Does the memory of a process grow with its calls?"
@@ -68,7 +69,7 @@ def _sentence(watched: Sequence[_Watched]) -> str:
         if of_verdict:
             parts.append(f"{verdict.value} in {len(of_verdict)} ({_cells(of_verdict)})")
     text = f"Over up to {most:,} calls, the resident set of a compiled model {', '.join(parts)}"
-    return f"{text} of {len(known)} cells{_at_limit(known)}."
+    return f"{text} of {plural(len(known), 'cell')}{_at_limit(known)}."
 
 
 def _cells(of_verdict: Sequence[tuple[_Watched, Growing]]) -> str:
