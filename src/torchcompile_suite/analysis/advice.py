@@ -280,7 +280,7 @@ def _cache(measurement: Measurement) -> list[Advice]:
         return []
     remedy = "keep TORCHINDUCTOR_CACHE_DIR between runs"
     # For a CPU a carried cache has the source of the C++ and no machine code: it is compiled again,
-    # and the cold start is a tenth shorter at most (benchmarks/starts.py).
+    # and the cold start of gpt_decode was a tenth shorter on two machines (benchmarks/starts.py).
     if measurement.cell.device != "cpu":
         remedy += ", or deploy the cache: torch.compiler.save_cache_artifacts() (2.7 or newer)"
     return [
