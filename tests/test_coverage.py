@@ -156,6 +156,10 @@ def test_the_command_counts_series_and_the_core_of_three_releases(
     done = CliRunner().invoke(app.app, ["coverage"])
     assert f"{planned - 1} complete, 1 failed in a release" in done.output
     assert f"{versions[-1]}: {published.SERIES[0]}: crash: signal 11" in done.output
+    # Times of an older method do not count.
+    records.append(file, measurement(published.SERIES[0], WHOLE, release=version))
+    done = CliRunner().invoke(app.app, ["coverage"])
+    assert f"{planned - 1} complete, 0 failed in a release, 1 lack a release" in done.output
 
 
 def test_another_machine_s_whole_release_is_shown_with_one_line(
