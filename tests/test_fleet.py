@@ -10,8 +10,10 @@ import os
 import random
 import shlex
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -27,12 +29,22 @@ from torchcompile_suite import matrix, published
 from torchcompile_suite.cell import METHOD, OK, Cell, Launch, Measurement
 from torchcompile_suite.doctor.check import Level
 from torchcompile_suite.errors import SuiteError
-from torchcompile_suite.fleet import driver, inspection, left, messages, place, plain, planning
+from torchcompile_suite.fleet import (
+    driver,
+    head,
+    inspection,
+    left,
+    messages,
+    place,
+    plain,
+    planning,
+)
 from torchcompile_suite.fleet.diary import Diary, Line, Plan
 from torchcompile_suite.fleet.driver import Driver
 from torchcompile_suite.fleet.durations import Durations
 from torchcompile_suite.fleet.messages import (
     Began,
+    ClusterLost,
     Described,
     Event,
     Failed,
@@ -1044,3 +1056,44 @@ def test_a_fleet_of_refused_machines_ends_with_the_reasons(tmp_path: Path) -> No
 def test_an_empty_cluster_ends_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(SuiteError, match="no machine in the cluster"):
         drive(World(random.Random(1), [], faults=0.0), tmp_path, plan_of(), wait_s=-1.0)
+
+
+# The head of the cluster.
+
+
+def test_a_head_that_listens_is_there_and_one_that_ended_is_lost() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        head.need(address)
+    with pytest.raises(ClusterLost, match=f"{address} does not answer: Connection refused"):
+        head.need(address)
+
+
+def test_the_loss_of_a_head_is_noticed_while_the_main_thread_waits() -> None:
+    lost = threading.Event()
+    causes: list[str] = []
+
+    def leave(error: ClusterLost) -> None:
+        causes.append(str(error))
+        lost.set()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with head.watched(address, leave, every_s=0.01, patience_s=0.1):
+            assert not lost.wait(0.3)
+            server.close()
+            assert lost.wait(30)
+    assert len(causes) == 1
+    assert address in causes[0]
+
+
+def test_a_watch_ends_with_its_block() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        before = threading.active_count()
+        with head.watched(address, lambda _error: None, every_s=0.01, patience_s=0.1):
+            assert threading.active_count() == before + 1
+    until = time.monotonic() + 30
+    while threading.active_count() > before and time.monotonic() < until:
+        time.sleep(0.01)
+    assert threading.active_count() == before

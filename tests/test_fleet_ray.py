@@ -63,8 +63,8 @@ class Fleet:
             # Two processes of the head that a fleet does not need: each test has less to start.
             "include_log_monitor": False,
             "no_monitor": True,
-            # Nodes notice a lost head after seconds instead of a minute. With 5 s Ray would abort a
-            # busy driver that waits for an answer of the head, before the driver says the cause.
+            # Nodes notice a lost head after seconds instead of a minute. Ray aborts the driver by
+            # then, too: later than `head.PATIENCE_S`, or the driver could not say the cause.
             "_system_config": {**options.SYSTEM, "gcs_rpc_server_reconnect_timeout_s": 20},
         }
         self.cluster = Cluster(initialize_head=True, head_node_args=self._head)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple, NoReturn
 
 import msgspec
 import typer
@@ -28,6 +28,7 @@ from ..fleet import checkup, driver, inspection, left, options, planning
 from ..fleet.diary import Diary, Plan
 from ..fleet.driver import Driver
 from ..fleet.durations import Durations
+from ..fleet.head import watched
 from ..fleet.left import Newest, Task
 from ..fleet.messages import ClusterLost, Order
 from ..fleet.store import Store
@@ -411,6 +412,13 @@ def _alone() -> Iterator[None]:
         raise FleetError("another fleet run works in this folder; end it, or wait") from None
 
 
+def _leave(error: ClusterLost) -> NoReturn:
+    """End this process. Without its head Ray cannot be left in order: it would wait, then abort."""
+    typer.echo(printable(f"torchcompile-suite: {error}; the same command goes on"), err=True)
+    sys.stdout.flush()
+    os._exit(1)
+
+
 @contextmanager
 def _cluster(address: str | None) -> Iterator[Cluster]:
     """The cluster at that address, or one of this machine. It is left at the end."""
@@ -430,12 +438,10 @@ def _cluster(address: str | None) -> Iterator[Cluster]:
         cluster.start_here(machine.name_in_fleet(machine.detect().machine), _here())
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
-        yield cluster
+        with watched(cluster.address(), _leave):
+            yield cluster
     except ClusterLost as error:
-        # Without its head Ray cannot be left in order: it would wait, then abort.
-        typer.echo(printable(f"torchcompile-suite: {error}; the same command goes on"), err=True)
-        sys.stdout.flush()
-        os._exit(1)
+        _leave(error)
     finally:
         signal.signal(signal.SIGTERM, before)
         cluster.close()

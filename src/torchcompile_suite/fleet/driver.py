@@ -160,7 +160,7 @@ class Driver:
         KeyboardInterrupt ends all processes on all machines first.
         """
         look_at = 0.0
-        cancel_s = CANCEL_S
+        lost = False
         try:
             while self._open:
                 if time.monotonic() >= look_at:
@@ -173,10 +173,11 @@ class Driver:
                 self._end_hanging()
             self._forget_all()
         except ClusterLost:
-            cancel_s = 0.0
+            lost = True
             raise
         finally:
-            self._cancel(cancel_s)
+            if not lost:  # Ray would wait for the head
+                self._cancel()
             for problem in self._store.seal():
                 self._show(f"not sealed: {problem}")
         return Ended(self._stored, self._failed)
@@ -481,11 +482,11 @@ class Driver:
             self._start(None, order, [machine], slot=False)
         self._wait_for_end(CANCEL_S)
 
-    def _cancel(self, limit_s: float) -> None:
+    def _cancel(self) -> None:
         """End what still runs, on all machines."""
         for number in self._pieces:
             self._transport.cancel(number)
-        self._wait_for_end(limit_s)
+        self._wait_for_end(CANCEL_S)
 
     def _wait_for_end(self, limit_s: float) -> None:
         until = time.monotonic() + limit_s

@@ -10,7 +10,6 @@ import itertools
 import logging
 import os
 import secrets
-import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,8 +20,8 @@ from ray._private.state import available_resources_per_node  # no public way wit
 
 from ..errors import SuiteError
 from ..host.orphans import die_with_parent
-from . import messages, plain
-from .messages import ClusterLost, Event, Node, Order
+from . import head, messages, plain
+from .messages import Event, Node, Order
 from .options import HARDWARE, MACHINE, SLOT, SYSTEM
 
 # Says what `plain.lines` says; another function stands for it in rehearsals.
@@ -91,7 +90,7 @@ class Cluster:
 
         Raises ClusterLost.
         """
-        self._need_head()
+        head.need(self.address())
         found: dict[str, Node] = {}
         faults = []
         twice = set()
@@ -119,21 +118,10 @@ class Cluster:
 
     def free(self) -> set[str]:
         """The machines whose slot is free. Raises ClusterLost."""
-        self._need_head()
+        head.need(self.address())
         names = {node["NodeID"]: node["Labels"].get(MACHINE, "") for node in ray.nodes()}
         available = available_resources_per_node()
         return {names.get(one, "") for one, left in available.items() if left.get(SLOT)} - {""}
-
-    def _need_head(self) -> None:
-        """Ray itself would wait for a minute for a head that is gone, and then abort."""
-        host, _, port = self.address().rpartition(":")
-        try:
-            socket.create_connection((host, int(port)), timeout=10).close()
-        except OSError as error:
-            raise ClusterLost(
-                f"the head of the cluster at {self.address()} does not answer: "
-                f"{error.strerror or error}"
-            ) from None
 
     def start(self, order: Order, machines: Sequence[str], *, slot: bool = True) -> int:
         """Hand an order to one of the machines. Returns the number of the piece.
