@@ -31,7 +31,7 @@ from .conftest import ROOT
 from .irregular import IRREGULAR
 
 # The machine of the newest method, and another one.
-NEW, OLD = "amd-epyc-f26m2-2c-24g-cpu", "intel-xeon-processor-f6m207-2c-24g-cpu"
+NEW, OLD = "amd-epyc-f26m2-2c-24g-cpu", "intel-xeon-processor-f6m167-2c-24g-cpu"
 
 
 def test_the_installed_asv_has_the_tested_signatures() -> None:

@@ -390,6 +390,26 @@ def test_everything_worth_a_change_is_printed_once() -> None:
     assert not [remark for remark in quiet if "break" in remark.what]
 
 
+def test_an_old_release_asks_the_cpu_in_each_process() -> None:
+    def remarks(release: str, **cell: str) -> list[advice.Advice]:
+        measurement = examples.measurement("model", mode="default")
+        launches = [
+            msgspec.structs.replace(launch, environment=examples.environment(release))
+            for launch in measurement.launches
+        ]
+        changed = msgspec.structs.replace(measurement.cell, **cell)
+        old = msgspec.structs.replace(measurement, cell=changed, launches=launches)
+        found = advice.advice([old], came_training=False, varying=False)
+        return [remark for remark in found if "vector instructions" in remark.what]
+
+    (asked,) = remarks("2.12.1+cpu")
+    assert asked.what.startswith("a warm start takes 7.5 s")
+    assert "TORCHINDUCTOR_VEC_ISA_OK=1" in asked.remedy
+    assert not remarks("2.13.0+cpu")
+    assert not remarks("2.12.1+cu130", device="cuda")
+    assert not remarks("2.12.1+cpu", mode="eager")
+
+
 def test_a_stream_recompiles_on_purpose() -> None:
     compiled = Compiled(recompile_reasons=[GraphBreak("size mismatch", "model.py:1")])
     measurement = measured(compiled=compiled)

@@ -17,7 +17,7 @@ from .break_even import State, break_even
 from .ends import REMEDY, Ends, both_ends
 from .payoff import Payoff, best, payoff
 from .statistics import Interval
-from .summary import Row, mean_cost
+from .summary import Row, mean_cost, version_key
 
 
 class Advice(NamedTuple):
@@ -110,6 +110,10 @@ ERROR_MULTIPLE = 10.0
 # at most this share of it.
 MIN_COLD_S = 10.0
 WARM_SHARE = 0.5
+# Older releases ask in each process which vector instructions the CPU has, for seconds, in children
+# that import torch (docs/stories/warm-start-until-2.12.md). A warm start of this length shows it.
+ASKS_LESS_SINCE = version_key("2.13")
+MIN_WARM_S = 3.0
 
 
 def sentence(rows: Sequence[Row], again: str) -> str:
@@ -177,7 +181,7 @@ def advice(
     measured = list(measurements)
     items = [item for measurement in measured for item in _compiler(measurement, varying)]
     for measurement in measured:
-        items += [*_accuracy(measurement), *_cache(measurement)]
+        items += [*_accuracy(measurement), *_cache(measurement), *_asking(measurement)]
     items += [item for both in both_ends(measured) for item in _heap(both)]
     if came_training and any(
         measurement.cell.phase == "inference" and measurement.outcome.ok for measurement in measured
@@ -289,5 +293,23 @@ def _cache(measurement: Measurement) -> list[Advice]:
             f"{warm:.1f} s",
             "",
             remedy,
+        )
+    ]
+
+
+def _asking(measurement: Measurement) -> list[Advice]:
+    warm = mean_cost(measurement, "warm")
+    if measurement.cell.device != "cpu" or measurement.cell.mode == EAGER or not warm:
+        return []
+    releases = {launch.environment.torch for launch in measurement.launches if launch.environment}
+    if warm < MIN_WARM_S or not releases or max(map(version_key, releases)) >= ASKS_LESS_SINCE:
+        return []
+    return [
+        Advice(
+            f"a warm start takes {warm:.1f} s: this release asks in each process which vector "
+            "instructions the CPU has",
+            "",
+            "use PyTorch 2.13 or newer; before, TORCHINDUCTOR_VEC_ISA_OK=1 leaves out a part, if "
+            "the C++ compiler knows all instructions of the CPU",
         )
     ]
