@@ -30,8 +30,8 @@ from torchcompile_suite.results import segments
 from .conftest import ROOT
 from .irregular import IRREGULAR
 
-# The machine of the newest method, and another one.
-NEW, OLD = "amd-epyc-f26m2-2c-24g-cpu", "intel-xeon-processor-f6m167-2c-24g-cpu"
+# The machine that has most of v2.4 and v2.9, and another one.
+CHOSEN, OTHER = "amd-epyc-f26m2-2c-24g-cpu", "intel-xeon-processor-f6m167-2c-24g-cpu"
 
 
 def test_the_installed_asv_has_the_tested_signatures() -> None:
@@ -160,15 +160,15 @@ def test_compare_needs_no_option_on_any_machine(clone: Path) -> None:
     assert len(rows) > 10
     assert not [row for row in rows if row.count("n/a") == 3]
     assert line.count("\n") == 1
-    assert line.startswith(f"results of {NEW}: this machine (nobody) has none of v2.4 and v2.9")
+    assert line.startswith(f"results of {CHOSEN}: this machine (nobody) has none of v2.4 and v2.9")
     assert "--machine" in line
 
 
 def test_compare_shows_the_named_machine_and_no_line(clone: Path) -> None:
-    out, line = asv(clone, "compare", "v2.4", "v2.9", "--machine", OLD)
+    out, line = asv(clone, "compare", "v2.4", "v2.9", "--machine", OTHER)
     assert len(out.splitlines()) > 100
     assert line == ""
-    out, line = asv(clone, "compare", "v2.4", "v2.9", **{machine.MACHINE_VARIABLE: OLD})
+    out, line = asv(clone, "compare", "v2.4", "v2.9", **{machine.MACHINE_VARIABLE: OTHER})
     assert len(out.splitlines()) > 100
     assert line == ""
 
@@ -184,9 +184,9 @@ def test_compare_can_be_limited_to_cells(clone: Path) -> None:
 def test_show_needs_no_option_either(clone: Path) -> None:
     out, line = asv(clone, "show", "v2.9")
     assert "resnet18, 1, default: " in out
-    assert OLD not in out
+    assert OTHER not in out
     assert ": n/a" not in out
-    assert line.startswith(f"results of {NEW}: ")
+    assert line.startswith(f"results of {CHOSEN}: ")
 
 
 @pytest.mark.parametrize("command", [("compare", "v2.4", "v2.9"), ("show", "v2.9")])
@@ -195,8 +195,8 @@ def test_a_wrong_machine_gets_the_known_ones_in_one_line(
 ) -> None:
     out, error = asv(clone, *command, "--machine", "x", status=1)
     (line,) = filter(None, (out + error).splitlines())
-    assert f"no results of machine 'x'; there are results of: {NEW}, " in line
-    assert OLD in line
+    assert f"no results of machine 'x'; there are results of: {CHOSEN}, " in line
+    assert OTHER in line
 
 
 def test_no_results_anywhere_is_one_line(clone: Path, tmp_path: Path) -> None:
@@ -210,11 +210,11 @@ def test_no_results_anywhere_is_one_line(clone: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("place", IRREGULAR)
 def test_what_is_no_file_is_left_out_in_one_line(clone: Path, tmp_path: Path, place: str) -> None:
     shutil.copytree(clone, tmp_path / "clone")
-    odd = tmp_path / "clone" / "results" / NEW / "odd.json"
+    odd = tmp_path / "clone" / "results" / CHOSEN / "odd.json"
     with IRREGULAR[place](odd):
         out, error = asv(tmp_path / "clone", "compare", "v2.4", "v2.9")
     assert ".track_latency" in out
-    assert f"left out: {NEW}/odd.json: cannot be read: not a regular file\n" in error
+    assert f"left out: {CHOSEN}/odd.json: cannot be read: not a regular file\n" in error
 
 
 def test_the_run_s_own_commands_do_not_read_a_fifo(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_the_staged_folder_keeps_what_asv_prints(clone: Path) -> None:
     results = clone / "results"
     for file in derived.derive(
         results,
-        [results / NEW / "machine.json"],
+        [results / CHOSEN / "machine.json"],
         ledger.compute()[0],
         clone / "benchmarks",
         [],
