@@ -8,10 +8,3 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
-
-if sys.argv[1:2] == ["run_server"]:
-    # This process is ASV's fork server (`launch_method` in asv.conf.json). ASV forks a process for
-    # each value from it, so torch is imported once for each release and not once for each value.
-    from torchcompile_suite.measuring import processes
-
-    processes.preload()

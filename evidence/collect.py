@@ -23,6 +23,8 @@ from torchcompile_suite.host.files import append_line, read_lines
 from torchcompile_suite.measuring import processes
 from torchcompile_suite.measuring.launches import make_launch
 
+from .forks import Forked, preload
+
 LIMIT_S = 600.0
 # prctl(2)
 PR_SET_THP_DISABLE = 41
@@ -91,7 +93,7 @@ def collect(job: Job) -> None:
     """Fill the pools up to the wanted numbers. May be interrupted and run again."""
     os.environ.update(job.variables)
     Path(job.folder).mkdir(parents=True, exist_ok=True)
-    processes.preload()
+    preload(sorted({name for pool in job.pools for name in _imports(pool.cell)}))
     with tempfile.TemporaryDirectory(prefix="evidence-") as scratch:
         caches: dict[Cell, Path] = {}
         order = ["forked", "fresh"]
@@ -109,12 +111,14 @@ def collect(job: Job) -> None:
             print(", ".join(counts), flush=True)
 
 
+def _imports(cell: Cell) -> list[str]:
+    return list(workloads.get(cell.workload).imports)
+
+
 def _launch(pool: Pool, process: str, cache: Path, plan: Plan) -> Launch:
     """One launch; the first one of a cache is cold. Exits if the launch fails."""
     starter: processes.Launcher = (
-        processes.Forked(workloads.get(pool.cell.workload).imports)
-        if process == "forked"
-        else processes.Fresh(pool.setting.variables)
+        Forked() if process == "forked" else processes.Fresh(pool.setting.variables)
     )
     with _quieted(pool.setting):
         launch = make_launch(

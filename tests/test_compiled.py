@@ -27,24 +27,19 @@ PLAN = Plan(warm_up_limit_s=1, min_pairs=3, min_timed_s=0.1, max_timed_s=100)
 
 Run = Callable[..., Launch]
 
-# One process forks all launches of a release, so torch and the compiler are imported once. All
-# launches share the folder for temporary files, so the C++ headers are precompiled once. The vector
-# instructions of the C++ compiler are looked up once. What compiling costs is tested in
-# tests/test_launch.py.
+# All launches of a release share the folder for temporary files, so the C++ headers are precompiled
+# once. The compiler is not asked which vector instructions it knows (`TORCHINDUCTOR_VEC_ISA_OK`).
+# What compiling costs is tested in tests/test_launch.py.
 SEVERAL = """
-import json, sys, tempfile
+import sys, tempfile
 from pathlib import Path
 import msgspec
-from torchcompile_suite.measuring import launches, processes
+from torchcompile_suite.measuring import launches
 from torchcompile_suite.cell import Request
 from torchcompile_suite.launch import caches
 
 if __name__ == "__main__":
-    processes.preload(["torch._inductor.compile_fx"])
     shared = tempfile.TemporaryDirectory()
-    caches.use(Path(shared.name))
-    sys.modules["torch._inductor.codecache"].pick_vec_isa()
-    caches.drop()
     for request in msgspec.json.decode(sys.stdin.buffer.read(), type=list[Request]):
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "cache").mkdir()
@@ -113,7 +108,9 @@ def launches(environment: ReleaseEnvironment) -> dict[str, Launch]:
         [str(environment.python), "-c", SEVERAL],
         input=msgspec.json.encode(requests),
         capture_output=True,
-        env=environment.variables(TORCHCOMPILE_SUITE_WORKLOADS=str(WORKLOADS)),
+        env=environment.variables(
+            TORCHCOMPILE_SUITE_WORKLOADS=str(WORKLOADS), TORCHINDUCTOR_VEC_ISA_OK="1"
+        ),
         timeout=1000,
         check=False,
     )

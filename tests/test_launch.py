@@ -37,15 +37,12 @@ MEASURE = """
 import json, sys
 from pathlib import Path
 import msgspec
-from torchcompile_suite.measuring import processes
 from torchcompile_suite.cell import Cell, Plan
 from torchcompile_suite.measuring.session import Session
 from torchcompile_suite.measuring.settings import Settings
 
 if __name__ == "__main__":
     request = json.loads(sys.argv[1])
-    if request.pop("preload", True):
-        processes.preload([])
     record = Path(request.pop("record"))
     workload, mode = request.pop("workload"), request.pop("mode")
     plan = Plan(warm_up_limit_s=1, min_pairs=5, min_timed_s=0.1, max_timed_s=100)
@@ -153,7 +150,7 @@ def test_json_in_json_out(newest: ReleaseEnvironment, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     launch = msgspec.json.decode(done.stdout, type=Launch)
     assert launch.outcome.ok, launch.outcome
-    assert launch.process == "forked"
+    assert launch.process == "fresh", "a fork is not what a user runs"
     assert len(launch.pairs_s) >= 5
     assert launch.method == METHOD
     assert launch.calibration_s is not None
@@ -231,13 +228,12 @@ def test_a_session_measures_once_and_remembers(
     first = compiled.measurement
     assert first.outcome.ok, first.outcome
     assert [launch.kind for launch in first.launches] == ["cold", "warm", "warm"]
-    assert {launch.process for launch in first.launches} == {"forked"}
-    assert all(launch.preloaded == [] for launch in first.launches)
+    assert {launch.process for launch in first.launches} == {"fresh"}
     cold_s, *warm_s = (launch.warm_up_s[0] for launch in first.launches)
     assert min(warm_s) < cold_s, "a warm launch reuses what the cold one compiled"
     # The same measurement again, although the settings now forbid any launch.
     folder = compiled.folder
-    again = measure(newest, folder, "well", "default", preload=False, launch_limit_s=0.001)
+    again = measure(newest, folder, "well", "default", launch_limit_s=0.001)
     assert again == first
     assert len((folder / "r.jsonl").read_text().splitlines()) == 1
 
@@ -288,7 +284,7 @@ def test_a_session_reuses_what_is_recorded_and_repeats_what_failed(
     assert failed.outcome.status is Status.TIMEOUT
     mended = measure(newest, runs[1], "well", "eager", record=record, reuse=True)
     assert mended.outcome.ok
-    reused = measure(newest, runs[2], "well", "eager", record=record, reuse=True, preload=False)
+    reused = measure(newest, runs[2], "well", "eager", record=record, reuse=True)
     assert reused == mended
 
 
@@ -355,7 +351,7 @@ def test_no_compiler_is_a_compile_error_that_names_the_remedy(
 
 
 def test_cuda_without_a_gpu_is_unsupported(newest: ReleaseEnvironment, tmp_path: Path) -> None:
-    measured = measure(newest, tmp_path, "well", "eager", device="cuda", preload=False)
+    measured = measure(newest, tmp_path, "well", "eager", device="cuda")
     if measured.outcome.ok:
         pytest.skip("this machine has a GPU")
     assert measured.outcome.status is Status.UNSUPPORTED

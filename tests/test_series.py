@@ -19,7 +19,7 @@ from torchcompile_suite.analysis import change, statistics
 from torchcompile_suite.asv import interleaved
 from torchcompile_suite.cell import METHOD, OK, Cell, Interference, Launch, Outcome, Status
 from torchcompile_suite.cli import history
-from torchcompile_suite.measuring import series, server, settings
+from torchcompile_suite.measuring import series, settings
 from torchcompile_suite.measuring.series import Series
 from torchcompile_suite.modes import EAGER
 from torchcompile_suite.presentation import wording
@@ -370,32 +370,3 @@ def test_the_series_of_the_published_history_come_first() -> None:
     assert cells[: len(first)] == first
     assert not any(cell in published.SERIES or cell.target for cell in cells[len(first) :])
     assert len(cells) == len({cell for cell in asked if cell and not cell.target})
-
-
-def test_a_server_stays_while_cells_need_the_same_libraries(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Compile costs are compared only where the processes started alike."""
-    asked: list[list[str]] = []
-
-    class Running:
-        def __init__(self, python: Path, module: str) -> None:
-            asked.append([])
-
-        def ask(self, line: bytes) -> bytes:
-            asked[-1].append(msgspec.json.decode(line, type=server.Order).cell.workload)
-            return msgspec.json.encode(_launch())
-
-        def close(self) -> None:
-            asked[-1].append("closed")
-
-    monkeypatch.setattr(server, "Server", Running)
-    launches = server.Launches(Path("python"))
-    for name in ("resnet18", "mobilenetv2_100", "softmax_matmul", "no-such-workload", "resnet18"):
-        launches.make(server.Order(Cell(name, 1, "default"), "cache"))
-    launches.close()
-    assert asked == [
-        ["resnet18", "mobilenetv2_100", "closed"],
-        ["softmax_matmul", "no-such-workload", "closed"],
-        ["resnet18", "closed"],
-    ]

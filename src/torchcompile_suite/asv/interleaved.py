@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ from filelock import FileLock, Timeout
 from .. import matrix, published
 from ..cell import Cell, Launch, Measurement
 from ..errors import SuiteError
-from ..measuring import series
+from ..measuring import series, side_by_side
 from ..measuring.progress import launch_line
 from ..measuring.series import Series
 from ..measuring.settings import (
@@ -30,7 +30,7 @@ from ..measuring.settings import (
     RESULTS_VARIABLE,
     Settings,
 )
-from ..measuring.side_by_side import AGAIN, Releases
+from ..measuring.side_by_side import AGAIN
 from ..releases import ledger
 from ..releases.catalogue import Release
 from ..results import records
@@ -108,8 +108,8 @@ def _measure(
         files[release.version] = records.path(machine_folder, commit, environment.name)
     settings = Settings.from_environment()
     cells = list(_cells(benchmarks, settings.device))
-    with _alone(place), closing(Releases(pythons)) as installed:
-        beside = _Beside(environment.name, place, installed, files)
+    with _alone(place):
+        beside = _Beside(environment.name, place, pythons, files)
         for number, cell in enumerate(cells, 1):
             plan = Series.of(cell, list(pythons), settings)
             beside.complete(plan, f"series {number} of {len(cells)}: {cell}", skip_existing)
@@ -133,12 +133,12 @@ class _Beside(NamedTuple):
     """Releases beside each other, in one of ASV's environments.
 
     - ``environment``: its name. ``place``: the folder of the series.
-    - ``releases``: what measures. ``files``: the journal of each release.
+    - ``pythons``: the Python of each release. ``files``: the journal of each.
     """
 
     environment: str
     place: Path
-    releases: Releases
+    pythons: Mapping[str, Path]
     files: Mapping[str, Path]
 
     def complete(self, plan: Series, head: str, skip_existing: bool) -> None:
@@ -175,7 +175,7 @@ class _Beside(NamedTuple):
             log.info(f"{_now()} round {launch.round}, {release}: {launch_line(launch)}")
 
         try:
-            measured = self.releases.measure(plan, self._folder(plan), watch)
+            measured = side_by_side.measure(self.pythons, plan, self._folder(plan), watch)
         except OSError as error:
             raise _cannot_write(error) from error
         log.info(f"{_now()} {head}: {series.summary(measured)} of eager's time")

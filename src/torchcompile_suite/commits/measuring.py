@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,8 +14,7 @@ from ..analysis import change, statistics
 from ..cell import METHOD, Cell, Launch, Plan
 from ..host.files import append_line, read_lines
 from ..measuring import settings
-from ..measuring.launches import mark_disturbed
-from ..measuring.server import Launches, Order
+from ..measuring.launches import Elsewhere, make_launch, mark_disturbed
 from ..releases import environments
 from . import overlay
 from .clone import Clone
@@ -108,11 +106,14 @@ class Measuring:
         # The launch that fills the cache has no warm compile time.
         fills = self._metric == "warm-compile" and not cache.exists()
         self._report(f"{commit[:10]}: measuring")
-        python = environments.python_in(self._folder / "environment")
-        with closing(Launches(python)) as server, TemporaryDirectory(prefix="bisect-") as scratch:
+        starter = Elsewhere(environments.python_in(self._folder / "environment"))
+        with TemporaryDirectory(prefix="bisect-") as scratch:
             for number in range(count + fills):
                 own = Path(scratch, str(number)) if self._metric == "cold-compile" else cache
-                launch = server.make(Order(self._cell, str(own), self._plan, observe=False))
+                workspace = Path(scratch)
+                launch = make_launch(
+                    starter, self._cell, own, workspace, plan=self._plan, observe=False
+                )
                 if not launch.outcome.ok:
                     outcome = launch.outcome
                     self._keep(Known(commit, refused=f"{outcome.status.value}: {outcome.reason}"))

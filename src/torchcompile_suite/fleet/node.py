@@ -20,10 +20,9 @@ from ..cell import Launch, Measurement
 from ..errors import SuiteError
 from ..host import machine
 from ..host.orphans import die_with_parent
-from ..measuring import series
+from ..measuring import series, side_by_side
 from ..measuring.progress import launch_line
 from ..measuring.series import Series
-from ..measuring.side_by_side import Releases
 from ..releases import catalogue, environments
 from ..results import records, segments
 from ..results.canonical import canonical
@@ -143,8 +142,7 @@ def releases_in_turns(order: Order, plan: Series, folder: Path, say: Say) -> dic
     def watch(release: str, launch: Launch) -> None:
         say(Launched(release, launch.round, launch_line(launch), within_s))
 
-    with contextlib.closing(Releases(pythons)) as installed:
-        return installed.measure(plan, folder, watch)
+    return side_by_side.measure(pythons, plan, folder, watch)
 
 
 def _segment(order: Order, version: str, measurement: Measurement) -> Measured:

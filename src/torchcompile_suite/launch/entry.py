@@ -1,6 +1,6 @@
 """A measuring process from its first step to its last: request in, launch out (`messages`).
 
-A fresh process (`__main__`) and a forked one (`measuring.processes`) use the same function. Its
+A fresh process (`__main__`) and a forked one (`evidence/forks.py`) use the same function. Its
 first steps run before torch is imported.
 """
 

@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, NamedTuple
@@ -60,15 +60,19 @@ def environment(python: Path, more: Mapping[str, str] = MappingProxyType({})) ->
 
 
 def ask(
-    python: Path, module: str, order: bytes, more: Mapping[str, str] = MappingProxyType({})
+    python: Path,
+    module: str,
+    order: bytes,
+    more: Mapping[str, str] = MappingProxyType({}),
+    arguments: Sequence[str] = (),
 ) -> Completed:
     """Run ``python -m module`` with ``order`` on its standard input, and wait for its end.
 
-    ``more`` are further environment variables. After Ctrl-C, the module and all its processes end
-    first, then KeyboardInterrupt is raised.
+    ``more`` are further environment variables, ``arguments`` those of the module. After Ctrl-C, the
+    module and all its processes end first, then KeyboardInterrupt is raised.
     """
     with tempfile.TemporaryFile() as log:
-        process = _start(python, module, log, more)
+        process = _start(python, module, log, more, arguments)
         try:
             out, _ = process.communicate(order)
         finally:
@@ -119,10 +123,14 @@ class Ended(Exception):
 
 
 def _start(
-    python: Path, module: str, log: IO[bytes], more: Mapping[str, str]
+    python: Path,
+    module: str,
+    log: IO[bytes],
+    more: Mapping[str, str],
+    arguments: Sequence[str] = (),
 ) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [str(python), "-m", module],
+        [str(python), "-m", module, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=log,

@@ -1,5 +1,7 @@
 """One launch of a cell: how its processes start, whether it is cold or warm, whether it counts.
 
+As a program, it makes the launch that a request asks for:
+
 echo '{"cell": {"workload": "resnet18", "batch_size": 1, "mode": "default"},
        "kind": "cold", "cache_dir": "/tmp/cache", "schema": 1}' |
 python -m torchcompile_suite.measuring.launches
@@ -7,6 +9,8 @@ python -m torchcompile_suite.measuring.launches
 
 from __future__ import annotations
 
+import argparse
+import os
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -14,42 +18,48 @@ from pathlib import Path
 
 import msgspec
 
-from .. import workloads
 from ..analysis import statistics
 from ..cell import DEFAULT_HEAP, OK, Cell, Heap, Launch, Outcome, Plan, Request, Status
 from ..host import allocators
-from .processes import Forked, Fresh, Launcher, preload
+from ..host.orphans import die_with_parent
+from . import interpreter
+from .processes import Fresh, Launcher
 from .settings import LAUNCH_LIMIT_S
 from .starts import Starts
 
 DEFAULT_PLAN = Plan()
+_MODULE = "torchcompile_suite.measuring.launches"
 
 
-def forks(cell: Cell) -> bool:
-    """Whether the processes of the cell's launches are forked from one that has imported torch."""
-    return cell.device == "cpu" and cell.allocator == "system" and not cell.start
+class Elsewhere:
+    """Launches with another Python's torch: a program of that Python starts their processes."""
 
+    def __init__(self, python: Path) -> None:
+        """``python``: the interpreter of the release that is measured."""
+        self._python = python
 
-def imports_of(cell: Cell) -> tuple[str, ...]:
-    """The libraries that the parent of the cell's forked processes imports, beside torch."""
-    try:
-        return tuple(workloads.get(cell.workload).imports)
-    except workloads.WorkloadError:
-        return ()  # the launch reports the missing workload as its outcome
+    def run(self, request: Request, workspace: Path, limit_s: float) -> Launch:
+        """See `Launcher.run`. A program that ends without an answer is a launch that crashed."""
+        completed = interpreter.ask(
+            self._python,
+            _MODULE,
+            msgspec.json.encode(request),
+            arguments=["--limit", str(limit_s), "--workspace", str(workspace)],
+        )
+        if completed.status == 0:
+            return msgspec.json.decode(completed.out, type=Launch)
+        reason = f"nothing was measured: {completed.last_line}"
+        return Launch(request.kind, Outcome(Status.CRASH, reason[:4000]))
 
 
 def launcher(cell: Cell) -> Launcher:
-    """The way to start the processes of the cell's launches."""
+    """The way to start the processes of the cell's launches with this Python."""
     if cell.start:
         return Starts()
-    if cell.allocator != "system":
-        # The dynamic linker preloads an allocator when a program starts, and a default heap has to
-        # have a script's past: a fork is too late for both.
-        preloaded = allocators.preload(cell.allocator)[0]
-        return Fresh({"LD_PRELOAD": preloaded} if cell.allocator != DEFAULT_HEAP else {})
-    if not forks(cell):
+    if cell.allocator in ("system", DEFAULT_HEAP):
         return Fresh()
-    return Forked(imports_of(cell))
+    # The dynamic linker preloads an allocator when a program starts.
+    return Fresh({"LD_PRELOAD": allocators.preload(cell.allocator)[0]})
 
 
 def heap_state(cell: Cell) -> Heap:
@@ -114,17 +124,25 @@ def outcome_of(launches: Sequence[Launch]) -> Outcome:
 
 def main() -> int:
     """One `cell.Request` on stdin, one `cell.Launch` on stdout. Returns the exit status."""
+    die_with_parent()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--limit", type=float, default=LAUNCH_LIMIT_S, help="seconds")
+    parser.add_argument("--workspace", help="a folder for what the processes print")
+    asked = parser.parse_args()
+    answer = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what else is printed is no answer
     try:
         request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
     except msgspec.DecodeError as error:
         print(f"torchcompile_suite.measuring.launches: not a request: {error}", file=sys.stderr)
         return 2
     request = msgspec.structs.replace(request, heap=heap_state(request.cell))
-    if forks(request.cell):
-        preload()
-    with tempfile.TemporaryDirectory(prefix="launch-") as workspace:
-        launch = launcher(request.cell).run(request, Path(workspace), LAUNCH_LIMIT_S)
-    sys.stdout.buffer.write(msgspec.json.encode(launch) + b"\n")
+    with tempfile.TemporaryDirectory(
+        dir=asked.workspace, prefix="launch-", ignore_cleanup_errors=True
+    ) as workspace:
+        launch = launcher(request.cell).run(request, Path(workspace), asked.limit)
+    with answer:
+        answer.write(msgspec.json.encode(launch) + b"\n")
     return 0
 
 

@@ -17,7 +17,9 @@ from .. import workloads
 from ..cell import DEFAULT_HEAP, Cell, Launch
 from ..errors import SuiteError
 from ..host.files import append_line, read_lines
-from ..launch import progress
+from ..host.orphans import die_with_parent
+from ..launch import caches, progress
+from ..launch.entry import import_quietly
 from ..measuring import processes
 from ..measuring.session import Session
 from ..measuring.settings import LAUNCH_LIMIT_S, Settings
@@ -44,7 +46,9 @@ class Order(msgspec.Struct, frozen=True):
 def work(order: Order) -> None:
     """Measure the order's trial. Raises SuiteError if it cannot begin."""
     trial, file = order.trial, Path(order.kept)
-    processes.preload(workloads.get(trial.workload).imports)
+    die_with_parent()
+    caches.drop()
+    import_quietly(["torch", *workloads.get(trial.workload).imports])
     if "torch" not in sys.modules:
         raise TrialError(
             f"torch does not import in {sys.executable}; see: torchcompile-suite doctor"
@@ -71,9 +75,9 @@ def work(order: Order) -> None:
         reuse=False,
     )
     with tempfile.TemporaryDirectory(prefix="try-", ignore_cleanup_errors=True) as folder:
-        caches = Path(folder, "caches")
-        session = Session(Path(folder), settings, watch, caches=caches)
-        other_end = Session(Path(folder), default_heap_settings(settings), watch, caches=caches)
+        kept = Path(folder, "caches")
+        session = Session(Path(folder), settings, watch, caches=kept)
+        other_end = Session(Path(folder), default_heap_settings(settings), watch, caches=kept)
         for cell in wanted:
             earlier = [
                 line.launch
