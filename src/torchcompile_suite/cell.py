@@ -73,7 +73,7 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True, cache_hash=True):
     - ``backend``: the backend of torch.compile. Any name: `try` also takes backends of the user's.
     - ``allocator``: the malloc of the processes. ``system``: the C library's, told to keep its
       memory (a settled heap, `torchcompile_suite.host.heap`). `DEFAULT_HEAP`: the C library's with
-      its defaults. ``libc``: as ``system``, in fresh processes. Else the name of a preloaded one.
+      its defaults. ``libc``: the same, beside preloaded ones. Else the name of a preloaded one.
     - ``protocol``: ``right``, the timing mistake that the measurement makes on purpose, or
       ``many-calls``: the memory of the process is recorded over thousands of calls.
     - ``baseline``: the other call of each pair, eager in the same dtype or in float32.

@@ -73,7 +73,7 @@ class Workload(NamedTuple):
     - ``build(batch_size)`` returns ``(module, inputs)`` on the CPU in float32. The module is called
       as ``module(*inputs)``, or as ``module(**inputs)`` if the inputs are a dict. The caller seeds
       torch before the call and moves module and inputs to the device afterwards.
-    - ``imports``: the libraries that ``build`` needs. A fork server imports them once.
+    - ``imports``: the libraries that ``build`` needs. A process imports them first.
     - ``core``, ``also``: the `TAGS` of the workload. A bare ``asv run`` measures the tags of
       ``core``.
     - ``random``: the output differs from call to call, so outputs are not compared value by value.
