@@ -43,7 +43,7 @@ from torchcompile_suite.launch.messages import (
 )
 from torchcompile_suite.launch.starts.orders import CACHE, PREPARED, SERVICE, Prepared
 from torchcompile_suite.measuring import interference, processes, turns
-from torchcompile_suite.measuring.launches import forks, heap_state, launcher
+from torchcompile_suite.measuring.launches import heap_state, launcher
 from torchcompile_suite.measuring.starts import Starts
 from torchcompile_suite.presentation.answers import starts as answers
 from torchcompile_suite.presentation.answers._parts import NOTHING
@@ -243,7 +243,6 @@ def test_a_process_that_fails_ends_the_launch(
 
 
 def test_processes_of_a_start_are_users_processes() -> None:
-    assert not forks(CELL)
     assert heap_state(CELL) == "default"
     assert isinstance(launcher(CELL), Starts)
     assert not isinstance(launcher(Cell("resnet18", 1, "default")), Starts)
