@@ -31,7 +31,7 @@ from .conftest import ROOT
 from .irregular import IRREGULAR
 
 # The machine that has most of v2.4 and v2.9, and another one.
-CHOSEN, OTHER = "amd-epyc-f26m2-2c-24g-cpu", "intel-xeon-processor-f6m167-2c-24g-cpu"
+CHOSEN, OTHER = "intel-xeon-processor-f6m167-2c-24g-cpu", "amd-epyc-f26m2-2c-24g-cpu"
 
 
 def test_the_installed_asv_has_the_tested_signatures() -> None:
@@ -195,8 +195,8 @@ def test_a_wrong_machine_gets_the_known_ones_in_one_line(
 ) -> None:
     out, error = asv(clone, *command, "--machine", "x", status=1)
     (line,) = filter(None, (out + error).splitlines())
-    assert f"no results of machine 'x'; there are results of: {CHOSEN}, " in line
-    assert OTHER in line
+    known = ", ".join(sorted((CHOSEN, OTHER)))
+    assert f"no results of machine 'x'; there are results of: {known}" in line
 
 
 def test_no_results_anywhere_is_one_line(clone: Path, tmp_path: Path) -> None:

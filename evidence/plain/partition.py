@@ -31,4 +31,5 @@ with torch.no_grad():
                 # The first turns warm up; so does the first call after another way's turn.
                 if turn > 3 and number > 2:
                     times[name].append(time.perf_counter() - start)
-print(torch.__version__, *(f"{n} {statistics.median(t) * 1e3:.1f}" for n, t in times.items()), sep="; ")
+medians = (f"{name} {statistics.median(taken) * 1e3:.1f}" for name, taken in times.items())
+print(torch.__version__, *medians, sep="; ")
