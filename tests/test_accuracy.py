@@ -176,3 +176,37 @@ def test_non_finite_values_of_eager_are_noted_and_expected(results: dict[str, An
 def test_another_type_is_another_structure(results: dict[str, Any]) -> None:
     assert results["types"] is None
     assert results["tensors"] == [1, 0]
+
+
+STEPS = """
+import json
+import torch
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.launch import accuracy, subject
+
+made = subject.build(Cell("relevance_information", 4, "default", phase="training"))
+same = lambda one, other: all(torch.equal(one[name], other[name]) for name in one)
+weights = made.module.state_dict
+start = {name: tensor.clone() for name, tensor in weights().items()}
+found, errors = [], []
+for steps in (3, 1):
+    for _ in range(steps):
+        made.baseline()
+    found.append(same(weights(), start))
+    expected, _ = made.reference()
+    found.append(same(weights(), start))
+    made.reset()
+    errors.append(accuracy.error(made.outputs(made.eager()), expected))
+print(json.dumps([found, errors]))
+"""
+
+
+def test_a_training_step_is_checked_with_the_weights_before_the_first_step(
+    newest: ReleaseEnvironment,
+) -> None:
+    """The number of steps before the check differs from launch to launch."""
+    done = newest.run("-c", STEPS)
+    assert done.returncode == 0, done.stderr
+    found, errors = json.loads(done.stdout)
+    assert found == [False, True, False, True]
+    assert errors[0] == errors[1] < 1e-5
