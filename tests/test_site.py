@@ -698,6 +698,23 @@ def test_times_of_an_older_method_are_not_mixed_with_newer_ones(
     assert ["method 1" in one.entry["warning"] for one in (mine, others)] == [False, True]
 
 
+def test_the_site_opens_with_the_machine_that_has_most(results: Path, tmp_path: Path) -> None:
+    """As `report` and `asv compare` do. With equal numbers, the first by name."""
+    assert list(Report(_built(results, tmp_path / "equal")).machines) == list(MACHINES)
+    fewer = tmp_path / "results"
+    shutil.copytree(results, fewer)
+    min((fewer / MACHINES[0]).glob(f"*{records.SUFFIX}")).unlink()
+    site = _built(fewer, tmp_path / "fewer")
+    assert list(Report(site).machines) == list(MACHINES[::-1])
+    page = (site / "index.html").read_text()
+    assert page.index(MACHINES[1]) < page.index(MACHINES[0])
+
+
+def _built(results: Path, folder: Path) -> Path:
+    build.build(results, folder)
+    return folder
+
+
 def test_both_ends_of_the_heap_are_shown_where_both_were_measured(tmp_path: Path) -> None:
     commits = {release.version: sha for sha, release in ledger.compute()[0].items()}
     folder = tmp_path / "results" / MACHINES[0]

@@ -1,7 +1,6 @@
 """Takes the pictures of the site in html/ for the documents, with the system's Chromium.
 
-They show, of the machines with the newest method, the one with most releases, at the size of a desk
-and of a phone.
+They show the machine that the site opens with, at the size of a desk and of a phone.
 """
 
 from __future__ import annotations
@@ -43,10 +42,7 @@ def main() -> None:
             page.goto(f"{REPORT.as_uri()}/index.html")
             drawn(page)
             machine = page.evaluate(
-                "Data.read('manifest', 'manifest').then(({ machines }) => machines"
-                ".filter((one) => one.method === machines[0].method)"
-                ".reduce((most, one) => (one.points.length > most.points.length ? one : most))"
-                ".name)"
+                "Data.read('manifest', 'manifest').then(({ machines }) => machines[0].name)"
             )
             for name, (file, chosen, part) in PAGES.items():
                 page.goto("about:blank")

@@ -21,6 +21,7 @@ from torchcompile_suite.releases import (
     ledger_objects,
     locking,
     room,
+    sizes,
 )
 
 PYTHON = "3.11"
@@ -148,8 +149,11 @@ def test_extras_are_of_known_releases_and_no_lock_has_them() -> None:
 
 
 def _with_free(monkeypatch: pytest.MonkeyPatch, environments_that_fit: int) -> None:
-    free = environments_that_fit * environments.NEEDED_BYTES + 1
+    """A disk with room for so many releases, which are all of one size here."""
+    size = 7_000_000_000
+    free = environments_that_fit * size + room.SPARE_BYTES
     monkeypatch.setattr(environments, "free_bytes", lambda: free)
+    monkeypatch.setattr(sizes, "needed_bytes", lambda releases: size * len(releases))
 
 
 @pytest.mark.parametrize(
@@ -247,7 +251,7 @@ def test_installed_releases_need_no_room(uv: Uv, monkeypatch: pytest.MonkeyPatch
 
 def test_a_full_disk_is_said_with_its_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     _with_free(monkeypatch, 1)
-    with pytest.raises(SuiteError, match=r"needs up to 7 GB, and 7 GB are free; two have") as error:
+    with pytest.raises(SuiteError, match=r"need up to 35 GB, and 9 GB are free; two have") as error:
         room.groups(RELEASES, PYTHON)
     assert "releases remove" in str(error.value)
     assert "\n" not in str(error.value)

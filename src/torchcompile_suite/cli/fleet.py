@@ -38,7 +38,7 @@ from ..measuring.settings import BUDGET_VARIABLE, NEEDED_FOR_CACHE_BYTES, Settin
 from ..presentation import sheets, terminal
 from ..presentation.terminal import console, one_line_errors
 from ..presentation.wording import printable
-from ..releases import catalogue, environments, ledger
+from ..releases import catalogue, ledger, sizes
 from ..releases.catalogue import Release
 from ..results import classes, records
 from .history import BUDGET_S, in_order, newest_patches
@@ -199,29 +199,33 @@ def plan(
             f"complete, {len(waiting)} are left"
         )
         if waiting:
-            _print_plan(waiting, durations, machines, len(chosen))
+            _print_plan(waiting, durations, machines, chosen)
 
 
 def _print_plan(
-    waiting: Sequence[Task], durations: Durations, machines: int | None, releases: int
+    waiting: Sequence[Task],
+    durations: Durations,
+    machines: int | None,
+    releases: Sequence[Release],
 ) -> None:
     seconds = [task.seconds for task in waiting]
     recorded = sum(
         durations.of(task.series.cell, task.series.releases).recorded for task in waiting
     )
     typer.echo(
-        f"durations: {recorded} of {len(waiting) * releases} are recorded; the others are the "
+        f"durations: {recorded} of {len(waiting) * len(releases)} are recorded; the others are the "
         f"cell's in other releases, else {durations.otherwise_s:g} s for a release"
     )
     expected = [planning.expected(seconds, one) for one in ([machines] if machines else MACHINES)]
     rows = [(one.machines, one.seconds, one.ideal_s, one.efficiency) for one in expected]
     console().print(terminal.draw(sheets.fleet(rows)))
-    gigabytes = releases * environments.NEEDED_BYTES >> 30
+    gigabytes = sizes.needed_bytes(releases) / 1e9
     typer.echo(
-        f"on each machine: up to {gigabytes} GB for {releases} releases, whose installation is not "
-        f"in these hours, and {NEEDED_FOR_CACHE_BYTES >> 30} GB for compiled code"
+        f"on each machine: up to {gigabytes:.0f} GB for {len(releases)} releases, whose "
+        f"installation is not in these hours, and {NEEDED_FOR_CACHE_BYTES >> 30} GB for compiled "
+        "code"
     )
-    size = len(waiting) * releases * SEGMENT_BYTES
+    size = len(waiting) * len(releases) * SEGMENT_BYTES
     typer.echo(f"results/ grows by about {max(1, size >> 20)} MB")
 
 

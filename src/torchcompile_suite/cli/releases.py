@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from ..presentation.terminal import console, one_line_errors
-from ..releases import catalogue, environments, ledger, room
+from ..releases import catalogue, environments, ledger, room, sizes
 
 app = typer.Typer(help="The PyTorch releases that can be compared.", no_args_is_help=True)
 
@@ -113,6 +113,18 @@ def installed() -> None:
     typer.echo(
         f"in {environments.root()}; {environments.free_bytes() / 1e9:.0f} GB of the disk are free"
     )
+
+
+@app.command("sizes")
+def sizes_command() -> None:
+    """Record what the packages of the installed releases take on disk, for those that lack it.
+
+    `history` plans with these sizes. For maintainers, after a release is added and installed.
+    Example: torchcompile-suite releases sizes
+    """
+    with one_line_errors():
+        new = sizes.record((one.folder for one in environments.installed()), sizes.FILE)
+    typer.echo(f"{sizes.FILE.name}: {', '.join(new) or 'nothing new'}")
 
 
 @app.command()

@@ -32,8 +32,6 @@ INSTALL = Path(__file__).with_name("install.py")
 FOLDER_VARIABLE = "TORCHCOMPILE_SUITE_ENVIRONMENTS"
 # What an environment holds; written when the installation is complete and proven.
 STAMP = "torchcompile-suite-release"
-# The most that a release adds to the disk: its packages in uv's cache, and its own bytecode.
-NEEDED_BYTES = 7 << 30
 
 
 class LockError(SuiteError):

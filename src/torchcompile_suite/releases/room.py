@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -15,14 +14,13 @@ import msgspec
 
 from ..errors import SuiteError
 from ..host.files import write_atomically
-from . import environments
+from . import environments, sizes
 from .catalogue import Release
-from .environments import NEEDED_BYTES
 
 # Neighbouring releases are compared, so a group has two wherever it can.
 LEAST = 2
-# The packages of a lock that fill a disk.
-_LARGE = re.compile(r"(torch|torchvision|triton|(nvidia|cuda)-[a-z0-9-]+)==")
+# What stays free for compiled code and results.
+SPARE_BYTES = 2 << 30
 
 
 class _Plan(msgspec.Struct):
@@ -52,7 +50,7 @@ def groups(releases: Sequence[Release], python: str) -> list[list[Release]]:
 
 def fit_together(releases: Sequence[Release], python: str) -> bool:
     """Whether the environments of all releases fit on the disk side by side. Keeps nothing."""
-    return len(_missing(releases, python)) <= _fit()
+    return _fits(_missing(releases, python))
 
 
 def finished(releases: Sequence[Release], python: str) -> None:
@@ -77,8 +75,8 @@ def line(releases: Sequence[Release], python: str) -> str:
     text = f"{len(releases) - len(missing)} of {len(releases)} releases are installed"
     if missing:
         text += (
-            f"; each of the others needs up to {NEEDED_BYTES >> 30} GB, and "
-            f"{environments.free_bytes() >> 30} GB are free"
+            f"; the others need up to {_gigabytes(sizes.needed_bytes(missing))}, and "
+            f"{_gigabytes(environments.free_bytes())} are free"
         )
     return text
 
@@ -90,8 +88,7 @@ def remove(release: Release) -> None:
     theirs.
     """
     environments.remove(release)
-    rows = release.lock.read_text("utf-8").splitlines()
-    names = sorted({found[1] for found in map(_LARGE.match, rows) if found})
+    names = sorted({pin.partition("==")[0] for pin in sizes.large_pins(release)})
     subprocess.run(
         [sys.executable, "-m", "uv", "cache", "clean", "--quiet", *names],
         stdin=subprocess.DEVNULL,
@@ -114,11 +111,10 @@ def _fitting(
     releases: Sequence[Release], missing: Sequence[Release], python: str
 ) -> list[list[Release]]:
     """As few groups as possible, so that there is room for what each of them misses."""
-    fit = _fit()
     for count in range(1, math.ceil(len(releases) / LEAST) + 1):
         ends = [len(releases) * number // count for number in range(count + 1)]
         made = [list(releases[begin:end]) for begin, end in pairwise(ends)]
-        if all(sum(release in missing for release in group) <= fit for group in made):
+        if all(_fits([one for one in group if one in missing]) for group in made):
             return made
     raise SuiteError(
         f"{line(releases, python)}; two have to lie side by side: free some space, for example "
@@ -126,9 +122,14 @@ def _fitting(
     )
 
 
-def _fit() -> int:
-    """How many more environments fit on the disk."""
-    return environments.free_bytes() // NEEDED_BYTES
+def _fits(missing: Sequence[Release]) -> bool:
+    """Whether the disk has room for the environments of these releases, side by side."""
+    needed = sizes.needed_bytes(missing) + SPARE_BYTES if missing else 0
+    return needed <= environments.free_bytes()
+
+
+def _gigabytes(size: int) -> str:
+    return f"{size / 1e9:.0f} GB"
 
 
 def _keep(releases: Sequence[Release], python: str, plan: _Plan) -> None:

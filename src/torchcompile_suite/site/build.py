@@ -57,8 +57,14 @@ def build(
             _write_all(folder, whole.texts)
             whole.texts.clear()
             machines.append(whole)
-    # The site opens with the first machine: its times come from the newest method.
-    machines.sort(key=lambda made: (-made.method, "machines" not in made.entry, made.entry["name"]))
+    # The site opens with the first machine. It is the one that commands take, too
+    # (`results.machines`): of the newest method, and the most complete.
+    machines.sort(
+        key=lambda made: (
+            *(-made.method, -made.measured),
+            *("machines" not in made.entry, made.entry["name"]),
+        )
+    )
     # What ASV's files are made of was read before.
     problems = list(dict.fromkeys(problems))
     code = generated.documents(summaries.read_generated(results), axis)

@@ -53,7 +53,7 @@ _SOURCES = (
 class Shards(msgspec.Struct):
     """What the site keeps of a machine.
 
-    - ``method``: that of its times; machines with the newest method come first.
+    - ``method``: that of its times. ``measured``: its number of measured values, of all points.
     - ``entry``: its entry in the manifest. ``points``: its points, in words.
     - ``texts``: the packs, by name.
     - ``plain``: the documents of the newest point that pages show without a script.
@@ -61,6 +61,7 @@ class Shards(msgspec.Struct):
     """
 
     method: int
+    measured: int
     entry: dict[str, Any]
     points: dict[str, dict[str, str]]
     texts: dict[str, str]
@@ -159,7 +160,7 @@ def _shards(machine: Machine) -> Shards:
     }
     ((pack, _),) = packs.pack([("index", packs.encode(index))], LARGE_BYTES)
     texts[pack.path] = pack.text
-    entry = {
+    about = {
         "name": machine.name,
         "title": machine.title,
         "device": machine.device,
@@ -170,7 +171,10 @@ def _shards(machine: Machine) -> Shards:
         **({"machines": machine.machines} if machine.several else {}),
     }
     points = {point: machine.axis.facts(point)._asdict() for point in machine.points}
-    return Shards(machine.method, entry, points, texts, plain.documents(), _upstream(machine))
+    measured = sum(entry.measurement.outcome.ok for entry in machine.entries)
+    return Shards(
+        machine.method, measured, about, points, texts, plain.documents(), _upstream(machine)
+    )
 
 
 _Documents = Iterable[tuple[str, Encoded]]
