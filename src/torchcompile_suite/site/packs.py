@@ -27,7 +27,7 @@ FOLDER = "data"
 FUNCTION = "torchcompileShard"
 # Of a figure of a document. Words have two decimals, so nobody sees more, and the last digits of a
 # figure differ between processors.
-DIGITS = 9
+DIGITS = 6
 _CALL = re.compile(rf'{FUNCTION}\("([0-9a-z]+)",(\{{.*\}})\);\n', re.DOTALL)
 
 

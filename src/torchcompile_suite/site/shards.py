@@ -30,7 +30,7 @@ from .documents import figures, launches, lines, means, overview, pairs, trust
 from .packs import Encoded
 
 # Documents that the first view reads are in small packs.
-SMALL_BYTES = 12_000
+SMALL_BYTES = 4_000
 LARGE_BYTES = 150_000
 
 

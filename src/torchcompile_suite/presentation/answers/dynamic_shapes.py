@@ -120,7 +120,8 @@ def _tail(measured: dict[Cell, Measurement]) -> list[str]:
         }
         if not counts:
             continue
-        refused = [f"{shapes} ({count})" for shapes, count in counts.items() if count]
+        # By name: the records of a site and of a command need not have one order.
+        refused = [f"{shapes} ({count})" for shapes, count in sorted(counts.items()) if count]
         with_which = f"with {_compared.listed(refused)}" if refused else "with none of them"
         parts.append(f"fail_on_recompile refuses requests of {words} {with_which}")
     return parts
