@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from ... import matrix
 from ...analysis import payoff, summary
 from ...cell import Cell, Measurement
 from ...results.records import Record
@@ -120,8 +121,8 @@ def _tail(measured: dict[Cell, Measurement]) -> list[str]:
         }
         if not counts:
             continue
-        # By name: the records of a site and of a command need not have one order.
-        refused = [f"{shapes} ({count})" for shapes, count in sorted(counts.items()) if count]
+        # The records of a site and of a command need not have one order.
+        refused = [f"{name} ({counts[name]})" for name in matrix.POLICIES if counts.get(name)]
         with_which = f"with {_compared.listed(refused)}" if refused else "with none of them"
         parts.append(f"fail_on_recompile refuses requests of {words} {with_which}")
     return parts
