@@ -8,7 +8,6 @@ measured in one group or in several.
 from __future__ import annotations
 
 import csv
-import functools
 import re
 import sys
 from collections.abc import Iterable, Mapping
@@ -59,11 +58,14 @@ def needed_bytes(releases: Iterable[Release]) -> int:
     return needed + sum(known[pin] for pin in shared)
 
 
-@functools.cache
 def read(path: Path = FILE) -> Mapping[str, int]:
     """Pin, such as ``torch==2.4.1``, -> installed bytes."""
-    found = tomllib.loads(path.read_text("utf-8"))
-    return {pin: mebibytes << 20 for pin, mebibytes in found.items()}
+    return {pin: mebibytes << 20 for pin, mebibytes in _table(path).items()}
+
+
+def _table(path: Path) -> dict[str, int]:
+    """Pin -> installed MiB; empty if there is no file."""
+    return tomllib.loads(path.read_text("utf-8")) if path.exists() else {}
 
 
 def large_pins(release: Release) -> set[str]:
@@ -80,7 +82,7 @@ def record(environments: Iterable[Path], path: Path) -> list[str]:
 
     Sizes that the file has stay. Raises SuiteError if the file cannot be written.
     """
-    before = tomllib.loads(path.read_text("utf-8")) if path.exists() else {}
+    before = _table(path)
     sizes = dict(before)
     for folder in environments:
         for pin, size in installed_bytes(folder).items():
@@ -90,7 +92,6 @@ def record(environments: Iterable[Path], path: Path) -> list[str]:
         write_atomically(path, text.encode())
     except OSError as error:
         raise SuiteError(f"cannot write {path}: {error.strerror}") from None
-    read.cache_clear()
     return sorted(sizes.keys() - before.keys())
 
 

@@ -160,7 +160,7 @@ def _shards(machine: Machine) -> Shards:
     }
     ((pack, _),) = packs.pack([("index", packs.encode(index))], LARGE_BYTES)
     texts[pack.path] = pack.text
-    about = {
+    entry = {
         "name": machine.name,
         "title": machine.title,
         "device": machine.device,
@@ -171,9 +171,9 @@ def _shards(machine: Machine) -> Shards:
         **({"machines": machine.machines} if machine.several else {}),
     }
     points = {point: machine.axis.facts(point)._asdict() for point in machine.points}
-    measured = sum(entry.measurement.outcome.ok for entry in machine.entries)
+    measured = sum(one.measurement.outcome.ok for one in machine.entries)
     return Shards(
-        machine.method, measured, about, points, texts, plain.documents(), _upstream(machine)
+        machine.method, measured, entry, points, texts, plain.documents(), _upstream(machine)
     )
 
 
