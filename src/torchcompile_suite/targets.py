@@ -6,18 +6,12 @@ occupancy of a kernel depends on. No figure of it is a time.
 
 from __future__ import annotations
 
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 FILE = Path(__file__).with_name("targets.toml")
 WARP = 32
@@ -61,7 +55,7 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def read() -> dict[str, Target]:
     """All targets by name, in the order of ASV's axis."""
-    content = tomllib.loads(FILE.read_text(encoding="utf-8"))
+    content = msgspec.toml.decode(FILE.read_bytes())
     targets = msgspec.convert(content["target"], list[Target])
     return {target.name: target for target in targets}
 

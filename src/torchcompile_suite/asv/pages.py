@@ -9,18 +9,12 @@ from __future__ import annotations
 import html
 import re
 import shutil
-import sys
 from functools import cache
 from pathlib import Path
 
 import msgspec
 
 from ..errors import SuiteError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 VENDOR = Path(__file__).with_name("assets") / "vendor"
 FONTS = VENDOR.with_name("fonts")
@@ -60,7 +54,7 @@ class Vendored(msgspec.Struct, forbid_unknown_fields=True):
 @cache
 def vendored() -> tuple[Vendored, ...]:
     """All third-party files."""
-    return msgspec.convert(tomllib.loads(LIST.read_text())["file"], tuple[Vendored, ...])
+    return msgspec.convert(msgspec.toml.decode(LIST.read_bytes())["file"], tuple[Vendored, ...])
 
 
 def localise(folder: Path, title: str) -> None:

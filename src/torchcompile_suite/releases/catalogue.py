@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import re
-import sys
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -19,11 +18,6 @@ import msgspec
 from packaging.version import InvalidVersion, Version
 
 from ..errors import SuiteError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 CATALOGUE = Path(__file__).with_name("releases.toml")
 NIGHTLIES = Path(__file__).with_name("nightlies.toml")
@@ -141,11 +135,10 @@ def forget() -> None:
 
 def _read(path: Path) -> _File:
     try:
-        with path.open("rb") as file:
-            content = msgspec.convert(tomllib.load(file), _File)
+        content = msgspec.toml.decode(path.read_bytes(), type=_File)
     except OSError as error:
         raise SuiteError(f"cannot read {path}: {error.strerror}; reinstall the suite") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
+    except (UnicodeDecodeError, msgspec.DecodeError) as error:
         raise SuiteError(
             f"{path} is not valid: {error}; restore it from version control"
         ) from error

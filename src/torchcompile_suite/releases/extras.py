@@ -6,14 +6,10 @@ A measuring process reads them, too, so this module needs only what every enviro
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+import msgspec
 
 FILE = Path(__file__).with_name("extras.toml")
 
@@ -21,7 +17,7 @@ FILE = Path(__file__).with_name("extras.toml")
 @functools.cache
 def read() -> Mapping[str, Mapping[str, str]]:
     """Package -> release -> version of the package."""
-    return tomllib.loads(FILE.read_text(encoding="utf-8"))
+    return msgspec.toml.decode(FILE.read_bytes())
 
 
 def of(release: str) -> dict[str, str]:

@@ -9,22 +9,17 @@ from __future__ import annotations
 
 import csv
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from importlib.metadata import distributions
 from pathlib import Path
 
+import msgspec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from ..errors import SuiteError
 from ..host.files import write_atomically
 from .catalogue import Release
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 FILE = Path(__file__).with_name("sizes.toml")
 # The packages that fill a disk. All other packages of a release together are `_REST_BYTES`.
@@ -65,7 +60,7 @@ def read(path: Path = FILE) -> Mapping[str, int]:
 
 def _table(path: Path) -> dict[str, int]:
     """Pin -> installed MiB; empty if there is no file."""
-    return tomllib.loads(path.read_text("utf-8")) if path.exists() else {}
+    return msgspec.toml.decode(path.read_bytes()) if path.exists() else {}
 
 
 def large_pins(release: Release) -> set[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from enum import Enum
 from functools import cache
@@ -23,11 +22,6 @@ from .documents import (
 )
 from .evidence import Evidence, Missing
 from .rule import Rule
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 FILE = Path(__file__).with_name("claims.toml")
 
@@ -90,7 +84,7 @@ class Judged(NamedTuple):
 
 @cache
 def _content() -> dict[str, Any]:
-    return tomllib.loads(FILE.read_text(encoding="utf-8"))
+    return msgspec.toml.decode(FILE.read_bytes())
 
 
 def read_documents() -> list[Document]:
