@@ -47,7 +47,7 @@ def measurement(
 
 def test_a_whole_record_has_no_gap() -> None:
     covered = coverage.coverage([measurement(CELL, WHOLE)], [CELL], "cpu")
-    assert covered == coverage.Coverage(1, [], [], [])
+    assert covered == coverage.Coverage(1, {}, [], [])
 
 
 def test_a_number_without_a_reason_is_a_gap() -> None:
@@ -61,7 +61,7 @@ def test_a_number_without_a_reason_is_a_gap() -> None:
 def test_an_outcome_with_a_reason_is_no_gap() -> None:
     failed = measurement(CELL, None, Outcome(Status.UNSUPPORTED, "no such mode"))
     covered = coverage.coverage([failed], [CELL], "cpu")
-    assert (covered.ok, covered.ended, covered.unexplained) == (0, [failed], [])
+    assert (covered.ok, covered.ended, covered.unexplained) == (0, {CELL: failed.outcome}, [])
 
 
 def test_another_device_s_cells_are_not_these() -> None:
@@ -108,7 +108,7 @@ def test_a_series_is_complete_where_each_release_has_numbers_or_lacks_what_it_ne
     assert list(failed.failed) == ["2.1"]
     assert covered(None, whole).missing == ["2.0"]
     silent = measurement(CELL, msgspec.structs.replace(WHOLE, guards=None))
-    assert covered(silent).unexplained == [f"2.0: {CELL}: guards"]
+    assert covered(silent).unexplained == {"2.0": [f"{CELL}: guards"]}
     assert not covered(None, whole).complete
     assert not covered(silent).complete
 
@@ -131,6 +131,25 @@ def test_a_series_is_counted_on_the_machine_that_has_most_of_it() -> None:
     assert (one.machine, one.missing, list(one.failed)) == ("a", [], ["2.1"])
     (one,) = coverage.series(machines, [msgspec.structs.replace(CELL, batch_size=8)], releases)
     assert (one.machine, one.missing) == ("", releases)
+
+
+def test_the_core_of_several_releases_counts_each_cell_on_its_own_machine() -> None:
+    eager = msgspec.structs.replace(CELL, mode="eager")
+    whole, other = (measurement(cell, WHOLE) for cell in (CELL, eager))
+    silent = measurement(eager, msgspec.structs.replace(WHOLE, guards=None))
+    failed = measurement(CELL, None, Outcome(Status.TIMEOUT, "why"))
+    machines = {
+        "a": coverage.Measured({"2.0": [whole], "2.1": [failed]}, "cpu"),
+        # The cells of one machine do not fill a gap in the series of another one.
+        "b": coverage.Measured({"2.0": [other], "2.1": [other], "2.2": [silent, whole]}, "cpu"),
+    }
+    releases = ["2.0", "2.1", "2.2"]
+    by_release = coverage.by_release(coverage.series(machines, [CELL, eager], releases), releases)
+    assert by_release == {
+        "2.0": coverage.Coverage(2, {}, [], []),
+        "2.1": coverage.Coverage(1, {CELL: failed.outcome}, [], []),
+        "2.2": coverage.Coverage(1, {}, [CELL], []),
+    }
 
 
 def test_the_command_counts_series_and_the_core_of_three_releases(

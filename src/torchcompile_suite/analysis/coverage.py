@@ -20,13 +20,13 @@ class Coverage(NamedTuple):
     """The wanted cells of one release.
 
     - ``ok``: how many have numbers
-    - ``ended``: measurements that ended without numbers, and say why
+    - ``ended``: the outcome of each cell that ended without numbers, with its reason
     - ``missing``: cells that were not measured
     - ``unexplained``: numbers or outcomes that lack a reason, as ``cell: name``
     """
 
     ok: int
-    ended: list[Measurement]
+    ended: dict[Cell, Outcome]
     missing: list[Cell]
     unexplained: list[str]
 
@@ -38,7 +38,7 @@ class SeriesCoverage(NamedTuple):
     - ``ok``: the releases with numbers
     - ``ended``: the outcome of each release that ended without numbers, with its reason
     - ``missing``: the releases that were not measured
-    - ``unexplained``: numbers or outcomes that lack a reason, as ``release: name``
+    - ``unexplained``: numbers or outcomes that lack a reason, by release
     """
 
     cell: Cell
@@ -46,7 +46,7 @@ class SeriesCoverage(NamedTuple):
     ok: list[str]
     ended: dict[str, Outcome]
     missing: list[str]
-    unexplained: list[str]
+    unexplained: dict[str, list[str]]
 
     @property
     def failed(self) -> dict[str, Outcome]:
@@ -86,7 +86,7 @@ def series(
     covered = []
     for cell in wanted:
         found = [_on(name, machines[name], cell, releases) for name in sorted(machines)]
-        nowhere = SeriesCoverage(cell, "", [], {}, list(releases), [])
+        nowhere = SeriesCoverage(cell, "", [], {}, list(releases), {})
         best = max(found, key=lambda one: one._rank, default=nowhere)
         covered.append(best if best.ok or best.ended else nowhere)
     return covered
@@ -94,21 +94,37 @@ def series(
 
 def _on(name: str, measured: Measured, cell: Cell, releases: Sequence[str]) -> SeriesCoverage:
     """The coverage of a cell over the releases by the measurements of one machine."""
-    one = SeriesCoverage(cell, name, [], {}, [], [])
+    one = SeriesCoverage(cell, name, [], {}, [], {})
     for release in releases:
         found = coverage(measured.by_release.get(release, ()), [cell], measured.device)
         one.ok.extend([release] * found.ok)
-        one.ended.update((release, ended.outcome) for ended in found.ended)
+        one.ended.update((release, outcome) for outcome in found.ended.values())
         one.missing.extend([release] * len(found.missing))
-        one.unexplained.extend(f"{release}: {gap}" for gap in found.unexplained)
+        if found.unexplained:
+            one.unexplained[release] = found.unexplained
     return one
+
+
+def by_release(covered: Sequence[SeriesCoverage], releases: Iterable[str]) -> dict[str, Coverage]:
+    """The same count, release by release: each series on its own machine."""
+    return {release: _of(covered, release) for release in releases}
+
+
+def _of(covered: Sequence[SeriesCoverage], release: str) -> Coverage:
+    """What the series have of one release."""
+    return Coverage(
+        sum(release in one.ok for one in covered),
+        {one.cell: one.ended[release] for one in covered if release in one.ended},
+        [one.cell for one in covered if release in one.missing],
+        [gap for one in covered for gap in one.unexplained.get(release, ())],
+    )
 
 
 def coverage(measurements: Iterable[Measurement], wanted: Iterable[Cell], device: str) -> Coverage:
     """The coverage of the wanted cells, on that device, by a release's measurements."""
     by_cell = {measurement.cell: measurement for measurement in measurements}
     ok = 0
-    ended: list[Measurement] = []
+    ended: dict[Cell, Outcome] = {}
     missing: list[Cell] = []
     unexplained: list[str] = []
     for plain in wanted:
@@ -120,7 +136,7 @@ def coverage(measurements: Iterable[Measurement], wanted: Iterable[Cell], device
             ok += 1
             unexplained += [f"{cell}: {name}" for name in _unexplained(measurement)]
         else:
-            ended.append(measurement)
+            ended[cell] = measurement.outcome
             if not measurement.outcome.reason:
                 unexplained.append(f"{cell}: {measurement.outcome.status.value}")
     return Coverage(ok, ended, missing, unexplained)

@@ -20,7 +20,7 @@ from ..presentation.wording import printable
 from ..releases import catalogue
 from ..results.records import Record
 from .history import newest_patches
-from .recorded import MACHINE_HELP, Selection, read_results, select
+from .recorded import MACHINE_HELP, read_generated, read_results, select
 
 _machine = attrgetter("machine")
 
@@ -36,40 +36,69 @@ def coverage_command(
 
     A gap is a cell that was not measured, or a number that is missing without a reason. What is to
     be published are the series of the history, in all minor releases, and the core of three. Each
-    series counts on the machine that has most of it.
+    series, and each cell of the core with its three releases, counts on the machine that has most
+    of it.
     """
     with one_line_errors():
         asked = [catalogue.find(name).version for name in releases or []]
-        # The question is about completeness, so the method of the times comes second.
-        selection = select(
-            machine_name, asked, generated=True, completeness_first=True, every=False
-        )
-        gaps = 0 if asked else _series(machine_name)
-        gaps += _core(
-            selection, asked or [catalogue.find(name).version for name in published.CORE_OF]
-        )
+        gaps = _of_releases(machine_name, asked) if asked else _published(machine_name)
         typer.echo(f"unexplained gaps: {gaps}")
         if gaps:
             raise typer.Exit(1)
 
 
-def _series(machine_name: str | None) -> int:
-    """Print the coverage of the series of the history. Returns the number of gaps."""
-    versions = [release.version for release in newest_patches(catalogue.read())]
+def _of_releases(machine_name: str | None, versions: Sequence[str]) -> int:
+    """Print the coverage of the core of releases on one machine. Returns the number of gaps."""
+    # The question is about completeness, so the method of the times comes second.
+    selection = select(machine_name, versions, generated=True, completeness_first=True, every=False)
+    return _core(
+        {
+            version: _core_of(selection.measurements(version), selection.device)
+            for version in versions
+        }
+    )
+
+
+def _published(machine_name: str | None) -> int:
+    """Print the coverage of all that is to be published. Returns the number of gaps.
+
+    Raises NoResultsError.
+    """
     found = read_results().records
     machines = {
         name: _measured(list(of_machine))
         for name, of_machine in groupby(sorted(found, key=_machine), key=_machine)
         if machine_name in (None, name)
     }
+    if not machines:
+        # There is nothing to select either. The error says what to do.
+        select(machine_name)
+    gaps = _series(machines)
+    versions = [catalogue.find(name).version for name in published.CORE_OF]
+    core = coverage.series(machines, matrix.core_cells(), versions)
+    # The generated code is the same on all machines. Where a cell failed on one of them and not on
+    # another, the numbers count: the last record of a cell does.
+    generated = sorted(read_generated(), key=lambda record: record.measurement.outcome.ok)
+    if generated:
+        everywhere = {"any machine": _measured(generated)}
+        core += coverage.series(everywhere, matrix.core_generated(), versions)
+    return gaps + _core(coverage.by_release(core, versions))
+
+
+def _series(machines: Mapping[str, Measured]) -> int:
+    """Print the coverage of the series of the history. Returns the number of gaps."""
+    versions = [release.version for release in newest_patches(catalogue.read())]
     covered = coverage.series(machines, published.SERIES, versions)
     console().print(terminal.draw(sheets.series(covered)))
     gaps = 0
     for one in covered:
         _print_ended({f"{version}: {one.cell}": each for version, each in one.ended.items()})
-        for gap in one.unexplained:
+        unexplained = [
+            f"{version}: {gap}" for version, found in one.unexplained.items() for gap in found
+        ]
+        for gap in unexplained:
             _print(gap)
-        gaps += len(one.missing) + len(one.unexplained)
+        gaps += len(one.missing) + len(unexplained)
     typer.echo(
         f"series of {len(versions)} releases: {len(covered)} planned, "
         f"{sum(one.complete for one in covered)} complete, "
@@ -80,19 +109,17 @@ def _series(machine_name: str | None) -> int:
 
 
 def _measured(of_machine: Sequence[Record]) -> Measured:
-    """What a machine has measured by the newest method, and the cells that ended without times."""
+    """What a machine has generated, timed by the newest method, or could not measure."""
     by_release: dict[str, list[Measurement]] = defaultdict(list)
     for record in of_machine:
-        if record.measurement.timed_anew or not record.measurement.outcome.ok:
-            by_release[record.release].append(record.measurement)
+        one = record.measurement
+        if one.timed_anew or one.cell.target or not one.outcome.ok:
+            by_release[record.release].append(one)
     return Measured(by_release, of_machine[0].measurement.cell.device)
 
 
-def _core(selection: Selection, versions: list[str]) -> int:
+def _core(covered: Mapping[str, Coverage]) -> int:
     """Print the coverage of the core of each release. Returns the number of gaps."""
-    covered = {
-        version: _core_of(selection.measurements(version), selection.device) for version in versions
-    }
     console().print(terminal.draw(sheets.coverage(covered)))
     return sum(_list(version, one) for version, one in covered.items())
 
@@ -109,7 +136,7 @@ def _core_of(measurements: list[Measurement], device: str) -> Coverage:
 
 def _list(version: str, covered: Coverage) -> int:
     """Print the cells that ended otherwise, and the gaps. Returns the number of gaps."""
-    _print_ended({f"{version}: {each.cell}": each.outcome for each in covered.ended})
+    _print_ended({f"{version}: {cell}": outcome for cell, outcome in covered.ended.items()})
     gaps = [*(f"{cell}: not measured" for cell in covered.missing), *covered.unexplained]
     for gap in gaps:
         _print(f"{version}: {gap}")
