@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import itertools
 import json
 import math
 import re
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -684,6 +686,24 @@ def test_choosing_a_model_leads_to_its_numbers_and_its_data(
         one["ratio"] for one in launches
     ]
     assert visit.faults == []
+
+
+def test_a_cell_of_another_machine_is_found(reader: Visit, address: str, report: Report) -> None:
+    """From the page of its model, and from an address that names the wrong machine."""
+    of = {name: set(machine.lines()) for name, machine in report.machines.items()}
+    machine, other, cell = next(
+        (machine, other, cell)
+        for machine, other in itertools.permutations(of, 2)
+        for cell in sorted(of[other] - of[machine])
+    )
+    view = f"{address}report/cell.html#machine={machine}"
+    for one in (f"{view}&model={cell.split(', ')[0]}", f"{view}&cell={quote(cell)}"):
+        page = opened(reader, one)
+        link = page.locator("#elsewhere").get_by_role("link", name=cell, exact=True).first
+        redrawn(page, link.click)
+        assert f"machine={other}" in page.url
+        expect(page.locator("h1")).to_have_text(cell)
+    assert reader.faults == []
 
 
 def test_two_releases_are_compared_in_place(reader: Visit, address: str, report: Report) -> None:
