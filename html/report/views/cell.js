@@ -4,6 +4,8 @@
 
 (() => {
   const { section, table, COLUMNS, link, Words, downloads, choice, choose, make } = Page;
+  // A site may have hundreds of machines. The manifest has those first that measured most.
+  const MOST_ASKED = 12;
 
   Page.view = async (context) => {
     const { index, wanted } = context;
@@ -66,6 +68,7 @@
                 )
               : "No model of this machine has such a name.",
           ),
+          elsewhere(await onOthers(context, model)),
         ],
       };
     }
@@ -99,8 +102,52 @@
           ),
           downloads(`${model} ${machine.name} ${at}`, rows),
         ),
+        elsewhere(await onOthers(context, model)),
       ],
     };
+  }
+
+  // The cells of a model that this machine has not measured and another one has.
+  async function onOthers({ manifest, machine }, model) {
+    const cellsOf = async (one) => {
+      const { buckets } = await Data.index(one);
+      if (!Object.hasOwn(buckets, model)) return [];
+      const histories = await Data.of(one, `lines/${buckets[model]}`);
+      return Object.keys(histories ?? {}).filter((name) => histories[name].workload === model);
+    };
+    const mine = new Set(await cellsOf(machine));
+    const others = manifest.machines.filter((one) => one !== machine).slice(0, MOST_ASKED);
+    const found = await Promise.all(
+      others.map(async (other) =>
+        (await cellsOf(other)).map((name) => ({ name, machine: other })),
+      ),
+    );
+    return found.flat().filter(({ name }) => !mine.has(name));
+  }
+
+  function elsewhere(found) {
+    if (!found.length) return null;
+    return section(
+      "elsewhere",
+      "On other machines",
+      table(
+        "Cells that this machine has not measured. Times of two machines are not compared.",
+        [
+          {
+            title: "cell",
+            value: ({ name, machine }) =>
+              link(name, "cell.html", { machine: machine.name, cell: name }),
+            sort: ({ name }) => name,
+          },
+          {
+            title: "machine",
+            value: ({ machine }) => machine.title,
+            sort: ({ machine }) => machine.title,
+          },
+        ],
+        found,
+      ),
+    );
   }
 
   async function ofCell(context, name) {
@@ -111,6 +158,7 @@
     const bucket = index.buckets[model];
     const histories = model === undefined ? null : await context.document(`lines/${bucket}`);
     if (!histories || !Object.hasOwn(histories, name)) {
+      const others = await onOthers(context, name.split(", batch ")[0]);
       return {
         title: "One model, since when?",
         choices: [],
@@ -120,6 +168,7 @@
             { class: "answer" },
             `${machine.title} has no results of the cell "${name}". Find another model above.`,
           ),
+          elsewhere(others.filter((one) => one.name === name)),
         ],
       };
     }
