@@ -17,7 +17,7 @@ FILE = Path(__file__).with_name("extras.toml")
 @functools.cache
 def read() -> Mapping[str, Mapping[str, str]]:
     """Package -> release -> version of the package."""
-    return msgspec.toml.decode(FILE.read_bytes())
+    return msgspec.toml.decode(FILE.read_bytes(), type=dict[str, dict[str, str]])
 
 
 def of(release: str) -> dict[str, str]:

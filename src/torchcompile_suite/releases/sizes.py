@@ -60,7 +60,7 @@ def read(path: Path = FILE) -> Mapping[str, int]:
 
 def _table(path: Path) -> dict[str, int]:
     """Pin -> installed MiB; empty if there is no file."""
-    return msgspec.toml.decode(path.read_bytes()) if path.exists() else {}
+    return msgspec.toml.decode(path.read_bytes(), type=dict[str, int]) if path.exists() else {}
 
 
 def large_pins(release: Release) -> set[str]:

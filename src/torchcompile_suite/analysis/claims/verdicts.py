@@ -84,7 +84,7 @@ class Judged(NamedTuple):
 
 @cache
 def _content() -> dict[str, Any]:
-    return msgspec.toml.decode(FILE.read_bytes())
+    return msgspec.toml.decode(FILE.read_bytes(), type=dict[str, Any])
 
 
 def read_documents() -> list[Document]:
