@@ -158,7 +158,10 @@
     const bucket = index.buckets[model];
     const histories = model === undefined ? null : await context.document(`lines/${bucket}`);
     if (!histories || !Object.hasOwn(histories, name)) {
-      const others = await onOthers(context, name.split(", batch ")[0]);
+      const others = (await onOthers(context, name.split(", batch ")[0])).filter(
+        (one) => one.name === name,
+      );
+      const remedy = others.length ? "Another machine has." : "Find another model above.";
       return {
         title: "One model, since when?",
         choices: [],
@@ -166,9 +169,9 @@
           make(
             "p",
             { class: "answer" },
-            `${machine.title} has no results of the cell "${name}". Find another model above.`,
+            `${machine.title} has no results of the cell "${name}". ${remedy}`,
           ),
-          elsewhere(others.filter((one) => one.name === name)),
+          elsewhere(others),
         ],
       };
     }
