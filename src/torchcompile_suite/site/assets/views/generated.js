@@ -55,7 +55,8 @@
         make(
           "p",
           {},
-          "Exact counts of the code that each release writes for the GPU, the same on all machines. Nothing ran on the GPU, and nothing was timed.",
+          "Exact counts of the code that each release writes for the GPU, the same on all machines. Nothing ran on the GPU, and nothing was timed. " +
+            "Not every cell was counted in every release: a change lies after the mark before it.",
         ),
         count ? history(context, points, rows, changes, count, name) : null,
         byPoint(context, group, name),
