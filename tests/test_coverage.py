@@ -134,9 +134,9 @@ def test_a_series_is_counted_on_the_machine_that_has_most_of_it() -> None:
 
 
 def test_the_core_of_several_releases_counts_each_cell_on_its_own_machine() -> None:
-    eager = msgspec.structs.replace(CELL, mode="eager")
-    whole, other = (measurement(cell, WHOLE) for cell in (CELL, eager))
-    silent = measurement(eager, msgspec.structs.replace(WHOLE, guards=None))
+    tuned = msgspec.structs.replace(CELL, mode="max-autotune")
+    whole, other = (measurement(cell, WHOLE) for cell in (CELL, tuned))
+    silent = measurement(tuned, msgspec.structs.replace(WHOLE, guards=None))
     failed = measurement(CELL, None, Outcome(Status.TIMEOUT, "why"))
     machines = {
         "a": coverage.Measured({"2.0": [whole], "2.1": [failed]}, "cpu"),
@@ -144,11 +144,11 @@ def test_the_core_of_several_releases_counts_each_cell_on_its_own_machine() -> N
         "b": coverage.Measured({"2.0": [other], "2.1": [other], "2.2": [silent, whole]}, "cpu"),
     }
     releases = ["2.0", "2.1", "2.2"]
-    by_release = coverage.by_release(coverage.series(machines, [CELL, eager], releases), releases)
+    by_release = coverage.by_release(coverage.series(machines, [CELL, tuned], releases), releases)
     assert by_release == {
         "2.0": coverage.Coverage(2, {}, [], []),
         "2.1": coverage.Coverage(1, {CELL: failed.outcome}, [], []),
-        "2.2": coverage.Coverage(1, {}, [CELL], []),
+        "2.2": coverage.Coverage(1, {}, [CELL], [f"{tuned}: guards"]),
     }
 
 

@@ -55,8 +55,7 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def read() -> dict[str, Target]:
     """All targets by name, in the order of ASV's axis."""
-    content = msgspec.toml.decode(FILE.read_bytes())
-    targets = msgspec.convert(content["target"], list[Target])
+    targets = msgspec.toml.decode(FILE.read_bytes(), type=dict[str, list[Target]])["target"]
     return {target.name: target for target in targets}
 
 

@@ -54,7 +54,7 @@ class Vendored(msgspec.Struct, forbid_unknown_fields=True):
 @cache
 def vendored() -> tuple[Vendored, ...]:
     """All third-party files."""
-    return msgspec.convert(msgspec.toml.decode(LIST.read_bytes())["file"], tuple[Vendored, ...])
+    return msgspec.toml.decode(LIST.read_bytes(), type=dict[str, tuple[Vendored, ...]])["file"]
 
 
 def localise(folder: Path, title: str) -> None:

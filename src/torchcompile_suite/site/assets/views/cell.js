@@ -152,16 +152,15 @@
 
   async function ofCell(context, name) {
     const { machine, index } = context;
-    const model = Object.keys(index.buckets)
-      .filter((one) => name.startsWith(`${one},`))
-      .sort((one, other) => other.length - one.length)[0];
-    const bucket = index.buckets[model];
-    const histories = model === undefined ? null : await context.document(`lines/${bucket}`);
+    // A name has no comma.
+    const model = name.split(",")[0];
+    const bucket = Object.hasOwn(index.buckets, model) ? index.buckets[model] : null;
+    const histories = bucket === null ? null : await context.document(`lines/${bucket}`);
     if (!histories || !Object.hasOwn(histories, name)) {
-      const others = (await onOthers(context, name.split(", batch ")[0])).filter(
+      const others = (await onOthers(context, model)).filter(
         (one) => one.name === name,
       );
-      const remedy = others.length ? "Another machine has." : "Find another model above.";
+      const remedy = others.length ? "Another machine has them." : "Find another model above.";
       return {
         title: "One model, since when?",
         choices: [],

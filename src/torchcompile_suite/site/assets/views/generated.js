@@ -36,6 +36,11 @@
     const rows = Data.rows(group);
     const changes = Data.rows(group.changes);
     const name = `${target.target} ${phase} ${group.mode}`;
+    const cells = new Set(rows.map((row) => row.cell));
+    const gaps =
+      rows.length < cells.size * points.length
+        ? ` Not every cell was counted in every ${manifest.noun}: a change lies after the mark before it.`
+        : "";
     return {
       title: `What is generated for ${target.device || target.target}?`,
       ofNoMachine: true,
@@ -55,8 +60,7 @@
         make(
           "p",
           {},
-          "Exact counts of the code that each release writes for the GPU, the same on all machines. Nothing ran on the GPU, and nothing was timed. " +
-            "Not every cell was counted in every release: a change lies after the mark before it.",
+          `Exact counts of the code that each release writes for the GPU, the same on all machines. Nothing ran on the GPU, and nothing was timed.${gaps}`,
         ),
         count ? history(context, points, rows, changes, count, name) : null,
         byPoint(context, group, name),
