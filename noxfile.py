@@ -65,7 +65,9 @@ def tests(session: nox.Session) -> None:
     # process, for its fixtures; tests/conftest.py decides on the order of the files. A process that
     # is lost is not started anew: a test that hangs would hang again.
     distribution = ("--numprocesses=2", "--dist=loadfile", "--no-loadscope-reorder")
-    session.run("pytest", *distribution, "--max-worker-restart=0", *session.posargs, env=bytecode)
+    # The slowest tests are named, for whoever wants the whole to be faster.
+    options = (*distribution, "--max-worker-restart=0", "--durations=25", "--durations-min=10")
+    session.run("pytest", *options, *session.posargs, env=bytecode)
 
 
 @nox.session(python=PYTHON)

@@ -60,6 +60,7 @@ CELLS = {
     "dropping wrongly": Cell("dropping_wrongly", 1, "default"),
     "wrong elsewhere": Cell("wrong_elsewhere", 1, "default"),
     "wrong gradient": Cell("wrong_gradient", 1, "default", phase="training"),
+    "corner": Cell("at_a_corner", 1, "default", phase="training"),
     "training": Cell("breaking", 1, "default", phase="training", accumulation=4),
     "bfloat16": Cell("streaming", 1, "eager", dtype="bfloat16", baseline="eager-float32"),
     "recompile": Cell("streaming", 1, "default", shapes="recompile"),
@@ -270,6 +271,23 @@ def test_the_reason_for_skipped_cuda_graphs_is_kept(environment: ReleaseEnvironm
 )
 def test_wrong_results_are_found(launches: dict[str, Launch], name: str) -> None:
     assert launches[name].outcome.status is Status.WRONG_RESULT, launches[name].outcome
+
+
+def test_a_gradient_is_wrong_if_it_is_wrong_with_each_set_of_weights(
+    launches: dict[str, Launch],
+) -> None:
+    assert launches["wrong gradient"].outcome.reason.endswith("with 4 other sets of weights")
+    assert "sets of weights" not in launches["wrong elsewhere"].outcome.reason
+
+
+def test_rounding_at_a_corner_is_no_wrong_result(launches: dict[str, Launch]) -> None:
+    checked = launches["corner"].accuracy
+    assert launches["corner"].outcome.ok, launches["corner"].outcome
+    assert checked is not None
+    assert checked.mode_error is not None
+    assert checked.mode_error < 1e-5
+    (note,) = checked.notes
+    assert note.startswith("passed with set 2 of weights; with set 1 a value may lie at a corner")
 
 
 def test_a_training_step_runs_forward_and_backward(launches: dict[str, Launch]) -> None:

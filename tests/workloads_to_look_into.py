@@ -105,6 +105,23 @@ def wrong_gradient(batch_size: int) -> Any:
     return _function(forward)
 
 
+@workload("at_a_corner", family="tests", also=("training",))
+def at_a_corner(batch_size: int) -> Any:
+    """With its first weights, rounding decides whether ReLU has a gradient."""
+    import torch
+
+    class AtACorner(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(WIDTH))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            rounding = 1e-9 if torch.compiler.is_compiling() else -1e-9
+            return x + torch.relu(self.weight - 1 + rounding)
+
+    return AtACorner(), (torch.randn(4, WIDTH),)
+
+
 @workload("repeating", family="tests", also=("training",))
 def repeating(batch_size: int) -> Any:
     """Three equal blocks, in a Sequential that has two other modules as well."""

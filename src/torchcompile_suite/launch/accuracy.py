@@ -203,3 +203,20 @@ def wrong(accuracy: Accuracy) -> str:
             f"{accuracy.tolerance:.2g} (eager's own: {accuracy.eager_error})"
         )
     return ""
+
+
+def wrong_each_time(reasons: list[str]) -> str:
+    """Why the mode's output is wrong with each set of weights, from the reasons of each."""
+    others = len(reasons) - 1
+    return reasons[0] + (f"; and so with {others} other sets of weights" if others else "")
+
+
+def right_after(reasons: list[str], checked: Accuracy) -> Accuracy:
+    """A check that was passed, with a note on the sets of weights that had failed before."""
+    if not reasons:
+        return checked
+    note = (
+        f"passed with set {len(reasons) + 1} of weights; with set {len(reasons)} a value may lie "
+        f"at a corner, where rounding decides its gradient: {reasons[-1]}"
+    )
+    return msgspec.structs.replace(checked, notes=[*checked.notes, note])

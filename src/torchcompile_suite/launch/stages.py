@@ -21,7 +21,7 @@ class Stages:
     """Records the stages of a launch of one cell.
 
     - ``now``: the current stage. After an error it still names the stage that raised it.
-    - ``seconds``: the time that each finished stage took.
+    - ``seconds``: the time that each finished stage took, all its runs together.
     """
 
     def __init__(self, cell: str, prefix: str = "") -> None:
@@ -42,4 +42,5 @@ class Stages:
         try:
             yield
         finally:
-            self.seconds[name] = round(time.perf_counter() - start, 4)
+            seconds = self.seconds.get(name, 0.0) + time.perf_counter() - start
+            self.seconds[name] = round(seconds, 4)
