@@ -1,6 +1,7 @@
 """What a cold launch reports of the compiler, on the oldest release of the ledger and the newest.
 
-Where the API of PyTorch changed (`launch.inspect.versions`), both sides are tested.
+Where the API of PyTorch changed (`launch.inspect.versions`), both sides are tested. What does not
+depend on the release is tested on the newest.
 """
 
 from __future__ import annotations
@@ -56,11 +57,6 @@ CELLS = {
     "breaking": Cell("breaking", 1, "default"),
     "entropy": Cell("entropy_in_cache", 1, "default"),
     "dropping": Cell("dropping", 1, "default"),
-    "dropping in training": Cell("dropping", 1, "default", phase="training"),
-    "dropping wrongly": Cell("dropping_wrongly", 1, "default"),
-    "wrong elsewhere": Cell("wrong_elsewhere", 1, "default"),
-    "wrong gradient": Cell("wrong_gradient", 1, "default", phase="training"),
-    "corner": Cell("at_a_corner", 1, "default", phase="training"),
     "training": Cell("breaking", 1, "default", phase="training", accumulation=4),
     "bfloat16": Cell("streaming", 1, "eager", dtype="bfloat16", baseline="eager-float32"),
     "recompile": Cell("streaming", 1, "default", shapes="recompile"),
@@ -70,26 +66,36 @@ CELLS = {
     "unbacked": Cell("streaming", 1, "default", shapes="unbacked"),
     "oblivious": Cell("streaming", 1, "default", shapes="oblivious"),
     "freezing": Cell("repeating", 1, "default", way="freezing"),
-    "freezing with gradients": Cell("repeating", 1, "default", way="freezing", protocol="grad-on"),
-    "freezing for autograd": Cell("streaming", 1, "default", way="freezing", backend="aot_eager"),
     "regional": Cell("repeating", 1, "default", way="regional"),
     "regional in training": Cell("repeating", 1, "default", way="regional", phase="training"),
     "nested region": Cell("repeating", 1, "default", way="nested-region"),
-    "no blocks": Cell("streaming", 1, "default", way="regional"),
-    "padded wrongly": Cell("mixing_rows", 1, "default", shapes="buckets"),
-    "no stream": Cell("breaking", 1, "default", shapes="dynamic"),
     "aot_eager": Cell("streaming", 1, "default", backend="aot_eager"),
-    "data-inside": Cell("streaming", 1, "default", protocol="data-inside"),
-    "grad-on": Cell("streaming", 1, "default", protocol="grad-on"),
-    "no-sync": Cell("streaming", 1, "default", protocol="no-sync"),
-    "libc": Cell("streaming", 1, "eager", allocator="libc"),
-    "tcmalloc": Cell("streaming", 1, "eager", allocator="tcmalloc"),
     "small": Cell("small_10x10", 1, "default"),
     "flex": Cell("attention_flex_128", 1, "default"),
     "flex causal": Cell("attention_flex_causal_128", 1, "default"),
     "sdpa causal": Cell("attention_sdpa_causal_128", 1, "default"),
     "int8": Cell("gpt_decode", 1, "default", dtype="int8-weight-only", baseline="eager-float32"),
     "int8 in eager": Cell("gpt_decode", 1, "eager", dtype="int8-dynamic", baseline="eager-float32"),
+}
+
+
+# What the suite decides, whatever the release: measured on the newest only.
+OURS = {
+    "dropping in training": Cell("dropping", 1, "default", phase="training"),
+    "dropping wrongly": Cell("dropping_wrongly", 1, "default"),
+    "wrong elsewhere": Cell("wrong_elsewhere", 1, "default"),
+    "wrong gradient": Cell("wrong_gradient", 1, "default", phase="training"),
+    "corner": Cell("at_a_corner", 1, "default", phase="training"),
+    "freezing with gradients": Cell("repeating", 1, "default", way="freezing", protocol="grad-on"),
+    "freezing for autograd": Cell("streaming", 1, "default", way="freezing", backend="aot_eager"),
+    "no blocks": Cell("streaming", 1, "default", way="regional"),
+    "padded wrongly": Cell("mixing_rows", 1, "default", shapes="buckets"),
+    "no stream": Cell("breaking", 1, "default", shapes="dynamic"),
+    "data-inside": Cell("streaming", 1, "default", protocol="data-inside"),
+    "grad-on": Cell("streaming", 1, "default", protocol="grad-on"),
+    "no-sync": Cell("streaming", 1, "default", protocol="no-sync"),
+    "libc": Cell("streaming", 1, "eager", allocator="libc"),
+    "tcmalloc": Cell("streaming", 1, "eager", allocator="tcmalloc"),
     "no allocator": Cell("streaming", 1, "eager", allocator="no-such-malloc"),
 }
 
@@ -103,8 +109,19 @@ def environment(
 
 @pytest.fixture(scope="module")
 def launches(environment: ReleaseEnvironment) -> dict[str, Launch]:
-    """A cold launch of each cell."""
-    requests = [Request(cell, "cold", "", PLAN) for cell in CELLS.values()]
+    """A cold launch of each of CELLS."""
+    return launched(environment, CELLS)
+
+
+@pytest.fixture(scope="module")
+def ours(newest: ReleaseEnvironment) -> dict[str, Launch]:
+    """A cold launch of each of OURS."""
+    return launched(newest, OURS)
+
+
+def launched(environment: ReleaseEnvironment, cells: dict[str, Cell]) -> dict[str, Launch]:
+    """A cold launch of each cell, by the cell's name."""
+    requests = [Request(cell, "cold", "", PLAN) for cell in cells.values()]
     done = subprocess.run(
         [str(environment.python), "-c", SEVERAL],
         input=msgspec.json.encode(requests),
@@ -117,7 +134,7 @@ def launches(environment: ReleaseEnvironment) -> dict[str, Launch]:
     )
     assert done.returncode == 0, done.stderr.decode()
     decoded = [msgspec.json.decode(line, type=Launch) for line in done.stdout.splitlines()]
-    return dict(zip(CELLS, decoded, strict=True))
+    return dict(zip(cells, decoded, strict=True))
 
 
 def ok(launch: Launch) -> Any:
@@ -238,7 +255,10 @@ def test_a_branch_on_a_value_breaks_and_tracers_get_it_wrong(launches: dict[str,
 def test_dropout_breaks_no_graph(launches: dict[str, Launch]) -> None:
     compiled = ok(launches["dropping"])
     assert (compiled.graphs, compiled.graph_breaks) == (1, [])
-    ok(launches["dropping in training"])
+
+
+def test_draws_are_compared_in_training_too(ours: dict[str, Launch]) -> None:
+    ok(ours["dropping in training"])
 
 
 def test_fusion_saves_traffic(launches: dict[str, Launch]) -> None:
@@ -269,20 +289,20 @@ def test_the_reason_for_skipped_cuda_graphs_is_kept(environment: ReleaseEnvironm
 @pytest.mark.parametrize(
     "name", ["dropping wrongly", "wrong elsewhere", "wrong gradient", "padded wrongly"]
 )
-def test_wrong_results_are_found(launches: dict[str, Launch], name: str) -> None:
-    assert launches[name].outcome.status is Status.WRONG_RESULT, launches[name].outcome
+def test_wrong_results_are_found(ours: dict[str, Launch], name: str) -> None:
+    assert ours[name].outcome.status is Status.WRONG_RESULT, ours[name].outcome
 
 
 def test_a_gradient_is_wrong_if_it_is_wrong_with_each_set_of_weights(
-    launches: dict[str, Launch],
+    ours: dict[str, Launch],
 ) -> None:
-    assert launches["wrong gradient"].outcome.reason.endswith("with 4 other sets of weights")
-    assert "sets of weights" not in launches["wrong elsewhere"].outcome.reason
+    assert ours["wrong gradient"].outcome.reason.endswith("with 4 other sets of weights")
+    assert "sets of weights" not in ours["wrong elsewhere"].outcome.reason
 
 
-def test_rounding_at_a_corner_is_no_wrong_result(launches: dict[str, Launch]) -> None:
-    checked = launches["corner"].accuracy
-    assert launches["corner"].outcome.ok, launches["corner"].outcome
+def test_rounding_at_a_corner_is_no_wrong_result(ours: dict[str, Launch]) -> None:
+    checked = ours["corner"].accuracy
+    assert ours["corner"].outcome.ok, ours["corner"].outcome
     assert checked is not None
     assert checked.mode_error is not None
     assert checked.mode_error < 1e-5
@@ -361,14 +381,14 @@ def test_the_block_is_compiled_once_for_all(
     assert ok(launches["freezing"]).blocks == 0
 
 
-def test_a_way_that_makes_no_sense_says_why(launches: dict[str, Launch]) -> None:
+def test_a_way_that_makes_no_sense_says_why(ours: dict[str, Launch]) -> None:
     for name, words in {
         "no blocks": "Module repeats no block",
         "freezing with gradients": "without gradients",
         "freezing for autograd": "backend aot_eager does not freeze",
     }.items():
-        assert launches[name].outcome.status is Status.UNSUPPORTED, launches[name].outcome
-        assert words in launches[name].outcome.reason
+        assert ours[name].outcome.status is Status.UNSUPPORTED, ours[name].outcome
+        assert words in ours[name].outcome.reason
 
 
 WAYS = """
@@ -439,28 +459,33 @@ def test_the_repeated_block_is_the_set_of_equal_siblings_with_most_weights(
     assert done.stdout.splitlines() == ["[]", "[]", "[]", "[4, 4]", "[8, 8]"]
 
 
-def test_what_does_not_exist_says_why(launches: dict[str, Launch]) -> None:
+def test_what_does_not_exist_says_why(ours: dict[str, Launch]) -> None:
     for name, words in {
         "no-sync": "returns when it is done",
         "no stream": "has no stream",
         "no allocator": "no allocator 'no-such-malloc'",
     }.items():
-        outcome = launches[name].outcome
+        outcome = ours[name].outcome
         assert outcome.status is Status.UNSUPPORTED
         assert words in outcome.reason
 
 
-def test_protocols_with_a_mistake_are_timed_like_any_other(launches: dict[str, Launch]) -> None:
-    for name in ("data-inside", "grad-on", "aot_eager"):
-        ok(launches[name])
-        assert len(launches[name].pairs_s) >= 3
+def test_protocols_with_a_mistake_are_timed_like_any_other(ours: dict[str, Launch]) -> None:
+    for name in ("data-inside", "grad-on"):
+        ok(ours[name])
+        assert len(ours[name].pairs_s) >= 3
+
+
+def test_a_backend_without_inductor_is_timed_like_any_other(launches: dict[str, Launch]) -> None:
+    ok(launches["aot_eager"])
+    assert len(launches["aot_eager"].pairs_s) >= 3
     assert "generates no code" in ok(launches["aot_eager"]).unknown["kernels"]
 
 
-def test_an_allocator_is_loaded_or_missed_with_the_package(launches: dict[str, Launch]) -> None:
-    assert launches["libc"].environment is not None
-    assert launches["libc"].environment.allocator.startswith("glibc")
-    launch = launches["tcmalloc"]
+def test_an_allocator_is_loaded_or_missed_with_the_package(ours: dict[str, Launch]) -> None:
+    assert ours["libc"].environment is not None
+    assert ours["libc"].environment.allocator.startswith("glibc")
+    launch = ours["tcmalloc"]
     assert launch.environment is not None
     if launch.outcome.ok:
         assert launch.environment.allocator == "tcmalloc"
