@@ -299,11 +299,9 @@ def test_nothing_executes(published: tuple[Path, str], chromium: Browser) -> Non
         ]
     # What stands in the address comes from a stranger, too.
     fields = ["machine", "at", "batch", "question", "cell", "model", "before", "after"]
-    fields += ["ask", "target", "phase", "mode", "count"]
-    for kind in render.KINDS:
-        for text in (MARKUP_URL + MARKUP, "__proto__"):
-            views += [address(kind.file, **{field: text}) for field in fields]
-        views.append(address(kind.file, **dict.fromkeys(fields, "constructor")))
+    for field in (*fields, "ask", "target", "phase", "mode", "count"):
+        for text in (MARKUP, MARKUP_URL, "__proto__", "constructor"):
+            views += [address(kind.file, **{field: text}) for kind in render.KINDS]
     with served(site) as host, visited(chromium, host) as visit:
         for name in pages:
             page = visit.open(host + name)

@@ -28,8 +28,8 @@ LEARNING_RATE = 1e-5
 # A training step is wrong if it is wrong with each of so many sets of weights. One set in six
 # brings a value of resnet18 to a corner (evidence/plain/corners.py), five in a row one in 8,000.
 SETS_OF_WEIGHTS = 5
-# How far a weight of another set is from the first, relative. All values of the network move by
-# more than rounding can bridge, and the network stays what it is.
+# How far a weight of a set is from that of the set before, relative. All values of the network move
+# by more than rounding can bridge, and the network stays what it is.
 SPREAD = 0.01
 # Policy for changing shapes -> the argument ``dynamic`` of torch.compile.
 POLICIES = {
@@ -224,12 +224,12 @@ class TrainingStep(Subject):
         if self._sets == SETS_OF_WEIGHTS:
             return False
         self._sets += 1
-        module = self._build()
+        self.reset()
         torch.manual_seed(SEED + self._sets)
         with torch.no_grad():
-            for weights in module.parameters():
+            for weights in self.module.parameters():
                 weights.mul_(1 + SPREAD * torch.randn_like(weights))
-        self._start = copy.deepcopy(module.state_dict())
+        self._start = copy.deepcopy(self.module.state_dict())
         return True
 
     def outputs(self, result: Any) -> Any:
