@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pytest
 import typer
 
-from torchcompile_suite import __version__
+from torchcompile_suite import __version__, workloads
 from torchcompile_suite.analysis import summary
 from torchcompile_suite.cli.app import app
 from torchcompile_suite.modes import MODES
@@ -300,6 +300,12 @@ def test_the_glossary_has_at_most_25_words_in_use() -> None:
     )
     assert 15 <= len(rows) <= 25
     assert "docs/glossary.md" in (ROOT / "CONTRIBUTING.md").read_text()
+
+
+def test_the_page_of_workloads_has_each_workload_once() -> None:
+    rows = re.findall(r"^\| (`.+`) \|", (ROOT / "docs" / "workloads.md").read_text(), re.MULTILINE)
+    listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert sorted(listed) == sorted(workloads.names())
 
 
 def test_the_citation_has_the_version() -> None:
