@@ -66,11 +66,13 @@ class _Cells:
         return _samples(costs)
 
     def _peak_memory(self, field, session, *point):
-        """The field of `Launch` with the peak memory in bytes, one value for each launch.
+        """The field of `Launch` with the peak memory in bytes, one value for each launch that
+        counts.
 
         Raises SkipNotImplemented (n/a) for a settled heap, which holds more by design.
         """
-        values = [getattr(one, field) for one in self._measured(session, *point).launches]
+        launches = statistics.counted(self._measured(session, *point).launches)
+        values = [getattr(one, field) for one in launches]
         if None in values:
             raise SkipNotImplemented(
                 "a settled heap holds more by design: see allocator.Allocator, default-heap"

@@ -49,6 +49,24 @@ def verdicts(*measurements: Measurement, device: str = "cpu") -> dict[str, claim
     return {judged.claim.id: judged for judged in claims.judge(measurements, device)}
 
 
+def test_launches_that_compile_nothing_decide_nothing() -> None:
+    """A stranger's costs may be 0, which has no logarithm."""
+    of_nothing = [
+        msgspec.structs.replace(
+            one,
+            launches=[
+                msgspec.structs.replace(launch, compiler_import_s=0.0, warm_up_s=[0.1] * 12)
+                for launch in one.launches
+            ],
+        )
+        for one in (
+            measured(Cell("resnet18", 1, "default"), 0.5),
+            measured(Cell("resnet18", 1, "default", protocol="train-mode"), 0.5),
+        )
+    ]
+    assert len(claims.judge(of_nothing)) == len(claims.read())
+
+
 def test_every_claim_has_a_rule_and_every_rule_a_claim() -> None:
     ids = [claim.id for claim in claims.read()]
     assert sorted(ids) == sorted(claims.RULES)

@@ -34,6 +34,7 @@ COMMIT = next(sha for sha, one in COMMITS.items() if one.version == "2.9.1")
 SEEDS = 10
 RECORD = json.loads(msgspec.json.encode(examples.measurement()))
 NAMES = ["../../x", "a/b", "\n", "\x1b[2J", "é" * 100, "<script>alert(1)</script>", "." * 80]
+NAMES += ["é" * 127, "env\n", "\u202eenv"]
 
 
 pytestmark = pytest.mark.usefixtures("empty_cache")
@@ -186,6 +187,43 @@ def test_spoilt_files(good: Path, tmp_path: Path) -> None:
         broken += [f"box/2.9.1/{name}{segments.SUFFIX}" for name in ("link", "dangling")]
         judged(good, broken)
         merged(good, tmp_path / "target")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"cpu": "x" * 300},
+        {"cpu": "\ud800"},
+        {"cpu": "\x1b]0;title\x07"},
+        {"os": "\u202egnp.exe"},
+        {"machine": "another"},
+        {"x" * 300: "value"},
+        {f"field {number}": "value" for number in range(100)},
+        {"cpu": {"auths": {"host": "secret"}}},
+    ],
+    ids=str,
+)
+def test_a_description_that_no_machine_has(good: Path, fields: dict[str, object]) -> None:
+    """Its values become names of files and text on pages and in the terminal."""
+    folder = machine(good, "box")
+    records.append(records.path(folder, COMMIT, "virtualenv-py3.11"), examples.measurement())
+    facts = {"machine": "box", "version": 1} | fields
+    (folder / "machine.json").write_text(json.dumps(facts))
+    judged(good, ["box/machine.json"])
+    assert "box" not in asv_files.check(good, COMMITS).machines
+
+
+def test_a_description_elsewhere_is_not_published(good: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "config.json"
+    secret.write_text(json.dumps({"machine": "box", "version": 1, "auths": "a private token"}))
+    folder = machine(good, "box")
+    records.append(records.path(folder, COMMIT, "virtualenv-py3.11"), examples.measurement())
+    (folder / "machine.json").unlink()
+    (folder / "machine.json").symlink_to(secret)
+    judged(good, ["box/machine.json"])
+    for file in (tmp_path / "report-0").rglob("*.*"):
+        assert b"private token" not in file.read_bytes()
+    assert "private token" not in repr(Report(tmp_path / "report-0").everything())
 
 
 @pytest.mark.parametrize("name", NAMES)

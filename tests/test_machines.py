@@ -7,6 +7,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from torchcompile_suite.analysis import summaries
@@ -14,7 +16,7 @@ from torchcompile_suite.cell import METHOD, Measurement, Outcome, Status
 from torchcompile_suite.cli import app
 from torchcompile_suite.host import machine
 from torchcompile_suite.results import cached, machines, records
-from torchcompile_suite.results.machines import Choice, NoResultsError, Value
+from torchcompile_suite.results.machines import Choice, NoResultsError, Standing, Value
 from torchcompile_suite.results.records import Record
 
 from . import examples
@@ -100,6 +102,37 @@ def test_nothing_asked_takes_any_release() -> None:
     held = values("a", "2.4.1", 1) + values("b", "2.4.1", 1) + values("b", "2.9.1", 1)
     held += [value._replace(what=7) for value in values("b", "2.5.1", 1)]
     assert machines.choose(held, [], here="x").machine == "b"
+
+
+def test_a_cell_in_two_releases_is_two_values() -> None:
+    many = [Value("many", release, "a", True, True) for release in ("2.4.1", "2.9.1", "2.15.0")]
+    broad = [Value("broad", "2.15.0", what, True, True) for what in "ab"]
+    assert machines.choose([*many, *broad], [], here="x").machine == "many"
+
+
+@given(
+    st.lists(
+        st.builds(
+            Value,
+            st.sampled_from("abc"),
+            st.sampled_from(["2.4.1", "2.9.1"]),
+            st.sampled_from("wxyz"),
+            st.booleans(),
+            st.booleans(),
+        ),
+        min_size=1,
+    )
+)
+def test_the_site_opens_with_the_machine_that_commands_take(held: list[Value]) -> None:
+    first = machines.in_order(machines.standings(held))[0]
+    assert machines.choose(held, [], here="elsewhere").machine == first
+
+
+def test_of_two_with_one_standing_the_class_comes_first() -> None:
+    standing = Standing(2, 3)
+    equal = {"class:a": standing, "b": standing, "c": standing}
+    assert machines.in_order(equal, first={"class:a"}) == ["class:a", "b", "c"]
+    assert machines.in_order(equal, first={"c"}) == ["c", "b", "class:a"]
 
 
 def test_no_results_at_all() -> None:

@@ -103,6 +103,19 @@ def test_only_regular_files_are_read(tmp_path: Path, place: str) -> None:
     assert str(problem) == f"odd/{odd.name}: cannot be read: not a regular file"
 
 
+@pytest.mark.parametrize("pair", [[0, 0.001], [0.001, 0], [5e-324, 1]])
+@pytest.mark.parametrize("outcome", ["ok", "crash"])
+@pytest.mark.parametrize("target", ["", "cuda:sm90"])
+def test_a_call_takes_time(pair: list[float], outcome: str, target: str) -> None:
+    """Whatever became of the cell: figures are computed of what it measured before it failed."""
+    line = msgspec.to_builtins(examples.measurement())
+    line["outcome"] = {"status": outcome}
+    line["cell"]["target"] = target
+    line["launches"][0]["pairs_s"][0] = pair
+    with pytest.raises(ValueError, match="a call takes no time"):
+        records.decode(msgspec.json.encode(line))
+
+
 @given(st.binary(max_size=200))
 def test_no_bytes_break_the_reader(data: bytes) -> None:
     try:

@@ -456,6 +456,23 @@ def test_the_claims_describe_each_document_once(first: Machine) -> None:
     assert {row["document"] for row in rows(found)} == set(settings)
 
 
+def test_the_claims_are_those_of_the_command(results: Path, first: Machine) -> None:
+    """They know the code that was generated on any machine."""
+    code = summaries.read_generated(results)
+    told = set()
+    for release in RELEASES:
+        mine = [one.measurement for one in recorded(results, release)]
+        of_release = [one.measurement for one in code if one.release == release]
+        wanted = claims.judge(mine, "cpu", of_release)
+        found = {row["id"]: row for row in rows(first.document(f"claims/{release}"))}
+        for one in wanted:
+            shown = found[one.claim.id]
+            assert (shown["verdict"], shown["reason"]) == (one.verdict.value, one.reason)
+        without = claims.judge(mine, "cpu")
+        told |= {one.claim.id for one, other in zip(wanted, without, strict=True) if one != other}
+    assert told, "no claim needs generated code"
+
+
 def test_the_newest_changes_are_the_largest_of_the_comparison(first: Machine) -> None:
     changes = first.document(f"overview/{RELEASES[-1]}")["changes"]
     assert changes["before"] == RELEASES[-2]

@@ -184,9 +184,11 @@ def test_a_damaged_cache_is_no_harm(tmp_path: Path) -> None:
     sealing.seal(tmp_path / "box")
     before = summaries.read(tmp_path)
     (kept,) = (file for file in (tmp_path / "cache").rglob("*") if file.is_file())
-    for content in (b"", b"\xc1" * 100):
+    sound = kept.read_bytes()
+    for content in (b"", b"\xc1" * 100, sound[:-1], sound + b"x"):
         kept.write_bytes(content)
         assert repr(summaries.read(tmp_path)) == repr(before)
+        assert kept.read_bytes() == sound, "it is made anew"
 
 
 def test_bad_lines_and_moved_files_are_named_each_time(tmp_path: Path) -> None:

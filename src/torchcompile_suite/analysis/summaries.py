@@ -37,7 +37,10 @@ from ..results.segments import Header
 from . import statistics
 from .statistics import CondensedLaunch
 
-_SOURCES = (Path(vocabulary.__file__), Path(__file__), Path(statistics.__file__).parent)
+_SOURCES = (
+    *map(Path, (vocabulary.__file__, records.__file__, segments.__file__, __file__)),
+    Path(statistics.__file__).parent,
+)
 
 
 class _Entry(Struct):
@@ -149,10 +152,7 @@ def _condensed(launch: Launch, environment: Environment | None) -> CondensedLaun
 def _read(file: Path, problems: list[Problem]) -> Piece:
     """A segment's measurements, condensed; see `records.SegmentReader`."""
     data = cached.get("summaries", _key(file), partial(_make, file, problems))
-    try:
-        summary = msgspec.msgpack.decode(data, type=_Summary)
-    except msgspec.DecodeError:  # a damaged cache
-        summary = msgspec.msgpack.decode(_make(file, problems).content, type=_Summary)
+    summary = msgspec.msgpack.decode(data, type=_Summary)
     header = summary.header
     segments.check_place(file, header)
     entries = [entry.entry(summary.environments) for entry in summary.entries]

@@ -106,7 +106,7 @@ def main() -> None:
     results = Path(sys.argv[1])
     try:
         carried = carry_over(results, Path("benchmarks"))
-    except SuiteError as error:
+    except (SuiteError, OSError) as error:
         raise SystemExit(printable(str(error))) from None
     for problem in carried.problems:
         print(printable(f"stays: {problem}"), file=sys.stderr)

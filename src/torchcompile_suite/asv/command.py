@@ -57,9 +57,13 @@ def python() -> str:
     """The Python that ASV measures with in the current folder, such as 3.11. Raises AsvError."""
     _need_configuration()
     # Here, because the import takes half a second, and few commands need it.
+    from asv import util
     from asv.config import Config
 
-    return str(Config.load().pythons[0])
+    try:
+        return str(Config.load().pythons[0])
+    except (util.UserError, IndexError) as error:
+        raise AsvError(f"asv.conf.json cannot be used: {str(error).splitlines()[0]}") from None
 
 
 def environment_name() -> str:

@@ -38,6 +38,7 @@ from ..releases.catalogue import Release
 from ..results import asv_files, cached, records
 from ..results.asv_files import LARGEST, SMALLEST
 from ..results.cached import Made
+from ..results.descriptions import check_text
 from ..results.records import Problem
 
 Point = tuple[Any, ...]
@@ -88,6 +89,11 @@ def derive(
         for journal, files in records.files(machine, problems).items():
             commit, env_name = records.place(journal)
             if env_name == records.TRIAL:
+                continue
+            try:
+                check_text(env_name)
+            except ValueError as error:
+                problems.append(Problem(f"{machine.name}/{commit}", f"its environment is {error}"))
                 continue
             if commit not in shas:
                 reason = "its measurements are of no commit of the ledger"

@@ -87,8 +87,4 @@ def _steps(many: list[Series]) -> list[Steps]:
         found = [graph._compute_graph_steps(series) for series in many]
         return Made(msgspec.msgpack.encode(found))
 
-    content = cached.get("steps", key, make)
-    try:
-        return msgspec.msgpack.decode(content, type=list[Steps])
-    except msgspec.DecodeError:  # a damaged cache
-        return msgspec.msgpack.decode(make().content, type=list[Steps])
+    return msgspec.msgpack.decode(cached.get("steps", key, make), type=list[Steps])

@@ -30,7 +30,14 @@ def open_cell(cell: Cell, release: Release, folder: Path) -> str:
     The folder must be empty or missing. Returns the kinds of artefacts. Raises
     SuiteError.
     """
-    if folder.exists() and any(folder.iterdir()):
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        empty = not any(folder.iterdir())
+    except OSError as error:
+        raise OpenError(
+            f"{folder} cannot be written: {error.strerror}; name another folder with --output"
+        ) from None
+    if not empty:
         raise OpenError(f"{folder} is not empty; name another folder with --output")
     python = environments.ready(release)
     if cell.target:
@@ -44,7 +51,6 @@ def open_cell(cell: Cell, release: Release, folder: Path) -> str:
 
 def _write_code(cell: Cell, release: Release, python: Path, folder: Path) -> str:
     """Write the code for the cell's target to ``folder``. Returns what was written, in words."""
-    folder.mkdir(parents=True, exist_ok=True)
     generator = Generator(python, cell.target)
     try:
         launch = generator.make(Order(cell, assemble=True, folder=str(folder.absolute())))

@@ -373,21 +373,22 @@ def _save(measurements: list[Measurement]) -> list[str]:
 
     Raises TrialError if the release is not in the ledger, or if a file cannot be written.
     """
-    commits = {release.version: sha for sha, release in ledger.compute()[0].items()}
-    folder = RESULTS / machine.detect().machine
-    for measurement in measurements:
-        torch = records.release(measurement)
-        if torch not in commits:
-            raise TrialError(
-                f"torch {torch or 'of a failed cell'} is not a release of the ledger, so --save "
-                "has no place for it; see: torchcompile-suite releases list"
-            )
-        try:
-            machine.record(folder)
-            records.append(records.path(folder, commits[torch], records.TRIAL), measurement)
-        except OSError as error:
-            raise TrialError(f"cannot write to {folder}: {error.strerror}") from None
     if not measurements:
         return []
+    commits = {release.version: sha for sha, release in ledger.compute()[0].items()}
+    # All are of one torch. One that ended early, such as a timeout, does not know it.
+    torch = next(filter(None, map(records.release, measurements)), "")
+    if torch not in commits:
+        raise TrialError(
+            f"torch {torch or 'of a failed cell'} is not a release of the ledger, so --save "
+            "has no place for it; see: torchcompile-suite releases list"
+        )
+    folder = RESULTS / machine.detect().machine
+    try:
+        machine.record(folder)
+        for measurement in measurements:
+            records.append(records.path(folder, commits[torch], records.TRIAL), measurement)
+    except OSError as error:
+        raise TrialError(f"cannot write to {folder}: {error.strerror}") from None
     left = [f"not sealed: {problem}" for problem in sealing.seal(folder).problems]
     return [f"saved to {folder}; to see it on the site: nox -s site", *left]

@@ -14,7 +14,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
-from . import regular
+from . import descriptions, regular
+from .descriptions import check_text
 from .machines import Value
 from .records import Problem
 
@@ -23,6 +24,8 @@ LARGEST = 1e30
 # Smaller than any of them but 0.
 SMALLEST = 1e-30
 Name = Annotated[str, msgspec.Meta(max_length=500)]
+# Of a result file: ASV's own of ten thousand cells has 30 MB.
+_MOST_BYTES = 256 << 20
 Numbers = list[float | None] | float | None
 
 
@@ -60,13 +63,6 @@ class Checked(NamedTuple):
     def files(self) -> set[Path]:
         """Every sound file."""
         return {*self.machines.values(), *self.results}
-
-
-class _Machine(msgspec.Struct):
-    """``machine.json``: the fields are text, because ASV uses them as parameters of graphs."""
-
-    machine: Name
-    version: Literal[1]
 
 
 # The columns of a benchmark's line, by name. ASV omits empty columns at the end.
@@ -206,7 +202,7 @@ class _Axes(msgspec.Struct):
 def read_object(file: Path) -> dict[str, Any]:
     """The JSON object in ``file``. Raises ValueError with a message of one line."""
     try:
-        return _object(regular.read_bytes(file))
+        return _object(regular.read_own(file, _MOST_BYTES))
     except OSError as error:
         raise ValueError(f"cannot be read: {error.strerror}") from None
 
@@ -226,10 +222,10 @@ def _as_list(numbers: Any) -> list[Any]:
 
 
 def _check_machine(file: Path) -> None:
-    content = _of_known_version(read_object(file))
-    machine = msgspec.convert(content, _Machine).machine
-    if machine != file.parent.name:
-        raise ValueError(f"the machine is {machine!r}, which is not the name of its folder")
+    content = _of_known_version(descriptions.read(file.parent).fields)
+    if content.get("version") != 1:
+        raise ValueError(f"the version of the file is {content.get('version')!r}, not 1")
+    # ASV uses the other fields as parameters of graphs.
     for key, value in content.items():
         if key != "version" and not isinstance(value, str):
             raise ValueError(f"{key} must be text")
@@ -244,6 +240,10 @@ def _sound(written: dict[str, Any], machine: str, commits: Container[str] | None
     content = msgspec.convert(_of_known_version(written), Result)
     if content.params.get("machine") != machine:
         raise ValueError(f"its machine is {content.params.get('machine')!r}")
+    # What becomes the name of a file, or is printed.
+    texts = (content.env_name, content.python, *content.params, *content.results)
+    for text in (*texts, *filter(None, content.params.values())):
+        check_text(text)
     if commits is not None and content.commit_hash not in commits:
         raise ValueError(f"commit {content.commit_hash[:8]} is not in the ledger")
     for name, line in content.results.items():
@@ -280,7 +280,7 @@ def _check_value(name: str, column: str, value: Any) -> None:
             raise ValueError(f"{name}: {number} is larger than anything that is measured")
 
 
-def _of_known_version(content: dict[str, Any]) -> dict[str, Any]:
+def _of_known_version(content: Mapping[str, Any]) -> Mapping[str, Any]:
     version = content.get("version")
     if isinstance(version, int) and version > 2:
         raise ValueError(f"written by a newer ASV (version {version})")

@@ -19,6 +19,8 @@ from ..host.files import write_atomically
 from . import regular
 
 _MOST_BYTES = 256 << 20
+_DIGEST_BYTES = 32
+_CODE = (".py", ".toml", ".csv")
 
 
 class Made(NamedTuple):
@@ -36,7 +38,8 @@ def folder() -> Path:
 def get(kind: str, key: Iterable[bytes | str], make: Callable[[], Made]) -> bytes:
     """The content of that kind and key, from the cache or made now.
 
-    A cache that cannot be read or written is as good as none.
+    A cache that cannot be read or written is as good as none, and a damaged file is made anew: a
+    power failure can leave it empty. So each file begins with the digest of its content.
     """
     digest = hashlib.sha256()
     for part in key:
@@ -45,22 +48,30 @@ def get(kind: str, key: Iterable[bytes | str], make: Callable[[], Made]) -> byte
     name = digest.hexdigest()
     file = folder() / kind / name[:2] / name[2:]
     with contextlib.suppress(OSError):
-        return regular.read_own(file, _MOST_BYTES)
+        kept = regular.read_own(file, _MOST_BYTES)
+        if _sealed(content := kept[_DIGEST_BYTES:]) == kept:
+            return content
     made = make()
     if made.keep:
         with contextlib.suppress(OSError):
-            write_atomically(file, made.content, sync=False)
+            write_atomically(file, _sealed(made.content), sync=False)
     return made.content
+
+
+def _sealed(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest() + content
 
 
 @cache
 def version(*sources: Path) -> str:
-    """The version of a computation: a digest of these files, and of the Python files of folders.
+    """The version of a computation: a digest of these files, and of the code in these folders.
 
-    So a changed computation never gets what an older one has made.
+    Code is Python and the tables beside it (TOML, CSV). So a changed computation never gets what an
+    older one has made.
     """
     digest = hashlib.sha256()
     for source in sources:
-        for file in sorted(source.glob("*.py")) if source.is_dir() else [source]:
+        found = source.rglob("*") if source.is_dir() else [source]
+        for file in sorted(one for one in found if one == source or one.suffix in _CODE):
             digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from ..host import machine
-from . import records, regular
+from . import descriptions, records
 from .records import Problem
-
-_MOST_BYTES = 1 << 20
 
 
 def of_machines(results: Path, problems: list[Problem]) -> dict[str, str]:
@@ -21,11 +18,5 @@ def of_machines(results: Path, problems: list[Problem]) -> dict[str, str]:
     for folder in records.machine_folders(results, problems):
         where = f"{folder.name}/{machine.FILE}"
         with records.named(where, problems):
-            try:
-                fields = json.loads(regular.read_own(folder / machine.FILE, _MOST_BYTES))
-            except RecursionError:
-                raise ValueError("nested too deeply") from None
-            if not isinstance(fields, dict):
-                raise ValueError("not an object")
-            found[folder.name] = machine.class_of(fields)
+            found[folder.name] = machine.class_of(descriptions.read(folder).fields)
     return found

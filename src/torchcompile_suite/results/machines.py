@@ -1,17 +1,18 @@
-"""Which machine's results a command shows: the one rule for all commands.
+"""Which machine's results a command shows, and the site first: the one rule for all of them.
 
 1. The machine that the user names with ``--machine``.
 2. This machine, if it has results for what is asked. A failure is a result, too.
 3. The machine with the most complete results, and one line says so.
 
-"Most complete" counts measured values. Values of the newest method count first (`cell.METHOD`). A
-command that asks about completeness itself counts all values first.
+"Most complete" counts measured values: a cell in two releases is two (`Standing`). Values of the
+newest method count first (`cell.METHOD`). A command that asks about completeness itself counts all
+values first.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..errors import SuiteError
@@ -44,12 +45,55 @@ class Choice(NamedTuple):
     line: str = ""
 
 
+class Standing(NamedTuple):
+    """How complete the results of a machine are: its numbers of measured values.
+
+    ``newest``: those of the newest method.
+    """
+
+    newest: int
+    measured: int
+
+
 class _Held:
-    """What one machine has of one release."""
+    """The measured values of one machine."""
 
     def __init__(self) -> None:
         self.measured: set[Hashable] = set()
         self.newest: set[Hashable] = set()
+
+    def add(self, value: Value, what: Hashable) -> None:
+        """Take a value, as ``what``."""
+        if value.measured:
+            self.measured.add(what)
+            if value.newest:
+                self.newest.add(what)
+
+
+def standings(values: Iterable[Value]) -> dict[str, Standing]:
+    """The standing of each machine, over all releases."""
+    held: dict[str, _Held] = defaultdict(_Held)
+    for value in values:
+        held[value.machine].add(value, (value.release, value.what))
+    return {name: Standing(len(one.newest), len(one.measured)) for name, one in held.items()}
+
+
+def in_order(
+    standings: Mapping[str, Standing],
+    *,
+    completeness_first: bool = False,
+    first: Container[str] = (),
+) -> list[str]:
+    """The machines, the most complete one first.
+
+    Of two with one standing that of ``first`` comes first, and then that with the smaller name.
+    """
+
+    def place(name: str) -> tuple[object, ...]:
+        counts = standings[name][:: -1 if completeness_first else 1]
+        return *(-count for count in counts), name not in first, name
+
+    return sorted(standings, key=place)
 
 
 def of_records(records: Iterable[Record]) -> list[Value]:
@@ -87,12 +131,8 @@ def choose(
     """
     held: dict[str, dict[str, _Held]] = defaultdict(lambda: defaultdict(_Held))
     for value in values:
-        for release in {value.release, ""}:
-            kept = held[value.machine][release]
-            if value.measured:
-                kept.measured.add(value.what)
-            if value.measured and value.newest:
-                kept.newest.add(value.what)
+        held[value.machine][value.release].add(value, value.what)
+        held[value.machine][""].add(value, (value.release, value.what))
     names = sorted({*held, *known})
     if named is not None:
         if named not in names:
@@ -112,18 +152,12 @@ def choose(
         return Choice(here)
     if not ranks:
         raise NoResultsError(_nothing(labels or releases, names))
-    best = min(
-        ranks,
-        key=lambda name: (
-            *(-rank for rank in ranks[name][:: -1 if completeness_first else 1]),
-            name,
-        ),
-    )
+    best = in_order(ranks, completeness_first=completeness_first)[0]
     return Choice(best, _line(best, asked, here, sorted(ranks)))
 
 
-def _rank(held: Sequence[_Held | None], every: bool) -> tuple[int, int] | None:
-    """Numbers of values of the newest method, and of all values.
+def _rank(held: Sequence[_Held | None], every: bool) -> Standing | None:
+    """The standing over these releases.
 
     With ``every``: of the values that all releases have, and None if one release has no results.
     Else: over all releases, and None if no release has results.
@@ -132,10 +166,12 @@ def _rank(held: Sequence[_Held | None], every: bool) -> tuple[int, int] | None:
     if not present or (every and len(present) < len(held)):
         return None
     if not every:
-        return sum(len(one.newest) for one in present), sum(len(one.measured) for one in present)
+        return Standing(
+            sum(len(one.newest) for one in present), sum(len(one.measured) for one in present)
+        )
     newest = set.intersection(*(one.newest for one in present))
     measured = set.intersection(*(one.measured for one in present))
-    return len(newest), len(measured)
+    return Standing(len(newest), len(measured))
 
 
 def _line(best: str, asked: str, here: str, names: Sequence[str]) -> str:

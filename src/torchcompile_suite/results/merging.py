@@ -6,19 +6,17 @@ of merges makes no difference, and merging again changes nothing.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
-
 from ..errors import SuiteError
 from ..host import machine
 from ..host.files import write_atomically
-from . import records, regular, sealing, segments
+from . import descriptions, records, regular, sealing, segments
+from .descriptions import Description
 from .records import Problem
-
-_MOST_BYTES = 1 << 20
 
 
 class Merged(NamedTuple):
@@ -71,22 +69,12 @@ def _merge_machine(source: Path, target: Path, problems: list[Problem]) -> bool:
     return True
 
 
-class _Description(NamedTuple):
-    """A machine.json: its text and its fields."""
-
-    text: bytes
-    fields: dict[str, str | int]
-
-
-def _description(folder: Path, problems: list[Problem]) -> _Description | None:
+def _description(folder: Path, problems: list[Problem]) -> Description | None:
     """The description of a machine; None if it is missing or cannot be read."""
-    where = f"{folder.name}/{machine.FILE}"
-    with records.named(where, problems):
-        text = regular.read_own(folder / machine.FILE, _MOST_BYTES)
-        fields = msgspec.json.decode(text, type=dict[str, str | int])
-        if fields.get("machine") == folder.name:
-            return _Description(text, fields)
-        problems.append(Problem(where, f"the machine is {fields.get('machine')!r}"))
+    if not os.path.lexists(folder / machine.FILE):
+        return None
+    with records.named(f"{folder.name}/{machine.FILE}", problems):
+        return descriptions.read(folder)
     return None
 
 

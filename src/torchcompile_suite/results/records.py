@@ -408,6 +408,10 @@ def decode(line: bytes) -> Measurement:
         measurement = msgspec.json.decode(line, type=Measurement)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise ValueError(f"not a measurement: {error}") from None
+    # Figures are computed of failed cells, too: of what they measured before they failed.
+    pairs = (pair for launch in measurement.launches for pair in launch.pairs_s)
+    if any(min(pair) < _SHORTEST_S for pair in pairs):
+        raise ValueError("not a measurement: a call takes no time")
     if measurement.outcome.ok and not _whole(measurement):
         raise ValueError(
             "not a measurement: its outcome is ok, but it lacks launches or timings, or counts"
@@ -416,11 +420,10 @@ def decode(line: bytes) -> Measurement:
 
 
 def _whole(measurement: Measurement) -> bool:
-    """Whether every figure can be computed: some launch counts, and all times are possible."""
+    """Whether every figure can be computed: some launch counts, and all of them have times."""
     if measurement.cell.target:
         return measurement.generated is not None
     launches = measurement.launches
     return any(not launch.disturbed for launch in launches) and all(
-        launch.pairs_s and launch.warm_up_s and min(map(min, launch.pairs_s)) >= _SHORTEST_S
-        for launch in launches
+        launch.pairs_s and launch.warm_up_s for launch in launches
     )

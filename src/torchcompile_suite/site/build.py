@@ -14,9 +14,11 @@ from ..presentation import answers
 from ..releases import catalogue, ledger
 from ..releases.catalogue import Release
 from ..results import classes, records
+from ..results.machines import in_order
 from ..results.records import Problem
 from . import packs, plain, render, shards
 from .axis import Axis, Releases, label
+from .code import Code
 from .documents import generated
 from .plain import Section
 from .render import ANSWERS, GENERATED, KINDS, RELEASES, TABLES
@@ -43,7 +45,9 @@ def build(
     (folder / packs.FOLDER).mkdir(parents=True)
     machines = []
     folders = list(records.machine_folders(results, problems))
-    of_machine = partial(shards.of_machine, axis=axis)
+    generated_code = summaries.read_generated(results)
+    code = Code(generated_code, axis)
+    of_machine = partial(shards.of_machine, axis=axis, code=code)
     for made, of_folder in workers.each(of_machine, folders, _MOST_WORKERS):
         problems += of_folder
         if made is not None:
@@ -52,19 +56,19 @@ def build(
             machines.append(made)
     shown = {made.entry["name"] for made in machines}
     for hardware, of_class in _classes(results, [one for one in folders if one.name in shown]):
-        whole = shards.of_class(hardware, of_class, axis)
+        whole = shards.of_class(hardware, of_class, axis, code)
         if whole is not None:
             _write_all(folder, whole.texts)
             whole.texts.clear()
             machines.append(whole)
-    # The site opens with the first machine. It is the one that commands take, too
-    # (`results.machines`): of the newest method, and the most complete.
-    machines.sort(key=lambda made: ("machines" not in made.entry, made.entry["name"]))
-    machines.sort(key=lambda made: (made.method, made.measured), reverse=True)
+    # The site opens with the first machine, which is the one that commands take, too.
+    by_name = {made.entry["name"]: made for made in machines}
+    standings = {name: made.standing for name, made in by_name.items()}
+    of_classes = {name for name, made in by_name.items() if "machines" in made.entry}
+    machines = [by_name[name] for name in in_order(standings, first=of_classes)]
     # What ASV's files are made of was read before.
     problems = list(dict.fromkeys(problems))
-    code = generated.documents(summaries.read_generated(results), axis)
-    content = _Content(axis, machines, problems, code)
+    content = _Content(axis, machines, problems, generated.documents(generated_code, axis))
     _write_all(folder, _manifest(content))
     _write_all(folder, _pages(content))
     shutil.copytree(ASSETS, folder, dirs_exist_ok=True)

@@ -8,7 +8,6 @@ its cells among them.
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -24,10 +23,12 @@ from ..cell import METHOD, Cell, Launch, Measurement
 from ..host.machine import FILE as MACHINE
 from ..modes import MODES
 from ..presentation.hardware import title
-from ..results import records, regular
+from ..results import descriptions, machines, records
+from ..results.machines import Standing, Value
 from ..results.records import Problem, Record
 from . import cells
 from .axis import Axis
+from .code import Code
 
 Key = tuple[str, Cell]
 
@@ -47,7 +48,8 @@ class Entry(NamedTuple):
 class Machine:
     """The measurements of one machine; ``facts`` is the content of its machine.json.
 
-    ``origins`` tells, for each point, the files that its measurements come from.
+    ``code`` is what was generated on any machine. ``origins`` tells, for each point, the files that
+    its measurements come from.
 
     The assembled history of a class is one, too: each of its cells comes from one of its
     ``machines``. Nothing that machines differ in is compared or averaged across them.
@@ -60,6 +62,7 @@ class Machine:
         entries: Iterable[Entry],
         axis: Axis,
         origins: dict[str, str],
+        code: Code,
     ) -> None:
         """Keep the entries, in the order in which the pages show them."""
         self.name = name
@@ -67,6 +70,7 @@ class Machine:
         self.entries = list(entries)
         self.axis = axis
         self.origins = origins
+        self.code = code
 
     @property
     def title(self) -> str:
@@ -149,6 +153,23 @@ class Machine:
         return assembly.mean_points([row for row in rows if row.cell in of], points, self.drifts)
 
     @cached_property
+    def standing(self) -> Standing:
+        """How complete its results are. A class of machines is as one machine."""
+        return machines.standings(self._values(self.entries, self.name))[self.name]
+
+    def fullest(self, point: str) -> str:
+        """The one of its `machines` that has most of a point, for what compares cells."""
+        return machines.in_order(machines.standings(self._values(self.of(point))))[0]
+
+    @staticmethod
+    def _values(entries: Iterable[Entry], name: str = "") -> list[Value]:
+        return [
+            value._replace(machine=name or entry.row.machine)
+            for entry in entries
+            for value in machines.of_records([entry.record])
+        ]
+
+    @cached_property
     def method(self) -> int:
         """The method by which its times were measured (`cell.METHOD`)."""
         return max(_method(entry.measurement) for entry in self.entries) or METHOD
@@ -205,7 +226,7 @@ class Loaded(NamedTuple):
     left_out: list[Problem]
 
 
-def load(folder: Path, axis: Axis) -> Loaded:
+def load(folder: Path, axis: Axis, code: Code) -> Loaded:
     """Read a machine's folder. What cannot be read becomes a problem and does not stop the rest."""
     loaded = Loaded(None, [], [])
     name = _text(folder.name)
@@ -228,14 +249,14 @@ def load(folder: Path, axis: Axis) -> Loaded:
     latest = {(record.release, record.measurement.cell): record for record in kept}
     mine = _of_one_method(name, latest, axis, loaded.left_out)
     rows = summary.rows(mine.values(), MODES)
-    facts = _facts(folder / MACHINE, loaded.unread)
+    facts = _facts(folder, loaded.unread)
     entries = [Entry(mine[row.release, row.cell], row) for row in rows]
     origins = _origins(folder, kept, files)
-    machine = Machine(name, facts, entries, axis, origins)
+    machine = Machine(name, facts, entries, axis, origins, code)
     return loaded._replace(machine=machine)
 
 
-def assembled(hardware: str, machines: Sequence[Machine], axis: Axis) -> Machine:
+def assembled(hardware: str, machines: Sequence[Machine], axis: Axis, code: Code) -> Machine:
     """The history of a class of machines: each cell from the one that has it most completely.
 
     Only machines with the newest method take part. Its name is none that a machine can have.
@@ -262,7 +283,7 @@ def assembled(hardware: str, machines: Sequence[Machine], axis: Axis) -> Machine
     for point in {entry.row.release for entry in entries}:
         of_parts = [machine.origins.get(point, "") for machine in parts]
         origins[point] = hashlib.sha256("\n".join([*of_parts, *chosen]).encode()).hexdigest()
-    return Machine(f"class:{_text(hardware)}", facts, entries, axis, origins)
+    return Machine(f"class:{_text(hardware)}", facts, entries, axis, origins, code)
 
 
 def _text(name: str) -> str:
@@ -318,17 +339,11 @@ def _method(measurement: Measurement, otherwise: int = 0) -> int:
     )
 
 
-def _facts(file: Path, problems: list[Problem]) -> dict[str, str]:
-    try:
-        content = json.loads(regular.read_bytes(file))
-        if not isinstance(content, dict):
-            raise ValueError("not an object")
-    except (OSError, ValueError, RecursionError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        where = f"{_text(file.parent.name)}/{file.name}"
-        problems.append(Problem(where, f"cannot be read: {reason}"))
-        return {}
-    return {str(key): str(value) for key, value in content.items() if key != "version"}
+def _facts(folder: Path, problems: list[Problem]) -> dict[str, str]:
+    with records.named(f"{_text(folder.name)}/{MACHINE}", problems):
+        fields = descriptions.read(folder).fields
+        return {key: str(value) for key, value in fields.items() if key != "version"}
+    return {}
 
 
 def labels(machine: Machine, points: Sequence[str]) -> list[str]:

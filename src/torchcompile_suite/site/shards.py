@@ -15,14 +15,14 @@ from typing import Any
 
 import msgspec
 
-from .. import analysis, cell, matrix, presentation, releases
-from ..analysis import change, claims, statistics
-from ..presentation import answers
+from .. import matrix, workloads
 from ..results import cached
 from ..results.cached import Made
+from ..results.machines import Standing
 from ..results.records import Problem
-from . import content, documents, packs
+from . import content, packs
 from .axis import Axis
+from .code import Code
 from .content import Machine
 from .documents import answers as of_answers
 from .documents import claims as of_claims
@@ -34,34 +34,21 @@ SMALL_BYTES = 4_000
 LARGE_BYTES = 150_000
 
 
-def _folder(package: Any) -> Path:
-    return Path(package.__file__).parent
-
-
-_SOURCES = (
-    Path(cell.__file__),
-    Path(matrix.__file__),
-    *map(_folder, (analysis, change, claims, statistics, presentation, documents)),
-    _folder(claims) / "documents",
-    _folder(answers),
-    claims.verdicts.FILE,
-    _folder(releases) / "releases.toml",
-    Path(__file__).parent,
-)
+# Documents say what the whole suite knows: workloads and their tags, releases, claims, wording.
+_PACKAGE = Path(__file__).parent.parent
 
 
 class Shards(msgspec.Struct):
     """What the site keeps of a machine.
 
-    - ``method``: that of its times. ``measured``: its number of measured values, of all points.
+    - ``standing``: how complete its results are.
     - ``entry``: its entry in the manifest. ``points``: its points, in words.
     - ``texts``: the packs, by name.
     - ``plain``: the documents of the newest point that pages show without a script.
     - ``upstream``: PyTorch's own commit of each point, if a measurement knows it.
     """
 
-    method: int
-    measured: int
+    standing: Standing
     entry: dict[str, Any]
     points: dict[str, dict[str, str]]
     texts: dict[str, str]
@@ -76,66 +63,59 @@ class _Kept(msgspec.Struct):
     left_out: list[Problem]
 
 
-def of_machine(folder: Path, axis: Axis) -> tuple[Shards | None, list[Problem]]:
+def of_machine(folder: Path, axis: Axis, code: Code) -> tuple[Shards | None, list[Problem]]:
     """The shards of a machine's folder, and what cannot be read or shown.
 
     None for a machine that has nothing to show.
     """
     unread: list[Problem] = []
-    make = partial(_make, folder, axis, unread)
-    try:
-        made = cached.get("site", _key(axis, [folder]), make)
-        kept = msgspec.msgpack.decode(made, type=_Kept)
-    except msgspec.DecodeError:  # a damaged cache
-        kept = _load(folder, axis, unread)
+    make = partial(_make, folder, axis, code, unread)
+    made = cached.get("site", _key(axis, code, [folder]), make)
+    kept = msgspec.msgpack.decode(made, type=_Kept)
     return kept.shards, [*unread, *kept.left_out]
 
 
-def of_class(hardware: str, folders: Sequence[Path], axis: Axis) -> Shards | None:
+def of_class(hardware: str, folders: Sequence[Path], axis: Axis, code: Code) -> Shards | None:
     """The shards of the assembled history of a class; None if one machine has all cells.
 
     What cannot be read is named by `of_machine`, and left out here.
     """
 
     def make() -> Made:
-        return Made(msgspec.msgpack.encode(_Kept(_of_class(hardware, folders, axis), [])))
+        return Made(msgspec.msgpack.encode(_Kept(_of_class(hardware, folders, axis, code), [])))
 
-    try:
-        key = ["class", repr(hardware), *_key(axis, folders)]
-        made = cached.get("site", key, make)
-        return msgspec.msgpack.decode(made, type=_Kept).shards
-    except msgspec.DecodeError:  # a damaged cache
-        return _of_class(hardware, folders, axis)
+    key = ["class", repr(hardware), *_key(axis, code, folders)]
+    return msgspec.msgpack.decode(cached.get("site", key, make), type=_Kept).shards
 
 
-def _of_class(hardware: str, folders: Sequence[Path], axis: Axis) -> Shards | None:
-    loaded = [content.load(folder, axis).machine for folder in folders]
+def _of_class(hardware: str, folders: Sequence[Path], axis: Axis, code: Code) -> Shards | None:
+    loaded = [content.load(folder, axis, code).machine for folder in folders]
     machines = [machine for machine in loaded if machine is not None]
     if not machines:
         return None
-    made = content.assembled(hardware, machines, axis)
+    made = content.assembled(hardware, machines, axis, code)
     return _shards(made) if made.several else None
 
 
-def _key(axis: Axis, folders: Sequence[Path]) -> list[str]:
+def _key(axis: Axis, code: Code, folders: Sequence[Path]) -> list[str]:
     """What tells the shards of these folders, for `cached`."""
     identities = [part for folder in folders for part in content.identity(folder)]
-    return [*_made_by(axis), *identities]
+    return [*_made_by(axis), *code.key, *identities]
 
 
 def _made_by(axis: Axis) -> list[str]:
     """What shards depend on besides the results: the code, the axes of questions, the points."""
     axes = repr([question.axes for question in matrix.QUESTIONS.values()])
-    return [cached.version(*_SOURCES), axes, *axis.key]
+    return [cached.version(_PACKAGE, *workloads.files()), axes, *axis.key]
 
 
-def _make(folder: Path, axis: Axis, unread: list[Problem]) -> Made:
-    kept = _load(folder, axis, unread)
+def _make(folder: Path, axis: Axis, code: Code, unread: list[Problem]) -> Made:
+    kept = _load(folder, axis, code, unread)
     return Made(msgspec.msgpack.encode(kept), keep=not unread)
 
 
-def _load(folder: Path, axis: Axis, unread: list[Problem]) -> _Kept:
-    loaded = content.load(folder, axis)
+def _load(folder: Path, axis: Axis, code: Code, unread: list[Problem]) -> _Kept:
+    loaded = content.load(folder, axis, code)
     unread[:] = loaded.unread
     machine = loaded.machine
     shards = None if machine is None else _shards(machine)
@@ -171,10 +151,7 @@ def _shards(machine: Machine) -> Shards:
         **({"machines": machine.machines} if machine.several else {}),
     }
     points = {point: machine.axis.facts(point)._asdict() for point in machine.points}
-    measured = sum(one.measurement.outcome.ok for one in machine.entries)
-    return Shards(
-        machine.method, measured, entry, points, texts, plain.documents(), _upstream(machine)
-    )
+    return Shards(machine.standing, entry, points, texts, plain.documents(), _upstream(machine))
 
 
 _Documents = Iterable[tuple[str, Encoded]]
@@ -224,6 +201,7 @@ def _of_point(machine: Machine, point: str) -> _OfPoint:
     key = [
         *_made_by(machine.axis),
         *(machine.name, machine.title, str(machine.method), point, machine.origins[point]),
+        machine.code.digest(point),
         repr(sorted(machine.buckets.items())),
         repr(sorted(machine.quiet_s.items())),
         *sorted(name for cell, name in machine.ids.items() if name != str(cell)),
@@ -232,10 +210,7 @@ def _of_point(machine: Machine, point: str) -> _OfPoint:
     def make() -> Made:
         return Made(msgspec.msgpack.encode(_make_of_point(machine, point)))
 
-    try:
-        return msgspec.msgpack.decode(cached.get("points", key, make), type=_OfPoint)
-    except msgspec.DecodeError:  # a damaged cache
-        return _make_of_point(machine, point)
+    return msgspec.msgpack.decode(cached.get("points", key, make), type=_OfPoint)
 
 
 def _make_of_point(machine: Machine, point: str) -> _OfPoint:

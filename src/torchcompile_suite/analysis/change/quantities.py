@@ -31,7 +31,8 @@ def _costs(kind: str) -> LaunchValues:
 
 
 def _memory(launches: Sequence[Launch]) -> list[float]:
-    return [float(peak) for launch in launches if (peak := launch.peak_memory_bytes)]
+    counted = statistics.counted(launches)
+    return [float(peak) for launch in counted if (peak := launch.peak_memory_bytes)]
 
 
 class DriftReference(NamedTuple):

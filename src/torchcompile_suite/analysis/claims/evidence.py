@@ -153,6 +153,8 @@ class Evidence:
     def warm_compile(self, cell: Cell) -> Interval:
         """Seconds lost to compiling with Inductor's cache, over at least two warm launches."""
         costs = statistics.compile_costs(self.measured(cell).launches, "warm")
+        # A launch that compiled nothing has no logarithm.
+        costs = [cost for cost in costs if cost > 0]
         if len(costs) < 2:
             raise Missing(f"fewer than two warm launches of {cell}")
         return statistics.geometric_interval(costs)

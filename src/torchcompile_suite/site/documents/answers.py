@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from ...presentation import answers
@@ -18,7 +17,8 @@ def document(machine: Machine, point: str) -> dict[str, Any]:
     An answer compares cells with each other. So those of an assembled history are answers of the
     ``machine`` that shows most of its cells.
     """
-    name, records = _of_one_machine(machine, point)
+    name = machine.fullest(point)
+    records = [entry.record for entry in machine.of(point) if entry.row.machine == name]
     return {
         **({"machine": name} if machine.several else {}),
         "questions": [
@@ -27,12 +27,6 @@ def document(machine: Machine, point: str) -> dict[str, Any]:
             if not asked.of_targets
         ],
     }
-
-
-def _of_one_machine(machine: Machine, point: str) -> tuple[str, list[Record]]:
-    of_machine = Counter(entry.row.machine for entry in machine.of(point))
-    name = max(sorted(of_machine), key=lambda name: of_machine[name])
-    return name, [entry.record for entry in machine.of(point) if entry.row.machine == name]
 
 
 def _answer(asked: answers.Asked, records: list[Record]) -> dict[str, Any]:

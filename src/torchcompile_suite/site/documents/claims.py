@@ -19,10 +19,11 @@ def document(machine: Machine, point: str) -> dict[str, Any]:
     """The claims, judged by the results of a point.
 
     A rule compares cells with each other. So the claims of an assembled history are judged by the
-    machine that shows most of its cells.
+    machine that shows most of its cells. What the release generates for targets is of no machine.
     """
-    name, sides = max(machine.sides.items(), key=lambda one: len(one[1][point].cells))
-    judged = judge(list(sides[point].cells.values()), machine.device)
+    name = machine.fullest(point)
+    cells = machine.sides[name][point].cells
+    judged = judge(cells.values(), machine.device, machine.code.of(point))
     whose = name if machine.several else machine.title
     count = {verdict: sum(item.verdict is verdict for item in judged) for verdict in Verdict}
     documents = list(dict.fromkeys(item.claim.document for item in judged))

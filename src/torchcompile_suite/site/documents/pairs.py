@@ -16,7 +16,7 @@ from ...cell import Compiled
 from ...presentation import wording
 from ...results import cached
 from ...results.cached import Made
-from .. import packs
+from .. import cells, content, packs
 from ..content import Machine
 from ..packs import Encoded, figure, figures
 from . import common
@@ -35,6 +35,8 @@ _SOURCES = (
     Path(statistics.__file__).parent,
     Path(wording.__file__),
     Path(packs.__file__),
+    Path(content.__file__),
+    Path(cells.__file__),
     Path(common.__file__),
     Path(__file__),
 )
@@ -70,10 +72,7 @@ def pair(machine: Machine, before: str, after: str) -> Pair:
     def make() -> Made:
         return Made(msgspec.msgpack.encode(_pair(machine, before, after)))
 
-    try:
-        return msgspec.msgpack.decode(cached.get("pairs", key, make), type=Pair)
-    except msgspec.DecodeError:  # a damaged cache
-        return _pair(machine, before, after)
+    return msgspec.msgpack.decode(cached.get("pairs", key, make), type=Pair)
 
 
 def _pair(machine: Machine, before: str, after: str) -> Pair:

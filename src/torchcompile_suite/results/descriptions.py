@@ -1,0 +1,59 @@
+"""machine.json: what a machine says about itself. Every reader of such a file reads it here.
+
+The file may come from a stranger, and its values are published: in names of files, on pages, in the
+terminal. So a link is refused, which could lead to a private file, and so is text that no machine
+has.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from ..host import machine
+from . import regular
+
+_MOST_BYTES = 1 << 20
+# ASV makes the values parts of the names of files, of which a file system takes 255 bytes.
+_NAME_BYTES = 200
+_MOST_FIELDS = 50
+# What steers a terminal, reverses the order of text, or cannot be encoded.
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+class Description(NamedTuple):
+    """A machine.json: its text and its fields."""
+
+    text: bytes
+    fields: dict[str, str | int]
+
+
+def check_text(text: str) -> str:
+    """The text, which can be a part of the name of a file and be printed. Raises ValueError."""
+    if found := _UNSAFE.search(text):
+        raise ValueError(f"text with the character {found[0]!a}")
+    if len(text.encode()) > _NAME_BYTES:
+        raise ValueError(f"text of more than {_NAME_BYTES} bytes: {text[:20]!r}...")
+    return text
+
+
+def read(folder: Path) -> Description:
+    """The description in a machine's folder. Raises ValueError with a message of one line."""
+    try:
+        text = regular.read_own(folder / machine.FILE, _MOST_BYTES)
+        fields = msgspec.json.decode(text, type=dict[str, str | int])
+    except OSError as error:
+        raise ValueError(f"cannot be read: {error.strerror}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"no description of a machine: {error}") from None
+    if len(fields) > _MOST_FIELDS:
+        raise ValueError(f"no description of a machine: {len(fields)} fields")
+    for part in [*fields, *fields.values()]:
+        check_text(str(part))
+    if fields.get("machine") != folder.name:
+        name = fields.get("machine")
+        raise ValueError(f"the machine is {name!r}, which is not the name of its folder")
+    return Description(text, fields)
