@@ -32,3 +32,8 @@ MODES = {
         Mode("max-autotune"),
     )
 }
+
+
+def place(name: str) -> int:
+    """The place of a mode in the order of `MODES`; a stranger's mode comes last."""
+    return list(MODES).index(name) if name in MODES else len(MODES)

@@ -12,8 +12,8 @@ from ..analysis.claims import Judged
 from ..analysis.coverage import Coverage, SeriesCoverage
 from ..analysis.ends import Ends
 from ..analysis.summary import Row
-from ..cell import Cell
-from .wording import milliseconds, ratio, seconds
+from ..cell import Cell, Outcome
+from .wording import count, milliseconds, ratio, seconds
 
 
 class Sheet(NamedTuple):
@@ -36,6 +36,11 @@ def cell_columns(cell: Cell) -> list[str]:
     return [cell.workload, str(cell.batch_size), mode]
 
 
+def no_number(outcome: Outcome, columns: int) -> list[str]:
+    """What a line has in that many columns if its cell has no number: the reason, in the first."""
+    return [f"{outcome.status.value}: {outcome.reason}", *[""] * (columns - 1)]
+
+
 def measured(rows: Sequence[Row]) -> Sheet:
     """One line for each cell. Machine and release are columns only if there are several."""
     places = {
@@ -48,11 +53,7 @@ def measured(rows: Sequence[Row]) -> Sheet:
     for row in rows:
         line = [value(row) for value in places.values()]
         line += cell_columns(row.cell)
-        if row.outcome.ok:
-            line += _figures(row)
-        else:
-            line += [f"{row.outcome.status.value}: {row.outcome.reason}"]
-            line += [""] * (len(figures) - 1)
+        line += _figures(row) if row.outcome.ok else no_number(row.outcome, len(figures))
         lines.append(line)
     columns = [*places, *CELL, *figures]
     return Sheet(columns, frozenset(("batch", *figures)), lines)
@@ -207,17 +208,12 @@ def generated(rows: Sequence[code.Row]) -> Sheet:
         line = [row.release] if several else []
         line += [row.cell.workload, str(row.cell.batch_size), row.cell.mode, row.cell.target]
         if row.generated is None:
-            line += [f"{row.outcome.status.value}: {row.outcome.reason}"]
-            line += [""] * (len(shown) - 1)
+            line += no_number(row.outcome, len(shown))
         else:
-            line += [_count(row.counts.get(name)) for name in shown]
+            line += [count(row.counts.get(name)) for name in shown]
         lines.append(line)
     columns = [*(["release"] if several else []), *CELL, "target", *shown]
     return Sheet(columns, frozenset(("batch", *shown)), lines)
-
-
-def _count(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"
 
 
 def generated_changes(comparison: code.Comparison) -> Sheet:
@@ -226,7 +222,7 @@ def generated_changes(comparison: code.Comparison) -> Sheet:
         [
             *(difference.cell.workload, str(difference.cell.batch_size)),
             *(difference.cell.mode, difference.cell.target),
-            *(difference.name, _count(difference.before), _count(difference.after)),
+            *(difference.name, count(difference.before), count(difference.after)),
         ]
         for difference in comparison.differences
     ]

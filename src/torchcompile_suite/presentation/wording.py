@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..analysis.change import Comparison, Difference
 from ..analysis.statistics import Interval
 
@@ -21,11 +23,22 @@ def seconds(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f}"
 
 
-def plural(count: int, noun: str) -> str:
-    """The count with its noun: 1 cell, 2 cells; 1 launch, 2 launches."""
-    if count == 1:
-        return f"{count} {noun}"
-    return f"{count} {noun}{'es' if noun.endswith(('s', 'ch')) else 's'}"
+def count(number: int | None) -> str:
+    """A number of things, with commas between thousands; a dash without one."""
+    return "-" if number is None else f"{number:,}"
+
+
+def plural(number: int, noun: str) -> str:
+    """The number with its noun: 1 cell, 2 cells; 1 launch, 2 launches."""
+    if number == 1:
+        return f"{number} {noun}"
+    return f"{number} {noun}{'es' if noun.endswith(('s', 'ch')) else 's'}"
+
+
+def listed(texts: Iterable[str]) -> str:
+    """The texts in one sentence: "a, b and c". There is at least one."""
+    *first, last = texts
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def judgement(comparison: Comparison) -> str:

@@ -17,6 +17,7 @@ from ..cell import Cell, Chain, Code, Generated, Kernel, Launch
 from ..launch.generate.orders import Order
 from ..measuring.generation import Generator
 from ..presentation.sheets import Sheet
+from ..presentation.wording import count, plural
 from .plan import Trial, TrialError
 from .run import target_variables
 
@@ -97,7 +98,7 @@ def table(answer: Answer) -> Sheet:
         lines.append(
             [
                 *(str(cell.batch_size), cell.mode),
-                *(f"{counts[name]:,}" if name in counts else "-" for name in names),
+                *(count(counts.get(name)) for name in names),
             ]
         )
     used = [at for at in range(2, len(names) + 2) if any(line[at] != "-" for line in lines)]
@@ -150,12 +151,8 @@ def _fusion(code: Code) -> str:
     saved = f"; fusion saves {less:.0%} of the bytes" if less > 0 else ""
     return (
         f"{fused}; {code.launches} launches a call: {code.triton_launches} of Triton "
-        f"({_kernels(code.triton_kernels)}), {code.library_launches} of libraries{saved}"
+        f"({plural(code.triton_kernels, 'kernel')}), {code.library_launches} of libraries{saved}"
     )
-
-
-def _kernels(number: int) -> str:
-    return "1 kernel" if number == 1 else f"{number} kernels"
 
 
 def _cuda_graphs(made: Generated, with_graphs: int) -> str:

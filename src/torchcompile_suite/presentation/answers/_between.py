@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from ...analysis import statistics
 from ...analysis.claims.evidence import Evidence, Missing
 from ...analysis.statistics import Interval
-from ...cell import Outcome
-from ...modes import MODES
 from ...results.records import Record
 
 
@@ -33,11 +31,6 @@ class Between:
             return statistics.quotient(one, other)
 
 
-def place(mode: str) -> int:
-    """The place of a mode in the order of `MODES`; a stranger's mode comes last."""
-    return next((at for at, known in enumerate(MODES) if known == mode), len(MODES))
-
-
 def gains(ratio: Interval | None) -> bool:
     """Whether a ratio with its whole interval lies below 1."""
     return ratio is not None and ratio.high < 1
@@ -51,14 +44,3 @@ def time(interval: Interval | None, unit_s: float) -> str:
 def with_interval(interval: Interval, unit_s: float) -> str:
     """The same with its interval."""
     return f"{interval.per(unit_s):.3g}"
-
-
-def no_number(outcome: Outcome, columns: int) -> list[str]:
-    """What a line has in that many columns if its cell has no number: the reason, in the first."""
-    return [f"{outcome.status.value}: {outcome.reason}", *[""] * (columns - 1)]
-
-
-def listed(parts: Iterable[str]) -> str:
-    """The parts in one sentence: "a, b and c"."""
-    *first, last = parts
-    return f"{', '.join(first)} and {last}" if first else last

@@ -11,7 +11,8 @@ from ...analysis.payoff import Payoff, payoff
 from ...analysis.statistics import Interval
 from ...cell import Cell, Measurement
 from ...results.records import Record
-from ..sheets import CELL, Sheet, cell_columns
+from ..sheets import CELL, Sheet, cell_columns, no_number
+from ..wording import listed
 from . import _parts
 
 # Measured again, cold compiles of one cell differ by 7 % and warm ones by 10 %. A measurement has
@@ -101,12 +102,6 @@ def groups(ratios: Mapping[str, Interval]) -> str:
     return "; ".join(parts)
 
 
-def listed(texts: Iterable[str]) -> str:
-    """The texts in a row: "a, b and c"."""
-    *first, last = texts
-    return f"{', '.join(first)} and {last}" if first else last
-
-
 def sheet(
     columns: Sequence[str],
     lines: Mapping[Cell, Sequence[str] | None],
@@ -117,8 +112,7 @@ def sheet(
     for cell in sorted(lines, key=lambda cell: (cell.workload, cell.batch_size)):
         own = lines[cell]
         if own is None:
-            outcome = measured[cell].outcome
-            own = [f"{outcome.status.value}: {outcome.reason}", *[""] * (len(columns) - 1)]
+            own = no_number(measured[cell].outcome, len(columns))
         made.append([*cell_columns(cell), *own])
     return Sheet([*CELL, *columns], frozenset(("batch", *columns)), made)
 

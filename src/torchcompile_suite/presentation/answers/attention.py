@@ -10,11 +10,12 @@ from ... import matrix
 from ...analysis import summary
 from ...analysis.statistics import Interval
 from ...analysis.summary import Row
+from ...modes import place
 from ...results.records import Record
-from ..sheets import Sheet
-from ..wording import ratio, seconds
+from ..sheets import Sheet, no_number
+from ..wording import listed, ratio, seconds
 from . import Answer, _parts
-from ._between import Between, listed, no_number, place, time
+from ._between import Between, time
 
 QUESTION = "Which way to write attention is the fastest when it is compiled?"
 

@@ -10,6 +10,7 @@ from ... import matrix
 from ...analysis import payoff, summary
 from ...cell import Cell, Measurement
 from ...results.records import Record
+from ..wording import count, listed
 from . import Answer, _compared
 from ._compared import text
 
@@ -54,16 +55,12 @@ def _line(measurement: Measurement) -> list[str] | None:
         text(own.eager_s, 1e3, ".3g"),
         text(own.mode_s, 1e3, ".3g"),
         text(own.ratio),
-        _count(None if measurement.compiled is None else measurement.compiled.graphs),
+        count(None if measurement.compiled is None else measurement.compiled.graphs),
         text(own.first_s, spec=".1f"),
         text(own.warm_s, spec=".1f"),
-        _count(_refused(measurement, "tail")),
-        _count(_refused(measurement, "new shapes")),
+        count(_refused(measurement, "tail")),
+        count(_refused(measurement, "new shapes")),
     ]
-
-
-def _count(count: int | None) -> str:
-    return "-" if count is None else str(count)
 
 
 def _refused(measurement: Measurement, which: str) -> int | None:
@@ -105,7 +102,7 @@ def _fastest(name: str, fastest: Sequence[Cell], rows: dict[Cell, summary.Row]) 
         f"{rows[best].ratio} of eager's time"
     )
     if others:
-        named = _compared.listed(f"{cell.shapes} ({rows[cell].ratio})" for cell in others)
+        named = listed(f"{cell.shapes} ({rows[cell].ratio})" for cell in others)
         said += f", which cannot be told from {named}"
     return said
 
@@ -115,14 +112,14 @@ def _tail(measured: dict[Cell, Measurement]) -> list[str]:
     parts = []
     for which, words in (("tail", "a second pass"), ("new shapes", "new shapes")):
         counts = {
-            cell.shapes: count
+            cell.shapes: number
             for cell, one in measured.items()
-            if (count := _refused(one, which)) is not None
+            if (number := _refused(one, which)) is not None
         }
         if not counts:
             continue
         # The records of a site and of a command need not have one order.
         refused = [f"{name} ({counts[name]})" for name in matrix.POLICIES if counts.get(name)]
-        with_which = f"with {_compared.listed(refused)}" if refused else "with none of them"
+        with_which = f"with {listed(refused)}" if refused else "with none of them"
         parts.append(f"fail_on_recompile refuses requests of {words} {with_which}")
     return parts

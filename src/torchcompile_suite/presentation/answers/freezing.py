@@ -9,6 +9,7 @@ import msgspec
 from ...analysis.statistics import Interval
 from ...cell import DEFAULT_HEAP, Cell, Measurement
 from ...results.records import Record
+from ..wording import listed
 from . import Answer, _compared
 from ._compared import Figures, over, text
 
@@ -99,7 +100,7 @@ def _sentence(frozen: dict[Cell, Measurement], found: dict[Cell, Figures | None]
         if price is not None
     ]
     if prices:
-        parts.append(f"over plain torch.compile, {_compared.listed(prices)} times as much")
+        parts.append(f"over plain torch.compile, {listed(prices)} times as much")
     return "; ".join(parts) + "."
 
 

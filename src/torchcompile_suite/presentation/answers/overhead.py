@@ -11,11 +11,12 @@ from ...analysis import summary
 from ...analysis.statistics import Interval
 from ...analysis.summary import Row
 from ...cell import Compiled
+from ...modes import place
 from ...results.records import Record
-from ..sheets import Sheet
-from ..wording import plural, ratio
+from ..sheets import Sheet, no_number
+from ..wording import count, listed, plural, ratio
 from . import Answer, _parts
-from ._between import Between, gains, listed, no_number, place, time, with_interval
+from ._between import Between, gains, time, with_interval
 
 QUESTION = "What does a compiled call cost, and which graphs are too small to gain?"
 
@@ -93,14 +94,10 @@ def _line(graph: _Graph) -> list[str]:
         time(row.eager_s, _US),
         time(row.latency_s, _US),
         ratio(row.ratio),
-        _count(compiled.guards),
+        count(compiled.guards),
         "-" if check_s is None else f"{check_s / _US:.3g}",
-        _count(compiled.kernel_launches),
+        count(compiled.kernel_launches),
     ]
-
-
-def _count(number: int | None) -> str:
-    return "-" if number is None else f"{number:,}"
 
 
 def _costs(known: Sequence[_Timed], between: Between) -> str:

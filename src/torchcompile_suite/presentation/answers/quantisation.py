@@ -9,12 +9,12 @@ from ...analysis import statistics, summary
 from ...analysis.statistics import Interval
 from ...analysis.summary import Row
 from ...cell import QUANTISATIONS, Cell
-from ...modes import EAGER, MODES
+from ...modes import EAGER, MODES, place
 from ...results.records import Record
-from ..sheets import Sheet
+from ..sheets import Sheet, no_number
 from ..wording import plural, ratio
 from . import Answer, _parts
-from ._between import Between, gains, no_number, place, time
+from ._between import Between, gains, time
 
 QUESTION = "Does int8 pay, alone and compiled?"
 

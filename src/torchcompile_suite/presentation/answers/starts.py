@@ -9,7 +9,7 @@ from ...analysis.starts import PHASES, Model, Way, models
 from ...analysis.statistics import Interval
 from ...modes import EAGER
 from ...results.records import Record
-from ..sheets import Sheet
+from ..sheets import Sheet, no_number
 from ..wording import ratio
 from . import Answer, _parts
 
@@ -77,10 +77,8 @@ def _lines(model: Model, phases: Sequence[str]) -> list[list[str]]:
         seconds = f"{model.eager_s:.2f}"
         lines.append([*place, EAGER, seconds, "", "", *_of(model.eager_phases_s, phases), ""])
     for way in model.ways:
-        outcome = way.row.outcome
         if way.row.latency_s is None:
-            reason = f"{outcome.status.value}: {outcome.reason}"
-            lines.append([*place, _start(way), reason, *[""] * (len(phases) + 3)])
+            lines.append([*place, _start(way), *no_number(way.row.outcome, len(phases) + 4)])
             continue
         found = "" if way.artefact_bytes is None else f"{way.artefact_bytes / 1e6:.1f}"
         figures = [f"{way.row.latency_s:.2f}", ratio(way.row.ratio), found]

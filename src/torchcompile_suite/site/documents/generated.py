@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ... import targets
 from ...analysis import generated
 from ...analysis.generated import Row, Step
-from ...modes import MODES
+from ...modes import place
 from ...presentation.wording import plural
 from ...results.records import Record
 from ..axis import Axis
@@ -82,9 +82,7 @@ def _target(name: str, rows: Sequence[Row], axis: Axis) -> dict[str, Any]:
 
 def _place(group: Group) -> tuple[str, int, str]:
     """Inference before training, and the modes in their order."""
-    modes = list(MODES)
-    place = modes.index(group.mode) if group.mode in modes else len(modes)
-    return group.phase, place, group.mode
+    return group.phase, place(group.mode), group.mode
 
 
 def _group(
