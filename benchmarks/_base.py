@@ -41,7 +41,7 @@ class _Cells:
         if outcome.status is Status.UNSUPPORTED:
             raise SkipNotImplemented(outcome.reason)
         if not outcome.ok:
-            raise _Failed(f"{outcome.status.value}: {outcome.reason}")
+            raise _Failed(str(outcome))
         return measurement
 
     def _latency(self, session, *point):

@@ -225,7 +225,7 @@ def launch(python: Path, request: Request) -> Launch:
     )
     made = msgspec.json.decode(done.stdout, type=Launch)
     if not made.outcome.ok:
-        raise SuiteError(f"{request.cell}: {made.outcome.status.value}: {made.outcome.reason}")
+        raise SuiteError(f"{request.cell}: {made.outcome}")
     return made
 
 

@@ -125,7 +125,7 @@ def _launch(pool: Pool, process: str, cache: Path, plan: Plan) -> Launch:
             starter, pool.cell, cache, cache.parent, plan=plan, observe=False, limit_s=LIMIT_S
         )
     if not launch.outcome.ok:
-        sys.exit(f"{pool.cell}: {launch.outcome.status.value}: {launch.outcome.reason}")
+        sys.exit(f"{pool.cell}: {launch.outcome}")
     return launch
 
 

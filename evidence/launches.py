@@ -237,8 +237,7 @@ def _text(line: Line | None, count: str, where: str, gaps: dict[str, list[str]])
     if line is None:
         return "?"
     if not line.outcome.ok:
-        reason = f"{line.outcome.status.value}: {line.outcome.reason}"
-        gaps.setdefault(reason, []).append(where)
+        gaps.setdefault(str(line.outcome), []).append(where)
         return "-"
     return str(line.counts[count])
 

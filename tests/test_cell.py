@@ -58,6 +58,11 @@ def test_only_what_cannot_change_is_settled() -> None:
     assert settled == {Status.OK, Status.UNSUPPORTED}
 
 
+def test_an_outcome_reads_as_its_status_and_reason() -> None:
+    assert str(Outcome(Status.CRASH, "killed by SIGKILL")) == "crash: killed by SIGKILL"
+    assert f"{Outcome(Status.CRASH)}" == "crash"
+
+
 def test_a_cells_name_mentions_only_the_differences() -> None:
     assert str(Cell("resnet18", 8, "default")) == "resnet18, batch 8, default"
     assert "bfloat16" in str(Cell("resnet18", 8, "default", dtype="bfloat16"))

@@ -178,6 +178,10 @@ class Outcome(Struct, frozen=True, forbid_unknown_fields=True):
         """
         return self.status in (Status.OK, Status.UNSUPPORTED)
 
+    def __str__(self) -> str:
+        """For people: "crash: killed by SIGKILL", or the status alone if there is no reason."""
+        return f"{self.status.value}: {self.reason}" if self.reason else self.status.value
+
 
 OK = Outcome(Status.OK)
 

@@ -127,10 +127,9 @@ def sentence(rows: Sequence[Row], again: str) -> str:
     measured = [row for row in compiled if row.outcome.ok]
     if not measured:
         outcome = compiled[0].outcome
-        fault = f"{outcome.status.value}: {outcome.reason}"
         if re.match(r"while in (import|build|eager)\b", outcome.reason):
-            return f"It does not run here, compiled or not: {fault}"
-        return f"Do not compile it as it is: {fault}"
+            return f"It does not run here, compiled or not: {outcome}"
+        return f"Do not compile it as it is: {outcome}"
     by_cell = {row.cell: row for row in measured}
     winners = [by_cell[cell] for cell in best(measured)]
     if winners:

@@ -110,10 +110,6 @@ def compared(release: str, measurement: Measurement) -> Compared | None:
     captured = measurement.generated if cell.target else measurement.compiled
     if captured is None:
         outcome = measurement.outcome
-        reason = (
-            "the record does not say what was captured"
-            if outcome.ok
-            else f"{outcome.status.value}: {outcome.reason}"
-        )
+        reason = "the record does not say what was captured" if outcome.ok else str(outcome)
         return Compared(cell.workload, release, None, None, line, reason)
     return Compared(cell.workload, release, captured.graphs, captured.graph_breaks, line)

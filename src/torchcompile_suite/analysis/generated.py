@@ -158,7 +158,7 @@ def _gap(release: str, of: Row | None) -> str:
     if of is None:
         return f"not generated with {release}"
     if of.generated is None:
-        return f"{release}: {of.outcome.status.value}: {of.outcome.reason}"
+        return f"{release}: {of.outcome}"
     return ""
 
 

@@ -145,7 +145,7 @@ def _list(version: str, covered: Coverage) -> int:
 
 def _print_ended(ended: Mapping[str, Outcome]) -> None:
     for where, outcome in ended.items():
-        _print(f"{where}: {outcome.status.value}: {outcome.reason}")
+        _print(f"{where}: {outcome}")
 
 
 def _print(line: str) -> None:

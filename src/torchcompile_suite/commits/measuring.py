@@ -115,8 +115,7 @@ class Measuring:
                     starter, self._cell, own, workspace, plan=self._plan, observe=False
                 )
                 if not launch.outcome.ok:
-                    outcome = launch.outcome
-                    self._keep(Known(commit, refused=f"{outcome.status.value}: {outcome.reason}"))
+                    self._keep(Known(commit, refused=str(launch.outcome)))
                     return
                 before = self.launches.get(commit, [])
                 quiet_s = statistics.quietest(chain([launch], *self.launches.values()))

@@ -17,7 +17,7 @@ def measurement_line(measurement: Measurement) -> str:
     Of a cell with a target: what was counted.
     """
     if not measurement.outcome.ok:
-        return f"{measurement.outcome.status.value}: {measurement.outcome.reason}"
+        return str(measurement.outcome)
     if (generated := measurement.generated) is not None:
         kernels, calls = generated.total("launches"), generated.total("library_launches")
         return f"{kernels} launches a call, {calls} of them of libraries"
@@ -36,7 +36,7 @@ def measurement_line(measurement: Measurement) -> str:
 def launch_line(launch: Launch) -> str:
     """One launch in half a line: time a call and ratio; or its outcome."""
     if not launch.outcome.ok:
-        return f"{launch.outcome.status.value}: {launch.outcome.reason}"
+        return str(launch.outcome)
     text = (
         f"{_time(statistics.latency_of(launch), launch)}, "
         f"{statistics.ratio_of(launch):.2f} of eager's time"

@@ -38,7 +38,7 @@ def cell_columns(cell: Cell) -> list[str]:
 
 def no_number(outcome: Outcome, columns: int) -> list[str]:
     """What a line has in that many columns if its cell has no number: the reason, in the first."""
-    return [f"{outcome.status.value}: {outcome.reason}", *[""] * (columns - 1)]
+    return [str(outcome), *[""] * (columns - 1)]
 
 
 def measured(rows: Sequence[Row]) -> Sheet:

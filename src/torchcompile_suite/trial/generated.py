@@ -118,7 +118,7 @@ def sentences(answer: Answer) -> list[str]:
         name = f"Mode {cell.mode}" + (f" at batch {cell.batch_size}" if _several(answer) else "")
         made = launch.generated
         if made is None:
-            lines.append(f"{name}: {launch.outcome.status.value}: {launch.outcome.reason}")
+            lines.append(f"{name}: {launch.outcome}")
             continue
         parts = [("forward", made.forward), ("backward", made.backward)]
         for direction, code in parts:

@@ -142,8 +142,7 @@ def failures(answer: Answer) -> list[str]:
     """The reasons of failed cells that the sentences do not name."""
     named = "\n".join(sentences(answer))
     return [
-        f"Mode {row.cell.mode} at batch {row.cell.batch_size} failed: "
-        f"{row.outcome.status.value}: {row.outcome.reason}"
+        f"Mode {row.cell.mode} at batch {row.cell.batch_size} failed: {row.outcome}"
         for row in rows(answer)
         if not row.outcome.ok and row.outcome.reason not in named
     ]

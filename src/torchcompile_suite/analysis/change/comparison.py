@@ -262,7 +262,7 @@ def _gap(cell: Cell, sides: Sequence[Side]) -> str:
             return f"not measured {when}"
         outcome = side.cells[cell].outcome
         if not outcome.ok:
-            return f"{when}: {outcome.status.value}: {outcome.reason}"
+            return f"{when}: {outcome}"
     if len({method for side in sides for method in side.methods(cell)}) > 1:
         return "timed by different methods (see docs/method.md): measure the older one again"
     for side, other, when in zip(sides, reversed(sides), ("before", "after"), strict=True):

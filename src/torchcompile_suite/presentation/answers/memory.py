@@ -61,7 +61,7 @@ def _sentence(watched: Sequence[_Watched]) -> str:
         failed = next((one.measurement.outcome for one in watched), None)
         if failed is None:
             return _parts.NOTHING
-        return f"No cell has a number: {failed.status.value}: {failed.reason}."
+        return f"No cell has a number: {failed}."
     most = max(compiled.calls for _, compiled in known)
     parts = []
     for verdict in Grows:
@@ -96,7 +96,7 @@ def _lines(watched: _Watched) -> list[list[str]]:
     place = [cell.workload, str(cell.batch_size), _shapes(cell)]
     outcome = watched.measurement.outcome
     if watched.compiled is None:
-        reason = f"{outcome.status.value}: {outcome.reason}" if not outcome.ok else "no samples"
+        reason = str(outcome) if not outcome.ok else "no samples"
         return [[*place, "compiled", reason, *[""] * 7]]
     lines = []
     for side, growing_ in (("eager", watched.eager), ("compiled", watched.compiled)):

@@ -38,8 +38,7 @@ def _all_phases(model: Model) -> list[dict[str, float]]:
 def _sentence(model: Model) -> str:
     name = model.cell.workload
     if not model.fastest or model.eager_s is None:
-        outcome = model.ways[0].row.outcome
-        return f"{name}: no start has a number ({outcome.status.value}: {outcome.reason})"
+        return f"{name}: no start has a number ({model.ways[0].row.outcome})"
     first, *others = model.fastest
     eager = f"eager: {_seconds(model.eager_s)}"
     way = f"{_start(first)} ({_seconds(first.row.latency_s)}, {ratio(first.row.ratio)} of eager's)"

@@ -49,9 +49,8 @@ def _cell(machine: Machine, entry: Entry, environments: dict[bytes, int]) -> dic
         f"Measured {measurement.started_at} in {measurement.duration_s:.0f} s, in "
         f"{plural(len(measurement.launches), 'launch')}. {STOPPED[measurement.stopped]}"
     ]
-    outcome = measurement.outcome
-    if not outcome.ok:
-        text.append(f"{outcome.status.value}: {outcome.reason}")
+    if not measurement.outcome.ok:
+        text.append(str(measurement.outcome))
     factor = machine.slowdown(entry)
     if factor > statistics.MOST_SLOWDOWN:
         text.append(
