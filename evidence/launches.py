@@ -129,7 +129,8 @@ def _measure(release: catalogue.Release, missing: list[Cell]) -> None:
                 f"{machine.cpu_model()}, {plural(len(os.sched_getaffinity(0)), 'core')}",
             )
             append_line(KEPT, msgspec.json.encode(line))
-            print(f"{release.version} {cell}: {line.counts.get('launches', launch.outcome.reason)}")
+            figure = line.counts.get(generated.LAUNCHES, launch.outcome.reason)
+            print(f"{release.version} {cell}: {figure}")
 
 
 def table() -> list[tables.Part]:
@@ -215,7 +216,8 @@ def _figure(
     known: dict[tuple[str, Cell], Line], release: str, name: str, gaps: dict[str, list[str]]
 ) -> str:
     texts = []
-    for mode, count in zip(MODES, ("launches", "with CUDA graphs"), strict=True):
+    counts = (generated.LAUNCHES, generated.WITH_CUDA_GRAPHS)
+    for mode, count in zip(MODES, counts, strict=True):
         cell = matrix.CODEGEN.cell(name, mode, matrix.GENERATED_TARGET)
         texts.append(_text(known.get((release, cell)), count, f"{name} {mode} {release}", gaps))
     return " / ".join(texts)
@@ -226,11 +228,11 @@ def _training(
 ) -> str:
     cell = matrix.TRAINING_CODEGEN.cell(name, "default", matrix.GENERATED_TARGET)
     line = known.get((release, cell))
-    text = _text(line, "launches", f"{name} training {release}", gaps)
+    text = _text(line, generated.LAUNCHES, f"{name} training {release}", gaps)
     if line is None or not line.outcome.ok:
         return text
     backward = line.counts.get("of them backward", 0)
-    return f"{line.counts['launches'] - backward} + {backward}"
+    return f"{line.counts[generated.LAUNCHES] - backward} + {backward}"
 
 
 def _text(line: Line | None, count: str, where: str, gaps: dict[str, list[str]]) -> str:

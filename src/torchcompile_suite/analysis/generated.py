@@ -16,6 +16,10 @@ from ..cell import Cell, Generated, Measurement, Outcome
 from ..results.records import Record
 from .summary import version_key
 
+# The counts that others name: launches of a call, and the same where a CUDA graph is one launch.
+LAUNCHES = "launches"
+WITH_CUDA_GRAPHS = "with CUDA graphs"
+
 
 def _total(name: str) -> Callable[[Generated], int | None]:
     return lambda generated: generated.total(name)
@@ -25,12 +29,12 @@ COUNTS: dict[str, Callable[[Generated], int | None]] = {
     "graphs": lambda generated: generated.graphs,
     "graph breaks": lambda generated: len(generated.graph_breaks),
     "Triton kernels": _total("triton_kernels"),
-    "launches": _total("launches"),
+    LAUNCHES: _total("launches"),
     "of libraries": _total("library_launches"),
     "of them backward": lambda generated: (
         None if generated.backward is None else generated.backward.launches
     ),
-    "with CUDA graphs": _total("launches_with_cuda_graphs"),
+    WITH_CUDA_GRAPHS: _total("launches_with_cuda_graphs"),
     "nodes before fusion": _total("nodes_before"),
     "nodes after fusion": _total("nodes_after"),
     "bytes before fusion": _total("bytes_before"),

@@ -194,8 +194,8 @@ def series(covered: Sequence[SeriesCoverage]) -> Sheet:
 
 # The counts of a table, as far as any row has them.
 _SHOWN = (
-    *("graphs", "graph breaks", "Triton kernels", "launches", "of libraries", "of them backward"),
-    *("with CUDA graphs", "bytes after fusion"),
+    *("graphs", "graph breaks", "Triton kernels", code.LAUNCHES, "of libraries"),
+    *("of them backward", code.WITH_CUDA_GRAPHS, "bytes after fusion"),
 )
 
 

@@ -24,8 +24,8 @@ from .run import target_variables
 MODES = ("default", "reduce-overhead")
 # The counts of the table; the JSON has all.
 _SHOWN = (
-    *("graphs", "graph breaks", "Triton kernels", "launches", "of libraries"),
-    *("of them backward", "with CUDA graphs"),
+    *("graphs", "graph breaks", "Triton kernels", generated.LAUNCHES, "of libraries"),
+    *("of them backward", generated.WITH_CUDA_GRAPHS),
 )
 
 

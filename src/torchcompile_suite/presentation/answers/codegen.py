@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import median_low
 
 from ...analysis import generated
-from ...analysis.generated import Row
+from ...analysis.generated import LAUNCHES, WITH_CUDA_GRAPHS, Row
 from ...results.records import Record
 from .. import sheets
 from ..wording import plural
@@ -14,7 +14,6 @@ from . import Answer, _parts
 
 QUESTION = "What does the compiler generate for a GPU that is not here?"
 OF_TARGETS = True
-_WITH_GRAPHS = "with CUDA graphs"
 
 
 def answer(records: Sequence[Record]) -> Answer:
@@ -40,8 +39,8 @@ def _launches(at: tuple[str, str, str], rows: Sequence[Row]) -> str:
     In a mode that uses CUDA graphs a graph is one launch.
     """
     target, phase, mode = at
-    graphs = any(_WITH_GRAPHS in row.counts for row in rows)
-    name = _WITH_GRAPHS if graphs else "launches"
+    graphs = any(WITH_CUDA_GRAPHS in row.counts for row in rows)
+    name = WITH_CUDA_GRAPHS if graphs else LAUNCHES
     counts = sorted(row.counts[name] for row in rows if name in row.counts)
     if not counts:
         return ""

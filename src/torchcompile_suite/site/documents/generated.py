@@ -8,17 +8,15 @@ from typing import Any, NamedTuple
 
 from ... import targets
 from ...analysis import generated
-from ...analysis.generated import Row, Step
+from ...analysis.generated import LAUNCHES, WITH_CUDA_GRAPHS, Row, Step
 from ...modes import place
 from ...presentation.wording import plural
 from ...results.records import Record
 from ..axis import Axis
 from .common import table
 
-LAUNCHES = "launches"
-WITH_GRAPHS = "with CUDA graphs"
 # The counts whose changes are counted by point.
-_COUNTED = (LAUNCHES, WITH_GRAPHS, "Triton kernels", "bytes after fusion")
+_COUNTED = (LAUNCHES, WITH_CUDA_GRAPHS, "Triton kernels", "bytes after fusion")
 TARGET_COLUMNS = ["target", "device", "cells", "without_code"]
 COLUMNS = ["cell", "workload", "batch_size", "point", "before", "outcome", "reason"]
 CHANGE_COLUMNS = ["cell", "workload", "before", "point", "count", "old", "new", "difference"]
@@ -162,7 +160,8 @@ def _sentence(
     ]
     compared = [step for step in steps if step.before]
     if compared:
-        name = WITH_GRAPHS if any(WITH_GRAPHS in row.counts for row in made) else LAUNCHES
+        graphs = any(WITH_CUDA_GRAPHS in row.counts for row in made)
+        name = WITH_CUDA_GRAPHS if graphs else LAUNCHES
         found = [
             (step.row.release, difference(one))
             for step in compared
@@ -172,7 +171,7 @@ def _sentence(
         words = [word for _, word in found]
         changed = Counter(point for point, _ in found)
         most = max(order, key=lambda point: changed[point])
-        title = "launches" if name == LAUNCHES else "launches with CUDA graphs"
+        title = "launches with CUDA graphs" if graphs else "launches"
         sentences.append(
             f"In {plural(len(order), axis.noun)}, the {title} of a cell became fewer "
             f"{_times(words.count('fewer'))} and more {_times(words.count('more'))}."
