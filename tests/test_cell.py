@@ -40,6 +40,10 @@ def test_json_round_trip(measurement: Measurement) -> None:
         b' "cache_dir": ""}',
         b'{"cell": {"workload": "../x", "batch_size": 1, "mode": "m"}, "kind": "cold",'
         b' "cache_dir": ""}',
+        b'{"cell": {"workload": "x\\n", "batch_size": 1, "mode": "m"}, "kind": "cold",'
+        b' "cache_dir": ""}',
+        b'{"cell": {"workload": "x", "batch_size": 1, "mode": "m", "target": "cuda:sm90\\n"},'
+        b' "kind": "cold", "cache_dir": ""}',
         b'{"cell": {"workload": "x", "batch_size": 1, "mode": "m"}, "kind": "cold",'
         b' "cache_dir": "", "schema": 99}',
         b'{"cell": {"workload": "x", "batch_size": 1, "mode": "m", "more": 1}, "kind": "cold",'

@@ -32,7 +32,8 @@ GENERATION = 1
 """Version of how code for a target is generated and counted, the ``generation`` field of a
 `Generated`. Counts of two generations are not compared."""
 
-Name = Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.\-]*$")]
+# Patterns end in \Z: a $ also matches before a newline at the end.
+Name = Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.\-]*\Z")]
 Text = Annotated[str, Meta(max_length=4000)]
 Seconds = Annotated[float, Meta(ge=0, le=1e7)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
@@ -49,7 +50,7 @@ Start = Literal["", "uncached", "disk-cache", "carried-cache", "aot-package", "p
 Side = Literal["eager", "mode"]
 Heap = Literal["", "default", "settled"]
 # A GPU of `targets`, such as cuda:sm90; empty for the device of the machine.
-TargetName = Annotated[str, Meta(max_length=40, pattern=r"^([a-z]+:[a-z0-9]+)?$")]
+TargetName = Annotated[str, Meta(max_length=40, pattern=r"^([a-z]+:[a-z0-9]+)?\Z")]
 
 MOST_BATCH = 1_000_000
 """The largest batch size of a cell."""
@@ -586,8 +587,8 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
       torch's allocator reserved. Until method 2: of the one process.
     - ``stages_s``: seconds of each stage of the process.
     - ``interference``: of the time of the pairs.
-    - ``calibration_s``: what the calibration loop (`launch.calibration`) took on all processors at
-      the same time, during the pairs; None in records from before schema 7.
+    - ``calibration_s``: what the calibration loop (`measuring.calibration`) took on all processors
+      at the same time, during the pairs; None in records from before schema 7.
     - ``disturbed``: why the pairs do not count, because a neighbour slowed the launch and it was
       repeated; empty for a launch that counts.
     - ``compiled``: for cold launches that compiled. ``eager_paging``, ``paging``: on a CPU, of a

@@ -19,7 +19,7 @@ INSTALL_S = 3600.0
 # Seconds beyond the limit of a launch: torch is imported, and the compilers are ended.
 MARGIN_S = 300.0
 
-Id = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}$")]
+Id = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}\Z")]
 
 
 class ClusterLost(SuiteError):

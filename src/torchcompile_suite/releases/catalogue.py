@@ -43,12 +43,12 @@ class Release(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - ``index_url`` (nightlies only): the package index that has the nightly.
     """
 
-    version: Annotated[str, msgspec.Meta(pattern=r"^\d+\.\d+\.\d+(\.dev\d{8})?$")]
+    version: Annotated[str, msgspec.Meta(pattern=r"^\d+\.\d+\.\d+(\.dev\d{8})?\Z")]
     date: Annotated[datetime, msgspec.Meta(tz=True)]
     pythons: Annotated[
-        tuple[Annotated[str, msgspec.Meta(pattern=r"^3\.\d+$")], ...], msgspec.Meta(min_length=1)
+        tuple[Annotated[str, msgspec.Meta(pattern=r"^3\.\d+\Z")], ...], msgspec.Meta(min_length=1)
     ]
-    git_version: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{40}$")] | None = None
+    git_version: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{40}\Z")] | None = None
     after: str | None = None
     index_url: str | None = None
 

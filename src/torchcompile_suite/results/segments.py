@@ -43,7 +43,7 @@ _MOST_MEMORY_BYTES = 64 << 20
 
 _FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+\-]{0,79}", re.ASCII)
 # Parts of file names: a stranger's must not lead into another folder.
-Text = Annotated[str, Meta(max_length=500, pattern=r"^[^/\\\x00-\x1f\x7f]*$")]
+Text = Annotated[str, Meta(max_length=500, pattern=r"^[^/\\\x00-\x1f\x7f]*\Z")]
 # Of a file and of its content, enough for any header.
 _HEAD_BYTES = 16 << 10
 

@@ -5,7 +5,7 @@ it; ``packs`` and ``shards`` put the JSON into scripts of data; ``axis`` says wh
 of releases or of commits. ``assets`` has the scripts and the style, ``plain`` and ``templates`` the
 tables for readers without scripts.
 
-All statistics are computed here, by the functions of ``report``. The scripts look up, sort, filter
-and draw. Pages open from any host, under any path, from the disk, and under a
+All statistics are computed here, by the functions of ``analysis``. The scripts look up, sort,
+filter and draw. Pages open from any host, under any path, from the disk, and under a
 Content-Security-Policy that allows no inline script and no evaluation.
 """
