@@ -98,6 +98,16 @@ class _Cells:
             raise SkipNotImplemented(compiled.unknown.get(field, "not reported by this release"))
         return value
 
+    def _recaptures(self, which, session, *point):
+        """One of the cell's `Compiled.recaptures`. Raises SkipNotImplemented (n/a) with the reason
+        if it is unknown.
+        """
+        counts = self._compiled("recaptures", session, *point)
+        if which not in counts:
+            unknown = self._compiled("unknown", session, *point)
+            raise SkipNotImplemented(unknown.get(f"recaptures.{which}", "not tried"))
+        return counts[which]
+
 
 class _Failed(Exception):
     """The cell has no numbers. The record has the reason."""

@@ -1,7 +1,5 @@
 """What do changing shapes cost with each policy?"""
 
-from asv_runner.benchmarks.mark import SkipNotImplemented
-
 from torchcompile_suite import matrix
 from torchcompile_suite.analysis import statistics
 
@@ -37,19 +35,12 @@ class DynamicShapes(_Cells, question=matrix.DYNAMIC_SHAPES):
 
     def track_refused_again(self, session, *point):
         """Requests of a second pass that ``fail_on_recompile`` refuses."""
-        return self._refused("tail", session, *point)
+        return self._recaptures("tail", session, *point)
 
     track_refused_again.unit = "requests"
 
     def track_refused_new_shapes(self, session, *point):
         """Requests of other shapes that ``fail_on_recompile`` refuses after all passes."""
-        return self._refused("new shapes", session, *point)
+        return self._recaptures("new shapes", session, *point)
 
     track_refused_new_shapes.unit = "requests"
-
-    def _refused(self, which, session, *point):
-        counts = self._compiled("recaptures", session, *point)
-        if which not in counts:
-            unknown = self._compiled("unknown", session, *point)
-            raise SkipNotImplemented(unknown.get(f"recaptures.{which}", "not tried"))
-        return counts[which]

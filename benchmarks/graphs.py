@@ -1,7 +1,5 @@
 """What does Dynamo capture, where do graphs break, and what causes a new capture?"""
 
-from asv_runner.benchmarks.mark import SkipNotImplemented
-
 from torchcompile_suite import matrix
 
 from ._base import _Cells
@@ -59,10 +57,6 @@ class Guards(_Cells, question=matrix.GUARDS):
     def track_recaptures(self, session, *point):
         """Graphs captured after the change."""
         change = point[-1]
-        counts = self._compiled("recaptures", session, *point)
-        if change not in counts:
-            unknown = self._compiled("unknown", session, *point)
-            raise SkipNotImplemented(unknown.get(f"recaptures.{change}", "not tried"))
-        return counts[change]
+        return self._recaptures(change, session, *point)
 
     track_recaptures.unit = "graphs"
