@@ -425,6 +425,16 @@ def test_an_unknown_target_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "cuda:sm90" in answer.output
 
 
+def test_an_output_that_is_no_folder_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    answer = CliRunner().invoke(app.app, ["open", "softmax_matmul", "--output", "file"])
+    assert answer.exit_code == 1
+    assert "file cannot be written" in " ".join(answer.output.split())
+
+
 def test_every_core_point_with_a_target_has_a_pattern() -> None:
     core = matrix.core_generated()
     assert not any(cell.target for cell in matrix.core_cells())

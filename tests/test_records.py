@@ -151,7 +151,6 @@ def test_a_failure_is_tried_again_and_a_number_is_not(tmp_path: Path) -> None:
         {"launches": []},
         {"launches": [Launch("cold", OK)]},
         {"launches": [msgspec.structs.replace(examples.launch(), disturbed="disturbed")]},
-        {"launches": [examples.launch(eager=0.0)]},
     ],
 )
 def test_an_ok_without_timings_is_refused(hollow: dict[str, object]) -> None:

@@ -34,10 +34,12 @@ from torchcompile_suite.cell import (
     Outcome,
     Status,
 )
+from torchcompile_suite.cli import try_model
 from torchcompile_suite.cli.app import app
 from torchcompile_suite.host.files import append_line
 from torchcompile_suite.measuring import interpreter
 from torchcompile_suite.presentation import answers
+from torchcompile_suite.results import records
 from torchcompile_suite.trial import plan, questions, target, view
 from torchcompile_suite.trial.outline import Outline
 from torchcompile_suite.trial.plan import Trial, TrialError
@@ -725,3 +727,21 @@ def test_a_question_is_a_list_of_cells_of_the_model() -> None:
     one = msgspec.structs.replace(stream, batch_sizes=(8,))
     with pytest.raises(TrialError, match="at least two"):
         questions.QUESTIONS["dynamic_shapes"](one, FREE)
+
+
+def test_what_is_saved_does_not_depend_on_a_cell_that_ended_early(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A launch that was killed knows no torch. All cells are of one torch."""
+    monkeypatch.chdir(tmp_path)
+    killed = examples.measurement(outcome=Outcome(Status.TIMEOUT, "killed"), mode="max-autotune")
+    launches = [msgspec.structs.replace(one, environment=None) for one in killed.launches]
+    killed = msgspec.structs.replace(killed, launches=launches)
+    assert try_model._save([killed, examples.measurement()])[0].startswith("saved to ")
+    found = records.read(tmp_path / "results").records
+    assert {(one.measurement.cell.mode, one.release) for one in found} == {
+        ("max-autotune", "2.9.1"),
+        ("default", "2.9.1"),
+    }
+    with pytest.raises(TrialError, match="of a failed cell is not a release"):
+        try_model._save([killed])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -49,3 +51,21 @@ def test_a_lost_process_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SuiteError, match="memory was full; end other programs") as error:
         list(workers.each(lost, [1, 2], 2))
     assert "\n" not in str(error.value)
+
+
+def test_a_process_watches_its_parent_once_and_so_does_its_fork() -> None:
+    code = """
+import os, threading
+from torchcompile_suite.host.orphans import die_with_parent
+def count():
+    return sum(one.name == "die-with-parent" for one in threading.enumerate())
+die_with_parent(); die_with_parent()
+print(count(), flush=True)
+if os.fork() == 0:
+    die_with_parent(); die_with_parent()
+    print(count(), flush=True)
+    os._exit(0)
+os.wait()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1", "1"]

@@ -161,10 +161,8 @@ class _Known(NamedTuple):
 
 def _commits() -> dict[str, str]:
     """The ledger's commit of each release, as in the names of files."""
-    return {
-        release.version: commit[: records.COMMIT_DIGITS]
-        for commit, release in ledger.compute()[0].items()
-    }
+    commits = ledger.commit_of()
+    return {version: commit[: records.COMMIT_DIGITS] for version, commit in commits.items()}
 
 
 def _here() -> str:

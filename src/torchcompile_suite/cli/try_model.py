@@ -375,7 +375,7 @@ def _save(measurements: list[Measurement]) -> list[str]:
     """
     if not measurements:
         return []
-    commits = {release.version: sha for sha, release in ledger.compute()[0].items()}
+    commits = ledger.commit_of()
     # All are of one torch. One that ended early, such as a timeout, does not know it.
     torch = next(filter(None, map(records.release, measurements)), "")
     if torch not in commits:

@@ -75,6 +75,11 @@ def build(path: Path, releases: Sequence[Release] | None = None) -> Ledger:
     return Ledger(path, contents.commits, contents.tags)
 
 
+def commit_of() -> dict[str, str]:
+    """The ledger commit of each version of torch."""
+    return {release.version: sha for sha, release in compute()[0].items()}
+
+
 def compute(
     releases: Sequence[Release] | None = None,
 ) -> tuple[Mapping[str, Release], Mapping[str, str]]:

@@ -32,7 +32,7 @@ Numbers = list[float | None] | float | None
 class Result(msgspec.Struct):
     """What ASV 0.6 writes for a machine, commit and environment."""
 
-    commit_hash: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{40}$")]
+    commit_hash: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{40}\Z")]
     date: int
     env_name: Name
     params: dict[Name, Name | None]

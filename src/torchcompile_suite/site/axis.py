@@ -17,7 +17,7 @@ from ..cell import Cell
 from ..commits.clone import Clone
 from ..releases import catalogue, ledger
 from ..releases.catalogue import UnknownRelease
-from ..results.records import Record
+from ..results.records import COMMIT_DIGITS, Record
 
 # As in the names of journals and segments.
 _COMMIT = re.compile(r"[0-9a-f]{6,40}", re.ASCII)
@@ -88,8 +88,8 @@ class Releases:
 
     @cached_property
     def _of_commits(self) -> dict[str, str]:
-        """The version of each commit of the ledger (8 digits)."""
-        return {sha[:8]: release.version for sha, release in ledger.compute()[0].items()}
+        """The version of each commit of the ledger, which is shortened as in records."""
+        return {sha[:COMMIT_DIGITS]: version for version, sha in ledger.commit_of().items()}
 
     def point(self, record: Record) -> str:
         """The version; that of its ledger commit if no launch could name its torch."""

@@ -180,7 +180,7 @@ def _tables(made: Shards, labels: dict[str, str]) -> list[Section]:
 
 
 class _Release(NamedTuple):
-    """A release on the page that ASV's commit links lead to. ``id``: 8 digits of its commit."""
+    """A release on the page that ASV's commit links lead to. ``id``: digits of its commit."""
 
     id: str
     label: str
@@ -191,7 +191,7 @@ class _Release(NamedTuple):
 
 def _releases(machines: Iterable[Shards]) -> list[_Release]:
     """All releases, newest first."""
-    commits = {release.version: sha for sha, release in ledger.compute()[0].items()}
+    commits = ledger.commit_of()
     return [
         _release(release, commits[release.version], list(machines))
         for release in reversed(list(catalogue.everything()))
@@ -218,7 +218,7 @@ def _release(release: Release, commit: str, machines: list[Shards]) -> _Release:
         if release.version in made.entry["points"]
     ]
     lock = release.lock.read_text() if release.lock.is_file() else ""
-    return _Release(commit[:8], label(release.version), facts, measured, lock)
+    return _Release(commit[: records.COMMIT_DIGITS], label(release.version), facts, measured, lock)
 
 
 def _write_all(folder: Path, texts: dict[str, str]) -> None:

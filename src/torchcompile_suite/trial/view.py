@@ -144,7 +144,7 @@ def failures(answer: Answer) -> list[str]:
     return [
         f"Mode {row.cell.mode} at batch {row.cell.batch_size} failed: {row.outcome}"
         for row in rows(answer)
-        if not row.outcome.ok and row.outcome.reason not in named
+        if not row.outcome.ok and not (row.outcome.reason and row.outcome.reason in named)
     ]
 
 

@@ -46,7 +46,7 @@ class Evidence:
             raise Missing(f"not measured: {cell}")
         outcome = measurement.outcome
         if not outcome.ok:
-            raise Missing(f"{cell}: {outcome.status.value}: {outcome.reason}")
+            raise Missing(f"{cell}: {outcome}")
         return measurement
 
     def _here(self, cell: Cell) -> Cell:
@@ -131,7 +131,7 @@ class Evidence:
             raise Missing(f"no code was generated: {cell}")
         if measurement.generated is None:
             outcome = measurement.outcome
-            raise Missing(f"{cell}: {outcome.status.value}: {outcome.reason}")
+            raise Missing(f"{cell}: {outcome}")
         return measurement.generated
 
     def captures(self) -> Iterator[Measurement]:
