@@ -69,7 +69,7 @@ def answered(name: str, *measurements: Measurement) -> Answer:
 
 
 def mean(*measurements: Measurement) -> str:
-    rows = summary.rows(of(*measurements), MODES)
+    rows = summary.rows(of(*measurements))
     return str(statistics.geometric_mean([row.ratio for row in rows if row.ratio]))
 
 

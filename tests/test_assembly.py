@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from torchcompile_suite import published
 from torchcompile_suite.analysis import assembly, change, history, summary
 from torchcompile_suite.cell import METHOD, OK, Cell, Launch, Measurement
-from torchcompile_suite.modes import MODES
 from torchcompile_suite.results.records import Record
 
 RELEASES = ["2.4.1", "2.9.1", "2.15.0"]
@@ -131,9 +130,9 @@ def test_means_over_machines_are_of_ratios_within_machines() -> None:
     drifts = {"slow": 0.02, "fast": 0.02}
     points = {
         (point.release, point.series): point.value
-        for point in assembly.mean_points(summary.rows(apart, MODES), RELEASES, drifts)
+        for point in assembly.mean_points(summary.rows(apart), RELEASES, drifts)
     }
-    rows = summary.rows(together, MODES)
+    rows = summary.rows(together)
     whole = history.mean_points(rows, RELEASES, frozenset(factors), 0.02)
     for point in whole:
         found = points[point.release, point.series]
@@ -150,8 +149,7 @@ def test_one_machine_has_the_means_that_it_always_had() -> None:
             record("x", release, cell, mode_s=0.01 * number)
             for cell in CELLS
             for number, release in enumerate(RELEASES, 1)
-        ],
-        MODES,
+        ]
     )
     before = history.mean_points(rows, RELEASES, frozenset(CELLS), 0.03)
     after = assembly.mean_points(rows, RELEASES, {"x": 0.03})
@@ -162,9 +160,7 @@ def test_one_machine_has_the_means_that_it_always_had() -> None:
 
 
 def test_a_mean_needs_assembled_records() -> None:
-    rows = summary.rows(
-        [record(name, release, CELLS[0]) for name in "xy" for release in RELEASES], MODES
-    )
+    rows = summary.rows([record(name, release, CELLS[0]) for name in "xy" for release in RELEASES])
     with pytest.raises(ValueError, match="two machines"):
         assembly.mean_points(rows, RELEASES, {"x": 0.0, "y": 0.0})
     assert assembly.mean_points(rows[:2], RELEASES, {"x": 0.0, "y": 0.0}) == []

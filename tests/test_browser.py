@@ -30,7 +30,6 @@ from torchcompile_suite.analysis import summaries, summary
 from torchcompile_suite.asv import derived
 from torchcompile_suite.asv.staging import is_published
 from torchcompile_suite.cell import OK, Cell, Outcome, Status
-from torchcompile_suite.modes import MODES
 from torchcompile_suite.presentation import answers
 from torchcompile_suite.presentation.wording import milliseconds, ratio
 from torchcompile_suite.releases import ledger
@@ -414,7 +413,7 @@ def test_the_numbers_on_screen_are_those_of_the_report(
         point = machine.entry["points"][-1]
         mine = {
             str(row.cell): row
-            for row in summary.rows(recorded, MODES)
+            for row in summary.rows(recorded)
             if (row.machine, row.release) == (machine.name, point)
         }
         seen = 0

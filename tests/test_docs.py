@@ -19,7 +19,6 @@ import typer
 from torchcompile_suite import __version__, workloads
 from torchcompile_suite.analysis import summary
 from torchcompile_suite.cli.app import app
-from torchcompile_suite.modes import MODES
 from torchcompile_suite.presentation import sheets
 from torchcompile_suite.releases import catalogue
 from torchcompile_suite.results import records
@@ -277,7 +276,7 @@ def test_the_table_of_the_readme_is_what_the_results_say() -> None:
     sheet = sheets.measured(
         [
             row
-            for row in summary.rows(records.read(ROOT / "results").records, MODES)
+            for row in summary.rows(records.read(ROOT / "results").records)
             if (row.machine, row.release, row.cell.target) == (machine, version, "")
         ]
     )

@@ -16,7 +16,6 @@ import pytest
 
 from torchcompile_suite.analysis import summaries, summary
 from torchcompile_suite.asv import derived
-from torchcompile_suite.modes import MODES
 from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import asv_files, merging, records, sealing, segments
 from torchcompile_suite.results.segments import Header, Segment
@@ -69,7 +68,7 @@ def judged(results: Path, broken: list[str]) -> None:
         assert len(named) == len(set(named))
         assert all("\n" not in problem.reason for problem in content.problems)
         assert [one for one in content.records if one.machine == "good"]
-        summary.rows(content.records, MODES)
+        summary.rows(content.records)
     checked = asv_files.check(results, COMMITS)
     files = list(
         derived.derive(results, checked.machines.values(), COMMITS, ROOT / "benchmarks", [])

@@ -19,9 +19,7 @@ from . import examples
 
 
 def rows(*measurements: Measurement) -> list[summary.Row]:
-    return summary.rows(
-        [Record("box", "01234567", "env", one, "2.9.1") for one in measurements], MODES
-    )
+    return summary.rows([Record("box", "01234567", "env", one, "2.9.1") for one in measurements])
 
 
 def printed(*measurements: Measurement) -> str:

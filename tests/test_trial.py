@@ -43,7 +43,7 @@ from torchcompile_suite.results import records
 from torchcompile_suite.trial import plan, questions, target, view
 from torchcompile_suite.trial.outline import Outline
 from torchcompile_suite.trial.plan import Trial, TrialError
-from torchcompile_suite.trial.run import Answer, run
+from torchcompile_suite.trial.run import TrialResult, run
 from torchcompile_suite.trial.target import Target
 from torchcompile_suite.workloads import WorkloadError
 
@@ -203,7 +203,7 @@ def test_the_cells_of_a_question_are_those_that_its_answer_wants(name: str) -> N
         measured = [
             msgspec.structs.replace(examples.measurement("model"), cell=cell) for cell in cells
         ]
-        told = view.answered(asked, Answer(outline, measured, interrupted=False))
+        told = view.answered(asked, TrialResult(outline, measured, interrupted=False))
         assert told is not None
         question, found = told
         assert question.name == name
@@ -229,11 +229,11 @@ def test_what_a_release_does_not_support_is_an_answer() -> None:
         examples.measurement("model", outcome=Outcome(Status.UNSUPPORTED, "since 2.9")),
         cell=Cell("model", 1, "default", backend="cudagraphs"),
     )
-    answer = Answer(FREE, [examples.measurement("model"), missing], interrupted=False)
+    answer = TrialResult(FREE, [examples.measurement("model"), missing], interrupted=False)
     assert not view.failed(Trial("model", question="backends"), answer)
     assert view.failed(Trial("model"), answer)
     crashed = msgspec.structs.replace(missing, outcome=Outcome(Status.CRASH, "killed"))
-    answer = Answer(FREE, [crashed], interrupted=False)
+    answer = TrialResult(FREE, [crashed], interrupted=False)
     assert view.failed(Trial("model", question="backends"), answer)
 
 
@@ -241,7 +241,7 @@ def test_the_json_of_a_question_has_its_answer() -> None:
     other = msgspec.structs.replace(
         examples.measurement("model"), cell=Cell("model", 1, "default", backend="aot_eager")
     )
-    answer = Answer(FREE, [examples.measurement("model"), other], interrupted=False)
+    answer = TrialResult(FREE, [examples.measurement("model"), other], interrupted=False)
     content = json.loads(view.as_json(Trial("model", question="backends"), answer))
     assert content["question"]["name"] == "backends"
     assert content["sentences"] == [content["question"]["sentence"]]
@@ -276,7 +276,7 @@ def test_eager_of_each_precision_has_a_name_of_its_own() -> None:
         msgspec.structs.replace(examples.measurement("model"), cell=cell)
         for cell in questions.cells(asked, FREE)
     ]
-    sheet = view.table(Answer(FREE, measured, interrupted=False))
+    sheet = view.table(TrialResult(FREE, measured, interrupted=False))
     names = [line[1] for line in sheet.lines]
     assert [name for name in names if name.startswith("eager")] == ["eager", "eager: bfloat16"]
 
@@ -435,11 +435,11 @@ def test_a_mode_that_failed_beside_others_says_why() -> None:
         outcome=Outcome(Status.COMPILE_ERROR, "no template"),
         launches=[],
     )
-    answer = Answer(Outline(torch="2.15.0"), [good, bad], interrupted=False)
+    answer = TrialResult(Outline(torch="2.15.0"), [good, bad], interrupted=False)
     assert view.failures(answer) == [
         "Mode max-autotune at batch 1 failed: compile-error: no template"
     ]
-    assert view.failures(Answer(Outline(torch="2.15.0"), [bad], interrupted=False)) == []
+    assert view.failures(TrialResult(Outline(torch="2.15.0"), [bad], interrupted=False)) == []
 
 
 def test_notes_about_the_accuracy_check_stand_once_or_with_their_cell() -> None:
@@ -452,10 +452,10 @@ def test_notes_about_the_accuracy_check_stand_once_or_with_their_cell() -> None:
         return msgspec.structs.replace(made, launches=launches)
 
     made = [with_notes("default", everywhere), with_notes("max-autotune", everywhere, once)]
-    answer = Answer(Outline(torch="2.15.0"), made, interrupted=False)
+    answer = TrialResult(Outline(torch="2.15.0"), made, interrupted=False)
     assert view.notes(answer) == [everywhere, f"mode max-autotune at batch 1: {once}"]
     assert json.loads(view.as_json(Trial("model"), answer))["notes"] == view.notes(answer)
-    plain = Answer(Outline(torch="2.15.0"), [examples.measurement("model")], interrupted=False)
+    plain = TrialResult(Outline(torch="2.15.0"), [examples.measurement("model")], interrupted=False)
     assert view.notes(plain) == []
 
 
@@ -488,7 +488,7 @@ def test_the_table_has_eager_once() -> None:
     measurements = [
         examples.measurement("model", mode=mode) for mode in ("default", "max-autotune")
     ]
-    sheet = view.table(Answer(Outline(torch="2.15.0"), measurements, interrupted=False))
+    sheet = view.table(TrialResult(Outline(torch="2.15.0"), measurements, interrupted=False))
     assert [line[1] for line in sheet.lines].count("eager") == 1
     assert {len(line) for line in sheet.lines} == {len(sheet.columns)}
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from packaging.version import InvalidVersion, Version
 
+from .. import modes
 from ..cell import Cell, Measurement, Outcome
 from ..modes import EAGER
 from ..results.records import Record
@@ -93,14 +94,12 @@ def version_key(version: str) -> Version:
         return Version("0.dev0")
 
 
-def rows(records: Iterable[Record], modes: Iterable[str]) -> list[Row]:
-    """All records as rows, by machine, release, workload, batch size and mode (as listed)."""
-    order = {mode: place for place, mode in enumerate(modes)}
+def rows(records: Iterable[Record]) -> list[Row]:
+    """All records as rows, by machine, release, workload, batch size and mode (`modes.place`)."""
 
     def key(of: Row) -> tuple[object, ...]:
         cell = of.cell
-        place = order.get(cell.mode, len(order))
-        at = (cell.workload, cell.batch_size, cell.variant, place, cell.mode)
+        at = (cell.workload, cell.batch_size, cell.variant, modes.place(cell.mode), cell.mode)
         return (of.machine, version_key(of.release), *at)
 
     return sorted((row(record) for record in records), key=key)

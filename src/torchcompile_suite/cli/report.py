@@ -11,7 +11,6 @@ import typer
 from ..analysis import change, generated, summary
 from ..analysis.ends import REMEDY, Ends, both_ends
 from ..cell import Measurement
-from ..modes import MODES
 from ..presentation import documents, markdown, sheets, terminal, wording
 from ..presentation.sheets import Sheet
 from ..presentation.terminal import console, one_line_errors
@@ -208,7 +207,7 @@ def print_report(
     ``code``: what was generated for targets. It is not part of the JSON, which is a list of cells
     with times.
     """
-    rows = [row for row in summary.rows(records, MODES) if not versions or row.release in versions]
+    rows = [row for row in summary.rows(records) if not versions or row.release in versions]
     if not rows and code and form is not Format.JSON and not machine_name:
         _print_generated(code, form)
         return

@@ -27,7 +27,7 @@ from ..releases import catalogue, environments, ledger
 from ..results import records, sealing
 from ..trial import generated, questions, view
 from ..trial.plan import BUDGET_S, Trial, TrialError, headline
-from ..trial.run import Answer, python_of, run
+from ..trial.run import TrialResult, python_of, run
 from ..trial.target import parse
 
 RESULTS = Path("results")
@@ -218,18 +218,18 @@ def try_command(
             _show_code(out, trial, code, json_file)
             raise typer.Exit(1 if generated.failed(code) else 0)
         with _Progress(quiet, no_color) as progress:
-            answer = run(trial, python, progress.hear, resume=resume, variables=variables)
+            result = run(trial, python, progress.hear, resume=resume, variables=variables)
         if not _is_stdout(json_file):
-            _show(out, trial, answer)
+            _show(out, trial, result)
         if json_file is not None:
-            _write(json_file, view.as_json(trial, answer))
+            _write(json_file, view.as_json(trial, result))
         if save:
-            for line in _save(answer.measurements):
+            for line in _save(result.measurements):
                 typer.echo(printable(line), err=True)
-        if answer.interrupted:
+        if result.interrupted:
             typer.echo("interrupted; to continue: the same command with --resume", err=True)
             raise typer.Exit(130)
-        if view.failed(trial, answer):
+        if view.failed(trial, result):
             raise typer.Exit(1)
 
 
@@ -241,18 +241,18 @@ def _target(name: str) -> targets.Target:
 
 
 def _show_code(
-    out: Console, trial: Trial, answer: generated.Answer, json_file: Path | None
+    out: Console, trial: Trial, result: generated.GeneratedResult, json_file: Path | None
 ) -> None:
     if not _is_stdout(json_file):
-        say(out, generated.headline(trial, answer))
-        sheet = generated.table(answer)
+        say(out, generated.headline(trial, result))
+        sheet = generated.table(result)
         if sheet.lines:
             out.print(terminal.draw(sheet))
-        for line in generated.sentences(answer):
+        for line in generated.sentences(result):
             say(out, line)
-        _advise(out, generated.advices(answer))
+        _advise(out, generated.advices(result))
     if json_file is not None:
-        _write(json_file, generated.as_json(trial, answer))
+        _write(json_file, generated.as_json(trial, result))
 
 
 def _trial(text: str, inputs: list[str], asked: Trial) -> Trial:
@@ -326,23 +326,23 @@ class _Progress(Progress):
         self.say(text)
 
 
-def _show(out: Console, trial: Trial, answer: Answer) -> None:
-    say(out, headline(trial, answer.outline))
-    told = view.answered(trial, answer)
+def _show(out: Console, trial: Trial, result: TrialResult) -> None:
+    say(out, headline(trial, result.outline))
+    told = view.answered(trial, result)
     if told is not None:
         asked, (sentence, sheet) = told
         say(out, asked.title)
         say(out, sentence, "bold")
         if sheet.lines:
             out.print(terminal.draw(sheet))
-    out.print(terminal.draw(view.table(answer)))
+    out.print(terminal.draw(view.table(result)))
     if told is None:
-        for sentence in view.sentences(answer):
+        for sentence in view.sentences(result):
             say(out, sentence, "bold")
     # The table of a question has the reasons of failures.
-    for line in (*view.notes(answer), *([] if told else view.failures(answer))):
+    for line in (*view.notes(result), *([] if told else view.failures(result))):
         say(out, line)
-    _advise(out, view.advices(trial, answer))
+    _advise(out, view.advices(trial, result))
 
 
 def _advise(out: Console, advices: Iterable[Advice]) -> None:

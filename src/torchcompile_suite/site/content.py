@@ -21,7 +21,6 @@ from ..analysis.history import Point
 from ..analysis.summary import Row
 from ..cell import METHOD, Cell, Launch, Measurement
 from ..host.machine import FILE as MACHINE
-from ..modes import MODES
 from ..presentation.hardware import title
 from ..results import descriptions, machines, records
 from ..results.machines import Standing, Value
@@ -248,7 +247,7 @@ def load(folder: Path, axis: Axis, code: Code) -> Loaded:
     # If a point was measured in two environments, the later measurement counts.
     latest = {(record.release, record.measurement.cell): record for record in kept}
     mine = _of_one_method(name, latest, axis, loaded.left_out)
-    rows = summary.rows(mine.values(), MODES)
+    rows = summary.rows(mine.values())
     facts = _facts(folder, loaded.unread)
     entries = [Entry(mine[row.release, row.cell], row) for row in rows]
     origins = _origins(folder, kept, files)

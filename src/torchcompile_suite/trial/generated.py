@@ -29,7 +29,7 @@ _SHOWN = (
 )
 
 
-class Answer(NamedTuple):
+class GeneratedResult(NamedTuple):
     """What was generated: a launch for each cell, and the release of torch."""
 
     target: targets.Target
@@ -45,7 +45,7 @@ def run(
     *,
     assemble: bool = False,
     variables: Mapping[str, str] | None = None,
-) -> Answer:
+) -> GeneratedResult:
     """Generate the trial's cells for the target with the torch of that Python, in one process.
 
     ``hear`` gets a line before each cell. ``assemble``: also registers and occupancy.
@@ -60,7 +60,7 @@ def run(
     finally:
         generator.close()
     known = (launch.environment.torch for launch in launches.values() if launch.environment)
-    return Answer(target, next(known, ""), launches)
+    return GeneratedResult(target, next(known, ""), launches)
 
 
 def _cells(trial: Trial, target: targets.Target) -> Iterator[Cell]:
@@ -79,19 +79,19 @@ def _cells(trial: Trial, target: targets.Target) -> Iterator[Cell]:
             )
 
 
-def headline(trial: Trial, answer: Answer) -> str:
+def headline(trial: Trial, result: GeneratedResult) -> str:
     """The model, the target and the release, in one line."""
     return (
-        f"{trial.workload} for {answer.target.device} ({answer.target.name}), PyTorch "
-        f"{answer.torch or 'unknown'}: generated without the device; counts, and no times"
+        f"{trial.workload} for {result.target.device} ({result.target.name}), PyTorch "
+        f"{result.torch or 'unknown'}: generated without the device; counts, and no times"
     )
 
 
-def table(answer: Answer) -> Sheet:
+def table(result: GeneratedResult) -> Sheet:
     """One line for each cell that was generated."""
     names = list(_SHOWN)
     lines = []
-    for cell, launch in answer.launches.items():
+    for cell, launch in result.launches.items():
         if launch.generated is None:
             continue
         counts = generated.counts_of(launch.generated)
@@ -111,11 +111,11 @@ def table(answer: Answer) -> Sheet:
     )
 
 
-def sentences(answer: Answer) -> list[str]:
+def sentences(result: GeneratedResult) -> list[str]:
     """What the compiler did, and did not do, in words."""
     lines: list[str] = []
-    for cell, launch in answer.launches.items():
-        name = f"Mode {cell.mode}" + (f" at batch {cell.batch_size}" if _several(answer) else "")
+    for cell, launch in result.launches.items():
+        name = f"Mode {cell.mode}" + (f" at batch {cell.batch_size}" if _several(result) else "")
         made = launch.generated
         if made is None:
             lines.append(f"{name}: {launch.outcome}")
@@ -136,8 +136,8 @@ def sentences(answer: Answer) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def _several(answer: Answer) -> bool:
-    return len({cell.batch_size for cell in answer.launches}) > 1
+def _several(result: GeneratedResult) -> bool:
+    return len({cell.batch_size for cell in result.launches}) > 1
 
 
 def _fusion(code: Code) -> str:
@@ -180,28 +180,28 @@ def _size(kernel: Kernel) -> str:
     )
 
 
-def advices(answer: Answer) -> list[advice.Advice]:
+def advices(result: GeneratedResult) -> list[advice.Advice]:
     """What to change in the model: graph breaks, and what keeps CUDA graphs away."""
     items: list[advice.Advice] = []
-    for launch in answer.launches.values():
+    for launch in result.launches.values():
         if launch.generated is not None:
             items += advice.of_code(launch.generated)
     return list(dict.fromkeys(items))
 
 
-def failed(answer: Answer) -> bool:
+def failed(result: GeneratedResult) -> bool:
     """Whether any cell has no code."""
-    return any(launch.generated is None for launch in answer.launches.values())
+    return any(launch.generated is None for launch in result.launches.values())
 
 
-def as_json(trial: Trial, answer: Answer) -> bytes:
+def as_json(trial: Trial, result: GeneratedResult) -> bytes:
     """The whole answer as one JSON object."""
     content = {
         "workload": trial.workload,
-        "target": answer.target,
-        "torch": answer.torch,
-        "sentences": sentences(answer),
-        "advice": [item._asdict() for item in advices(answer)],
+        "target": result.target,
+        "torch": result.torch,
+        "sentences": sentences(result),
+        "advice": [item._asdict() for item in advices(result)],
         "cells": [
             {
                 "cell": cell,
@@ -209,7 +209,7 @@ def as_json(trial: Trial, answer: Answer) -> bytes:
                 "counts": generated.counts_of(launch.generated) if launch.generated else None,
                 "generated": launch.generated,
             }
-            for cell, launch in answer.launches.items()
+            for cell, launch in result.launches.items()
         ],
     }
     return msgspec.json.format(msgspec.json.encode(content))

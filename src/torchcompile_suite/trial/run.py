@@ -30,7 +30,7 @@ from .worker import Order
 GIVEN = Path(__file__).with_name("given.py")
 
 
-class Answer(NamedTuple):
+class TrialResult(NamedTuple):
     """The result of a trial. An interrupted trial has the measurements made so far."""
 
     outline: Outline
@@ -60,7 +60,7 @@ def run(
     resume: bool = False,
     variables: Mapping[str, str] | None = None,
     kept: Path | None = None,
-) -> Answer:
+) -> TrialResult:
     """Measure the trial in that Python.
 
     - ``hear``: gets every progress event.
@@ -93,7 +93,7 @@ def run(
         else:
             if completed.status:
                 raise TrialError(_reason(completed))
-    return _answer(read_lines(kept, Known), started, interrupted)
+    return _result(read_lines(kept, Known), started, interrupted)
 
 
 def _kept(trial: Trial, python: Path) -> Path:
@@ -122,7 +122,7 @@ def _reason(completed: interpreter.Completed) -> str:
     return f"the measuring process ended with status {completed.status}: {completed.last_line}"
 
 
-def _answer(lines: list[Known], started: str, interrupted: bool) -> Answer:
+def _result(lines: list[Known], started: str, interrupted: bool) -> TrialResult:
     outlines = [line.outline for line in lines if line.outline is not None]
     launches: dict[Cell, list[Launch]] = {}
     measured: dict[Cell, Measurement] = {}
@@ -139,4 +139,4 @@ def _answer(lines: list[Known], started: str, interrupted: bool) -> Answer:
         measured[cell] = Measurement(cell, OK, launches[cell], started, 0.0, stopped="fixed")
     if not outlines or not measured:
         raise TrialError("interrupted before anything was measured")
-    return Answer(outlines[-1], list(measured.values()), interrupted)
+    return TrialResult(outlines[-1], list(measured.values()), interrupted)

@@ -9,14 +9,14 @@ from ..analysis.advice import Advice
 from ..analysis.break_even import break_even
 from ..analysis.summary import Row
 from ..cell import DEFAULT_HEAP, Cell, Measurement, Status
-from ..modes import EAGER, MODES
+from ..modes import EAGER
 from ..presentation import answers, documents
 from ..presentation.answers import Asked
 from ..presentation.sheets import CELL, Sheet, cell_columns
 from ..presentation.wording import ratio, seconds
 from ..results.records import Record
 from .plan import Trial
-from .run import Answer
+from .run import TrialResult
 
 _TIME, _MEMORY = "ms a call [95 %]", "MiB"
 _FIGURES = (
@@ -25,30 +25,30 @@ _FIGURES = (
 )
 
 
-def rows(answer: Answer) -> list[Row]:
+def rows(result: TrialResult) -> list[Row]:
     """The measurements as rows, in the order of the modes."""
-    return summary.rows(_records(answer), MODES)
+    return summary.rows(_records(result))
 
 
-def _records(answer: Answer) -> list[Record]:
-    release = answer.outline.torch.partition("+")[0]
-    return [Record("", "", "", measurement, release) for measurement in answer.measurements]
+def _records(result: TrialResult) -> list[Record]:
+    release = result.outline.torch.partition("+")[0]
+    return [Record("", "", "", measurement, release) for measurement in result.measurements]
 
 
-def answered(trial: Trial, answer: Answer) -> tuple[Asked, answers.Answer] | None:
+def answered(trial: Trial, result: TrialResult) -> tuple[Asked, answers.Answer] | None:
     """The trial's question and what the measurements answer; None if it asks whether it pays."""
     if not trial.question:
         return None
     asked = answers.get(trial.question)
-    return asked, asked.answer(_records(answer))
+    return asked, asked.answer(_records(result))
 
 
-def table(answer: Answer) -> Sheet:
+def table(result: TrialResult) -> Sheet:
     """A line for eager, then a line for each cell. The headline names the model."""
-    measurements = {measurement.cell: measurement for measurement in answer.measurements}
+    measurements = {measurement.cell: measurement for measurement in result.measurements}
     no_figures = [""] * (len(_FIGURES) - 1)
     lines = []
-    for row in rows(answer):
+    for row in rows(result):
         if row.cell.mode != EAGER and row.eager_s is not None:
             eager = dict.fromkeys(_FIGURES, "") | {
                 _TIME: f"{row.eager_s.scaled(1e3):.3g}",
@@ -92,14 +92,14 @@ def _mebibytes(memory_bytes: int | None) -> str:
     return "-" if memory_bytes is None else f"{memory_bytes / 2**20:,.0f}"
 
 
-def sentences(answer: Answer) -> list[str]:
+def sentences(result: TrialResult) -> list[str]:
     """The verdict: one sentence for each way to call the model (batch size, shapes, allocator), and
     what the state of the heap changes in it.
     """
     again = "continue with --resume and a longer --budget."
-    both = {each.cell: each for each in ends.both_ends(answer.measurements)}
+    both = {each.cell: each for each in ends.both_ends(result.measurements)}
     ways: dict[tuple[int, str, str], list[Row]] = {}
-    for row in rows(answer):
+    for row in rows(result):
         if msgspec.structs.replace(row.cell, allocator="system") in both and (
             row.cell.allocator == DEFAULT_HEAP
         ):
@@ -119,71 +119,71 @@ def sentences(answer: Answer) -> list[str]:
     return texts
 
 
-def notes(answer: Answer) -> list[str]:
+def notes(result: TrialResult) -> list[str]:
     """What a reader has to know about the accuracy check, one line each.
 
     For example: outputs of a type that cannot be compared, or NaN in eager's output. A note that
     does not hold for all cells names its cell.
     """
     cells: dict[str, list[Cell]] = {}
-    for measurement in answer.measurements:
+    for measurement in result.measurements:
         for note in measurement.notes:
             cells.setdefault(note, []).append(measurement.cell)
     lines = []
     for note, concerned in cells.items():
-        if len(concerned) == len(answer.measurements):
+        if len(concerned) == len(result.measurements):
             lines.append(note)
         else:
             lines += [f"mode {cell.mode} at batch {cell.batch_size}: {note}" for cell in concerned]
     return lines
 
 
-def failures(answer: Answer) -> list[str]:
+def failures(result: TrialResult) -> list[str]:
     """The reasons of failed cells that the sentences do not name."""
-    named = "\n".join(sentences(answer))
+    named = "\n".join(sentences(result))
     return [
         f"Mode {row.cell.mode} at batch {row.cell.batch_size} failed: {row.outcome}"
-        for row in rows(answer)
+        for row in rows(result)
         if not row.outcome.ok and not (row.outcome.reason and row.outcome.reason in named)
     ]
 
 
-def advices(trial: Trial, answer: Answer) -> list[Advice]:
+def advices(trial: Trial, result: TrialResult) -> list[Advice]:
     """What to change in the model or its use."""
     return advice.advice(
-        answer.measurements,
+        result.measurements,
         # timm's models come in training mode, and their users have no code to change.
-        came_training=answer.outline.training
+        came_training=result.outline.training
         and trial.target is not None
         and trial.target.kind != "timm",
         varying=trial.dynamic,
     )
 
 
-def as_json(trial: Trial, answer: Answer) -> bytes:
+def as_json(trial: Trial, result: TrialResult) -> bytes:
     """The whole answer as one JSON object. Intervals are [value, low, high]; null if not known.
 
     ``question`` is null if the trial asks whether compiling pays.
     """
-    told = answered(trial, answer)
+    told = answered(trial, result)
     content = {
         "workload": trial.workload,
-        "outline": answer.outline,
-        "interrupted": answer.interrupted,
+        "outline": result.outline,
+        "interrupted": result.interrupted,
         "question": told and {"name": told[0].name, **documents.answer_content(told[1])},
-        "sentences": [told[1].sentence] if told else sentences(answer),
-        "notes": notes(answer),
-        "advice": [item._asdict() for item in advices(trial, answer)],
-        "rows": [row._asdict() for row in rows(answer)],
-        "measurements": answer.measurements,
+        "sentences": [told[1].sentence] if told else sentences(result),
+        "notes": notes(result),
+        "advice": [item._asdict() for item in advices(trial, result)],
+        "rows": [row._asdict() for row in rows(result)],
+        "measurements": result.measurements,
     }
     return msgspec.json.format(msgspec.json.encode(content))
 
 
-def failed(trial: Trial, answer: Answer) -> bool:
+def failed(trial: Trial, result: TrialResult) -> bool:
     """Whether any cell has no numbers.
 
     A question also asks what a release or machine does not support: to say so is an answer.
     """
     accepted = (Status.OK, Status.UNSUPPORTED) if trial.question else (Status.OK,)
-    return any(measurement.outcome.status not in accepted for measurement in answer.measurements)
+    return any(measurement.outcome.status not in accepted for measurement in result.measurements)

@@ -9,7 +9,6 @@ from ...analysis.payoff import Payoff, counts
 from ...analysis.statistics import Interval
 from ...analysis.summary import Row
 from ...cell import Cell
-from ...modes import MODES
 from ...results.records import Record
 from ..wording import plural
 
@@ -18,7 +17,7 @@ NOTHING = "Nothing of this question was measured."
 
 def rows(records: Iterable[Record], wanted: Callable[[Cell], bool]) -> list[Row]:
     """The rows of the wanted cells, failed ones, too."""
-    return summary.rows((one for one in records if wanted(one.measurement.cell)), MODES)
+    return summary.rows(one for one in records if wanted(one.measurement.cell))
 
 
 def mean(of: Iterable[Row]) -> Interval | None:
