@@ -28,10 +28,11 @@ import msgspec
 
 from torchcompile_suite.cell import Cell, Plan
 from torchcompile_suite.commits import journal
-from torchcompile_suite.commits.bisection import BisectionError, Result, Step, bisect
+from torchcompile_suite.commits.bisection import Result, Step, bisect
 from torchcompile_suite.commits.clone import Clone
 from torchcompile_suite.commits.judge import Side
 from torchcompile_suite.commits.measuring import Measuring
+from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host.files import append_line, read_lines
 from torchcompile_suite.measuring import interpreter
 from torchcompile_suite.presentation.sheets import Sheet
@@ -243,7 +244,7 @@ def search(fault: str, seed: int, size: Size) -> Search:
     try:
         result = bisect(commits, measuring, steps.append)
         named = ", ".join(subjects[commit] for commit in result.suspects)
-    except BisectionError as error:
+    except SuiteError as error:
         named = str(error)
     sides = Counter(step.side.value for step in steps)
     return Search(

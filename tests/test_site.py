@@ -30,6 +30,7 @@ from torchcompile_suite.analysis.statistics import Interval
 from torchcompile_suite.asv import pages
 from torchcompile_suite.cell import METHOD, Cell, Compiled, GraphBreak, Measurement, Outcome, Status
 from torchcompile_suite.commits.clone import Clone
+from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.modes import MODES
 from torchcompile_suite.presentation import answers, documents, hardware
 from torchcompile_suite.releases import ledger
@@ -948,7 +949,7 @@ def test_another_asv_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text(
         '<script src="https://cdn.example/new-library.js"></script>'
     )
-    with pytest.raises(pages.SiteError, match=r"new-library\.js") as error:
+    with pytest.raises(SuiteError, match=r"new-library\.js") as error:
         pages.localise(tmp_path, "torch.compile")
     assert "\n" not in str(error.value)
 

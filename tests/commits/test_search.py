@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from torchcompile_suite.cell import METHOD, OK, Cell, Launch
 from torchcompile_suite.commits import judge, measuring
-from torchcompile_suite.commits.bisection import MOST_OF_STEP, BisectionError, Step, bisect
+from torchcompile_suite.commits.bisection import MOST_OF_STEP, Step, bisect
 from torchcompile_suite.commits.clone import Clone
 from torchcompile_suite.commits.judge import Side
 from torchcompile_suite.commits.search import next_place
+from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host.files import append_line
 
 
@@ -114,13 +115,13 @@ def test_an_undecided_suspect_is_measured_again() -> None:
 
 def test_ends_that_do_not_differ_are_refused() -> None:
     costs = {"good": 1.0, "middle": 1.0, "bad": 1.0}
-    with pytest.raises(BisectionError, match=r"bad over good is \d\.\d{3} \[.*too little"):
+    with pytest.raises(SuiteError, match=r"bad over good is \d\.\d{3} \[.*too little"):
         bisect(list(costs), Scripted(costs, 0.02, set()))
 
 
 def test_an_end_that_cannot_be_measured_is_named() -> None:
     costs = {"good": 1.0, "bad": 2.0}
-    with pytest.raises(BisectionError, match="bad cannot be measured: it does not import"):
+    with pytest.raises(SuiteError, match="bad cannot be measured: it does not import"):
         bisect(list(costs), Scripted(costs, 0.02, {"bad"}))
 
 
@@ -129,7 +130,7 @@ def test_a_metric_without_values_is_named() -> None:
         def measure(self, commit: str, count: int) -> None:
             pass
 
-    with pytest.raises(BisectionError, match="another --metric"):
+    with pytest.raises(SuiteError, match="another --metric"):
         bisect(["good", "bad"], Nothing({}, 0, set()))
 
 

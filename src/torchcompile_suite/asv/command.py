@@ -19,10 +19,6 @@ ROWS_VARIABLE = PREFIX + "COMPARE"
 STOP_S = 30.0
 
 
-class AsvError(SuiteError):
-    """The command failed, or this is not the folder to run it in."""
-
-
 def run(
     *arguments: str,
     accept: tuple[int, ...] = (0,),
@@ -30,8 +26,8 @@ def run(
 ) -> None:
     """Run ``asv ARGUMENTS`` in the current folder, with more environment ``variables``.
 
-    Raises AsvError on an exit status that is not in ``accept``. Status 2 of ``asv run`` means that
-    some cells failed. Their outcome is recorded.
+    Raises SuiteError on an exit status that is not in ``accept``. Status 2 of ``asv run`` means
+    that some cells failed. Their outcome is recorded.
     """
     _need_configuration()
     command = [sys.executable, "-m", "asv", *arguments]
@@ -50,11 +46,11 @@ def run(
         process.wait()
         signal.signal(signal.SIGTERM, before)
     if status not in accept:
-        raise AsvError(f"asv {arguments[0]} ended with status {status}; its messages are above")
+        raise SuiteError(f"asv {arguments[0]} ended with status {status}; its messages are above")
 
 
 def python() -> str:
-    """The Python that ASV measures with in the current folder, such as 3.11. Raises AsvError."""
+    """The Python that ASV measures with in the current folder, such as 3.11. Raises SuiteError."""
     _need_configuration()
     # Here, because the import takes half a second, and few commands need it.
     from asv import util
@@ -63,11 +59,11 @@ def python() -> str:
     try:
         return str(Config.load().pythons[0])
     except (util.UserError, IndexError) as error:
-        raise AsvError(f"asv.conf.json cannot be used: {str(error).splitlines()[0]}") from None
+        raise SuiteError(f"asv.conf.json cannot be used: {str(error).splitlines()[0]}") from None
 
 
 def environment_name() -> str:
-    """ASV's name of the environment of that Python, which result files have. Raises AsvError."""
+    """ASV's name of the environment of that Python, which result files have. Raises SuiteError."""
     of_python = python()
     from asv.environment import get_env_name
     from asv.plugins.virtualenv import Virtualenv
@@ -77,7 +73,7 @@ def environment_name() -> str:
 
 def _need_configuration() -> None:
     if not Path("asv.conf.json").is_file():
-        raise AsvError("no asv.conf.json here; run this in a clone of torchcompile-suite")
+        raise SuiteError("no asv.conf.json here; run this in a clone of torchcompile-suite")
 
 
 def _exit(number: int, _frame: object) -> None:

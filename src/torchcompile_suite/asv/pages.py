@@ -37,10 +37,6 @@ _INLINE = re.compile(r"<script(?![^>]*\bsrc=)[^>]*>.*?</script>\s*", re.DOTALL)
 _REGRESSIONS = re.compile(r'<li id="nav-li-regressions">.*?</li>')
 
 
-class SiteError(SuiteError):
-    """The site cannot be made. The message says what to do."""
-
-
 class Vendored(msgspec.Struct, forbid_unknown_fields=True):
     """A third-party file: its ``package``, its ``member`` path in the package, and its hash."""
 
@@ -60,7 +56,7 @@ def vendored() -> tuple[Vendored, ...]:
 def localise(folder: Path, title: str) -> None:
     """Change ASV's page in ``folder``: local scripts, a content policy, a link to the report.
 
-    Raises SiteError where ASV's page is not the known one, and OSError.
+    Raises SuiteError where ASV's page is not the known one, and OSError.
     """
     shutil.copytree(VENDOR, folder / "vendor")
     # The style sheet loads its icons from this folder. Every browser reads this format.
@@ -77,7 +73,7 @@ def _changed(page: str, title: str) -> str:
     def local(match: re.Match[str]) -> str:
         tag, name = match.groups()
         if name not in known:
-            raise SiteError(
+            raise SuiteError(
                 f"ASV's page loads {name}, which the site does not have; install asv 0.6.6"
             )
         file = known[name]
@@ -96,7 +92,7 @@ def _changed(page: str, title: str) -> str:
     page = _REGRESSIONS.sub(rf"\g<0>\n        {link}", page)
     for wanted in (POLICY, link, *(file.name for file in vendored())):
         if wanted not in page:
-            raise SiteError(
+            raise SuiteError(
                 f"ASV's page has changed (there is no place for {wanted!r}); install asv 0.6.6"
             )
     return page

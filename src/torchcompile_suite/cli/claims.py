@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 
 from ..analysis import claims
+from ..errors import SuiteError
 from ..presentation import documents, sheets, terminal
 from ..presentation.terminal import console, one_line_errors
 from ..presentation.wording import printable
 from ..releases import catalogue
-from .recorded import MACHINE_HELP, ReportError, read_generated, select
+from .recorded import MACHINE_HELP, read_generated, select
 
 
 def claims_command(
@@ -34,7 +35,7 @@ def claims_command(
         code = [one.measurement for one in read_generated() if one.release in versions[-1:]]
         if not measurements:
             what = f"v{versions[-1]}" if versions else "a release"
-            raise ReportError(
+            raise SuiteError(
                 f"nothing of {what} was measured on {selection.machine}; try: asv run RELEASE^!"
             )
         device = measurements[0].cell.device

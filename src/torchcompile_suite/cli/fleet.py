@@ -87,19 +87,15 @@ Hardware = Annotated[
 ]
 
 
-class FleetError(SuiteError):
-    """The command cannot run here. The message says what to do."""
-
-
 def _releases(names: Sequence[str] | None) -> list[Release]:
     chosen = in_order([catalogue.find(name) for name in names or []])
     chosen = chosen or newest_patches(catalogue.read())
     if len(chosen) < 2:
-        raise FleetError("a series has at least two releases; name another, or none for all")
+        raise SuiteError("a series has at least two releases; name another, or none for all")
     python = command.python()
     for release in chosen:
         if not release.supports(python):
-            raise FleetError(
+            raise SuiteError(
                 f"PyTorch {release.version} has no wheels for Python {python}; leave it out"
             )
     return chosen
@@ -113,9 +109,9 @@ def _cells(cells: str) -> list[Cell]:
     try:
         found = matrix.cells_matching("" if cells == "all" else cells)
     except re.error as error:
-        raise FleetError(f"--cells {cells!r} is no regular expression: {error}") from None
+        raise SuiteError(f"--cells {cells!r} is no regular expression: {error}") from None
     if not found:
-        raise FleetError(f'--cells {cells!r} matches no cell; try: --cells "Inference.*resnet18"')
+        raise SuiteError(f'--cells {cells!r} matches no cell; try: --cells "Inference.*resnet18"')
     return found
 
 
@@ -331,7 +327,7 @@ def status(address: Address = None) -> None:
         diary = Diary(FOLDER)
         made = diary.read_plan()
         if made is None:
-            raise FleetError("there is no plan here yet; start with: torchcompile-suite fleet run")
+            raise SuiteError("there is no plan here yet; start with: torchcompile-suite fleet run")
         known = _Known.read(made.hardware)
         done = driver.done(made, known.newest, known.machines)
         alive: set[str] | None = None
@@ -405,13 +401,13 @@ def doctor(
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Raise FleetError if another driver works in this folder."""
+    """Raise SuiteError if another driver works in this folder."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(FOLDER / "lock").acquire(timeout=0):
             yield
     except Timeout:
-        raise FleetError("another fleet run works in this folder; end it, or wait") from None
+        raise SuiteError("another fleet run works in this folder; end it, or wait") from None
 
 
 def _leave(error: ClusterLost) -> NoReturn:
@@ -430,7 +426,7 @@ def _cluster(address: str | None) -> Iterator[Cluster]:
     except ModuleNotFoundError as error:
         if error.name != "ray":
             raise
-        raise FleetError(
+        raise SuiteError(
             "Ray is not installed in this Python; pip install 'torchcompile-suite[fleet]'"
         ) from None
     cluster = Cluster()
@@ -458,18 +454,18 @@ def _class_of(cluster: Cluster, hardware: str | None) -> str:
     until = time.monotonic() + JOIN_S
     while not (found := cluster.machines())[0]:
         for fault in found[1]:
-            raise FleetError(fault)
+            raise SuiteError(fault)
         if time.monotonic() > until:
-            raise FleetError(
+            raise SuiteError(
                 "no machine of the cluster has the resource bench; start them with what "
                 "torchcompile-suite fleet node prints"
             )
         time.sleep(1.0)
     present = sorted({one.hardware for one in found[0].values()})
     if hardware is None and len(present) > 1:
-        raise FleetError(f"machines of several classes; choose one with --class: {present}")
+        raise SuiteError(f"machines of several classes; choose one with --class: {present}")
     if hardware is not None and hardware not in present:
-        raise FleetError(f"no machine of class {hardware}; there are: {', '.join(present)}")
+        raise SuiteError(f"no machine of class {hardware}; there are: {', '.join(present)}")
     return hardware or present[0]
 
 

@@ -20,10 +20,6 @@ from ..releases import catalogue, environments
 from ..releases.catalogue import Release
 
 
-class OpenError(SuiteError):
-    """The compile cannot be opened. The message says why."""
-
-
 def open_cell(cell: Cell, release: Release, folder: Path) -> str:
     """Compile the cell in the release's environment and write its artefacts to ``folder``.
 
@@ -34,18 +30,18 @@ def open_cell(cell: Cell, release: Release, folder: Path) -> str:
         folder.mkdir(parents=True, exist_ok=True)
         empty = not any(folder.iterdir())
     except OSError as error:
-        raise OpenError(
+        raise SuiteError(
             f"{folder} cannot be written: {error.strerror}; name another folder with --output"
         ) from None
     if not empty:
-        raise OpenError(f"{folder} is not empty; name another folder with --output")
+        raise SuiteError(f"{folder} is not empty; name another folder with --output")
     python = environments.ready(release)
     if cell.target:
         return _write_code(cell, release, python, folder)
     order = msgspec.json.encode({"cell": cell, "folder": str(folder.absolute())})
     answer = interpreter.ask(python, "torchcompile_suite.launch.inspect.artefacts", order)
     if answer.status:
-        raise OpenError(f"{cell} on {release.version}: {answer.last_line}")
+        raise SuiteError(f"{cell} on {release.version}: {answer.last_line}")
     return answer.out.decode().strip().splitlines()[-1]
 
 
@@ -57,7 +53,7 @@ def _write_code(cell: Cell, release: Release, python: Path, folder: Path) -> str
     finally:
         generator.close()
     if launch.generated is None:
-        raise OpenError(f"{cell} on {release.version}: {launch.outcome.reason}")
+        raise SuiteError(f"{cell} on {release.version}: {launch.outcome.reason}")
     return (
         f"code of {launch.generated.graphs} graphs, {launch.generated.total('launches')} launches"
     )
@@ -87,7 +83,7 @@ def open_command(
     with one_line_errors():
         workloads.get(workload)
         if mode not in matrix.COMPILED:
-            raise OpenError(f"no mode {mode!r}; there are: {', '.join(matrix.COMPILED)}")
+            raise SuiteError(f"no mode {mode!r}; there are: {', '.join(matrix.COMPILED)}")
         chosen = catalogue.find(release) if release else catalogue.read()[-1]
         name = f"open-{workload}-{batch_size}-{mode}-{chosen.version}"
         if target is None:
@@ -96,7 +92,7 @@ def open_command(
             cell = Cell(workload, batch_size, mode, target=target)
             name += f"-{target.replace(':', '-')}"
         else:
-            raise OpenError(f"no target {target!r}; there are: {', '.join(targets.read())}")
+            raise SuiteError(f"no target {target!r}; there are: {', '.join(targets.read())}")
         folder = output or Path(name)
         kinds = open_cell(cell, chosen, folder)
         also = "" if cell.target else "guards, graph breaks, "

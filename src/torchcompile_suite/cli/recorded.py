@@ -11,7 +11,6 @@ import typer
 
 from ..analysis import assembly, summaries, summary
 from ..cell import Measurement
-from ..errors import SuiteError
 from ..host import machine
 from ..presentation.wording import printable
 from ..results import classes, machines, records
@@ -20,10 +19,6 @@ from ..results.records import Problem, Record, Records
 
 RESULTS = Path("results")
 MACHINE_HELP = "A folder of results/; else this machine, or the most complete one."
-
-
-class ReportError(SuiteError):
-    """There is nothing to report on. The message says what to measure."""
 
 
 class Selection(NamedTuple):

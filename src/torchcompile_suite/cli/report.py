@@ -11,6 +11,7 @@ import typer
 from ..analysis import change, generated, summary
 from ..analysis.ends import REMEDY, Ends, both_ends
 from ..cell import Measurement
+from ..errors import SuiteError
 from ..presentation import documents, markdown, sheets, terminal, wording
 from ..presentation.sheets import Sheet
 from ..presentation.terminal import console, one_line_errors
@@ -20,7 +21,6 @@ from ..results.machines import NoResultsError
 from ..results.records import Record
 from .recorded import (
     MACHINE_HELP,
-    ReportError,
     Selection,
     assembled,
     read_generated,
@@ -62,7 +62,7 @@ def report_command(
         if len(wanted) == 2:
             _compare(wanted, machine_name, form, everything, fail_on_regression)
         elif fail_on_regression:
-            raise ReportError("--fail-on-regression needs two releases, such as v2.4 v2.9")
+            raise SuiteError("--fail-on-regression needs two releases, such as v2.4 v2.9")
         elif wanted or machine_name:
             _show(wanted, machine_name, form)
         else:
@@ -213,7 +213,7 @@ def print_report(
         return
     if not rows:
         what = " and ".join(f"v{version}" for version in versions)
-        raise ReportError(
+        raise SuiteError(
             f"nothing of {what} was measured on {machine_name}; try: asv run RELEASE^!"
             if records and versions
             else "nothing was measured yet; start with: nox -s bench"

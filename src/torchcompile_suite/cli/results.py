@@ -18,10 +18,6 @@ from .recorded import RESULTS
 app = typer.Typer(help="The files of results/.", no_args_is_help=True)
 
 
-class ResultsError(SuiteError):
-    """A folder of results cannot be read or written. The message says which and why."""
-
-
 @app.command()
 def merge(
     target: Annotated[Path, typer.Argument(help="The results that get more, such as results.")],
@@ -36,11 +32,11 @@ def merge(
         left_out = 0
         for source in sources:
             if not source.is_dir():
-                raise ResultsError(f"{source} is no folder")
+                raise SuiteError(f"{source} is no folder")
             try:
                 merged = merging.merge(target, source)
             except OSError as error:
-                raise ResultsError(
+                raise SuiteError(
                     f"cannot write {error.filename or target}: {error.strerror}; what was merged "
                     "is whole, so correct this and merge again"
                 ) from None
@@ -62,8 +58,8 @@ def carry_over() -> None:
     """
     with one_line_errors():
         if not RESULTS.is_dir():
-            raise ResultsError(f"no {RESULTS} here; run this in a clone of torchcompile-suite")
+            raise SuiteError(f"no {RESULTS} here; run this in a clone of torchcompile-suite")
         # In a process of its own, because it imports ASV.
         command = [sys.executable, "-m", "torchcompile_suite.asv.carrying", str(RESULTS)]
         if subprocess.run(command).returncode:
-            raise ResultsError("nothing was lost; the message above says what to correct")
+            raise SuiteError("nothing was lost; the message above says what to correct")

@@ -21,10 +21,6 @@ MOST_OF_STEP = 20
 MOST_OF_SUSPECT = 40
 
 
-class BisectionError(SuiteError):
-    """There is nothing to search for. The message gives the reason."""
-
-
 class Measures(Protocol):
     """The measurements that a search needs. `measuring.Measuring` implements it.
 
@@ -79,7 +75,7 @@ def bisect(
     3. Undecided commits that lie between good and bad in the end are measured again, in turns with
        their two neighbours.
 
-    ``report`` gets each step. Raises BisectionError if the ends cannot be measured, or do not
+    ``report`` gets each step. Raises SuiteError if the ends cannot be measured, or do not
     differ.
     """
     steps: dict[str, Step] = {}
@@ -129,9 +125,9 @@ def _ends(first: str, last: str, measures: Measures) -> None:
         for end in (first, last):
             measures.measure(end, count)
             if end in measures.refused:
-                raise BisectionError(f"{end[:10]} cannot be measured: {measures.refused[end]}")
+                raise SuiteError(f"{end[:10]} cannot be measured: {measures.refused[end]}")
             if len(measures.values(end)) < 2:
-                raise BisectionError(
+                raise SuiteError(
                     f"{end[:10]} gives no value of this metric; choose another --metric or cell"
                 )
         samples = measures.values(first), measures.values(last)
@@ -141,7 +137,7 @@ def _ends(first: str, last: str, measures: Measures) -> None:
     if judge.differ(*samples, samples):
         return
     factor = judge.factor(*samples, samples)
-    raise BisectionError(
+    raise SuiteError(
         f"{last[:10]} over {first[:10]} is {factor:.3f} after {MOST_OF_ENDS} launches each: too "
         "little for a search; name other commits, another cell or another metric"
     )

@@ -65,10 +65,6 @@ class Answered(NamedTuple):
     answer: Answer
 
 
-class NoQuestionError(SuiteError):
-    """There is no question of that name. The message lists the names."""
-
-
 def names() -> list[str]:
     """The names of all questions: those of benchmarks first, in their order. Imports no module."""
     found = [module.name for module in pkgutil.iter_modules(__path__)]
@@ -92,11 +88,11 @@ def _asked(name: str) -> Asked:
 
 
 def get(name: str) -> Asked:
-    """The question of that name. Raises NoQuestionError."""
+    """The question of that name. Raises SuiteError."""
     for asked in questions():
         if asked.name == name:
             return asked
-    raise NoQuestionError(f"no question {name!r}; there are: {', '.join(names())}")
+    raise SuiteError(f"no question {name!r}; there are: {', '.join(names())}")
 
 
 def newest(
