@@ -216,6 +216,21 @@ def test_a_function_of_samples_refuses_a_summary(tmp_path: Path) -> None:
         statistics.compile_cost(launch.warm_up_s)
 
 
+@pytest.mark.parametrize("name", ["a.py", "deep/er/b.py", "claims.toml", "deep/breaks.csv"])
+def test_the_version_of_a_folder_is_that_of_all_its_code(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    versions = set()
+    for content in ("old", "new"):
+        file.write_text(content)
+        cached.version.cache_clear()
+        versions.add(cached.version(tmp_path))
+    assert len(versions) == 2
+    (tmp_path / "picture.png").write_bytes(b"x")
+    cached.version.cache_clear()
+    assert cached.version(tmp_path) in versions
+
+
 def test_the_key_has_no_seams() -> None:
     kept = [
         cached.get("seams", key, lambda key=key: cached.Made(repr(key).encode()))
