@@ -26,7 +26,7 @@ HOMES = {"resnet18": "box.one", "vit16x6x384": "box.two"}
 
 def write(results: Path) -> None:
     """Fill the folder of results."""
-    commits = {release.version: sha for sha, release in ledger.compute()[0].items()}
+    commits = ledger.commit_of()
     facts = {"cpu": "Box", "num_cpu": "2", "ram": "8 GiB", "device": "cpu"}
     for name, of_machine in MEASURED.items():
         folder = results / name

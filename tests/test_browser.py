@@ -552,7 +552,7 @@ def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = results / "box"
     folder.mkdir()
     (folder / "machine.json").write_text('{"machine": "box"}')
-    commits = {release.version: sha for sha, release in ledger.compute()[0].items()}
+    commits = ledger.commit_of()
     for number, release in enumerate(("2.4.1", "2.9.1", "2.15.0")):
         refused = Outcome(Status.UNSUPPORTED, "<b>asks</b> the device") if number == 1 else OK
         graphs = examples.code(40, 30 - number, cuda_graphs=1, outside_launches=number)

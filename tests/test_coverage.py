@@ -157,7 +157,7 @@ def test_the_command_counts_series_and_the_core_of_three_releases(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "results" / machine.detect().machine
-    commits = {release.version: commit for commit, release in ledger.compute()[0].items()}
+    commits = ledger.commit_of()
     versions = [release.version for release in history.newest_patches(catalogue.read())]
     for version in versions:
         file = records.path(folder, commits[version], "env")

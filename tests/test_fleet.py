@@ -86,7 +86,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def commits() -> dict[str, str]:
-    return {release.version: commit[:8] for commit, release in ledger.compute()[0].items()}
+    return {version: commit[:8] for version, commit in ledger.commit_of().items()}
 
 
 def order(cell: Cell = CELL, rounds: int = 3, name: str = "box") -> Order:

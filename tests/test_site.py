@@ -69,7 +69,7 @@ def made(release: str, workload: str, mode: str, **changes: object) -> Measureme
 
 def fill(results: Path) -> None:
     """Results of two machines and three releases, with hostile text in every text of a file."""
-    commits = {release.version: sha for sha, release in ledger.compute()[0].items()}
+    commits = ledger.commit_of()
     for machine in MACHINES:
         folder = results / machine
         folder.mkdir(parents=True)
@@ -575,7 +575,7 @@ def test_one_more_release_leaves_the_old_shards_and_reads_no_other_machine(
     for machine in MACHINES:
         sealing.seal(tmp_path / "results" / machine)
     build.build(tmp_path / "results", tmp_path / "before")
-    commits = {release.version: sha for sha, release in ledger.compute()[0].items()}
+    commits = ledger.commit_of()
     folder = tmp_path / "results" / MACHINES[0]
     file = records.path(folder, commits["2.14.0"], "virtualenv-py3.11")
     records.append(file, made("2.14.0", "resnet18", "default"))
@@ -649,7 +649,7 @@ def test_a_class_of_machines_has_an_assembled_history(tmp_path: Path) -> None:
 
 
 def test_machines_of_one_class_with_the_same_cells_are_not_shown_twice(tmp_path: Path) -> None:
-    commits = {release.version: sha for sha, release in ledger.compute()[0].items()}
+    commits = ledger.commit_of()
     for name in ("box.one", "box.two"):
         folder = tmp_path / "results" / name
         folder.mkdir(parents=True)
@@ -729,7 +729,7 @@ def _built(results: Path, folder: Path) -> Path:
 
 
 def test_both_ends_of_the_heap_are_shown_where_both_were_measured(tmp_path: Path) -> None:
-    commits = {release.version: sha for sha, release in ledger.compute()[0].items()}
+    commits = ledger.commit_of()
     folder = tmp_path / "results" / MACHINES[0]
     ends = [
         twin("settled", 0.02, 0.017, (0, 0), RELEASES[-1]),

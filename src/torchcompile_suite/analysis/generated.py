@@ -106,6 +106,12 @@ def counts_of(generated: Generated) -> dict[str, int]:
     return {name: value for name, of in COUNTS.items() if (value := of(generated)) is not None}
 
 
+def count_of_launches(rows: Iterable[Row]) -> str:
+    """Which count tells the launches of these cells: in a mode with CUDA graphs a graph is one."""
+    graphs = any(WITH_CUDA_GRAPHS in row.counts for row in rows)
+    return WITH_CUDA_GRAPHS if graphs else LAUNCHES
+
+
 def rows(records: Iterable[Record], releases: Sequence[str] = ()) -> list[Row]:
     """A row for each release and cell of ``records.generated``, of those releases if any is named.
 

@@ -33,12 +33,6 @@ def open_binary(file: Path) -> BinaryIO:
     return file.open("rb")
 
 
-def read_bytes(file: Path) -> bytes:
-    """The content of ``file``. Raises the errors of `open_binary`."""
-    with open_binary(file) as stream:
-        return stream.read()
-
-
 def open_own(file: Path) -> BinaryIO:
     """Open ``file``, which is no link, for reading. Raises the errors of `open_binary`."""
     if not stat.S_ISREG(file.lstat().st_mode):

@@ -23,7 +23,7 @@ from ..cell import METHOD, Cell, Launch, Measurement
 from ..host.machine import FILE as MACHINE
 from ..presentation.hardware import title
 from ..results import descriptions, machines, records
-from ..results.machines import Standing, Value
+from ..results.machines import Standing
 from ..results.records import Problem, Record
 from . import cells
 from .axis import Axis
@@ -154,19 +154,13 @@ class Machine:
     @cached_property
     def standing(self) -> Standing:
         """How complete its results are. A class of machines is as one machine."""
-        return machines.standings(self._values(self.entries, self.name))[self.name]
+        named = (entry.record._replace(machine=self.name) for entry in self.entries)
+        return machines.standings(machines.of_records(named))[self.name]
 
     def fullest(self, point: str) -> str:
         """The one of its `machines` that has most of a point, for what compares cells."""
-        return machines.in_order(machines.standings(self._values(self.of(point))))[0]
-
-    @staticmethod
-    def _values(entries: Iterable[Entry], name: str = "") -> list[Value]:
-        return [
-            value._replace(machine=name or entry.row.machine)
-            for entry in entries
-            for value in machines.of_records([entry.record])
-        ]
+        values = machines.of_records(entry.record for entry in self.of(point))
+        return machines.in_order(machines.standings(values))[0]
 
     @cached_property
     def method(self) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import median_low
 
 from ...analysis import generated
-from ...analysis.generated import LAUNCHES, WITH_CUDA_GRAPHS, Row
+from ...analysis.generated import WITH_CUDA_GRAPHS, Row, count_of_launches
 from ...results.records import Record
 from .. import sheets
 from ..wording import plural
@@ -39,12 +39,11 @@ def _launches(at: tuple[str, str, str], rows: Sequence[Row]) -> str:
     In a mode that uses CUDA graphs a graph is one launch.
     """
     target, phase, mode = at
-    graphs = any(WITH_CUDA_GRAPHS in row.counts for row in rows)
-    name = WITH_CUDA_GRAPHS if graphs else LAUNCHES
+    name = count_of_launches(rows)
     counts = sorted(row.counts[name] for row in rows if name in row.counts)
     if not counts:
         return ""
-    as_one = ", a CUDA graph as one" if graphs else ""
+    as_one = ", a CUDA graph as one" if name == WITH_CUDA_GRAPHS else ""
     return (
         f"{target}, {phase}, mode {mode}{as_one}: {counts[0]:,} to {counts[-1]:,}, median "
         f"{median_low(counts):,} ({plural(len(counts), 'cell')})"

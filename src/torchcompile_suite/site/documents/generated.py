@@ -160,8 +160,7 @@ def _sentence(
     ]
     compared = [step for step in steps if step.before]
     if compared:
-        graphs = any(WITH_CUDA_GRAPHS in row.counts for row in made)
-        name = WITH_CUDA_GRAPHS if graphs else LAUNCHES
+        name = generated.count_of_launches(made)
         found = [
             (step.row.release, difference(one))
             for step in compared
@@ -171,7 +170,7 @@ def _sentence(
         words = [word for _, word in found]
         changed = Counter(point for point, _ in found)
         most = max(order, key=lambda point: changed[point])
-        title = "launches with CUDA graphs" if graphs else "launches"
+        title = "launches" if name == LAUNCHES else "launches with CUDA graphs"
         sentences.append(
             f"In {plural(len(order), axis.noun)}, the {title} of a cell became fewer "
             f"{_times(words.count('fewer'))} and more {_times(words.count('more'))}."
