@@ -42,6 +42,7 @@ def discover(original: Callable[..., Any]) -> Callable[..., Any]:
             selected[:] = [index for index in selected if index < points]
             if not selected:
                 benchmarks.pop(name, None)
+        benchmarks.commits = list(commit_hash)  # for the progress of the run
         tables.select(benchmarks.benchmark_selection)
         interleaved.discovered(conf, repo, environments, commit_hash, benchmarks)
         return benchmarks

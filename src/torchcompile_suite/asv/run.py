@@ -103,15 +103,14 @@ def _seal(folder: Path) -> None:
 
 
 def _cells(returned: dict[str, Any]) -> int:
-    """How many cells each release of this run has; 0 until ASV has discovered them."""
+    """How many cells this run measures, in all releases; 0 until ASV has discovered them."""
     benchmarks = returned.get("benchmarks")
     if benchmarks is None:
         return 0
     selection = benchmarks.benchmark_selection
-    return len(
-        {
-            matrix.cell_at(name, index) or (name.rpartition(".")[0], index)
-            for name in benchmarks
-            for index in selection[name] or [None]
-        }
-    )
+    cells = {
+        matrix.cell_at(name, index) or (name.rpartition(".")[0], index)
+        for name in benchmarks
+        for index in selection[name] or [None]
+    }
+    return len(cells) * len(benchmarks.commits) * len(returned["environments"])
