@@ -1,0 +1,31 @@
+"""inference.py MODEL: a timm model on one image, eager and compiled; without the suite."""
+
+import statistics
+import sys
+import time
+
+import timm
+import torch
+
+torch.set_num_threads(2)
+torch.manual_seed(20240724)
+net = timm.create_model(sys.argv[1]).eval()
+images = torch.randn(1, *timm.data.resolve_model_data_config(net)["input_size"])
+forwards, times = (net, torch.compile(net)), ([], [])
+
+
+def milliseconds(forward):
+    start = time.perf_counter()
+    forward(images)
+    return 1e3 * (time.perf_counter() - start)
+
+
+with torch.inference_mode():
+    for _ in range(60):
+        for forward, those in zip(forwards, times, strict=True):
+            those.append(min(milliseconds(forward), milliseconds(forward)))
+eager, compiled = (statistics.median(those[10:]) for those in times)
+ratio = f"ratio {compiled / eager:.2f}"
+print(
+    f"{torch.__version__} {sys.argv[1]}: eager {eager:.1f} ms, compiled {compiled:.1f} ms, {ratio}"
+)
