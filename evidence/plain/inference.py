@@ -25,7 +25,5 @@ with torch.inference_mode():
         for forward, those in zip(forwards, times, strict=True):
             those.append(min(milliseconds(forward), milliseconds(forward)))
 eager, compiled = (statistics.median(those[10:]) for those in times)
-ratio = f"ratio {compiled / eager:.2f}"
-print(
-    f"{torch.__version__} {sys.argv[1]}: eager {eager:.1f} ms, compiled {compiled:.1f} ms, {ratio}"
-)
+name = f"{torch.__version__} {sys.argv[1]}"
+print(f"{name}: eager {eager:.1f} ms, compiled {compiled:.1f} ms, ratio {compiled / eager:.2f}")
