@@ -16,11 +16,11 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct, field
 
-SCHEMA: Literal[12] = 12
+SCHEMA: Literal[13] = 13
 """Version of the JSON that crosses processes and machines, the ``schema`` field of each struct.
 A reader refuses a newer version and reads all older ones: each version added fields with defaults.
-Version 12 added `Cell.way`, `Cell.start`, what launches of such cells record, and
-`Accuracy.float32_error`."""
+Version 13 added what an accelerator says of itself and during a measurement (`Accelerator`,
+`DeviceState`), the latency of a single call, allocated memory, and `Environment.adopted`."""
 
 METHOD = 3
 """Version of how pairs are timed, the ``method`` field of a launch. Times of two methods are not
@@ -39,7 +39,7 @@ Seconds = Annotated[float, Meta(ge=0, le=1e7)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 # A handful: whoever judges them looks at all pairs.
 Samples = Annotated[list[Count], Meta(max_length=200)]
-Schema = Literal[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
+Schema = Literal[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]
 Stopped = Literal["", "fixed", "precise", "budget"]
 Shapes = Literal[
     "static", "recompile", "automatic", "dynamic", "marked", "buckets", "unbacked", "oblivious"
@@ -269,8 +269,38 @@ class Overlay(Struct, frozen=True, forbid_unknown_fields=True):
     refused: Text = ""
 
 
+class Accelerator(Struct, frozen=True, forbid_unknown_fields=True):
+    """The accelerator of a measuring process, and its settings.
+
+    None or an empty text: the driver does not say.
+
+    - ``mig``: the profile of a MIG slice, such as ``1g.10gb``; empty for a whole device.
+    - ``memory_bytes``: of the device or of the slice. ``capability``: such as ``9.0``.
+    - ``libraries``: CUDA, cuDNN and others, with their versions.
+    - ``float32``: how precise products and convolutions of float32 are, such as
+      ``{"matmul": "highest", "cudnn": "tf32"}``.
+    - ``power_limit_w``: the limit that is enforced. ``max_sm_clock_mhz``: the fastest clock.
+    - ``ecc``, ``persistence``: whether the mode is on. ``numa_node``: of the host.
+    """
+
+    mig: Text = ""
+    memory_bytes: Count | None = None
+    capability: Text = ""
+    libraries: dict[str, Text] = field(default_factory=dict)
+    float32: dict[str, Text] = field(default_factory=dict)
+    power_limit_w: float | None = None
+    max_sm_clock_mhz: Count | None = None
+    ecc: bool | None = None
+    persistence: bool | None = None
+    numa_node: int | None = None
+
+
 class Environment(Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything that can change a number and is not in the `Cell`."""
+    """Everything that can change a number and is not in the `Cell`.
+
+    ``adopted``: the build of a torch that the user installed, such as ``2.11.0+cu130``; empty if
+    the packages are those of the release's lock. ``accelerator``: None on a CPU.
+    """
 
     torch: Text
     torch_git: Text
@@ -288,6 +318,24 @@ class Environment(Struct, frozen=True, forbid_unknown_fields=True):
     load_1min: float
     suite: Text
     overlay: Overlay | None = None
+    adopted: Text = ""
+    accelerator: Accelerator | None = None
+
+
+class DeviceState(Struct, frozen=True, forbid_unknown_fields=True):
+    """The accelerator while a launch timed its pairs, read between the pairs.
+
+    - ``sm_clock_mhz``: the slowest, the median and the fastest clock of the multiprocessors.
+    - ``temperature_c``, ``power_w``: the highest.
+    - ``slowed_by``: the driver's reasons for a lower clock, other than that the device was idle.
+    - ``others``: the most processes of others that used the device at once.
+    """
+
+    sm_clock_mhz: tuple[Count, Count, Count] | None = None
+    temperature_c: Count | None = None
+    power_w: float | None = None
+    slowed_by: list[Text] = field(default_factory=list)
+    others: Count | None = None
 
 
 class Interference(Struct, frozen=True, forbid_unknown_fields=True):
@@ -295,11 +343,12 @@ class Interference(Struct, frozen=True, forbid_unknown_fields=True):
 
     Both are shares of the processors' time, 0 to 1. ``steal_share``: used by other guests of the
     same host, as the hypervisor reports it. ``others_share``: used by other processes of this
-    machine.
+    machine. ``device``: the accelerator; None on a CPU, or if its driver cannot be asked.
     """
 
     steal_share: float
     others_share: float
+    device: DeviceState | None = None
 
 
 # What a compile writes for each graph: Inductor's file names, without endings.
@@ -604,6 +653,12 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     - ``start``, ``eager_start``: for a cell with a ``start``. There a pair is the time of two whole
       processes, each from its start to its first result, and ``warm_up_s`` has the one call.
     - ``growth``, ``eager_growth``: for the protocol ``many-calls``.
+    - ``latency_s``: on an accelerator, one ``[eager, mode]`` couple for each pair: seconds of a
+      single call, from the call until the device is done. Calls of ``pairs_s`` follow one another
+      without waiting, so these include the time that the host and the device otherwise overlap.
+    - ``peak_allocated_bytes``, ``eager_peak_allocated_bytes``: as the peak memory above, on an
+      accelerator: of tensors and of the pools of CUDA graphs, without what torch's allocator keeps
+      in reserve.
     """
 
     kind: Literal["cold", "warm"]
@@ -636,6 +691,9 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     eager_start: Started | None = None
     growth: Growth | None = None
     eager_growth: Growth | None = None
+    latency_s: list[tuple[Seconds, Seconds]] = field(default_factory=list)
+    peak_allocated_bytes: Count | None = None
+    eager_peak_allocated_bytes: Count | None = None
     schema: Schema = SCHEMA
 
     @property
