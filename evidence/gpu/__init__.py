@@ -1,0 +1,1 @@
+"""What a lent GPU is asked: README.md says how."""
