@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Error, Playwright, sync_playwright
 
 from torchcompile_suite.analysis import break_tables
 from torchcompile_suite.measuring.settings import PRECISION_VARIABLE, REPEATS_VARIABLE
-from torchcompile_suite.releases import catalogue, environments
+from torchcompile_suite.releases import catalogue, environments, stamp
 from torchcompile_suite.results import cached
 
 # A busy machine may pause any example, or the making of examples, for longer than any limit.
@@ -123,7 +123,7 @@ class ReleaseEnvironment:
         place = folder / environments.folder_of(release).name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.symlink_to(self.folder, target_is_directory=True)
-        (place / environments.STAMP).write_text(environments.digest(release))
+        (place / stamp.FILE).write_text(environments.digest(release))
         return {environments.FOLDER_VARIABLE: str(folder)}
 
 

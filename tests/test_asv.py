@@ -24,7 +24,7 @@ from torchcompile_suite.cell import Cell
 from torchcompile_suite.host import machine
 from torchcompile_suite.measuring import series
 from torchcompile_suite.modes import EAGER
-from torchcompile_suite.releases import catalogue, environments, ledger
+from torchcompile_suite.releases import catalogue, environments, ledger, stamp
 from torchcompile_suite.results import records
 
 from .conftest import QUICK, ROOT
@@ -415,7 +415,7 @@ def test_a_killed_installation_is_mended_and_never_measured(
         with contextlib.suppress(ProcessLookupError):
             os.kill(installing, signal.SIGKILL)
     process.communicate()
-    assert not (folder / environments.STAMP).exists()
+    assert not (folder / stamp.FILE).exists()
     checkout.asv("run", f"{OLD}^!", "--bench", cells, "--skip-existing")
     newest = checkout.entries(OLD)[-1].measurement
     assert newest.environment is not None

@@ -59,7 +59,8 @@ def activate() -> None:
     wheels = sorted(WHEELS.glob("*.whl"))
     if not wheels:
         raise SystemExit(f"no wheels in {WHEELS}; with a network: python -m evidence.gpu.prepare")
-    site = tempfile.mkdtemp(prefix="gpu-site-")
+    # By this name Python knows a folder of packages: `releases adopt` takes it along.
+    site = str(Path(tempfile.mkdtemp(prefix="gpu-"), "site-packages"))
     for wheel in wheels:
         # A wheel is an archive, and the Python may have no pip.
         zipfile.ZipFile(wheel).extractall(site)

@@ -22,6 +22,7 @@ from torchcompile_suite.releases import (
     locking,
     room,
     sizes,
+    stamp,
 )
 
 PYTHON = "3.11"
@@ -113,9 +114,9 @@ def test_an_environment_from_before_the_extras_gets_them_and_takes_no_room(
     assert extras.pins(without.version) == []
     for release in (with_extras, without):
         environments.ready(release, PYTHON)
-        stamp = environments.folder_of(release, PYTHON) / environments.STAMP
+        file = environments.folder_of(release, PYTHON) / stamp.FILE
         content = ledger_objects.release_file(release) + ledger_objects.lock_file(release)
-        stamp.write_text(hashlib.sha256(content).hexdigest())
+        file.write_text(hashlib.sha256(content).hexdigest())
     assert not environments.is_ready(with_extras, PYTHON)
     assert environments.is_ready(without, PYTHON), "what has no extras is as it was"
     _with_free(monkeypatch, 0)

@@ -19,7 +19,7 @@ from ..asv import command
 from ..errors import SuiteError
 from ..measuring.settings import BUDGET_VARIABLE, LAUNCHES_VARIABLE
 from ..presentation.terminal import one_line_errors
-from ..releases import catalogue, room
+from ..releases import catalogue, environments, room
 from ..releases.catalogue import Release
 
 # Seconds for each release of a series: a cold launch and some six warm ones.
@@ -43,8 +43,8 @@ def run(
     for python, together in by_python(releases, usual).items():
         if python != usual:
             typer.echo(
-                f"\nnot in turns with the others: PyTorch {_versions(together)}, which Python "
-                f"{usual} cannot run; measured with Python {python}"
+                f"\nnot in turns with the others: PyTorch {_versions(together)}, which is measured "
+                f"with Python {python} and not with {usual}"
             )
         typer.echo(room.line(together, python))
         options = ["--environment", f"{ENVIRONMENT}:{python}"] if python != usual else []
@@ -59,11 +59,13 @@ def run(
 def by_python(releases: Sequence[Release], usual: str) -> dict[str, list[Release]]:
     """The releases by the Python to measure them with, those of the ``usual`` one first.
 
-    A release that the usual one cannot run gets the oldest Python that it supports.
+    A release that the usual one cannot run gets the oldest Python that it supports. An adopted
+    environment decides for its release.
     """
     found: dict[str, list[Release]] = {usual: []}
     for release in releases:
-        python = usual if release.supports(usual) else release.usable_pythons[0]
+        python = environments.adopted(release)
+        python = python or (usual if release.supports(usual) else release.usable_pythons[0])
         found.setdefault(python, []).append(release)
     return {python: together for python, together in found.items() if together}
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
 from ..presentation.terminal import console, one_line_errors
-from ..releases import catalogue, environments, ledger, room, sizes
+from ..releases import adoption, catalogue, environments, ledger, room, sizes
 
 app = typer.Typer(help="The PyTorch releases that can be compared.", no_args_is_help=True)
 
@@ -95,6 +96,25 @@ def add(
     with one_line_errors():
         for release in nightly.add(versions, index_url):
             typer.echo(f"added {release.tag}, upstream commit {release.git_version}")
+
+
+@app.command()
+def adopt(
+    python: Annotated[Path, typer.Argument(help="The Python of your environment.")],
+) -> None:
+    """Measure with the torch that you have installed, where its release would be installed.
+
+    Nothing is downloaded, and your environment does not change. `asv run`, `history` and `try
+    --release` use it until `releases remove`. Its results say that it is not from the release's
+    lock. Example: torchcompile-suite releases adopt ~/venv/bin/python
+    """
+    with one_line_errors():
+        release, build, program = adoption.adopt(python.absolute())
+        commit = ledger.commit_of()[release.version][:8]
+    minor = program.parent.parent.name.rpartition("-py")[2]
+    typer.echo(f"torch {build} stands for {release.tag} (ledger {commit}); to measure with it:")
+    typer.echo(f"  torchcompile-suite try resnet18 --release {release.tag}")
+    typer.echo(f"  asv run -E torch-release:{minor} {release.tag}^!")
 
 
 @app.command()

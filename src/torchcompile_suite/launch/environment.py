@@ -15,6 +15,7 @@ from .._version import __version__
 from ..cell import Environment
 from ..host import allocators
 from ..host.machine import cpu_model
+from ..releases import stamp
 from ..results import overlay_marker
 from . import caches
 from .device import Device
@@ -32,6 +33,7 @@ def describe(device: Device, load_1min: float) -> Environment:
     """The environment of this process, which measures on ``device``. ``load_1min``: the load of
     the machine when the process began.
     """
+    overlay = overlay_marker.read()
     return Environment(
         torch=str(torch.__version__),  # a TorchVersion, which JSON does not know
         torch_git=torch.version.git_version or "",
@@ -48,7 +50,8 @@ def describe(device: Device, load_1min: float) -> Environment:
         variables=_settings(),
         load_1min=round(load_1min, 2),
         suite=__version__,
-        overlay=overlay_marker.read(),
+        overlay=overlay,
+        adopted="" if overlay or stamp.from_a_lock() else str(torch.__version__),
     )
 
 

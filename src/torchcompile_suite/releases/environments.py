@@ -21,7 +21,7 @@ from filelock import FileLock
 
 from ..errors import SuiteError
 from ..host.files import write_atomically
-from . import extras
+from . import extras, stamp
 from .catalogue import Release
 from .install import EXTRAS_FILE
 from .ledger_objects import LOCK_FILE, RELEASE_FILE, lock_file, release_file
@@ -30,8 +30,6 @@ INSTALL = Path(__file__).with_name("install.py")
 # The folder of all environments. By default it lies beside uv's cache, so that uv can link files
 # from the cache instead of copying them.
 FOLDER_VARIABLE = "TORCHCOMPILE_SUITE_ENVIRONMENTS"
-# What an environment holds; written when the installation is complete and proven.
-STAMP = "torchcompile-suite-release"
 
 
 class LockError(SuiteError):
@@ -80,27 +78,22 @@ def ready(release: Release, python: str | None = None) -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_name(f"{folder.name}.lock")):
         if not is_ready(release, python):
-            stamp = folder / STAMP
-            stamp.unlink(missing_ok=True)
+            (folder / stamp.FILE).unlink(missing_ok=True)
             install(release, folder, python)
-            write_atomically(stamp, digest(release).encode())
+            write_atomically(folder / stamp.FILE, digest(release).encode())
     return python_in(folder)
 
 
 def is_ready(release: Release, python: str | None = None) -> bool:
-    """Whether `ready` would return at once."""
-    return _stamp(release, python) == digest(release)
+    """Whether `ready` would return at once. An adopted environment is as the user made it."""
+    content = stamp.read(folder_of(release, python))
+    return stamp.is_adopted(content) or content == digest(release)
 
 
 def holds_lock(release: Release, python: str | None = None) -> bool:
     """Whether the packages of the lock are installed: `ready` downloads extras at most."""
-    return _stamp(release, python).partition("\n")[0] == _lock_digest(release)
-
-
-def _stamp(release: Release, python: str | None) -> str:
-    """The content of the stamp of the release's environment; empty if there is none."""
-    stamp = folder_of(release, python) / STAMP
-    return stamp.read_text("utf-8") if stamp.exists() else ""
+    content = stamp.read(folder_of(release, python))
+    return stamp.is_adopted(content) or content.partition("\n")[0] == _lock_digest(release)
 
 
 def installed() -> Iterator[Installed]:
@@ -125,15 +118,21 @@ def remove(release: Release) -> list[Path]:
     folders = sorted(root().glob(f"{release.version}-py*/"))
     for folder in folders:
         with FileLock(folder.with_name(f"{folder.name}.lock")):
-            try:
-                # Without its stamp, half an environment is never taken for a whole one. Without its
-                # Python, it is never mended: uv trusts what says that it is installed.
-                (folder / STAMP).unlink(missing_ok=True)
-                python_in(folder).unlink(missing_ok=True)
-                shutil.rmtree(folder)
-            except OSError as error:
-                raise SuiteError(f"cannot remove {error.filename}: {error.strerror}") from None
+            remove_folder(folder)
     return folders
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove an environment, if it is there. Its lock has to be held. Raises SuiteError."""
+    try:
+        # Without its stamp, half an environment is never taken for a whole one. Without its
+        # Python, it is never mended: uv trusts what says that it is installed.
+        (folder / stamp.FILE).unlink(missing_ok=True)
+        python_in(folder).unlink(missing_ok=True)
+        if folder.exists():
+            shutil.rmtree(folder)
+    except OSError as error:
+        raise SuiteError(f"cannot remove {error.filename}: {error.strerror}") from None
 
 
 def free_bytes() -> int:
@@ -182,8 +181,22 @@ def python_in(folder: Path) -> Path:
     return folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
 
 
+def adopted(release: Release) -> str:
+    """The Python, such as 3.12, of the user's environment that stands for the release; else
+    empty.
+    """
+    for folder in sorted(root().glob(f"{release.version}-py*/")):
+        if stamp.is_adopted(stamp.read(folder)):
+            return folder.name.rpartition("-py")[2]
+    return ""
+
+
 def _minor(release: Release) -> str:
-    """The Python that runs now if the release supports it, else the oldest one that it supports."""
+    """The Python of an adopted environment; else that which runs now if the release supports it,
+    else the oldest one that it supports.
+    """
+    if python := adopted(release):
+        return python
     running = f"{sys.version_info.major}.{sys.version_info.minor}"
     return running if release.supports(running) else release.usable_pythons[0]
 
