@@ -86,5 +86,5 @@ def test_a_cell_becomes_a_result_that_travels(newest: ReleaseEnvironment, tmp_pa
     assert done.returncode == 0, done.stderr
     (first, _) = read_lines(tmp_path / "log.jsonl", campaign.Step)
     assert first.cell == Cell("small_1x1", 1, "eager")
-    assert first.text.count(" of eager's time") == campaign.LAUNCHES
+    assert first.text.count(" of eager's time") >= campaign.LAUNCHES
     assert (tmp_path / "results.tar").stat().st_size > 1000

@@ -178,6 +178,8 @@ class Campaign:
             device=self.device,
             record=self._journal(),
             launches=LAUNCHES,
+            # The machine is lent for minutes.
+            repeats=1,
             launch_limit_s=max(30.0, self.left_s),
             plan=self.plan,
         )
