@@ -19,7 +19,7 @@ from .. import workloads
 from ..cell import Cell
 from ..modes import EAGER
 from . import failures, ways
-from .outputs import tensors
+from .outputs import copied, tensors
 from .quantisation import quantised
 
 SEED = 20240724
@@ -288,15 +288,33 @@ class ShapeStream(Subject):
         self.module_calls = len(self.requests)
         self.shapes = len({_shapes(request) for request in self.requests})
         self._stream = stream
+        self._keeps = False
         self._varying = _varying(self.requests)
         self.dynamic = POLICIES[cell.shapes]
 
     def call(self, forward: Any) -> list[Any]:
-        """The outputs of all requests."""
-        return [apply(forward, request) for request in self.requests]
+        """The outputs of all requests after `reset`; else none, as a server that has answered.
+
+        The outputs of a CUDA graph are in its own memory, where the graph of the next request
+        writes. So those that are compared are copied when they arrive.
+        """
+        return self._served(lambda request: apply(forward, request))
 
     def _padded_call(self, forward: Any) -> list[Any]:
-        return [apply(forward, _pad(request, self._varying)) for request in self.requests]
+        return self._served(lambda request: apply(forward, _pad(request, self._varying)))
+
+    def _served(self, serve: Callable[[Inputs], Any]) -> list[Any]:
+        kept = []
+        for request in self.requests:
+            output = serve(request)
+            if self._keeps:
+                kept.append(copied(output))
+        return kept
+
+    def reset(self) -> None:
+        """See `Subject.reset`. The outputs of the next call are kept, until `outputs` has them."""
+        super().reset()
+        self._keeps = True
 
     def compile(self) -> tuple[Call, Any]:
         """See `Subject.compile`. Marks the requests first, if the policy does so.
@@ -335,6 +353,7 @@ class ShapeStream(Subject):
 
     def outputs(self, result: list[Any]) -> list[Any]:
         """The outputs without padding."""
+        self._keeps = False
         return [
             tree_map(lambda part, request=request: _unpad(part, request, self._varying), output)
             for output, request in zip(result, self.requests, strict=True)
