@@ -124,8 +124,7 @@ class _Steps:
             # An unsynchronised clock times everything in the same way, but does not wait for the
             # device.
             self.clock = device.Unsynchronised(self.on) if cell.protocol == "no-sync" else self.on
-            if reason := self.on.unavailable():
-                raise failures.Unsupported(reason)
+            self.on.need()
             self.usable = True
             if reason := _unsupported(cell):
                 raise failures.Unsupported(reason)
@@ -174,14 +173,29 @@ class _Steps:
         inspection.before_compile(self.on)
         on = self.on
         with self.stages("compile"):
+            before = self._graphs()
             # The clock starts before torch.compile itself: setting it up is part of its cost.
             start = time.perf_counter()
             call, forward = subject.compile()
             call()
             on.synchronize()
             first_call_s = time.perf_counter() - start
+            if before is not None and self._graphs() == before:
+                from .inspect.versions import NO_GRAPH, uncaptured
+
+                raise failures.Unsupported(f"{NO_GRAPH}: {uncaptured.reasons(call)}")
         inspection.after_compile(subject, forward, on, first_call_s)
         return call, forward, first_call_s
+
+    def _graphs(self) -> int | None:
+        """Graphs that Dynamo has captured so far: FlexAttention captures some in eager. None where
+        nothing is compiled.
+        """
+        if not _mode(self.request.cell.mode).compiles:
+            return None
+        from .inspect import versions
+
+        return versions.captures()
 
     def warm_up(self, call: Call, first_call_s: float) -> float:
         """Warm the mode up, and measure its memory. Returns seconds of a steady call."""
@@ -268,10 +282,20 @@ def _unsupported(cell: Cell) -> str:
     """Why this process cannot measure the cell, or the empty string."""
     if cell.protocol == "no-sync" and cell.device == "cpu":
         return "a call on a CPU returns when it is done: there is nothing to forget to wait for"
+    if cell.device != "cpu" and cell.allocator not in ("system", _heap_of(cell)):
+        return (
+            f"malloc {cell.allocator} is for tensors of the host: on {cell.device} torch's own "
+            "allocator has them"
+        )
     # Not looked up for the C library's: to read the list of libraries takes memory.
     if allocators.preloaded(cell.allocator) and allocators.loaded() != cell.allocator:
         return allocators.preload(cell.allocator)[1] or f"{cell.allocator} was not loaded"
     return ""
+
+
+def _heap_of(cell: Cell) -> str:
+    """The malloc that cells of this protocol have on every device."""
+    return DEFAULT_HEAP if cell.protocol == "many-calls" else "system"
 
 
 def _mode(name: str) -> Mode:

@@ -5,6 +5,7 @@ ledger; tests/test_compiled.py runs them with the oldest release and the newest 
 imports Dynamo and Inductor, so import it only where the compiler is needed.
 
 - this module: what a launch asks the compiler that really compiles
+- ``uncaptured``: why it did not compile
 
 Generating code for an absent GPU needs more of it:
 
@@ -46,6 +47,8 @@ from ....cell import GraphBreak
 
 # With this stance, a call raises an error that names the stance, instead of compiling.
 STANCE = "fail_on_recompile"
+# Dynamo skips what it cannot capture, without a word.
+NO_GRAPH = "torch.compile captured no graph, so all runs in eager"
 
 
 def reset() -> None:
