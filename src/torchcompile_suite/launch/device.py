@@ -187,11 +187,12 @@ def _unused_in_pools() -> int | None:
     if torch.cuda.get_allocator_backend() != "native":
         return None
     here = torch.cuda.current_device()
-    return sum(
+    unused: int = sum(
         segment["total_size"] - segment["allocated_size"]
         for segment in torch.cuda.memory_snapshot()
         if segment["device"] == here and tuple(segment["segment_pool_id"]) != (0, 0)
     )
+    return unused
 
 
 class Unsynchronised:

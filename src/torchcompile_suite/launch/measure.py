@@ -17,7 +17,7 @@ import torch
 
 from .. import workloads
 from ..analysis import statistics
-from ..cell import OK, Accuracy, Cell, Launch, Request, Side
+from ..cell import DEFAULT_HEAP, OK, Accuracy, Cell, Launch, Request, Side
 from ..host import allocators
 from ..modes import MODES, Mode
 from . import accuracy, device, environment, failures, growth, messages, progress, timing
@@ -88,7 +88,7 @@ def _measure(
                 inspection = steps.import_compiler(mode)
                 call, forward, first_call_s = steps.compile(subject, inspection)
                 calls["mode"] = call
-                steady_s["mode"] = steps.warm_up(call, first_call_s)
+                steady_s["mode"] = steps.warm_up(subject, call, first_call_s)
                 steps.many_calls("mode", subject, call)
             say(Ready(steady_s, torch.get_num_threads()))
             steps.turns(calls, say, hear)
@@ -151,7 +151,7 @@ class _Steps:
                 progress.learned(
                     str(self.request.cell), f"eager takes {call_s * 1e3:.3g} ms a call"
                 )
-            self._peak_memory("eager_peak_memory_bytes", subject.baseline)
+            self._peak_memory("eager", subject, subject.baseline)
         return call_s
 
     def import_compiler(self, mode: Mode) -> Inspection:
@@ -197,14 +197,14 @@ class _Steps:
 
         return versions.captures()
 
-    def warm_up(self, call: Call, first_call_s: float) -> float:
+    def warm_up(self, subject: Subject, call: Call, first_call_s: float) -> float:
         """Warm the mode up, and measure its memory. Returns seconds of a steady call."""
         with self.stages("warm-up"):
             calls_s, steady = timing.warm_up(call, self.clock, self.request.plan)
             self.fields["warm_up_s"] = [rounded(s) for s in (first_call_s, *calls_s)]
             self.fields["steady"] = steady
         with self.stages("memory"):
-            self._peak_memory("peak_memory_bytes", call)
+            self._peak_memory("mode", subject, call)
         return statistics.steady_call(calls_s)
 
     def many_calls(self, side: Side, subject: Subject, call: Call) -> None:
@@ -221,15 +221,25 @@ class _Steps:
                 self.captures if side == "mode" else None,
             )
 
-    def _peak_memory(self, field: str, call: Call) -> None:
-        """Measure the peak memory of steady calls, unless the heap keeps more by design."""
-        if self.fields["heap"] != "settled":
-            self.fields[field] = timing.peak_memory_bytes(call, self.on)
+    def _peak_memory(self, side: Side, subject: Subject, call: Call) -> None:
+        """Measure the peak memory of steady calls, unless the heap keeps more by design, or the
+        model of the other side is there as well.
+        """
+        if self.fields["heap"] == "settled":
+            return
+        with subject.alone(side) as alone:
+            if alone:
+                whole, allocated = timing.peak_memory_bytes(call, self.on)
+                before = "eager_" if side == "eager" else ""
+                self.fields[f"{before}peak_memory_bytes"] = whole
+                self.fields[f"{before}peak_allocated_bytes"] = allocated
 
     def turns(
         self, calls: dict[Side, Call], say: Callable[[Said], None], hear: Callable[[], Asked]
     ) -> None:
         """Make the turns that the driver asks for, until it asks for no more."""
+        # Without a clock that waits there is no single call.
+        single = self.on.kind != "cpu" and self.clock is self.on
         with self.stages("turns"):
             # As timeit does: a garbage collection would count against the call in which it starts.
             gc.collect()
@@ -241,7 +251,7 @@ class _Steps:
                     # heap grows for ever, and no other call gives back what it could use again.
                     if gc.get_count()[0] > MOST_GARBAGE:
                         gc.collect()
-                    say(timing.turn(calls[asked.side], self.clock, asked))
+                    say(timing.turn(calls[asked.side], self.clock, asked, single))
             finally:
                 gc.unfreeze()
                 gc.enable()

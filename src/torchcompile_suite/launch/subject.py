@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -16,7 +16,7 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 from .. import workloads
-from ..cell import Cell
+from ..cell import Cell, Side
 from ..modes import EAGER
 from . import failures, ways
 from .outputs import copied, tensors
@@ -96,6 +96,13 @@ class Subject:
             return contextlib.nullcontext()
         return torch.inference_mode()  # type: ignore[no-any-return]
 
+    @contextlib.contextmanager
+    def alone(self, side: Side) -> Iterator[bool]:  # noqa: ARG002 (a subclass uses it)
+        """A context that tells whether the device's memory is that side's alone. What both sides
+        use counts for both.
+        """
+        yield True
+
     def reset(self) -> None:
         """Restore the state that calls to be compared must start from."""
         torch.manual_seed(SEED + 1)
@@ -163,6 +170,24 @@ class Quantised(ForwardAgainstFloat32):
     def baseline(self) -> Any:
         """The forward pass of the module before it was quantised."""
         return apply(self._float32, self.inputs)
+
+    @contextlib.contextmanager
+    def alone(self, side: Side) -> Iterator[bool]:
+        """See `Subject.alone`. The module in float32 leaves an accelerator meanwhile.
+
+        The quantised one stays: its compiled code knows where its weights are.
+        """
+        if side == "eager" or self.cell.device == "cpu":
+            yield False
+            return
+        # A weight that is made in inference mode would be another kind of tensor.
+        with torch.inference_mode(False), torch.no_grad():
+            self._float32.to("cpu")
+        try:
+            yield True
+        finally:
+            with torch.inference_mode(False), torch.no_grad():
+                self._float32.to(self.cell.device)
 
     def in_float32(self) -> Any:
         """See `Subject.in_float32`."""

@@ -236,6 +236,11 @@ def _take_turns(
         paging={side: _paging(turns) for side, turns in timed.items()},
         calls_a_sample=count,
         fields={
+            "latency_s": [
+                (eager.single_s, mode.single_s)
+                for eager, mode in zip(timed["eager"], timed["mode"], strict=True)
+                if eager.single_s is not None and mode.single_s is not None
+            ],
             "interference": watch.shares(),
             "calibration_s": calibrated(calibration),
         },

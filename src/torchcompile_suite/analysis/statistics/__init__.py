@@ -65,6 +65,7 @@ from .launches import (
     ratio_of,
     seconds_until_steady,
     seconds_until_steady_of,
+    single_call_of,
     steady_call,
     warm_up_mixed_ratio,
 )
@@ -73,6 +74,7 @@ from .measured import (
     measured_eager,
     measured_latency,
     measured_ratio,
+    measured_single_calls,
     precise,
     sequential_interval,
 )
@@ -121,6 +123,7 @@ __all__ = [
     "measured_eager",
     "measured_latency",
     "measured_ratio",
+    "measured_single_calls",
     "moderated",
     "neighbour",
     "power",
@@ -132,6 +135,7 @@ __all__ = [
     "seconds_until_steady",
     "seconds_until_steady_of",
     "sequential_interval",
+    "single_call_of",
     "slowdown",
     "steady_call",
     "t_quantile",
