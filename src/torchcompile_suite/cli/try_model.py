@@ -383,9 +383,10 @@ def _save(measurements: list[Measurement]) -> list[str]:
             f"torch {torch or 'of a failed cell'} is not a release of the ledger, so --save "
             "has no place for it; see: torchcompile-suite releases list"
         )
-    folder = RESULTS / machine.detect().machine
+    kind = measurements[0].cell.device
+    folder = RESULTS / machine.detect(kind=kind).machine
     try:
-        machine.record(folder)
+        machine.record(folder, kind)
         for measurement in measurements:
             records.append(records.path(folder, commits[torch], records.TRIAL), measurement)
     except OSError as error:
