@@ -204,7 +204,7 @@ def try_command(
         with _Progress(quiet, no_color) as progress:
             if wanted is not None and not environments.is_ready(wanted):
                 progress.say(environments.making(wanted))
-            python = python_of(wanted)
+            python = python_of(wanted, "cpu" if gpu is not None else trial.device)
             if gpu is not None:
                 code = generated.run(
                     trial,

@@ -3,8 +3,8 @@
 On a shared host, another guest may run on the other hyperthreads of the same cores. The kernel of
 this guest does not know about it (its steal time stays 0), but all work takes up to 1.4 times as
 long, for minutes or hours, and not all work slows down equally: docs/method.md, "A measurement". A
-loop on one processor would miss what happens on the others. A measurement on an accelerator uses one
-processor only, and as many threads as a host of accelerators has would wait for each other.
+loop on one processor would miss what happens on the others. A measurement on an accelerator needs
+one processor only, and threads on all processors of its host would wait for each other.
 
 The work is compression with zlib. It is the same for every release of torch, it slows down on a
 shared core as the interpreter does, and it releases the interpreter's lock.

@@ -70,7 +70,7 @@ class Watch:
         self._own_s = functools.partial(_of_processes, pids)
         self._start = _read(self._own_s)
 
-    def shares(self, device: DeviceState | None) -> Interference | None:
+    def shares(self, device: DeviceState | None = None) -> Interference | None:
         """Shares of all processors' time since the start; None if the kernel reports no times.
         ``device``: what `on_device` has seen.
         """
@@ -93,7 +93,7 @@ class Spans:
         """The process that started after `begin` is done, and still there."""
         self._spans.append((self._start, _read(lambda: _of_tree(pid))))
 
-    def shares(self, device: DeviceState | None) -> Interference | None:
+    def shares(self, device: DeviceState | None = None) -> Interference | None:
         """Shares of all processors' time in the spans; None if the kernel reports no times.
         ``device``: what `on_device` has seen.
         """

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from ..analysis.ends import MOST_FAULTS
-from ..cell import METHOD, OK, Launch, Outcome, Paging, Plan, Request, Side, Status
+from ..cell import METHOD, OK, Launch, Outcome, Paging, Request, Side, Status
 from ..launch.messages import Asked, Ended, Finish, Go, Imported, Ready, Said, Timed, Turn
 from ..launch.stages import rounded
 from .calibration import CalibrationLoop, threads_for

@@ -15,6 +15,7 @@ varied by 4.5 %. See Kalibera and Jones, "Rigorous benchmarking in reasonable ti
 
 from .condensed import CondensedLaunch, Figures
 from .disturbance import (
+    FAULTS,
     MOST_OTHERS,
     MOST_SLOWDOWN,
     MOST_STEAL,
@@ -80,6 +81,7 @@ from .spread import Prior, moderated, prior_spread
 
 __all__ = [
     "CONFIDENCE",
+    "FAULTS",
     "FIRST_LOOK",
     "MIXED_CALLS",
     "MOST_LOG",
