@@ -195,7 +195,7 @@ RAYS = {
 def test_only_a_users_own_variables_are_kept(more: dict[str, str]) -> None:
     own = str(Path(sys.executable).parent)
     mine = {"HOME": "/home/me", "UV_CACHE_DIR": "/cache", "https_proxy": "p", "LC_ALL": "C.UTF-8"}
-    kept = plain.variables({**more, **RAYS, **mine, "PATH": f"{own}:/usr/bin"}, Path("/suite"))
+    kept = plain.variables({**more, **RAYS, **mine, "PATH": f"{own}:/usr/bin"}, Path("/suite"), {})
     assert mine.items() <= kept.items()
     assert kept["PATH"] == "/usr/bin"
     assert kept["PYTHONPATH"] == "/suite"

@@ -48,6 +48,8 @@ def run(original: Callable[..., Any]) -> Callable[..., Any]:
             # A cold and a warm launch give each metric once.
             os.environ.setdefault(LAUNCHES_VARIABLE, "2")
         options["record_samples"] = True
+        if overlooked := machine.overlooked():
+            log.warning(overlooked)
         add_nightlies(conf)
         if not options.get("bench"):
             options["bench"] = matrix.core_patterns()

@@ -15,6 +15,7 @@ varied by 4.5 %. See Kalibera and Jones, "Rigorous benchmarking in reasonable ti
 
 from .condensed import CondensedLaunch, Figures
 from .disturbance import (
+    FAULTS,
     MOST_OTHERS,
     MOST_SLOWDOWN,
     MOST_STEAL,
@@ -82,6 +83,7 @@ from .spread import Prior, moderated, prior_spread
 
 __all__ = [
     "CONFIDENCE",
+    "FAULTS",
     "FIRST_LOOK",
     "MIXED_CALLS",
     "MOST_LOG",
