@@ -204,6 +204,8 @@ def try_command(
         with _Progress(quiet, no_color) as progress:
             if wanted is not None and not environments.is_ready(wanted):
                 progress.say(environments.making(wanted))
+            if gpu is None:
+                machine.need(trial.device)
             python = python_of(wanted, "cpu" if gpu is not None else trial.device)
             if gpu is not None:
                 code = generated.run(

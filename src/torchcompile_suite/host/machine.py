@@ -104,6 +104,16 @@ def device_kind() -> str:
     return "cuda" if seen.devices else "cpu"
 
 
+def need(kind: str) -> None:
+    """Raise SuiteError if an accelerator is to be measured and none can be used here."""
+    if kind == "cpu" or (seen := cuda.seen()).devices or _ROCM.exists():
+        return
+    raise SuiteError(
+        f"{kind} is to be measured, but {seen.fault or 'CUDA sees no GPU'}; mend the driver or "
+        f"CUDA_VISIBLE_DEVICES, or measure the CPU: {DEVICE_VARIABLE}=cpu"
+    )
+
+
 def overlooked() -> str:
     """A line about a GPU that is here and is not measured, because nobody asked for it.
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Literal
 
+import msgspec
 import torch
 
 from .. import workloads
@@ -30,6 +31,10 @@ from .subject import Call, Subject
 # Between two turns, so many objects that a collector could look at are worth a collection. Calls
 # without cycles leave none, and are never interrupted.
 MOST_GARBAGE = 1000
+NO_TUNED_PRODUCTS = (
+    "max-autotune times no Triton matrix products here: torch says that the GPU has not enough "
+    "multiprocessors"
+)
 
 
 def measure(
@@ -95,6 +100,7 @@ def _measure(
             if "mode" in request.sides:
                 inspection.after_turns(subject, call, forward, steps.on)
                 steps.check_accuracy(subject, call)
+                steps.note_mode()
                 inspection.after_check(subject, forward)
         if "mode" in request.sides:
             inspection.at_end()
@@ -265,6 +271,19 @@ class _Steps:
                 self.fields["accuracy"] = checked
                 raise failures.WrongResult(accuracy.wrong_each_time(refused))
         self.fields["accuracy"] = accuracy.right_after(refused, checked)
+
+    def note_mode(self) -> None:
+        """Note where the mode is less than its name says."""
+        cell = self.request.cell
+        if cell.device == "cpu" or cell.mode != "max-autotune" or cell.backend != "inductor":
+            return
+        from .inspect import versions
+
+        if not versions.times_products():
+            checked = self.fields["accuracy"]
+            self.fields["accuracy"] = msgspec.structs.replace(
+                checked, notes=[*checked.notes, NO_TUNED_PRODUCTS]
+            )
 
     def _compared(self, subject: Subject, call: Call) -> Accuracy:
         with self.stages("reference"):

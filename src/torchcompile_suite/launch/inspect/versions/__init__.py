@@ -35,6 +35,7 @@ import torch._inductor.config
 import torch._inductor.cudagraph_utils
 import torch._inductor.metrics
 import torch._inductor.scheduler
+import torch._inductor.utils
 from torch._inductor.codegen import wrapper as _wrapper
 from torch._inductor.ir import MultiOutput
 from torch._inductor.scheduler import (
@@ -82,6 +83,14 @@ def eager_draws() -> AbstractContextManager[Any] | None:
     if hasattr(torch._inductor.config, "graph_partition"):
         settings["graph_partition"] = False
     return torch._inductor.config.patch(settings)  # type: ignore[no-any-return]
+
+
+def times_products() -> bool:
+    """Whether max-autotune times Triton's matrix products on the current accelerator.
+
+    torch wants a number of multiprocessors for it, and says otherwise that there are not enough.
+    """
+    return bool(torch._inductor.utils.is_big_gpu(torch.cuda.current_device()))
 
 
 def captures() -> int:
