@@ -106,6 +106,15 @@ def test_a_container_without_nvml_still_names_its_gpu(gpus: Simulated) -> None:
     assert "utility" in check.remedy
 
 
+def test_a_slice_without_nvml_has_the_name_that_newer_drivers_give_it(
+    gpus: Simulated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpus.plug_in("h100-mig", nvml=False)
+    monkeypatch.setenv("SIMULATED_GPUS", f"{SLICE_UUID[4:]} {SLICE}")
+    (gpu,) = nvml.visible()
+    assert (gpu.uuid, gpu.name, gpu.mig) == (SLICE_UUID, SLICE, "1g.10gb")
+
+
 def test_no_driver_is_a_machine_with_a_cpu(gpus: Simulated, tmp_path: Path) -> None:
     (tmp_path / cuda.LIBRARY).unlink()
     assert cuda.seen() == cuda.Seen()
