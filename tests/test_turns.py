@@ -3,6 +3,7 @@ ones."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -45,7 +46,7 @@ class Scripted:
         grows: bool = False,
         single_s: float | None = None,
     ) -> None:
-        self.pid = 0
+        self.pid = os.getpid()
         self.ended = 0
         self._log = log
         self._says = says

@@ -77,11 +77,17 @@ class Health(NamedTuple):
 
 def visible() -> list[Gpu]:
     """The GPUs and slices that CUDA sees, in its order; what NVML does not know of them is None."""
-    return [
-        device(one.uuid)
-        or Gpu(f"GPU-{one.uuid}", one.name, "", one.memory_bytes, None, None, None, None, None)
-        for one in cuda.seen().devices
-    ]
+    return [_visible(one) for one in cuda.seen().devices]
+
+
+def _visible(seen: cuda.Device) -> Gpu:
+    known = device(seen.uuid)
+    if known is not None:
+        # torch has its name from CUDA.
+        return known._replace(name=full_name(seen.name, known.mig))
+    mig = seen.name.partition(" MIG ")[2]
+    uuid = f"{'MIG' if mig else 'GPU'}-{seen.uuid}"
+    return Gpu(uuid, seen.name, mig, seen.memory_bytes, None, None, None, None, None)
 
 
 def device(uuid: str) -> Gpu | None:
