@@ -221,6 +221,15 @@ def test_malloc_is_compared_with_the_settled_heap_of_the_same_cells() -> None:
     assert "both with another malloc" in answered("allocator", alone).sentence
 
 
+def test_the_memory_of_a_gpu_is_no_heap() -> None:
+    plain = measured(Cell("a", 1, "default", device="cuda"), 0.8)
+    loose = failed(Cell("a", 1, "default", device="cuda", allocator=DEFAULT_HEAP))
+    sentence, sheet = answered("allocator", plain, loose)
+    assert "settled" not in sentence
+    assert "torch's own allocator" in sentence
+    assert not sheet.lines
+
+
 def test_generated_code_is_counted_by_target_phase_and_mode() -> None:
     graphs = examples.code(cuda_graphs=1, outside_launches=0)
     found = [

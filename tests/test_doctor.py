@@ -35,6 +35,7 @@ def found(**changes: Any) -> dict[str, Any]:
         "cuda_built": "12.8",
         "cuda_available": False,
         "cuda_error": "",
+        "gpu": "",
         "torchvision_error": "",
         "triton_error": "",
         "wants_torch": ["torch==2.9.1"],

@@ -86,3 +86,52 @@ def test_an_unrelated_earlier_error_is_not_the_cause() -> None:
     error = RuntimeError("it failed")
     error.__context__ = KeyError("a look-up before")
     assert failures.outcome(error, "eager").reason == "while in eager: RuntimeError: it failed"
+
+
+@pytest.mark.parametrize(
+    ("text", "stage", "status"),
+    [
+        ("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", "eager",
+         Status.OUT_OF_MEMORY),
+        ("cuDNN error: CUDNN_STATUS_ALLOC_FAILED", "turns", Status.OUT_OF_MEMORY),
+        ("Triton Error [CUDA]: CUDA_ERROR_OUT_OF_MEMORY", "compile", Status.OUT_OF_MEMORY),
+        ("CUDA error: no kernel image is available for execution on the device", "eager",
+         Status.UNSUPPORTED),
+        ("Found Tesla P100 which is too old to be supported by the triton GPU compiler", "compile",
+         Status.UNSUPPORTED),
+        ("CUDA error: operation not permitted when stream is capturing", "warm-up",
+         Status.COMPILE_ERROR),
+        ("CUDA error: operation failed due to a previous error during capture", "turns",
+         Status.COMPILE_ERROR),
+        ("Cannot call CUDAGeneratorImpl::current_seed during CUDA graph capture", "warm-up",
+         Status.COMPILE_ERROR),
+        ("Error: accessing tensor output of CUDAGraphs that has been overwritten", "accuracy",
+         Status.COMPILE_ERROR),
+        ("CUDA error: operation not permitted when stream is capturing", "eager", Status.CRASH),
+        ("CUDA error: an illegal memory access was encountered", "turns", Status.CRASH),
+    ],
+)  # fmt: skip
+def test_the_errors_of_a_gpu(text: str, stage: str, status: Status) -> None:
+    outcome = failures.outcome(RuntimeError(text), stage)
+    assert outcome.status is status
+    assert text[:40] in outcome.reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CUDA_HOME environment variable is not set. Please set it to your CUDA install root.",
+        "C++ compile error\n model.cpp:3:10: fatal error: cuda_runtime_api.h: No such file or",
+        "/usr/bin/ld: cannot find -lcudart: No such file or directory",
+    ],
+)
+def test_a_package_without_the_cuda_toolkit_names_the_remedy(text: str) -> None:
+    outcome = failures.outcome(OSError(text), "compile")
+    assert outcome.status is Status.COMPILE_ERROR
+    assert "set CUDA_HOME" in outcome.reason
+
+
+def test_no_device_is_not_settled() -> None:
+    outcome = failures.outcome(failures.Unusable("finds no usable GPU: no driver"), "prepare")
+    assert (outcome.status, outcome.settled) == (Status.CRASH, False)
+    assert outcome.reason == "finds no usable GPU: no driver"

@@ -195,12 +195,24 @@ RAYS = {
 def test_only_a_users_own_variables_are_kept(more: dict[str, str]) -> None:
     own = str(Path(sys.executable).parent)
     mine = {"HOME": "/home/me", "UV_CACHE_DIR": "/cache", "https_proxy": "p", "LC_ALL": "C.UTF-8"}
-    kept = plain.variables({**more, **RAYS, **mine, "PATH": f"{own}:/usr/bin"}, Path("/suite"))
+    kept = plain.variables({**more, **RAYS, **mine, "PATH": f"{own}:/usr/bin"}, Path("/suite"), {})
     assert mine.items() <= kept.items()
     assert kept["PATH"] == "/usr/bin"
     assert kept["PYTHONPATH"] == "/suite"
     allowed = plain.KEPT | {"PATH", "PYTHONPATH"}
     assert all(name.upper() in allowed or name.startswith(plain.KEPT_PREFIXES) for name in kept)
+
+
+def test_the_devices_that_a_user_chose_before_ray_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray sets the variable for its worker only; its parent is the process that a user started."""
+    assert "PATH" in plain.before_ray()
+    monkeypatch.setattr(plain, "before_ray", lambda: {"CUDA_VISIBLE_DEVICES": "GPU-7", "X": "1"})
+    kept = plain.variables({"CUDA_VISIBLE_DEVICES": "0"}, tmp_path, plain.before_ray())
+    assert kept["CUDA_VISIBLE_DEVICES"] == "GPU-7"
+    assert "X" not in kept
+    assert "CUDA_VISIBLE_DEVICES" not in plain.variables(RAYS, tmp_path, {})
 
 
 SHOWS = """

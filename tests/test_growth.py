@@ -116,7 +116,7 @@ def test_the_interval_is_around_the_mean(values: list[float]) -> None:
 
 
 def test_without_a_second_launch_nothing_can_be_told() -> None:
-    known = growth.growing(measured(5000.0).launches, "mode")
+    known = growth.growing(measured(5000.0).launches, "mode", "cpu")
     assert known is not None
     assert known.grows is Grows.UNKNOWN
     assert math.isnan(mean_interval([]).value)
@@ -125,15 +125,47 @@ def test_without_a_second_launch_nothing_can_be_told() -> None:
 def test_disturbed_launches_do_not_count() -> None:
     launches = measured(1000.0, 1010.0, 990.0, 0.0).launches
     launches[3] = msgspec.structs.replace(launches[3], disturbed="by others")
-    known = growth.growing(launches, "mode")
+    known = growth.growing(launches, "mode", "cpu")
     assert known is not None
     assert known.resident.value == pytest.approx(1000, rel=0.01)
     assert known.allocated is not None
     assert known.allocated.value == pytest.approx(500, rel=0.01)
     assert known.grows is Grows.YES
-    eager = growth.growing(launches, "eager")
+    eager = growth.growing(launches, "eager", "cpu")
     assert eager is not None
     assert eager.grows is Grows.NO
+
+
+def test_on_an_accelerator_the_host_does_not_decide() -> None:
+    """A host that grows by 1000 bytes a call, while the device grows by 500: and the reverse."""
+    launches = measured(1000.0, 1010.0, 990.0).launches
+    on_device = growth.growing(launches, "mode", "cuda")
+    assert on_device is not None
+    assert on_device.judged.value == pytest.approx(500, rel=0.01)
+    assert on_device.first_bytes == 150 << 20
+    host_grows = [
+        msgspec.structs.replace(
+            one, growth=msgspec.structs.replace(one.growth, allocated_bytes=[5 << 20] * len(CALLS))
+        )
+        for one in launches
+    ]
+    stays = growth.growing(host_grows, "mode", "cuda")
+    assert stays is not None
+    assert (stays.grows, growth.growing(host_grows, "mode", "cpu").grows) == (Grows.NO, Grows.YES)  # type: ignore[union-attr]
+    unknown = [
+        msgspec.structs.replace(one, growth=msgspec.structs.replace(one.growth, allocated_bytes=[]))
+        for one in launches
+    ]
+    untold = growth.growing(unknown, "mode", "cuda")
+    assert untold is not None
+    assert untold.grows is Grows.UNKNOWN
+
+
+def test_the_answer_names_the_memory_that_decides() -> None:
+    made = measured(1000.0, 1010.0, 990.0, cell=msgspec.structs.replace(CELL, device="cuda"))
+    found = answers.answer([record(made)])
+    assert "the device memory of a compiled model grows in 1" in found.sentence
+    assert "device MiB: first" in found.sheet.columns
 
 
 @pytest.mark.parametrize(
@@ -147,7 +179,7 @@ def test_disturbed_launches_do_not_count() -> None:
 def test_samples_of_a_stranger_that_do_not_fit_are_none(strange: Growth) -> None:
     launch = Launch("cold", OK, growth=strange)
     assert growth.of_side(launch, "mode") is None
-    assert growth.growing([launch], "mode") is None
+    assert growth.growing([launch], "mode", "cpu") is None
 
 
 @given(st.lists(st.integers(0, 2**53), max_size=30), st.lists(st.integers(0, 2**53), max_size=30))

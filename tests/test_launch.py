@@ -304,6 +304,7 @@ def test_eager_against_eager_is_one(eager: Measured) -> None:
         ("killed", "eager", Status.CRASH, "SIGKILL"),
         ("raising", "eager", Status.CRASH, "the <b>first</b> line"),
         ("uncompilable", "default", Status.COMPILE_ERROR, "this cannot be compiled"),
+        ("disabled", "default", Status.UNSUPPORTED, "captured no graph"),
         ("well", "no-such-mode", Status.UNSUPPORTED, "no mode 'no-such-mode'"),
         ("no-such-workload", "eager", Status.UNSUPPORTED, "no workload 'no-such-workload'"),
     ],
@@ -350,10 +351,27 @@ def test_no_compiler_is_a_compile_error_that_names_the_remedy(
     assert "apt-get install g++" in measured.outcome.reason
 
 
-def test_cuda_without_a_gpu_is_unsupported(newest: ReleaseEnvironment, tmp_path: Path) -> None:
+@pytest.mark.parametrize("release", ["v2.4", "newest"])
+def test_a_mode_that_captures_nothing_says_what_dynamo_says(
+    request: pytest.FixtureRequest, tmp_path: Path, release: str
+) -> None:
+    """As bfloat16 on a GPU before Ampere, which runs in eager without a word."""
+    environment = (
+        request.getfixturevalue("newest")
+        if release == "newest"
+        else request.getfixturevalue("make_environment")(release)
+    )
+    done = one_launch(environment, tmp_path, "skipped", "default", backend="skipping")
+    outcome = msgspec.json.decode(done.stdout, type=Launch).outcome
+    assert outcome.status is Status.UNSUPPORTED
+    assert "captured no graph, so all runs in eager: BF16 is not supported" in outcome.reason
+
+
+def test_cuda_without_a_gpu_is_not_settled(newest: ReleaseEnvironment, tmp_path: Path) -> None:
     measured = measure(newest, tmp_path, "well", "eager", device="cuda")
     if measured.outcome.ok:
         pytest.skip("this machine has a GPU")
-    assert measured.outcome.status is Status.UNSUPPORTED
-    assert "GPU" in measured.outcome.reason or "CPU-only" in measured.outcome.reason
+    assert measured.outcome.status is Status.CRASH
+    assert not measured.outcome.settled, "another driver would mend it"
+    assert "finds no usable GPU" in measured.outcome.reason
     assert {launch.process for launch in measured.launches} == {"fresh"}

@@ -36,3 +36,14 @@ def test_their_order_does_not_matter(given: list[tuple[int, int]], random: objec
     mixed = list(given)
     random.shuffle(mixed)  # type: ignore[attr-defined]
     assert profiler.summary(mixed, 0, 1) == profiler.summary(given, 0, 1)
+
+
+def test_what_starts_work_on_a_device_with_cuda_and_rocm() -> None:
+    for name in (
+        *("cudaLaunchKernel", "cudaLaunchKernelExC_v11060", "cuLaunchKernelEx", "cudaGraphLaunch"),
+        *("cudaLaunchCooperativeKernel", "hipLaunchKernel", "hipModuleLaunchKernel"),
+        *("hipExtModuleLaunchKernel", "hipExtLaunchKernel", "hipGraphLaunch"),
+    ):
+        assert profiler.launches(name), name
+    for name in ("cudaDeviceSynchronize", "cudaMemcpyAsync", "hipStreamSynchronize", "aten::mm"):
+        assert not profiler.launches(name), name

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from io import StringIO
 
+import msgspec
 import pytest
 from rich.console import Console
 
-from torchcompile_suite.analysis import summary
+from torchcompile_suite.analysis import summaries, summary
 from torchcompile_suite.analysis.ends import both_ends
 from torchcompile_suite.cell import Measurement, Outcome, Status
 from torchcompile_suite.modes import MODES
@@ -92,3 +93,23 @@ def test_both_ends_of_the_heap_stand_side_by_side() -> None:
     assert (settled["eager ms"], settled["compiled ms"]) == ("20", "17")
     assert (default["page faults: eager"], default["faults: compiled"]) == ("0", "4,870")
     assert (default["malloc's share: eager"], default["share: compiled"]) == ("0%", "37%")
+
+
+def test_single_calls_have_columns_where_there_are_any() -> None:
+    made = examples.measurement()
+    assert "one compiled ms" not in sheets.measured([rows(made)[0]]).columns
+    launches = [
+        msgspec.structs.replace(one, latency_s=[(0.05, 0.045)] * 15) for one in made.launches
+    ]
+    timed = rows(msgspec.structs.replace(made, launches=launches))[0]
+    assert timed.eager_single_s is not None
+    assert timed.single_s is not None
+    assert (timed.eager_single_s.value, timed.single_s.value) == (
+        pytest.approx(0.05), pytest.approx(0.045)
+    )  # fmt: skip
+    condensed = summaries.condensed(msgspec.structs.replace(made, launches=launches))
+    assert condensed.launches[0].latency_s == []
+    assert rows(condensed)[0] == timed, "the same without the samples"
+    sheet = sheets.measured([timed, rows(made)[0]])
+    assert [line[-2:] for line in sheet.lines] == [["50", "45"], ["-", "-"]]
+    assert all(len(line) == len(sheet.columns) for line in sheet.lines)

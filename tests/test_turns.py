@@ -3,6 +3,7 @@ ones."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -43,8 +44,9 @@ class Scripted:
         faults: int = 0,
         heap: str = "settled",
         grows: bool = False,
+        single_s: float | None = None,
     ) -> None:
-        self.pid = 0
+        self.pid = os.getpid()
         self.ended = 0
         self._log = log
         self._says = says
@@ -52,6 +54,7 @@ class Scripted:
         self._faults = faults
         self._heap = heap
         self._grows = grows
+        self._single_s = single_s
         self._answer: Said | Exception | None = None
         self.sides: tuple[str, ...] = ()
 
@@ -69,7 +72,7 @@ class Scripted:
             return Ready({side: self._steady_s[side] for side in self.sides}, 1)  # type: ignore[misc]
         if isinstance(asked, Turn):
             faults, self._faults = self._faults, 0 if self._grows else self._faults
-            return Timed(self._steady_s[asked.side], 4, 4 * faults, 0.01, 0.1)
+            return Timed(self._steady_s[asked.side], 4, 4 * faults, 0.01, 0.1, self._single_s)
         eager = 7 if "eager" in self.sides else None
         stages_s = {"build": 1.0, "turns": 2.0}
         return Ended(
@@ -156,6 +159,14 @@ def test_an_accelerator_has_both_sides_in_one_process(tmp_path: Path) -> None:
     assert (found.eager_peak_memory_bytes, found.peak_memory_bytes) == (7, 9)
     assert found.paging is None, "page faults are those of a CPU"
     assert {name for name, asked in log if isinstance(asked, Turn)} == {"eager", "mode"}
+
+
+def test_single_calls_stand_beside_the_pairs(tmp_path: Path) -> None:
+    on_cuda = msgspec.structs.replace(CELL, device="cuda")
+    found, _, _ = launch(tmp_path, cell=on_cuda, single_s=0.03)
+    assert found.latency_s == [(0.03, 0.03)] * 5
+    assert found.pairs_s == [(0.02, 0.01)] * 5
+    assert launch(tmp_path)[0].latency_s == [], "a call on a CPU is always waited for"
 
 
 def test_page_faults_with_a_settled_heap_are_a_finding_and_no_number(tmp_path: Path) -> None:

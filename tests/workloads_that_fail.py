@@ -132,3 +132,26 @@ def uncompilable(batch_size: int) -> Any:
         return layer(x)  # type: ignore[no-any-return]
 
     return module(forward)
+
+
+@workload("skipped", family="tests")
+def skipped(batch_size: int) -> Any:
+    """With a backend that refuses each graph, as Inductor refuses bfloat16 before Ampere."""
+    import torch
+    from torch._dynamo.exc import SkipFrame
+
+    def skipping(graph: Any, inputs: Any) -> Any:
+        raise SkipFrame("BF16 is not supported")
+
+    torch._dynamo.register_backend(skipping)
+    return well(batch_size)
+
+
+@workload("disabled", family="tests")
+def disabled(batch_size: int) -> Any:
+    """Its forward is not for Dynamo."""
+    import torch
+
+    made, inputs = well(batch_size)
+    type(made).forward = torch._dynamo.disable(type(made).forward)
+    return made, inputs

@@ -637,7 +637,8 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     - ``stages_s``: seconds of each stage of the process.
     - ``interference``: of the time of the pairs.
     - ``calibration_s``: what the calibration loop (`measuring.calibration`) took on all processors
-      at the same time, during the pairs; None in records from before schema 7.
+      at the same time, during the pairs; for an accelerator, on one of them. None in records from
+      before schema 7.
     - ``disturbed``: why the pairs do not count, because a neighbour slowed the launch and it was
       repeated; empty for a launch that counts.
     - ``compiled``: for cold launches that compiled. ``eager_paging``, ``paging``: on a CPU, of a

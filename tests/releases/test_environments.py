@@ -16,6 +16,7 @@ from torchcompile_suite.cli.releases import app
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.releases import (
     catalogue,
+    drivers,
     environments,
     extras,
     ledger_objects,
@@ -110,8 +111,9 @@ def test_an_environment_from_before_the_extras_gets_them_and_takes_no_room(
 ) -> None:
     """Its stamp is the digest of the lock alone. Nothing of it is missing but a small package."""
     with_extras, without = catalogue.find("2.9.1"), catalogue.find("2.4.1")
-    assert extras.pins(with_extras.version)
-    assert extras.pins(without.version) == []
+    monkeypatch.setattr(
+        extras, "pins", lambda release: ["torchao==0.15.0"] if release == "2.9.1" else []
+    )
     for release in (with_extras, without):
         environments.ready(release, PYTHON)
         file = environments.folder_of(release, PYTHON) / stamp.FILE
@@ -128,6 +130,23 @@ def test_an_environment_from_before_the_extras_gets_them_and_takes_no_room(
     assert environments.is_ready(with_extras, PYTHON)
 
 
+def test_an_extra_of_every_release_is_one_of_nightlies_too() -> None:
+    assert set(extras.of("2.16.0.dev20261101")) == {"nvidia-ml-py"}
+    assert set(extras.of("2.9.1")) == {"nvidia-ml-py", "torchao"}
+
+
+def test_a_driver_that_is_too_old_is_told_before_anything_is_installed(
+    uv: Uv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(release: catalogue.Release, device: str | None) -> None:
+        raise SuiteError(f"the driver is too old for {release.version} on {device}")
+
+    monkeypatch.setattr(drivers, "check", refuse)
+    with pytest.raises(SuiteError, match=r"2\.4\.1 on cuda"):
+        environments.ready(RELEASES[0], PYTHON, "cuda")
+    assert uv.installed == []
+
+
 def test_other_extras_are_installed_again(uv: Uv, monkeypatch: pytest.MonkeyPatch) -> None:
     environments.ready(RELEASES[2], PYTHON)
     monkeypatch.setattr(extras, "pins", lambda release: ["torchao==9"])
@@ -141,11 +160,12 @@ def test_extras_are_of_known_releases_and_no_lock_has_them() -> None:
     """What torchao itself says: 0.18 needs 2.11, and each older one was built for one release."""
     known = {release.version: release for release in catalogue.read()}
     for package, versions in extras.read().items():
-        assert set(versions) <= set(known)
-        for version, pinned in versions.items():
+        assert set(versions) <= {*known, extras.EVERY}
+        for version in known.keys() if extras.EVERY in versions else versions:
+            pinned = extras.of(version)[package]
             assert locking.PIN.fullmatch(f"{package}=={pinned}")
             assert f"\n{package}==" not in known[version].lock.read_text("utf-8")
-            if Version(pinned) >= Version("0.17.0"):
+            if package == "torchao" and Version(pinned) >= Version("0.17.0"):
                 assert Version(version) >= Version("2.11.0")
 
 

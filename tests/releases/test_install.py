@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from torchcompile_suite.releases import catalogue, install
+from torchcompile_suite.releases import catalogue, extras, install
 
 SCRIPT = Path(install.__file__)
 RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -147,6 +147,27 @@ def test_the_real_check_imports_the_extras(environment, checkout):
     assert done.returncode == 0, done.stderr
     assert "'failed': 'jinja2'" in done.stdout
     assert "markupsafe" in done.stdout
+
+
+def test_another_cuda_brings_its_own_libraries(environment, checkout):
+    """jinja2 stands for torch, and markupsafe for what that build of it requires."""
+    lines = ["jinja2==3.1.6", "nvidia-of-another-cuda==1.0", "triton==0.1", f"uv=={UV}"]
+    (checkout / "requirements.txt").write_text("\n".join(lines) + "\n")
+    done = run(environment / "bin/python", checkout, UV_TORCH_BACKEND="cu128")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = packages(environment)
+    assert [name.partition("==")[0] for name in found] == ["jinja2", "markupsafe", "uv"]
+    run(environment / "bin/python", checkout, UV_TORCH_BACKEND="cpu")
+    assert packages(environment) == ["jinja2==3.1.6", f"uv=={UV}"], "a lock is whole"
+
+
+def test_the_real_check_knows_the_module_of_each_extra(environment, checkout):
+    (checkout / install.EXTRAS_FILE).write_text("\n".join(extras.pins("2.4.1")) + "\n")
+    as_torch = "install._IMPORTED = ('idna',); install.judge_imports = lambda w, found: str(found)"
+    done = run(environment / "bin/python", checkout, "return install.import_all(wanted)", as_torch)
+    assert done.returncode == 0, done.stderr
+    assert "failed" not in done.stdout
+    assert f"'nvidia-ml-py': '{extras.of('2.4.1')['nvidia-ml-py']}'" in done.stdout
 
 
 def test_an_installation_waits_for_another_one(environment, checkout):

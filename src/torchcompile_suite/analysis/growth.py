@@ -33,21 +33,24 @@ class Growing(NamedTuple):
     - ``calls``: those of each launch, the median.
     - ``resident``: bytes a call by which the resident set grows, over launches. ``allocated``: by
       which the allocator has handed out more; None where it is not known.
-    - ``first_bytes``, ``last_bytes``: the resident set at the first and the last sample, medians.
+    - ``judged``: the one of the two that decides: the resident set on a CPU, and on an accelerator
+      what torch's allocator has handed out there, because the host's memory says nothing about it.
+    - ``first_bytes``, ``last_bytes``: of what is judged, at the first and the last sample, medians.
     - ``samples``: one launch, for what does not differ between launches.
     """
 
     calls: int
     resident: Interval
     allocated: Interval | None
+    judged: Interval
     first_bytes: float
     last_bytes: float
     samples: Growth
 
     @property
     def grows(self) -> Grows:
-        """The verdict, of the resident set."""
-        return verdict(self.resident)
+        """The verdict, of what is judged."""
+        return verdict(self.judged)
 
 
 def slope(calls: Sequence[float], values: Sequence[float]) -> float:
@@ -88,8 +91,11 @@ def of_side(launch: Launch, side: Side) -> Growth | None:
     return growth if known and told else None
 
 
-def growing(launches: Sequence[Launch], side: Side) -> Growing | None:
-    """The memory of one side, from the launches that count; None where none was sampled."""
+def growing(launches: Sequence[Launch], side: Side, device: str) -> Growing | None:
+    """The memory of one side, from the launches that count; None where none was sampled.
+
+    ``device``: that of the cell.
+    """
     sampled = [
         growth
         for launch in statistics.counted(launches)
@@ -97,13 +103,21 @@ def growing(launches: Sequence[Launch], side: Side) -> Growing | None:
     ]
     if not sampled:
         return None
-    allocated = [value for one in sampled if (value := allocated_slope(one)) is not None]
+    slopes = [value for one in sampled if (value := allocated_slope(one)) is not None]
+    resident = statistics.mean_interval([resident_slope(one) for one in sampled])
+    allocated = statistics.mean_interval(slopes) if len(slopes) == len(sampled) else None
+    if device == "cpu":
+        judged, samples = resident, [one.resident_bytes for one in sampled]
+    else:
+        judged = allocated or statistics.mean_interval([])
+        samples = [one.allocated_bytes or [0] for one in sampled]
     return Growing(
         round(median(one.calls[-1] for one in sampled)),
-        statistics.mean_interval([resident_slope(one) for one in sampled]),
-        statistics.mean_interval(allocated) if len(allocated) == len(sampled) else None,
-        median(one.resident_bytes[0] for one in sampled),
-        median(one.resident_bytes[-1] for one in sampled),
+        resident,
+        allocated,
+        judged,
+        median(values[0] for values in samples),
+        median(values[-1] for values in samples),
         sampled[0],
     )
 

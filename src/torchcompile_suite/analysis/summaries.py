@@ -144,7 +144,7 @@ def _condensed(launch: Launch, environment: Environment | None) -> CondensedLaun
     if isinstance(launch, CondensedLaunch):
         return launch
     fields = {name: getattr(launch, name) for name in Launch.__struct_fields__}
-    fields |= {"environment": environment, "pairs_s": [], "warm_up_s": []}
+    fields |= {"environment": environment, "pairs_s": [], "latency_s": [], "warm_up_s": []}
     figures = statistics.figures(launch) if launch.pairs_s and launch.warm_up_s else None
     return CondensedLaunch(**fields, figures=figures)
 

@@ -21,9 +21,11 @@ class Row(NamedTuple):
     """One cell of one release on one machine.
 
     Times are seconds with their 95 % intervals over launches. ``ratio`` is mode over eager, so
-    below 1 is a gain. ``break_even_calls`` is an estimate (`break_even` says what can be claimed).
-    All fields after ``outcome`` are None where there is no number: for a failed cell, for the
-    compile costs of eager, and for the memory of a settled heap.
+    below 1 is a gain. ``eager_s`` and ``latency_s`` are of calls that follow one another; the
+    ``single`` ones, on an accelerator, of calls that are each waited for. ``break_even_calls`` is
+    an estimate (`break_even` says what can be claimed). All fields after ``outcome`` are None where
+    there is no number: for a failed cell, for the compile costs of eager, and for the memory of a
+    settled heap.
     """
 
     machine: str
@@ -38,6 +40,8 @@ class Row(NamedTuple):
     peak_memory_bytes: int | None = None
     eager_peak_memory_bytes: int | None = None
     break_even_calls: float | None = None
+    eager_single_s: Interval | None = None
+    single_s: Interval | None = None
 
 
 def row(record: Record) -> Row:
@@ -50,12 +54,15 @@ def row(record: Record) -> Row:
     eager = statistics.measured_eager(launches)
     latency = statistics.measured_latency(launches)
     ratio = statistics.measured_ratio(launches, measurement.sequential)
+    eager_single, single = statistics.measured_single_calls(launches) or (None, None)
     known = known._replace(
         eager_s=eager,
         latency_s=latency,
         ratio=ratio,
         peak_memory_bytes=_most(launch.peak_memory_bytes for launch in launches),
         eager_peak_memory_bytes=_most(launch.eager_peak_memory_bytes for launch in launches),
+        eager_single_s=eager_single,
+        single_s=single,
     )
     if measurement.cell.mode == EAGER:
         return known

@@ -48,6 +48,10 @@ def run(original: Callable[..., Any]) -> Callable[..., Any]:
             # A cold and a warm launch give each metric once.
             os.environ.setdefault(LAUNCHES_VARIABLE, "2")
         options["record_samples"] = True
+        with user_errors():
+            machine.need(machine.device_kind())
+        if overlooked := machine.overlooked():
+            log.warning(overlooked)
         add_nightlies(conf)
         if not options.get("bench"):
             options["bench"] = matrix.core_patterns()

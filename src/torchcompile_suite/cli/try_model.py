@@ -204,7 +204,9 @@ def try_command(
         with _Progress(quiet, no_color) as progress:
             if wanted is not None and not environments.is_ready(wanted):
                 progress.say(environments.making(wanted))
-            python = python_of(wanted)
+            if gpu is None:
+                machine.need(trial.device)
+            python = python_of(wanted, "cpu" if gpu is not None else trial.device)
             if gpu is not None:
                 code = generated.run(
                     trial,
@@ -383,9 +385,10 @@ def _save(measurements: list[Measurement]) -> list[str]:
             f"torch {torch or 'of a failed cell'} is not a release of the ledger, so --save "
             "has no place for it; see: torchcompile-suite releases list"
         )
-    folder = RESULTS / machine.detect().machine
+    kind = measurements[0].cell.device
+    folder = RESULTS / machine.detect(kind=kind).machine
     try:
-        machine.record(folder)
+        machine.record(folder, kind)
         for measurement in measurements:
             records.append(records.path(folder, commits[torch], records.TRIAL), measurement)
     except OSError as error:

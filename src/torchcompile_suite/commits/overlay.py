@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from ..cell import Overlay
-from ..releases import catalogue, environments, verify
+from ..releases import catalogue, drivers, environments, verify
 from ..releases.catalogue import Release
 from ..releases.install import MARKER
 from . import journal
@@ -73,6 +73,7 @@ def install_base(base: Release, folder: Path) -> None:
     if _holds(folder, base):
         return
     journal.forget(folder)
+    drivers.check(base)
     environments.install(base, folder)
     journal.begin(folder, base.version)
 

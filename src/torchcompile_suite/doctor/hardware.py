@@ -1,4 +1,4 @@
-"""Checks of the machine: speed and load of its processors, memory and disk."""
+"""Checks of the machine: speed and load of its processors, memory and disk; its GPU (`gpus`)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import psutil
 
 from ..host.allocators import LIBRARIES, preload
 from ..measuring.settings import NEEDED_FOR_CACHE_BYTES
+from . import gpus
 from .check import Check, error, ok, warning
 
 # Time for which other processes and other guests are watched.
@@ -39,6 +40,7 @@ def checks() -> Iterator[Check]:
     yield huge_pages()
     yield memory()
     yield disk()
+    yield from gpus.checks()
 
 
 def _text(file: Path) -> str:

@@ -42,6 +42,7 @@ def main() -> None:
         "cuda_built": "",
         "cuda_available": False,
         "cuda_error": "",
+        "gpu": "",
         "torchvision_error": "",
         "triton_error": "",
         "wants_torch": [],
@@ -51,10 +52,12 @@ def main() -> None:
         import torch
 
         described["threads"] = torch.get_num_threads()
-        described["cuda_built"] = torch.version.cuda or ""
+        described["cuda_built"] = torch.version.cuda or torch.version.hip or ""
         try:
             described["cuda_available"] = torch.cuda.is_available()
-            if described["cuda_built"] and not described["cuda_available"]:
+            if described["cuda_available"]:
+                described["gpu"] = torch.cuda.get_device_name()
+            elif described["cuda_built"]:
                 torch.cuda.init()
         except BaseException as fault:
             described["cuda_error"] = (str(fault).strip().splitlines() or [""])[0]

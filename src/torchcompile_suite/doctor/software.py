@@ -17,8 +17,11 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import InvalidVersion, Version
 
-from ..host.machine import gpu_names
+from ..host import cuda as host_cuda
+from ..host import nvml
+from ..host.machine import DEVICE_VARIABLE
 from ..launch.caches import INDUCTOR, TRITON, VARIABLES
+from ..releases import drivers
 from .check import Check, Level, error, ok, warning
 
 PROBE = Path(__file__).with_name("probe.py")
@@ -168,26 +171,43 @@ def torchvision(probed: dict[str, Any]) -> Check:
 
 def cuda(probed: dict[str, Any]) -> Iterator[Check]:
     """Whether torch, the driver and Triton fit the GPU, if there is one."""
-    gpus = gpu_names()
-    if not gpus:
+    seen = host_cuda.seen()
+    if seen.fault:
+        yield error(
+            "CUDA", f"the driver cannot use the GPU: {seen.fault}", "install the driver again"
+        )
+        return
+    names = [gpu.name for gpu in nvml.visible()] or list(filter(None, [probed["gpu"]]))
+    if not names:
         yield ok("CUDA", "no GPU here; everything is measured on the CPU")
         return
     if not probed["cuda_built"]:
         yield error(
             "CUDA",
-            f"there is a {gpus[0]}, but this torch is built without CUDA",
+            f"there is a {names[0]}, but this torch is built without CUDA",
             "install a CUDA build of torch",
         )
+        return
+    if fault := drivers.too_old(probed["cuda_built"]):
+        built = probed["cuda_built"]
+        yield error("CUDA", f"torch is for CUDA {built}, and {fault}", drivers.remedy(built))
         return
     if not probed["cuda_available"]:
         fault = probed["cuda_error"] or "torch.cuda.is_available() is false"
         yield error(
             "CUDA",
-            f"torch for CUDA {probed['cuda_built']} cannot use the {gpus[0]}: {fault}",
-            "update the driver, or install a torch for an older CUDA",
+            f"torch for CUDA {probed['cuda_built']} cannot use the {names[0]}: {fault}",
+            "install a torch for an older CUDA, or one that has code for this GPU",
         )
         return
-    yield ok("CUDA", f"{gpus[0]}, torch for CUDA {probed['cuda_built']}")
+    if not seen.devices and not os.environ.get(DEVICE_VARIABLE):
+        yield warning(
+            "CUDA",
+            f"torch can use a {names[0]}, but CUDA's driver does not name it: the CPU is measured",
+            f"to measure the GPU: {DEVICE_VARIABLE}=cuda",
+        )
+        return
+    yield ok("CUDA", f"{names[0]}, torch for CUDA {probed['cuda_built']}")
     version = probed["versions"]["triton"]
     if not version or probed["triton_error"]:
         fault = probed["triton_error"] or "it is not installed: nothing compiles on the GPU"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 
-from ..doctor import hardware, software
+from ..doctor import gpus, hardware, software
 from ..doctor.check import Check, Level, error
 from ..host import machine
 from ..releases import catalogue, environments, room
@@ -18,7 +18,7 @@ from . import place
 from .messages import Described, Fault, Order
 
 # Warnings of the doctor that mean wrong numbers here: nobody sits in front of the machine.
-SPOILING = frozenset({"other load", "cores"})
+SPOILING = frozenset({"other load", "cores", gpus.PROCESSES})
 # A process that ends within seconds is no load; Ray itself has just started one.
 LOOKS = 3
 PACKAGE = Path(__file__).resolve().parents[1]

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO
 
 import msgspec
+import psutil
 
 from ..measuring import interpreter
 from . import place
@@ -36,13 +37,23 @@ KEPT = frozenset(
     }
 )
 KEPT_PREFIXES = ("LC_", "UV_", "PIP_", "TORCHCOMPILE_SUITE_")
+# Ray sets these for its workers; those that its own process has are a user's.
+CHOOSE_DEVICES = (
+    *("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"),
+    *("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
+)
 # Python notices a cancelled task between two looks.
 LOOK_EVERY_S = 1.0
 _CHUNK_BYTES = 1 << 16
 
 
-def variables(environ: Mapping[str, str], source: Path) -> dict[str, str]:
-    """The environment of the process, made of Ray's. ``source``: where it finds the suite."""
+def variables(
+    environ: Mapping[str, str], source: Path, before: Mapping[str, str]
+) -> dict[str, str]:
+    """The environment of the process, made of Ray's. ``source``: where it finds the suite.
+
+    ``before``: the variables of the process that has started this one.
+    """
     kept = {
         name: value
         for name, value in environ.items()
@@ -52,8 +63,20 @@ def variables(environ: Mapping[str, str], source: Path) -> dict[str, str]:
     own = str(Path(sys.executable).parent)
     path = [folder for folder in environ.get("PATH", os.defpath).split(os.pathsep) if folder != own]
     kept["PATH"] = os.pathsep.join(path)
+    kept |= {name: before[name] for name in CHOOSE_DEVICES if name in before}
     kept["PYTHONPATH"] = kept[interpreter.SOURCE_VARIABLE] = str(source)
     return kept
+
+
+def before_ray() -> Mapping[str, str]:
+    """The variables with which a user started Ray on this machine; empty if that is not known.
+
+    Ray's own process there is the parent of its workers, and sets none that chooses devices.
+    """
+    try:
+        return dict(psutil.Process(os.getppid()).environ())
+    except (psutil.Error, OSError):
+        return {}
 
 
 def source() -> Path:
@@ -86,7 +109,7 @@ def lines(order: Order, program: Sequence[str] = PROGRAM) -> Iterator[bytes]:
         try:
             folder = place.of_machine(order.machine)
             folder.mkdir(parents=True, exist_ok=True)
-            environment = variables(os.environ, source())
+            environment = variables(os.environ, source(), before_ray())
         except OSError as error:
             yield encode(Failed(f"cannot write {error.filename}: {error.strerror}"))
             return

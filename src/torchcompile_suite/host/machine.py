@@ -3,7 +3,7 @@
 ASV splits a series by each field of a machine. Its own defaults include the kernel's release, the
 host's name and the exact bytes of memory, so an upgrade or a new host of the same kind would start
 a new series. Here the name is the hardware: processor, cores, memory (rounded up to a size that is
-sold) and accelerator. This module uses the standard library only.
+sold) and accelerator.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import os
 import platform
 import re
 import socket
-import subprocess
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import SuiteError
+from . import cuda, nvml
 from .files import write_atomically
 
 DEVICE_VARIABLE = "TORCHCOMPILE_SUITE_DEVICE"
@@ -30,6 +30,9 @@ DEVICES = ("cpu", "cuda")
 FILE = "machine.json"
 # Labels of Ray and of Kubernetes are no longer than this.
 LABEL_CHARACTERS = 63
+# The kernel's side of the driver for AMD's GPUs, and what chooses the build of torch for them.
+_ROCM = Path("/dev/kfd")
+_BUILD_VARIABLE = "UV_TORCH_BACKEND"
 
 
 class Machine(NamedTuple):
@@ -81,40 +84,59 @@ def ram_gib() -> int:
         step *= 2
 
 
-@cache
-def gpu_names() -> tuple[str, ...]:
-    """The names of the NVIDIA GPUs, from nvidia-smi (without importing torch); empty if none."""
-    try:
-        answer = subprocess.run(
-            ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"],
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ()
-    return tuple(line.strip() for line in answer.stdout.splitlines() if line.strip())
-
-
 def device_kind() -> str:
-    """``cuda`` if there is a GPU, else ``cpu``; ``TORCHCOMPILE_SUITE_DEVICE`` overrides this.
+    """``cuda`` if CUDA sees a GPU, else ``cpu``; ``TORCHCOMPILE_SUITE_DEVICE`` overrides this.
 
-    Raises SuiteError if the variable names an unknown device.
+    Raises SuiteError if the variable names an unknown device, and if there is a GPU that the driver
+    cannot use: the CPU's numbers would not be what was asked for.
     """
     wanted = os.environ.get(DEVICE_VARIABLE, "")
     if wanted and wanted not in DEVICES:
         raise SuiteError(f"{DEVICE_VARIABLE}={wanted!r} is not one of: {', '.join(DEVICES)}")
-    return wanted or ("cuda" if gpu_names() else "cpu")
+    if wanted:
+        return wanted
+    seen = cuda.seen()
+    if seen.fault:
+        raise SuiteError(
+            f"the driver cannot use the GPU that is here ({seen.fault}); mend it, or measure the "
+            f"CPU: {DEVICE_VARIABLE}=cpu"
+        )
+    return "cuda" if seen.devices else "cpu"
 
 
-def detect(name: str | None = None) -> Machine:
+def need(kind: str) -> None:
+    """Raise SuiteError if an accelerator is to be measured and none can be used here."""
+    if kind == "cpu" or (seen := cuda.seen()).devices or _ROCM.exists():
+        return
+    raise SuiteError(
+        f"{kind} is to be measured, but {seen.fault or 'CUDA sees no GPU'}; mend the driver or "
+        f"CUDA_VISIBLE_DEVICES, or measure the CPU: {DEVICE_VARIABLE}=cpu"
+    )
+
+
+def overlooked() -> str:
+    """A line about a GPU that is here and is not measured, because nobody asked for it.
+
+    Empty if there is none. torch calls AMD's GPUs ``cuda``, and CUDA's driver does not see them.
+    The builds of torch for them are installed only by that variable.
+    """
+    build = os.environ.get(_BUILD_VARIABLE, "")
+    if os.environ.get(DEVICE_VARIABLE) or not (build.startswith("rocm") and _ROCM.exists()):
+        return ""
+    return (
+        f"{_BUILD_VARIABLE} is {build}, but the CPU is measured; to measure the GPU: "
+        f"{DEVICE_VARIABLE}=cuda"
+    )
+
+
+def detect(name: str | None = None, kind: str | None = None) -> Machine:
     """This machine; ``name`` or ``TORCHCOMPILE_SUITE_MACHINE`` replaces the derived name.
 
-    Raises SuiteError if the name cannot be the name of a folder in results/.
+    ``kind``: of the device that is measured; None: that of `device_kind`. Raises SuiteError if the
+    name cannot be the name of a folder in results/, and what `device_kind` raises.
     """
-    kind = device_kind()
-    gpus = gpu_names()
+    kind = kind or device_kind()
+    gpus = nvml.visible() if kind != "cpu" else []
     # All cores of the host. Affinity and cgroups may differ from run to run; `Environment.threads`
     # records the threads of a run.
     here = Machine(
@@ -124,7 +146,8 @@ def detect(name: str | None = None) -> Machine:
         cpu=cpu_model(),
         num_cpu=str(os.cpu_count() or 1),
         ram=f"{ram_gib()} GiB",
-        device=gpus[0] if kind != "cpu" and gpus else kind,
+        # The first one is torch's current device. Where CUDA sees none (ROCm), the name is unknown.
+        device=gpus[0].name if gpus else kind,
     )
     name = name or os.environ.get(MACHINE_VARIABLE) or class_of(here._asdict())
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,99}", name):
@@ -172,17 +195,17 @@ def name_in_fleet(name: str | None = None, host: str | None = None) -> str:
     return name
 
 
-def fields(name: str) -> dict[str, str | int]:
-    """The content of this machine's machine.json under that name."""
-    return {**detect(name)._asdict(), "version": 1}
+def fields(name: str, kind: str | None = None) -> dict[str, str | int]:
+    """The content of this machine's machine.json under that name. ``kind``: see `detect`."""
+    return {**detect(name, kind)._asdict(), "version": 1}
 
 
-def record(folder: Path) -> None:
+def record(folder: Path, kind: str | None = None) -> None:
     """Write this machine to ``folder``/machine.json, or compare it with the machine in that file.
 
-    Raises what `keep` raises.
+    ``kind``: see `detect`. Raises what `keep` raises.
     """
-    keep(folder, fields(folder.name))
+    keep(folder, fields(folder.name, kind))
 
 
 def keep(folder: Path, content: Mapping[str, object]) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import torch
 
 from ..host import heap
+from . import failures
 
 
 class Device(Protocol):
@@ -21,8 +22,12 @@ class Device(Protocol):
 
     kind: str
 
-    def unavailable(self) -> str:
-        """Why this process cannot use the device, or the empty string."""
+    def need(self) -> None:
+        """Return if this process can use the device.
+
+        Raises `failures.Unsupported` if this build of torch never can on this hardware, and
+        `failures.Unusable` if another driver or another setting would help.
+        """
 
     def synchronize(self) -> None:
         """Return when all queued work has finished. Called inside the timed region."""
@@ -32,6 +37,9 @@ class Device(Protocol):
 
     def peak_memory_bytes(self) -> int | None:
         """The peak memory use since the last reset, or None if it is unknown."""
+
+    def peak_allocated_bytes(self) -> int | None:
+        """The same without what the allocator keeps in reserve; None if it is unknown."""
 
     def held_bytes(self) -> tuple[int, int] | None:
         """What the allocator has handed out, and what it holds; None if it is unknown."""
@@ -49,8 +57,8 @@ class Cpu:
     kind = "cpu"
     _status = Path("/proc/self/status")
 
-    def unavailable(self) -> str:
-        return ""
+    def need(self) -> None:
+        pass
 
     def synchronize(self) -> None:
         pass
@@ -73,6 +81,9 @@ class Cpu:
         unit = 1 if sys.platform == "darwin" else 1024
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
+    def peak_allocated_bytes(self) -> int | None:
+        return None
+
     def held_bytes(self) -> tuple[int, int] | None:
         return heap.held()
 
@@ -86,21 +97,27 @@ class Cpu:
 class Cuda:
     """The current CUDA or ROCm device. Its memory is what torch's allocator has reserved.
 
-    `torch.cuda.max_memory_reserved` is the memory that the caching allocator manages.
-    `torch.cuda.max_memory_allocated` counts only the tensors that are alive. The replay of a CUDA
-    graph allocates no tensor, because the graph's memory stays in its private pool. So allocated
-    memory would leave the pools out, and reduce-overhead would seem to need the least memory.
+    `torch.cuda.max_memory_reserved` is the memory that the caching allocator manages. It moves by
+    segments of 2 or 20 MiB. `torch.cuda.max_memory_allocated` counts only the tensors that are
+    alive. The replay of a CUDA graph allocates no tensor, because the graph's memory stays in its
+    private pool. So allocated memory alone would leave the pools out, and reduce-overhead would
+    seem to need the least memory. What is allocated is counted with the pools as a whole.
     """
 
     kind = "cuda"
 
-    def unavailable(self) -> str:
-        if torch.cuda.is_available():
-            return ""
+    def need(self) -> None:
         built = torch.version.cuda or torch.version.hip
         if not built:
-            return f"torch {torch.__version__} is a CPU-only build; install a CUDA build"
-        return f"torch {torch.__version__} (CUDA {built}) finds no usable GPU; check nvidia-smi"
+            raise failures.Unsupported(
+                f"torch {torch.__version__} is a CPU-only build; install a CUDA build"
+            )
+        if not torch.cuda.is_available():
+            raise failures.Unusable(
+                f"torch {torch.__version__} ({built}) finds no usable GPU: {_refusal()}"
+            )
+        if not torch.version.hip and (reason := unlike(*torch.cuda.get_device_capability())):
+            raise failures.Unsupported(reason)
 
     def synchronize(self) -> None:
         torch.cuda.synchronize()
@@ -113,8 +130,13 @@ class Cuda:
     def peak_memory_bytes(self) -> int | None:
         return int(torch.cuda.max_memory_reserved())
 
+    def peak_allocated_bytes(self) -> int | None:
+        unused = _unused_in_pools()
+        return None if unused is None else int(torch.cuda.max_memory_allocated()) + unused
+
     def held_bytes(self) -> tuple[int, int] | None:
-        return int(torch.cuda.memory_allocated()), int(torch.cuda.memory_reserved())
+        unused = _unused_in_pools() or 0
+        return int(torch.cuda.memory_allocated()) + unused, int(torch.cuda.memory_reserved())
 
     def name(self) -> str:
         return str(torch.cuda.get_device_name())
@@ -126,6 +148,51 @@ class Cuda:
             return ""
         version = re.search(r"Kernel Module.*?(\d+\.\d+(?:\.\d+)?)", text)
         return version[1] if version else ""
+
+
+def unlike(major: int, minor: int) -> str:
+    """Why this build of torch does not run on that compute capability; empty if it does.
+
+    Code for an architecture runs on later minor versions of the same major version; PTX
+    (``compute_``) on all later ones.
+    """
+    architectures = torch._C._cuda_getArchFlags() or ""
+    for name in architectures.split():
+        kind, _, digits = name.partition("_")
+        number = int("".join(filter(str.isdigit, digits)) or 0)
+        same = divmod(number, 10) <= (major, minor)
+        if same and (kind == "compute" or number // 10 == major):
+            return ""
+    return (
+        f"torch {torch.__version__} (CUDA {torch.version.cuda}) is built for {architectures}: it "
+        f"does not run on compute capability {major}.{minor}"
+    )
+
+
+def _refusal() -> str:
+    """Why torch does not use the GPU, in torch's own words: `is_available` only warns."""
+    try:
+        torch.cuda.init()
+    except Exception as error:
+        return failures.one_line(str(error))
+    return "no device is visible; see CUDA_VISIBLE_DEVICES"
+
+
+def _unused_in_pools() -> int | None:
+    """Bytes in the private pools of CUDA graphs that no tensor has now; None if it is unknown.
+
+    They stay with their graphs: a replay writes there. Segments outside the pools have the id
+    (0, 0), in all releases. Only torch's own allocator can tell.
+    """
+    if torch.cuda.get_allocator_backend() != "native":
+        return None
+    here = torch.cuda.current_device()
+    unused: int = sum(
+        segment["total_size"] - segment["allocated_size"]
+        for segment in torch.cuda.memory_snapshot()
+        if segment["device"] == here and tuple(segment["segment_pool_id"]) != (0, 0)
+    )
+    return unused
 
 
 class Unsynchronised:

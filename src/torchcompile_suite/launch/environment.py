@@ -17,13 +17,14 @@ from ..host import allocators
 from ..host.machine import cpu_model
 from ..releases import stamp
 from ..results import overlay_marker
-from . import caches
+from . import accelerator, caches
 from .device import Device
 
 # Environment variables that change what torch compiles or how fast it runs.
 _VARIABLES = re.compile(
-    r"^(OMP_|KMP_|MKL_|GOMP_|ATEN_|TORCH|INDUCTOR|TRITON_|CUDA_VISIBLE|PYTORCH_|MALLOC_|GLIBC_"
-    r"|LD_PRELOAD$|CXX$|CC$)"
+    r"^(OMP_|KMP_|MKL_|GOMP_|ATEN_|TORCH|INDUCTOR|TRITON_|PYTORCH_|MALLOC_|GLIBC_|LD_PRELOAD$|CXX$"
+    r"|CC$|CUDA_VISIBLE|CUDA_LAUNCH_BLOCKING$|CUDA_DEVICE_ORDER$|CUDA_MODULE_LOADING$|CUBLAS_|CUDNN_"
+    r"|NVIDIA_TF32_OVERRIDE$|HIP_VISIBLE|ROCR_VISIBLE)"
 )
 
 _PACKAGES = ("timm", "torchvision", "numpy", "triton", "setuptools", "torchao")
@@ -52,6 +53,7 @@ def describe(device: Device, load_1min: float) -> Environment:
         suite=__version__,
         overlay=overlay,
         adopted="" if overlay or stamp.from_a_lock() else str(torch.__version__),
+        accelerator=None if device.kind == "cpu" else accelerator.describe(),
     )
 
 

@@ -13,15 +13,39 @@ from ..workloads import WorkloadError
 
 REASON_LENGTH = 300
 
+# cuBLAS, cuDNN and their like do not say more than the name of their status.
 _OUT_OF_MEMORY = re.compile(
-    r"out of memory|can't allocate memory|not enough memory|Cannot allocate memory", re.IGNORECASE
+    r"out of memory|can't allocate memory|not enough memory|Cannot allocate memory"
+    r"|STATUS_ALLOC_FAILED|ERROR_OUT_OF_MEMORY",
+    re.IGNORECASE,
 )
+# The device has no code for its architecture, or Triton generates none for it.
+_NO_CODE = re.compile(
+    r"no kernel image is available|too old to be supported by the triton GPU compiler",
+    re.IGNORECASE,
+)
+# A CUDA graph is captured by the second or third call, after the stage "compile".
+_CAPTURE = re.compile(
+    r"\bcapturing\b|\buncaptured\b|\bgraph capture\b|error during capture|StreamCapture"
+    r"|tensor output of CUDAGraphs",
+    re.IGNORECASE,
+)
+_NO_CUDA_TOOLKIT = re.compile(
+    r"CUDA_HOME environment variable is not set|CUDA was not found on the system"
+    r"|cuda(_runtime)?(_api)?\.h: No such file|cannot find -lcuda"
+)
+# In these stages nothing of the compiler runs.
+_EAGER = ("prepare", "build", "eager")
 _NO_COMPILER = re.compile(r"InvalidCxxCompiler|No working C\+\+ compiler", re.IGNORECASE)
 _COMPILER_ERROR = re.compile(r":\d+: (fatal )?error: ")
 
 
 class Unsupported(Exception):
     """This release or device cannot do what the cell asks for. The message says what is missing."""
+
+
+class Unusable(Exception):
+    """There is no device to measure on now. The message says why, in torch's words."""
 
 
 class WrongResult(Exception):
@@ -54,7 +78,7 @@ def outcome(error: BaseException, stage: str) -> Outcome:
     """The outcome of a launch in which the error was raised.
 
     ``stage``: the stage of the launch, such as "build" or "eager". In the stage "compile", all
-    errors except those about memory and disk are compile errors.
+    errors except those about memory, disk and architecture are compile errors.
     """
     chain = _chain(error)
     text = "\n".join(f"{type(link).__name__}: {link}" for link in chain)
@@ -62,6 +86,9 @@ def outcome(error: BaseException, stage: str) -> Outcome:
         return Outcome(Status.UNSUPPORTED, one_line(str(error)))
     if isinstance(error, WrongResult):
         return Outcome(Status.WRONG_RESULT, one_line(str(error)))
+    if isinstance(error, Unusable):
+        # A crash and not unsupported: another driver mends it, so the next run has to try again.
+        return Outcome(Status.CRASH, one_line(str(error)))
     if any(isinstance(link, MemoryError) for link in chain) or _OUT_OF_MEMORY.search(text):
         return Outcome(Status.OUT_OF_MEMORY, one_line(f"while in {stage}: {error}"))
     if any(map(_disk_full, chain)) or "No space left on device" in text:
@@ -74,7 +101,15 @@ def outcome(error: BaseException, stage: str) -> Outcome:
             Status.COMPILE_ERROR,
             "no working C++ compiler; install one (on Debian: apt-get install g++) or set CXX",
         )
-    status = Status.COMPILE_ERROR if stage == "compile" else Status.CRASH
+    if _NO_CUDA_TOOLKIT.search(text):
+        return Outcome(
+            Status.COMPILE_ERROR,
+            f"no CUDA toolkit (while in {stage}); install one with nvcc and set CUDA_HOME",
+        )
+    if _NO_CODE.search(text):
+        return Outcome(Status.UNSUPPORTED, one_line(f"while in {stage}: {error}"))
+    captured = _CAPTURE.search(text) is not None and stage not in _EAGER
+    status = Status.COMPILE_ERROR if stage == "compile" or captured else Status.CRASH
     reason = one_line(f"while in {stage}: {type(error).__name__}: {error}")
     # In newer releases, Dynamo's message begins with the kind of the error. The message of the
     # user's own code follows later.

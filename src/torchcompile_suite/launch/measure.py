@@ -13,11 +13,12 @@ import time
 from collections.abc import Callable
 from typing import Any, Literal
 
+import msgspec
 import torch
 
 from .. import workloads
 from ..analysis import statistics
-from ..cell import OK, Accuracy, Cell, Launch, Request, Side
+from ..cell import DEFAULT_HEAP, OK, Accuracy, Cell, Launch, Request, Side
 from ..host import allocators
 from ..modes import MODES, Mode
 from . import accuracy, device, environment, failures, growth, messages, progress, timing
@@ -30,6 +31,10 @@ from .subject import Call, Subject
 # Between two turns, so many objects that a collector could look at are worth a collection. Calls
 # without cycles leave none, and are never interrupted.
 MOST_GARBAGE = 1000
+NO_TUNED_PRODUCTS = (
+    "max-autotune times no Triton matrix products here: torch says that the GPU has not enough "
+    "multiprocessors"
+)
 
 
 def measure(
@@ -88,13 +93,14 @@ def _measure(
                 inspection = steps.import_compiler(mode)
                 call, forward, first_call_s = steps.compile(subject, inspection)
                 calls["mode"] = call
-                steady_s["mode"] = steps.warm_up(call, first_call_s)
+                steady_s["mode"] = steps.warm_up(subject, call, first_call_s)
                 steps.many_calls("mode", subject, call)
             say(Ready(steady_s, torch.get_num_threads()))
             steps.turns(calls, say, hear)
             if "mode" in request.sides:
                 inspection.after_turns(subject, call, forward, steps.on)
                 steps.check_accuracy(subject, call)
+                steps.note_mode()
                 inspection.after_check(subject, forward)
         if "mode" in request.sides:
             inspection.at_end()
@@ -124,8 +130,7 @@ class _Steps:
             # An unsynchronised clock times everything in the same way, but does not wait for the
             # device.
             self.clock = device.Unsynchronised(self.on) if cell.protocol == "no-sync" else self.on
-            if reason := self.on.unavailable():
-                raise failures.Unsupported(reason)
+            self.on.need()
             self.usable = True
             if reason := _unsupported(cell):
                 raise failures.Unsupported(reason)
@@ -152,7 +157,7 @@ class _Steps:
                 progress.learned(
                     str(self.request.cell), f"eager takes {call_s * 1e3:.3g} ms a call"
                 )
-            self._peak_memory("eager_peak_memory_bytes", subject.baseline)
+            self._peak_memory("eager", subject, subject.baseline)
         return call_s
 
     def import_compiler(self, mode: Mode) -> Inspection:
@@ -174,23 +179,38 @@ class _Steps:
         inspection.before_compile(self.on)
         on = self.on
         with self.stages("compile"):
+            before = self._graphs()
             # The clock starts before torch.compile itself: setting it up is part of its cost.
             start = time.perf_counter()
             call, forward = subject.compile()
             call()
             on.synchronize()
             first_call_s = time.perf_counter() - start
+            if before is not None and self._graphs() == before:
+                from .inspect.versions import NO_GRAPH, uncaptured
+
+                raise failures.Unsupported(f"{NO_GRAPH}: {uncaptured.reasons(call)}")
         inspection.after_compile(subject, forward, on, first_call_s)
         return call, forward, first_call_s
 
-    def warm_up(self, call: Call, first_call_s: float) -> float:
+    def _graphs(self) -> int | None:
+        """Graphs that Dynamo has captured so far: FlexAttention captures some in eager. None where
+        nothing is compiled.
+        """
+        if not _mode(self.request.cell.mode).compiles:
+            return None
+        from .inspect import versions
+
+        return versions.captures()
+
+    def warm_up(self, subject: Subject, call: Call, first_call_s: float) -> float:
         """Warm the mode up, and measure its memory. Returns seconds of a steady call."""
         with self.stages("warm-up"):
             calls_s, steady = timing.warm_up(call, self.clock, self.request.plan)
             self.fields["warm_up_s"] = [rounded(s) for s in (first_call_s, *calls_s)]
             self.fields["steady"] = steady
         with self.stages("memory"):
-            self._peak_memory("peak_memory_bytes", call)
+            self._peak_memory("mode", subject, call)
         return statistics.steady_call(calls_s)
 
     def many_calls(self, side: Side, subject: Subject, call: Call) -> None:
@@ -207,15 +227,25 @@ class _Steps:
                 self.captures if side == "mode" else None,
             )
 
-    def _peak_memory(self, field: str, call: Call) -> None:
-        """Measure the peak memory of steady calls, unless the heap keeps more by design."""
-        if self.fields["heap"] != "settled":
-            self.fields[field] = timing.peak_memory_bytes(call, self.on)
+    def _peak_memory(self, side: Side, subject: Subject, call: Call) -> None:
+        """Measure the peak memory of steady calls, unless the heap keeps more by design, or the
+        model of the other side is there as well.
+        """
+        if self.fields["heap"] == "settled":
+            return
+        with subject.alone(side) as alone:
+            if alone:
+                whole, allocated = timing.peak_memory_bytes(call, self.on)
+                before = "eager_" if side == "eager" else ""
+                self.fields[f"{before}peak_memory_bytes"] = whole
+                self.fields[f"{before}peak_allocated_bytes"] = allocated
 
     def turns(
         self, calls: dict[Side, Call], say: Callable[[Said], None], hear: Callable[[], Asked]
     ) -> None:
         """Make the turns that the driver asks for, until it asks for no more."""
+        # Without a clock that waits there is no single call.
+        single = self.on.kind != "cpu" and self.clock is self.on
         with self.stages("turns"):
             # As timeit does: a garbage collection would count against the call in which it starts.
             gc.collect()
@@ -227,7 +257,7 @@ class _Steps:
                     # heap grows for ever, and no other call gives back what it could use again.
                     if gc.get_count()[0] > MOST_GARBAGE:
                         gc.collect()
-                    say(timing.turn(calls[asked.side], self.clock, asked))
+                    say(timing.turn(calls[asked.side], self.clock, asked, single))
             finally:
                 gc.unfreeze()
                 gc.enable()
@@ -241,6 +271,19 @@ class _Steps:
                 self.fields["accuracy"] = checked
                 raise failures.WrongResult(accuracy.wrong_each_time(refused))
         self.fields["accuracy"] = accuracy.right_after(refused, checked)
+
+    def note_mode(self) -> None:
+        """Note where the mode is less than its name says."""
+        cell = self.request.cell
+        if cell.device == "cpu" or cell.mode != "max-autotune" or cell.backend != "inductor":
+            return
+        from .inspect import versions
+
+        if not versions.times_products():
+            checked = self.fields["accuracy"]
+            self.fields["accuracy"] = msgspec.structs.replace(
+                checked, notes=[*checked.notes, NO_TUNED_PRODUCTS]
+            )
 
     def _compared(self, subject: Subject, call: Call) -> Accuracy:
         with self.stages("reference"):
@@ -268,10 +311,20 @@ def _unsupported(cell: Cell) -> str:
     """Why this process cannot measure the cell, or the empty string."""
     if cell.protocol == "no-sync" and cell.device == "cpu":
         return "a call on a CPU returns when it is done: there is nothing to forget to wait for"
+    if cell.device != "cpu" and cell.allocator not in ("system", _heap_of(cell)):
+        return (
+            f"malloc {cell.allocator} is for tensors of the host: on {cell.device} torch's own "
+            "allocator has them"
+        )
     # Not looked up for the C library's: to read the list of libraries takes memory.
     if allocators.preloaded(cell.allocator) and allocators.loaded() != cell.allocator:
         return allocators.preload(cell.allocator)[1] or f"{cell.allocator} was not loaded"
     return ""
+
+
+def _heap_of(cell: Cell) -> str:
+    """The malloc that cells of this protocol have on every device."""
+    return DEFAULT_HEAP if cell.protocol == "many-calls" else "system"
 
 
 def _mode(name: str) -> Mode:

@@ -48,7 +48,8 @@ class Turn(Struct, tag=True, frozen=True):
 
 class Timed(Struct, tag=True, frozen=True):
     """The calls of a turn that count: seconds a call, their number, their page faults, and the
-    processor time that they used, in the kernel and in all.
+    processor time that they used, in the kernel and in all. ``single_s``: seconds of a call that is
+    waited for, on a device that works on its own.
     """
 
     call_s: Seconds
@@ -56,6 +57,7 @@ class Timed(Struct, tag=True, frozen=True):
     faults: int
     kernel_s: Seconds
     cpu_s: Seconds
+    single_s: Seconds | None = None
 
 
 class FirstResult(Struct, tag=True, frozen=True):

@@ -7,6 +7,7 @@ attributes. These are opened here. Everything else is named in `Parts.unchecked`
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import enum
 import types
@@ -57,6 +58,12 @@ def parts(output: Any) -> Parts:
 def tensors(output: Any) -> list[torch.Tensor]:
     """The tensors of an output."""
     return [leaf for leaf in parts(output).leaves if isinstance(leaf, torch.Tensor)]
+
+
+def copied(output: Any) -> Any:
+    """The output with a copy of each tensor, in containers of their own."""
+    found = tensors(output)  # alive until the end: an id may belong to another object afterwards
+    return copy.deepcopy(output, {id(tensor): tensor.detach().clone() for tensor in found})
 
 
 def _add(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -16,10 +16,10 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 from .. import workloads
-from ..cell import Cell
+from ..cell import Cell, Side
 from ..modes import EAGER
 from . import failures, ways
-from .outputs import tensors
+from .outputs import copied, tensors
 from .quantisation import quantised
 
 SEED = 20240724
@@ -96,6 +96,13 @@ class Subject:
             return contextlib.nullcontext()
         return torch.inference_mode()  # type: ignore[no-any-return]
 
+    @contextlib.contextmanager
+    def alone(self, side: Side) -> Iterator[bool]:  # noqa: ARG002 (a subclass uses it)
+        """A context that tells whether the device's memory is that side's alone. What both sides
+        use counts for both.
+        """
+        yield True
+
     def reset(self) -> None:
         """Restore the state that calls to be compared must start from."""
         torch.manual_seed(SEED + 1)
@@ -163,6 +170,24 @@ class Quantised(ForwardAgainstFloat32):
     def baseline(self) -> Any:
         """The forward pass of the module before it was quantised."""
         return apply(self._float32, self.inputs)
+
+    @contextlib.contextmanager
+    def alone(self, side: Side) -> Iterator[bool]:
+        """See `Subject.alone`. The module in float32 leaves an accelerator meanwhile.
+
+        The quantised one stays: its compiled code knows where its weights are.
+        """
+        if side == "eager" or self.cell.device == "cpu":
+            yield False
+            return
+        # A weight that is made in inference mode would be another kind of tensor.
+        with torch.inference_mode(False), torch.no_grad():
+            self._float32.to("cpu")
+        try:
+            yield True
+        finally:
+            with torch.inference_mode(False), torch.no_grad():
+                self._float32.to(self.cell.device)
 
     def in_float32(self) -> Any:
         """See `Subject.in_float32`."""
@@ -288,15 +313,33 @@ class ShapeStream(Subject):
         self.module_calls = len(self.requests)
         self.shapes = len({_shapes(request) for request in self.requests})
         self._stream = stream
+        self._keeps = False
         self._varying = _varying(self.requests)
         self.dynamic = POLICIES[cell.shapes]
 
     def call(self, forward: Any) -> list[Any]:
-        """The outputs of all requests."""
-        return [apply(forward, request) for request in self.requests]
+        """The outputs of all requests after `reset`; else none, as a server that has answered.
+
+        The outputs of a CUDA graph are in its own memory, where the graph of the next request
+        writes. So those that are compared are copied when they arrive.
+        """
+        return self._served(lambda request: apply(forward, request))
 
     def _padded_call(self, forward: Any) -> list[Any]:
-        return [apply(forward, _pad(request, self._varying)) for request in self.requests]
+        return self._served(lambda request: apply(forward, _pad(request, self._varying)))
+
+    def _served(self, serve: Callable[[Inputs], Any]) -> list[Any]:
+        kept = []
+        for request in self.requests:
+            output = serve(request)
+            if self._keeps:
+                kept.append(copied(output))
+        return kept
+
+    def reset(self) -> None:
+        """See `Subject.reset`. The outputs of the next call are kept, until `outputs` has them."""
+        super().reset()
+        self._keeps = True
 
     def compile(self) -> tuple[Call, Any]:
         """See `Subject.compile`. Marks the requests first, if the policy does so.
@@ -335,6 +378,7 @@ class ShapeStream(Subject):
 
     def outputs(self, result: list[Any]) -> list[Any]:
         """The outputs without padding."""
+        self._keeps = False
         return [
             tree_map(lambda part, request=request: _unpad(part, request, self._varying), output)
             for output, request in zip(result, self.requests, strict=True)

@@ -19,6 +19,8 @@ from .subject import Call
 # the limit, it is the only one: the warm-up has run before.
 MEMORY_CALLS = 3
 MEMORY_LIMIT_S = 3.0
+# Single calls of a turn take this share of the time of those that follow one another.
+SINGLE_SHARE = 0.25
 
 
 def timed(call: Call, on: Device, count: int = 1) -> float:
@@ -45,8 +47,8 @@ def warm_up(call: Call, on: Device, plan: Plan) -> tuple[list[float], bool]:
             return calls_s, False
 
 
-def peak_memory_bytes(call: Call, on: Device) -> int | None:
-    """The peak memory of a few steady calls."""
+def peak_memory_bytes(call: Call, on: Device) -> tuple[int | None, int | None]:
+    """The peak memory of a few steady calls: in all, and without the allocator's reserve."""
     gc.collect()
     on.reset_peak_memory()
     deadline = time.perf_counter() + MEMORY_LIMIT_S
@@ -55,11 +57,11 @@ def peak_memory_bytes(call: Call, on: Device) -> int | None:
         on.synchronize()
         if time.perf_counter() > deadline:
             break
-    return on.peak_memory_bytes()
+    return on.peak_memory_bytes(), on.peak_allocated_bytes()
 
 
-def turn(call: Call, on: Device, asked: Turn) -> Timed:
-    """Call, and time the calls that count.
+def turn(call: Call, on: Device, asked: Turn, single: bool = False) -> Timed:
+    """Call, and time the calls that count. ``single``: then time calls that are each waited for.
 
     The first calls of a turn do not count: they run on caches and branch predictors that the other
     side has filled, which does not happen to a user who runs only one of them. Without settling,
@@ -70,12 +72,17 @@ def turn(call: Call, on: Device, asked: Turn) -> Timed:
     samples = _samples(call, on, asked.count, asked.turn_s)
     after = resource.getrusage(resource.RUSAGE_SELF)
     kernel_s = after.ru_stime - before.ru_stime
+    if single and asked.count > 1:
+        singles = _samples(call, on, 1, SINGLE_SHARE * asked.turn_s)
+    else:
+        singles = samples  # each of them is one call
     return Timed(
         call_s=rounded(fmean(samples)),
         calls=asked.count * len(samples),
         faults=after.ru_minflt - before.ru_minflt,
         kernel_s=kernel_s,
         cpu_s=kernel_s + after.ru_utime - before.ru_utime,
+        single_s=rounded(fmean(singles)) if single else None,
     )
 
 

@@ -1,9 +1,10 @@
-"""The calibration loop: a fixed piece of work on all processors at once, to see how fast they are.
+"""The calibration loop: a fixed piece of work on processors at once, to see how fast they are.
 
 On a shared host, another guest may run on the other hyperthreads of the same cores. The kernel of
 this guest does not know about it (its steal time stays 0), but all work takes up to 1.4 times as
 long, for minutes or hours, and not all work slows down equally: docs/method.md, "A measurement". A
-loop on one processor would miss what happens on the others.
+loop on one processor would miss what happens on the others. A measurement on an accelerator needs
+one processor only, and threads on all processors of its host would wait for each other.
 
 The work is compression with zlib. It is the same for every release of torch, it slows down on a
 shared core as the interpreter does, and it releases the interpreter's lock.
@@ -21,6 +22,11 @@ from types import TracebackType
 ROUNDS = 4
 # Takes about a tenth of a millisecond, with code and tables that fit in a core's own caches.
 TEXT = random.Random(0).randbytes(1000).hex().encode() * 30
+
+
+def threads_for(kind: str, threads: int) -> int:
+    """How many threads the loop has: those of torch's calls on a CPU, one on an accelerator."""
+    return threads if kind == "cpu" else 1
 
 
 class CalibrationLoop:

@@ -1,8 +1,8 @@
-"""What other processes and other guests of the host take from a measurement.
+"""What others take from a measurement: other processes, other guests of the host, and heat.
 
 Linux counts the time that the hypervisor gave to another guest while this one had work (``steal``,
 proc(5)). It does not count a neighbour on the other hyperthread of the same core: the calibration
-loop (`calibration`) shows that one.
+loop (`calibration`) shows that one. On an accelerator, its driver says more (`host.nvml`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ..cell import Interference
+from ..cell import DeviceState, Interference
+from ..host import cuda, nvml
 
 
 class _Reading(NamedTuple):
@@ -69,9 +70,11 @@ class Watch:
         self._own_s = functools.partial(_of_processes, pids)
         self._start = _read(self._own_s)
 
-    def shares(self) -> Interference | None:
-        """Shares of all processors' time since the start; None if the kernel reports no times."""
-        return _shares([(self._start, _read(self._own_s))])
+    def shares(self, device: DeviceState | None = None) -> Interference | None:
+        """Shares of all processors' time since the start; None if the kernel reports no times.
+        ``device``: what `on_device` has seen.
+        """
+        return _shares([(self._start, _read(self._own_s))], device)
 
 
 class Spans:
@@ -90,12 +93,24 @@ class Spans:
         """The process that started after `begin` is done, and still there."""
         self._spans.append((self._start, _read(lambda: _of_tree(pid))))
 
-    def shares(self) -> Interference | None:
-        """Shares of all processors' time in the spans; None if the kernel reports no times."""
-        return _shares(self._spans)
+    def shares(self, device: DeviceState | None = None) -> Interference | None:
+        """Shares of all processors' time in the spans; None if the kernel reports no times.
+        ``device``: what `on_device` has seen.
+        """
+        return _shares(self._spans, device)
 
 
-def _shares(spans: Sequence[tuple[_Reading | None, _Reading | None]]) -> Interference | None:
+def on_device(kind: str) -> nvml.Watch:
+    """Watches the device that torch uses, which is the first that CUDA sees. A CPU has no driver to
+    ask.
+    """
+    devices = () if kind == "cpu" else cuda.seen().devices
+    return nvml.Watch(devices[0].uuid if devices else "")
+
+
+def _shares(
+    spans: Sequence[tuple[_Reading | None, _Reading | None]], device: DeviceState | None
+) -> Interference | None:
     clock_s = others_s = steal_s = 0.0
     for start, end in spans:
         if start is None or end is None:
@@ -107,7 +122,9 @@ def _shares(spans: Sequence[tuple[_Reading | None, _Reading | None]]) -> Interfe
     if capacity_s <= 0:
         return None
     return Interference(
-        steal_share=_share(steal_s, capacity_s), others_share=_share(others_s, capacity_s)
+        steal_share=_share(steal_s, capacity_s),
+        others_share=_share(others_s, capacity_s),
+        device=device,
     )
 
 

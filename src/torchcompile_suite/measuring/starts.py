@@ -24,8 +24,8 @@ from ..launch.messages import Ended, Finish, FirstResult, Go, Imported
 from ..launch.stages import rounded
 from ..launch.starts.orders import CACHE, LAUNCHES, PREPARED, SERVICE, Prepared, Service
 from . import processes, turns
-from .calibration import CalibrationLoop
-from .interference import Spans
+from .calibration import CalibrationLoop, threads_for
+from .interference import Spans, on_device
 
 # Starts a process: its log, its module, further environment variables, further arguments.
 Spawn = Callable[[Path, str, Mapping[str, str], Sequence[str]], turns.Process]
@@ -64,6 +64,7 @@ class _Launch:
         self._workspace = workspace
         self._deadline = deadline
         self._watch = Spans()
+        self._device = on_device(request.cell.device)
         self._checked: Launch | None = None
 
     def make(self) -> Launch:
@@ -76,7 +77,8 @@ class _Launch:
         def enough(pairs: int, spent_s: float) -> bool:
             return pairs >= plan.most_starts or spent_s >= plan.starts_s
 
-        with CalibrationLoop(self._prepared.threads) as calibration:
+        threads = threads_for(self._cell.device, self._prepared.threads)
+        with CalibrationLoop(threads) as calibration, self._device:
             runs = turns.alternate(self._turn, enough, calibration, self._first())
         stages_s["turns"] = round(time.perf_counter() - begun, 4)
         assert self._checked is not None
@@ -90,7 +92,7 @@ class _Launch:
             ],
             warm_up_s=[runs["mode"][0].phases_s["first call"]],
             method=METHOD,
-            interference=self._watch.shares(),
+            interference=self._watch.shares(self._device.state()),
             calibration_s=turns.calibrated(calibration),
             start=Started(
                 _phases(runs["mode"]), self._prepared.artefact_bytes, self._prepared.loader
@@ -137,6 +139,7 @@ class _Launch:
             said = turns.expect(process, FirstResult, self._deadline)
             seconds = time.monotonic() - begun
             self._watch.end(process.pid)
+            self._device.read({process.pid})
             if side == "mode" and self._checked is None:
                 process.say(Finish())
                 self._checked = turns.expect(process, Ended, self._deadline).launch

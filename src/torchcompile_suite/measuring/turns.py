@@ -21,11 +21,11 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from ..analysis.ends import MOST_FAULTS
-from ..cell import METHOD, OK, Launch, Outcome, Paging, Plan, Request, Side, Status
+from ..cell import METHOD, OK, Launch, Outcome, Paging, Request, Side, Status
 from ..launch.messages import Asked, Ended, Finish, Go, Imported, Ready, Said, Timed, Turn
 from ..launch.stages import rounded
-from .calibration import CalibrationLoop
-from .interference import Watch
+from .calibration import CalibrationLoop, threads_for
+from .interference import Watch, on_device
 
 # Time between two readings of the clock. One short call alone would measure mostly the clock and
 # the interpreter.
@@ -135,7 +135,7 @@ def _launch(
         threads = said.threads
     sides = {side: process for hosted, process in processes.items() for side in hosted}
     start = time.perf_counter()
-    times = _take_turns(sides, request.plan, ready, threads, deadline)
+    times = _take_turns(sides, request, ready, threads, deadline)
     turns_s = round(time.perf_counter() - start, 4)
     ended: dict[Side, Launch] = {}
     for hosted, process in processes.items():
@@ -207,12 +207,14 @@ def calibrated(calibration: CalibrationLoop) -> float | None:
 
 def _take_turns(
     sides: dict[Side, Process],
-    plan: Plan,
+    request: Request,
     steady_s: dict[Side, float],
     threads: int,
     deadline: float,
 ) -> _Times:
     """Turns of both sides until the plan is met."""
+    plan, kind = request.plan, request.cell.device
+    pids = {process.pid for process in sides.values()}
     count = max(1, math.ceil(SAMPLE_S / min(steady_s.values())))
     longest_s = max(steady_s.values())
     settle_s = plan.settle_s if longest_s < LONG_CALL * plan.settle_s else 0.0
@@ -222,11 +224,12 @@ def _take_turns(
         return expect(sides[side], Timed, deadline)
 
     def enough(pairs: int, spent_s: float) -> bool:
+        device.read(pids)
         met = pairs >= plan.min_pairs and spent_s >= plan.min_timed_s
         return met or spent_s >= plan.max_timed_s
 
-    watch = Watch({process.pid for process in sides.values()})
-    with CalibrationLoop(threads) as calibration:
+    watch = Watch(pids)
+    with CalibrationLoop(threads_for(kind, threads)) as calibration, on_device(kind) as device:
         timed = alternate(turn, enough, calibration)
     return _Times(
         pairs_s=[
@@ -236,7 +239,12 @@ def _take_turns(
         paging={side: _paging(turns) for side, turns in timed.items()},
         calls_a_sample=count,
         fields={
-            "interference": watch.shares(),
+            "latency_s": [
+                (eager.single_s, mode.single_s)
+                for eager, mode in zip(timed["eager"], timed["mode"], strict=True)
+                if eager.single_s is not None and mode.single_s is not None
+            ],
+            "interference": watch.shares(device.state()),
             "calibration_s": calibrated(calibration),
         },
     )

@@ -28,6 +28,8 @@ class Sheet(NamedTuple):
 
 
 CELL = ["model", "batch", "mode"]
+# Calls that are each waited for, on an accelerator: they take longer than calls in a row.
+SINGLE = ["one eager call ms", "one compiled ms"]
 
 
 def cell_columns(cell: Cell) -> list[str]:
@@ -49,11 +51,17 @@ def measured(rows: Sequence[Row]) -> Sheet:
         if len({value(row) for row in rows}) > 1
     }
     figures = ["eager ms", "compiled ms", "ratio [95 %]", "compile s", "warm s", "pays after"]
+    single = any(row.single_s is not None for row in rows)
+    figures += SINGLE if single else []
     lines = []
     for row in rows:
         line = [value(row) for value in places.values()]
         line += cell_columns(row.cell)
-        line += _figures(row) if row.outcome.ok else no_number(row.outcome, len(figures))
+        if row.outcome.ok:
+            line += _figures(row)
+            line += [milliseconds(row.eager_single_s), milliseconds(row.single_s)] if single else []
+        else:
+            line += no_number(row.outcome, len(figures))
         lines.append(line)
     columns = [*places, *CELL, *figures]
     return Sheet(columns, frozenset(("batch", *figures)), lines)

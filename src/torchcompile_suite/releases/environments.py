@@ -21,7 +21,7 @@ from filelock import FileLock
 
 from ..errors import SuiteError
 from ..host.files import write_atomically
-from . import extras, stamp
+from . import drivers, extras, stamp
 from .catalogue import Release
 from .install import EXTRAS_FILE
 from .ledger_objects import LOCK_FILE, RELEASE_FILE, lock_file, release_file
@@ -68,16 +68,18 @@ def folder_of(release: Release, python: str | None = None) -> Path:
     return root() / f"{release.version}-py{python or _minor(release)}"
 
 
-def ready(release: Release, python: str | None = None) -> Path:
+def ready(release: Release, python: str | None = None, device: str | None = None) -> Path:
     """The Python of the release's own environment, which is made now if it is missing.
 
     ``python``: the minor version, such as 3.11; None: that which runs now, if the release supports
-    it. Several processes may call this at once. Raises what `install` raises.
+    it. ``device``: the kind that is to be measured; None: that of `machine.device_kind`. Several
+    processes may call this at once. Raises what `drivers.check` and `install` raise.
     """
     folder = folder_of(release, python)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_name(f"{folder.name}.lock")):
         if not is_ready(release, python):
+            drivers.check(release, device)
             (folder / stamp.FILE).unlink(missing_ok=True)
             install(release, folder, python)
             write_atomically(folder / stamp.FILE, digest(release).encode())

@@ -44,6 +44,8 @@ except ImportError:  # Windows
 
 MARKER = "torchcompile-suite-install.unfinished"
 EXTRAS_FILE = "extras.txt"
+# Of uv: which build of torch, such as cpu, cu128 or rocm6.4.
+BACKEND_VARIABLE = "UV_TORCH_BACKEND"
 
 _TAIL_LINES = 12
 _IMPORT_TIMEOUT_S = 600.0
@@ -53,15 +55,18 @@ _CUDA_ONLY = re.compile(r"(nvidia|cuda)-|triton$")
 
 # Of every release; its extras come on top.
 _IMPORTED = ("torch", "torchvision", "timm")
+# Packages whose module has another name.
+_MODULES = {"nvidia-ml-py": "pynvml"}
 # Runs in a new process: this process may have imported other versions before the installation.
 _IMPORT_ALL = """
 import importlib, json, sys
 from importlib.metadata import version
 imported = {}
-for name in sys.argv[1:]:
+modules = json.loads(sys.argv[1])
+for name in sys.argv[2:]:
     try:
         imported[name] = version(name)
-        module = importlib.import_module(name)
+        module = importlib.import_module(modules.get(name, name))
         imported[name] = getattr(module, "__version__", imported[name])
     except Exception as error:
         imported["failed"] = name
@@ -236,18 +241,23 @@ def empty_environment() -> None:
 
 
 def _sync(wanted: Checkout) -> None:
+    backend = os.environ.get(BACKEND_VARIABLE)
     with tempfile.TemporaryDirectory() as scratch:
-        requirements = wanted.requirements
-        if os.environ.get("UV_TORCH_BACKEND") == "cpu":
+        requirements, how = wanted.requirements, ["sync"]
+        if backend:
             lines = requirements.read_text("utf-8").splitlines()
             requirements = Path(scratch) / "requirements.txt"
             requirements.write_text("\n".join(without_cuda(lines)) + "\n", "utf-8")
-        uv = [sys.executable, "-I", "-m", "uv", "pip", "sync", "--python", sys.executable]
+        if backend and backend != "cpu":
+            # The lock's libraries are of another CUDA. `sync` would install none, and what this
+            # build of torch requires is pinned by itself.
+            how = ["install", "--exact", "--requirements"]
+        uv = [sys.executable, "-I", "-m", "uv", "pip", *how, str(requirements)]
         # Without bytecode, the first measured cell compiles it: one second of its cold compile.
-        uv += ["--compile-bytecode"]
+        uv += ["--python", sys.executable, "--compile-bytecode"]
         if wanted.index_url:
             uv += ["--index", wanted.index_url, "--index-strategy", "unsafe-best-match"]
-        done = _run([*uv, str(requirements)])
+        done = _run(uv)
     if done.returncode:
         raise _failed(f"uv could not install the lock of PyTorch {wanted.version}", done.stdout)
 
@@ -277,7 +287,8 @@ def import_all(wanted: Checkout) -> str:
 
     Raises ``InstallError`` if one does not import, or if torch or an extra is another version.
     """
-    program = [sys.executable, "-I", "-c", _IMPORT_ALL, *_IMPORTED, *wanted.extras]
+    program = [sys.executable, "-I", "-c", _IMPORT_ALL, json.dumps(_MODULES)]
+    program += [*_IMPORTED, *wanted.extras]
     try:
         done = _run(program, timeout=_IMPORT_TIMEOUT_S)
     except subprocess.TimeoutExpired as error:

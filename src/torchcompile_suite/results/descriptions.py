@@ -13,7 +13,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..host import machine
+from ..cell import Measurement
+from ..errors import SuiteError
+from ..host import machine, nvml
 from . import regular
 
 _MOST_BYTES = 1 << 20
@@ -29,6 +31,35 @@ class Description(NamedTuple):
 
     text: bytes
     fields: dict[str, str | int]
+
+
+def check_device(folder: Path, measurement: Measurement) -> None:
+    """Raise SuiteError if the measurement is of another device than the machine of the folder.
+
+    A machine without a description has nothing to compare yet.
+    """
+    try:
+        expected = read(folder).fields.get("device")
+    except ValueError:
+        return
+    measured = _device(measurement)
+    # The machine's device is a kind where no driver gave its name.
+    if measured and expected not in (None, measured, measurement.cell.device):
+        raise SuiteError(
+            f"this was measured on {measured!r}, but {folder.name} has {expected!r}: name the "
+            "machine otherwise, or select one GPU by its UUID: CUDA_VISIBLE_DEVICES=GPU-..."
+        )
+
+
+def _device(measurement: Measurement) -> str:
+    """The device that was measured, as torch calls it; empty if none was, or if it is not known."""
+    cell, environment = measurement.cell, measurement.environment
+    if cell.target or environment is None:
+        return ""
+    if cell.device == "cpu":
+        return cell.device
+    slice_of = environment.accelerator.mig if environment.accelerator is not None else ""
+    return nvml.full_name(environment.device_name, slice_of)
 
 
 def check_text(text: str) -> str:

@@ -25,7 +25,7 @@ import msgspec
 
 from ..cell import SCHEMA, Cell, Launch, Measurement
 from ..host.files import append_line
-from . import regular, segments
+from . import descriptions, regular, segments
 from .canonical import canonical, record_id
 
 SUFFIX = ".records.jsonl"
@@ -138,7 +138,11 @@ def files(machine_folder: Path, problems: list[Problem]) -> dict[Path, list[Path
 
 
 def append(journal: Path, measurement: Measurement) -> None:
-    """Add a measurement to a journal, completely or not at all. Raises OSError."""
+    """Add a measurement to a journal, completely or not at all.
+
+    Raises OSError, and SuiteError if it is of another device than the machine of the journal.
+    """
+    descriptions.check_device(journal.parent, measurement)
     append_line(journal, msgspec.json.encode(measurement))
 
 

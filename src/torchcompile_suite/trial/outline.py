@@ -18,6 +18,7 @@ class Outline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - ``inputs``: dtype and shape of each tensor, such as ``float32 8x3x224x224``.
     - ``batch_size``: the first size of the first tensor. ``scales``: another one can be asked for.
     - ``training``: the model came in training mode.
+    - ``gpu``: the GPU that this torch can use; empty if there is none.
     - ``error``: why there is no model, in one line; empty if there is one.
     """
 
@@ -29,6 +30,7 @@ class Outline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     batch_size: int = 1
     scales: bool = True
     training: bool = False
+    gpu: Text = ""
     error: Text = ""
 
 
@@ -74,6 +76,7 @@ def _outline(workload: str, batch_size: int) -> Outline:
         batch_size=1 if first is None else first.shape[0],
         scales=scales,
         training=module.training,
+        gpu=torch.cuda.get_device_name() if torch.cuda.is_available() else "",
     )
 
 

@@ -38,13 +38,15 @@ class TrialResult(NamedTuple):
     interrupted: bool
 
 
-def python_of(release: Release | None) -> Path:
+def python_of(release: Release | None, device: str) -> Path:
     """The Python to measure: this one, or that of the release's environment, which is made now.
+
+    ``device``: the kind that is to be measured.
 
     Raises TrialError if this Python has no torch, and SuiteError if the release does not install.
     """
     if release is not None:
-        return environments.ready(release)
+        return environments.ready(release, device=device)
     if importlib.util.find_spec("torch") is None:
         raise TrialError(
             "there is no torch beside the suite; install one, or name a release: --release v2.15"

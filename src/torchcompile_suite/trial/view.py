@@ -13,15 +13,16 @@ from ..modes import EAGER
 from ..presentation import answers, documents
 from ..presentation.answers import Asked
 from ..presentation.sheets import CELL, Sheet, cell_columns
-from ..presentation.wording import ratio, seconds
+from ..presentation.wording import milliseconds, ratio, seconds
 from ..results.records import Record
 from .plan import Trial
 from .run import TrialResult
 
-_TIME, _MEMORY = "ms a call [95 %]", "MiB"
+_TIME, _SINGLE, _MEMORY = "ms a call [95 %]", "one call ms", "MiB"
 _FIGURES = (
     *(_TIME, "of eager's time", "cold s", "warm s", _MEMORY, "breaks"),
     *("pays after", "time to pay"),
+    _SINGLE,
 )
 
 
@@ -44,7 +45,10 @@ def answered(trial: Trial, result: TrialResult) -> tuple[Asked, answers.Answer] 
 
 
 def table(result: TrialResult) -> Sheet:
-    """A line for eager, then a line for each cell. The headline names the model."""
+    """A line for eager, then a line for each cell. The headline names the model.
+
+    On an accelerator, the last column has the time of a call that is waited for.
+    """
     measurements = {measurement.cell: measurement for measurement in result.measurements}
     no_figures = [""] * (len(_FIGURES) - 1)
     lines = []
@@ -53,6 +57,7 @@ def table(result: TrialResult) -> Sheet:
             eager = dict.fromkeys(_FIGURES, "") | {
                 _TIME: f"{row.eager_s.scaled(1e3):.3g}",
                 _MEMORY: _mebibytes(row.eager_peak_memory_bytes),
+                _SINGLE: milliseconds(row.eager_single_s),
             }
             lines.append((str(row.cell.batch_size), _eager(row.cell), *eager.values()))
         figures = (
@@ -63,7 +68,10 @@ def table(result: TrialResult) -> Sheet:
         lines.append((*cell_columns(row.cell)[1:], *figures))
     # Modes share the line of eager.
     unique = [list(line) for line in dict.fromkeys(lines)]
-    return Sheet([*CELL[1:], *_FIGURES], frozenset(("batch", *_FIGURES)), unique)
+    columns = [*CELL[1:], *_FIGURES]
+    if all(row.single_s is None for row in rows(result)):
+        unique, columns = [line[:-1] for line in unique], columns[:-1]
+    return Sheet(columns, frozenset(("batch", *_FIGURES)), unique)
 
 
 def _eager(cell: Cell) -> str:
@@ -85,6 +93,7 @@ def _figures(row: Row, measurement: Measurement) -> list[str]:
         "-" if compiled is None else str(len(compiled.graph_breaks)),
         str(paid),
         paid.duration,
+        milliseconds(row.single_s),
     ]
 
 

@@ -61,6 +61,9 @@ def work(order: Order) -> None:
     described = _outline(trial)
     keep(Known(outline=described))
     progress.known(trial.workload, headline(trial, described))
+    if trial.device == "cpu" and described.gpu:
+        text = f"the CPU is measured; torch can use a {described.gpu}, too: --device cuda"
+        progress.known(trial.workload, text)
 
     def watch(cell: Cell, launch: Launch) -> None:
         keep(Known(cell=cell, launch=launch))

@@ -15,6 +15,7 @@ varied by 4.5 %. See Kalibera and Jones, "Rigorous benchmarking in reasonable ti
 
 from .condensed import CondensedLaunch, Figures
 from .disturbance import (
+    FAULTS,
     MOST_OTHERS,
     MOST_SLOWDOWN,
     MOST_STEAL,
@@ -65,6 +66,7 @@ from .launches import (
     ratio_of,
     seconds_until_steady,
     seconds_until_steady_of,
+    single_call_of,
     steady_call,
     warm_up_mixed_ratio,
 )
@@ -73,6 +75,7 @@ from .measured import (
     measured_eager,
     measured_latency,
     measured_ratio,
+    measured_single_calls,
     precise,
     sequential_interval,
 )
@@ -80,6 +83,7 @@ from .spread import Prior, moderated, prior_spread
 
 __all__ = [
     "CONFIDENCE",
+    "FAULTS",
     "FIRST_LOOK",
     "MIXED_CALLS",
     "MOST_LOG",
@@ -121,6 +125,7 @@ __all__ = [
     "measured_eager",
     "measured_latency",
     "measured_ratio",
+    "measured_single_calls",
     "moderated",
     "neighbour",
     "power",
@@ -132,6 +137,7 @@ __all__ = [
     "seconds_until_steady",
     "seconds_until_steady_of",
     "sequential_interval",
+    "single_call_of",
     "slowdown",
     "steady_call",
     "t_quantile",

@@ -8,7 +8,10 @@ from ...cell import Launch
 
 
 class Figures(Struct, frozen=True):
-    """What the samples of a launch gave; the functions of the same names say what it means."""
+    """What the samples of a launch gave; the functions of the same names say what it means.
+
+    ``single_call_s``: eager's and the mode's; None on a CPU.
+    """
 
     ratio: float
     latency_s: float
@@ -18,10 +21,11 @@ class Figures(Struct, frozen=True):
     seconds_until_steady: float
     first_call_s: float
     warm_up_mixed_ratio: float
+    single_call_s: tuple[float, float] | None = None
 
 
 class CondensedLaunch(Launch, frozen=True, forbid_unknown_fields=True):
-    """A launch without ``pairs_s`` and ``warm_up_s``, which are empty, but with their figures.
+    """A launch without ``pairs_s``, ``latency_s`` and ``warm_up_s``, but with their figures.
 
     ``figures`` is None where nothing was timed.
     """

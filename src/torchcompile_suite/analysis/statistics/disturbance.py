@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from statistics import median
 
-from ...cell import Launch
+from ...cell import DeviceState, Launch
+from ...host import nvml
 
 # A launch is repeated if others took more than these shares of the processors' time while it timed
 # its pairs.
@@ -14,6 +15,10 @@ MOST_OTHERS = 0.10
 # Limit for the time of the calibration loop, relative to the quietest one. In quiet hours the loop
 # varies by some per cent; on a core that a neighbour shares it takes 40 % longer.
 MOST_SLOWDOWN = 1.2
+# Reasons for a lower clock of an accelerator that come from outside: heat, and a supply that fails.
+# The cap of the power is none of them: a GPU reaches it by the measured work itself, on every run.
+# Neither are clocks that somebody set: another launch would have them, too.
+FAULTS = frozenset({nvml.SLOWDOWN, nvml.SOFTWARE_HEAT, nvml.HARDWARE_HEAT, nvml.POWER_BRAKE})
 
 
 def counted(launches: Iterable[Launch]) -> list[Launch]:
@@ -29,6 +34,12 @@ def disturbed(launch: Launch, quiet_s: float | None = None) -> str:
     because its result looks odd would make intervals too narrow.
     """
     interference = launch.interference
+    if _on_accelerator(launch):
+        # One thread works there. The calibration loop shows whether its processor is slow; what
+        # others take of the rest does not matter.
+        if interference is not None and (reason := _of_device(interference.device)):
+            return f"disturbed: {reason}"
+        interference = None
     if interference is not None and interference.steal_share > MOST_STEAL:
         return (
             f"disturbed: other guests of the host took {interference.steal_share:.0%} of the "
@@ -40,6 +51,24 @@ def disturbed(launch: Launch, quiet_s: float | None = None) -> str:
     if factor > MOST_SLOWDOWN:
         return f"disturbed: {neighbour(factor)}"
     return ""
+
+
+def _on_accelerator(launch: Launch) -> bool:
+    environment, interference = launch.environment, launch.interference
+    return (environment is not None and environment.accelerator is not None) or (
+        interference is not None and interference.device is not None
+    )
+
+
+def _of_device(state: DeviceState | None) -> str:
+    """What disturbed the device; empty if nothing did, or if its driver cannot be asked."""
+    if state is None:
+        return ""
+    if state.others:
+        what = "another process" if state.others == 1 else f"{state.others} other processes"
+        return f"{what} used the accelerator"
+    faults = [reason for reason in state.slowed_by if reason in FAULTS]
+    return f"the accelerator lowered its clocks ({', '.join(faults)})" if faults else ""
 
 
 def neighbour(factor: float) -> str:

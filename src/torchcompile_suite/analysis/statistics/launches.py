@@ -95,6 +95,7 @@ def figures(launch: Launch) -> Figures:
         seconds_until_steady=seconds_until_steady_of(launch),
         first_call_s=first_call_of(launch),
         warm_up_mixed_ratio=warm_up_mixed_ratio(launch),
+        single_call_s=single_call_of(launch),
     )
 
 
@@ -114,6 +115,17 @@ def eager_latency_of(launch: Launch) -> float:
     """The `launch_eager_latency` of a launch, in seconds."""
     known = _known(launch)
     return known.eager_latency_s if known else launch_eager_latency(launch.pairs_s)
+
+
+def single_call_of(launch: Launch) -> tuple[float, float] | None:
+    """Seconds of a call that is waited for, in eager and in the mode: the medians over pairs.
+
+    None where no such calls were timed: on a CPU each call is waited for.
+    """
+    known = _known(launch)
+    if known or not launch.latency_s:
+        return known.single_call_s if known else None
+    return launch_eager_latency(launch.latency_s), launch_latency(launch.latency_s)
 
 
 def compile_cost_of(launch: Launch) -> float:

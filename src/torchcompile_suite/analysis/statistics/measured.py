@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ...cell import Launch
 from .disturbance import counted
 from .intervals import T_LEVEL, T_LEVEL_LATER, Interval, geometric_interval, half_width
-from .launches import eager_latency_of, latency_of, ratio_of
+from .launches import eager_latency_of, latency_of, ratio_of, single_call_of
 
 # The stopping rule looks first after this many launches. With fewer, t gives no useful interval.
 FIRST_LOOK = 3
@@ -42,6 +42,19 @@ def measured_ratio(launches: Sequence[Launch], sequential: bool = True) -> Inter
 def measured_eager(launches: Sequence[Launch]) -> Interval:
     """Seconds a call in eager, with the 95 % interval."""
     return geometric_interval([eager_latency_of(launch) for launch in counted(launches)])
+
+
+def measured_single_calls(launches: Sequence[Launch]) -> tuple[Interval, Interval] | None:
+    """Seconds of a call that is waited for, in eager and in the mode, with 95 % intervals.
+
+    None where a launch has not timed any.
+    """
+    single = [single_call_of(launch) for launch in counted(launches)]
+    known = [both for both in single if both is not None and min(both) > 0]
+    if not known or len(known) != len(single):
+        return None
+    eager_s, mode_s = zip(*known, strict=True)
+    return geometric_interval(eager_s), geometric_interval(mode_s)
 
 
 def measured_latency(launches: Sequence[Launch]) -> Interval:

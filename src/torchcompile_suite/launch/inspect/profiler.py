@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from ...cell import Profile
 
 CALLS = 10
-# Calls of the host that start work on a CUDA device: kernels, Triton's kernels (through the driver)
-# and whole CUDA graphs.
-_KERNEL_LAUNCHES = ("cudaLaunchKernel", "cuLaunchKernel", "cudaGraphLaunch", "hipLaunchKernel")
+# Calls of the host that start work on a device: kernels, Triton's kernels (through the driver) and
+# whole CUDA graphs. Each is the beginning of several names. The second half is ROCm's.
+_KERNEL_LAUNCHES = (
+    *("cudaLaunchKernel", "cuLaunchKernel", "cudaLaunchCooperative", "cuLaunchCooperative"),
+    *("cudaGraphLaunch", "cuGraphLaunch"),
+    *("hipLaunchKernel", "hipLaunchCooperative", "hipExtLaunch", "hipModuleLaunch"),
+    *("hipExtModuleLaunch", "hipGraphLaunch"),
+)
+# CUPTI must not be taken down after the profile: in some releases of CUDA the next CUDA graph would
+# crash. torch sets the same variables, but not for each way to CUDA graphs, such as the backend
+# ``cudagraphs``.
+_KEEP_CUPTI = {"DISABLE_CUPTI_LAZY_REINIT": "1", "TEARDOWN_CUPTI": "0"}
 
 # The device's time line repeats the host's annotations, each as long as all that it covers. In
 # torch 2.4 these events do not carry the flag ``is_user_annotation``.
@@ -20,8 +30,9 @@ _ANNOTATIONS = ("## Call", "Optimizer.", "ProfilerStep")
 def profile(call: Callable[[], Any], synchronize: Callable[[], None]) -> Profile | None:
     """The time line of `CALLS` steady calls; None if the profiler saw nothing on the device.
 
-    Do not use it for timings: profiling slows the host.
+    Do not use it for timings: profiling slows the host, from here to the end of the process.
     """
+    os.environ.update(_KEEP_CUPTI)
     from torch import profiler as torch_profiler
     from torch.autograd import DeviceType
     from torch.profiler import ProfilerActivity
@@ -42,8 +53,13 @@ def profile(call: Callable[[], Any], synchronize: Callable[[], None]) -> Profile
     ]
     if not spans:
         return None
-    kernel_launches = sum(1 for event in events if event.name.startswith(_KERNEL_LAUNCHES))
+    kernel_launches = sum(launches(event.name) for event in events)
     return summary(spans, kernel_launches, CALLS)
+
+
+def launches(name: str) -> bool:
+    """Whether the host's call of that name starts work on a device."""
+    return name.startswith(_KERNEL_LAUNCHES)
 
 
 def summary(spans: Iterable[tuple[float, float]], kernel_launches: int, calls: int) -> Profile:

@@ -22,6 +22,7 @@ def checked(connection: int, order: dict[str, Any], result: Any) -> None:
     told = msgspec.convert(order, Service)
     outcome, compared = OK, None
     try:
+        _captured(told)
         compared = _compared(Path(told.folder, EXPECTED), result)
         if reason := accuracy.wrong(compared):
             raise failures.WrongResult(reason)
@@ -35,6 +36,16 @@ def failed(connection: int, order: dict[str, Any], error: Exception, stage: str)
     """Say that there is no first result. ``stage``: as in `failures.outcome`."""
     told = msgspec.convert(order, Service)
     _end(Connection(connection), told, failures.outcome(error, stage), None, None)
+
+
+def _captured(told: Service) -> None:
+    """Raise `failures.Unsupported` if the service had to compile, and Dynamo captured nothing."""
+    if told.start in ("uncached", "disk-cache", "carried-cache"):
+        # The compiler is imported: the first call has used it.
+        from ..inspect import versions
+
+        if not versions.captures():
+            raise failures.Unsupported(versions.NO_GRAPH)
 
 
 def _compared(expected_file: Path, result: Any) -> Accuracy:

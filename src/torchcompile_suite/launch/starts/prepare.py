@@ -36,8 +36,7 @@ def prepare(request: Request) -> Launch:
     try:
         with stages("prepare"):
             on = device.get(request.cell.device)
-            if reason := on.unavailable():
-                raise failures.Unsupported(reason)
+            on.need()
             usable = on
             if reason := _unsupported(request.cell):
                 raise failures.Unsupported(reason)

@@ -15,17 +15,24 @@ from . import Answer, _parts
 
 QUESTION = "How much of the gain comes from malloc?"
 _SETTLED = "system"
+_ELSEWHERE = (
+    "No gain of an accelerator comes from malloc: torch's own allocator has the tensors, and keeps "
+    "their memory."
+)
 
 
 def answer(records: Sequence[Record]) -> Answer:
     """The mean ratio with each allocator, and that of the same cells with a settled heap."""
-    cells = [record.measurement.cell for record in records]
     # Other protocols, such as many calls, are other questions.
-    asked = {
-        _settled(cell)
-        for cell in cells
-        if "allocator" in cell.differs() and cell.protocol == "right"
-    }
+    others = [
+        record.measurement.cell
+        for record in records
+        if "allocator" in record.measurement.cell.differs()
+        and record.measurement.cell.protocol == "right"
+    ]
+    asked = {_settled(cell) for cell in others if cell.device == "cpu"}
+    if others and not asked:
+        return Answer(_ELSEWHERE, sheets.measured([]))
     rows = _parts.rows(records, lambda cell: _settled(cell) in asked)
     by_cell = {row.cell: row for row in rows if row.ratio is not None}
     pairs: dict[str, list[tuple[Row, Row]]] = {}

@@ -26,22 +26,28 @@ class _Watched(NamedTuple):
     eager: Growing | None
 
     @property
+    def on_host(self) -> bool:
+        """Whether the memory is the host's."""
+        return self.measurement.cell.device == "cpu"
+
+    @property
     def name(self) -> str:
         cell = self.measurement.cell
         return f"{cell.workload} with {_shapes(cell)}"
 
 
 def answer(records: Sequence[Record]) -> Answer:
-    """In which cells the resident set of a compiled process grows; two lines for each cell."""
+    """In which cells the memory of a compiled process grows; two lines for each cell."""
     watched = [
         _watched(record.measurement)
         for record in records
         if record.measurement.cell.protocol == "many-calls"
     ]
     lines = [line for one in watched for line in _lines(one)]
+    on_host = all(one.on_host for one in watched)
     figures = [
-        *("calls", "resident MiB: first", "last", "growth B a call [95 %]"),
-        "allocated B a call [95 %]",
+        *("calls", f"{'resident' if on_host else 'device'} MiB: first", "last"),
+        *("growth B a call [95 %]", "allocated B a call [95 %]"),
     ]
     columns = ["model", "batch", "shapes", "side", *figures, "verdict", "graphs", "at the limit"]
     sheet = Sheet(columns, frozenset(("batch", *figures, "graphs")), lines)
@@ -51,8 +57,10 @@ def answer(records: Sequence[Record]) -> Answer:
 def _watched(measurement: Measurement) -> _Watched:
     if not measurement.outcome.ok:
         return _Watched(measurement, None, None)
-    launches = measurement.launches
-    return _Watched(measurement, growing(launches, "mode"), growing(launches, "eager"))
+    launches, device = measurement.launches, measurement.cell.device
+    return _Watched(
+        measurement, growing(launches, "mode", device), growing(launches, "eager", device)
+    )
 
 
 def _sentence(watched: Sequence[_Watched]) -> str:
@@ -68,7 +76,8 @@ def _sentence(watched: Sequence[_Watched]) -> str:
         of_verdict = [(one, compiled) for one, compiled in known if compiled.grows is verdict]
         if of_verdict:
             parts.append(f"{verdict.value} in {len(of_verdict)} ({_cells(of_verdict)})")
-    text = f"Over up to {most:,} calls, the resident set of a compiled model {', '.join(parts)}"
+    memory = "resident set" if all(one.on_host for one, _ in known) else "device memory"
+    text = f"Over up to {most:,} calls, the {memory} of a compiled model {', '.join(parts)}"
     return f"{text} of {plural(len(known), 'cell')}{_at_limit(known)}."
 
 
@@ -76,8 +85,8 @@ def _cells(of_verdict: Sequence[tuple[_Watched, Growing]]) -> str:
     """Each cell with its growth, and eager's beside it."""
     texts = []
     for one, compiled in of_verdict:
-        eager = f", eager {_bytes(one.eager.resident)}" if one.eager is not None else ""
-        texts.append(f"{one.name}: {_bytes(compiled.resident)} bytes a call{eager}")
+        eager = f", eager {_bytes(one.eager.judged)}" if one.eager is not None else ""
+        texts.append(f"{one.name}: {_bytes(compiled.judged)} bytes a call{eager}")
     return "; ".join(texts)
 
 
@@ -108,7 +117,7 @@ def _lines(watched: _Watched) -> list[list[str]]:
                 *(*place, side, f"{growing_.calls:,}"),
                 f"{growing_.first_bytes / _MEBIBYTE:,.1f}",
                 f"{growing_.last_bytes / _MEBIBYTE:,.1f}",
-                _bytes(growing_.resident),
+                _bytes(growing_.judged),
                 "" if growing_.allocated is None else _bytes(growing_.allocated),
                 growing_.grows.value,
                 "" if samples.graphs is None else str(samples.graphs),

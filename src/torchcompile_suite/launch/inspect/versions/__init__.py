@@ -5,6 +5,7 @@ ledger; tests/test_compiled.py runs them with the oldest release and the newest 
 imports Dynamo and Inductor, so import it only where the compiler is needed.
 
 - this module: what a launch asks the compiler that really compiles
+- ``uncaptured``: why it did not compile
 
 Generating code for an absent GPU needs more of it:
 
@@ -34,6 +35,7 @@ import torch._inductor.config
 import torch._inductor.cudagraph_utils
 import torch._inductor.metrics
 import torch._inductor.scheduler
+import torch._inductor.utils
 from torch._inductor.codegen import wrapper as _wrapper
 from torch._inductor.ir import MultiOutput
 from torch._inductor.scheduler import (
@@ -46,6 +48,8 @@ from ....cell import GraphBreak
 
 # With this stance, a call raises an error that names the stance, instead of compiling.
 STANCE = "fail_on_recompile"
+# Dynamo skips what it cannot capture, without a word.
+NO_GRAPH = "torch.compile captured no graph, so all runs in eager"
 
 
 def reset() -> None:
@@ -79,6 +83,14 @@ def eager_draws() -> AbstractContextManager[Any] | None:
     if hasattr(torch._inductor.config, "graph_partition"):
         settings["graph_partition"] = False
     return torch._inductor.config.patch(settings)  # type: ignore[no-any-return]
+
+
+def times_products() -> bool:
+    """Whether max-autotune times Triton's matrix products on the current accelerator.
+
+    torch wants a number of multiprocessors for it, and says otherwise that there are not enough.
+    """
+    return bool(torch._inductor.utils.is_big_gpu(torch.cuda.current_device()))
 
 
 def captures() -> int:

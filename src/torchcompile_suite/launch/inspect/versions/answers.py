@@ -9,26 +9,7 @@ import torch._subclasses.fake_tensor
 
 from ....targets import WARP, Target
 from ... import failures
-
-
-def _unlike(target: Target) -> str:
-    """Why this torch cannot run on the target; empty if it can.
-
-    Code for an architecture runs on later minor versions of the same major version; PTX
-    (``compute_``) on all later ones.
-    """
-    architectures = torch._C._cuda_getArchFlags() or ""
-    for name in architectures.split():
-        kind, _, digits = name.partition("_")
-        number = int("".join(filter(str.isdigit, digits)) or 0)
-        major, minor = divmod(number, 10)
-        same = (major, minor) <= (target.major, target.minor)
-        if same and (kind == "compute" or major == target.major):
-            return ""
-    return (
-        f"torch {torch.__version__} (CUDA {torch.version.cuda}) is built for {architectures}: it "
-        f"does not run on compute capability {target.major}.{target.minor}"
-    )
+from ...device import unlike
 
 
 def give(target: Target) -> None:
@@ -39,7 +20,7 @@ def give(target: Target) -> None:
     """
     if not hasattr(torch._C, "_cuda_getDeviceCount"):
         raise failures.Unsupported(f"torch {torch.__version__} is a CPU-only build")
-    if reason := _unlike(target):
+    if reason := unlike(target.major, target.minor):
         raise failures.Unsupported(reason)
     properties = SimpleNamespace(
         name=target.device,

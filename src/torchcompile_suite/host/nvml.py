@@ -1,0 +1,333 @@
+"""What NVIDIA's management library (NVML) says of a GPU, and of its state while it works.
+
+NVML comes with the driver, and pynvml asks it. Either may be missing: in a container, on ROCm, in
+the environment of a torch that the user installed. Then nothing is known, and nothing fails. A
+query that a device does not support gives None.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from statistics import median_low
+from typing import Any, NamedTuple, TypeVar
+
+from ..cell import DeviceState
+from . import cuda
+
+# The driver's reasons for a lower clock, as bits, in NVML's order. That the device is idle is none.
+POWER_CAP = "software power cap"
+SLOWDOWN = "hardware slowdown"
+SOFTWARE_HEAT = "software thermal slowdown"
+HARDWARE_HEAT = "hardware thermal slowdown"
+POWER_BRAKE = "hardware power brake"
+REASONS = {
+    0x2: "clocks set by the user",
+    0x4: POWER_CAP,
+    0x8: SLOWDOWN,
+    0x10: "sync boost",
+    0x20: SOFTWARE_HEAT,
+    0x40: HARDWARE_HEAT,
+    0x80: POWER_BRAKE,
+    0x100: "display clocks",
+}
+# Of a GPU whose memory is divided, a slice has eighths.
+_EIGHTHS = 8
+_GIB = 2**30
+
+_Answer = TypeVar("_Answer")
+
+
+class Gpu(NamedTuple):
+    """A GPU or a MIG slice of one. None or an empty text: the driver does not say.
+
+    - ``uuid``: with its prefix, ``GPU-`` or ``MIG-``. ``name``: as torch spells it; that of a slice
+      ends with its profile. ``mig``: the profile, such as ``1g.10gb``; empty for a whole GPU.
+    - ``power_limit_w``: the limit that is enforced. ``max_sm_clock_mhz``: the fastest clock.
+    - ``ecc``, ``persistence``: whether the mode is on. ``numa_node``: of the host.
+    """
+
+    uuid: str
+    name: str
+    mig: str
+    memory_bytes: int | None
+    power_limit_w: float | None
+    max_sm_clock_mhz: int | None
+    ecc: bool | None
+    persistence: bool | None
+    numa_node: int | None
+
+
+class Health(NamedTuple):
+    """What may spoil numbers now. None: the driver does not say.
+
+    - ``driver``: its version. ``default_power_limit_w``: what ``Gpu.power_limit_w`` is by default.
+    - ``mig_mode``: whether the GPU can be divided.
+    - ``slowed_by``: reasons for a lower clock, of `REASONS`. ``processes``: that use the GPU.
+    """
+
+    driver: str
+    default_power_limit_w: float | None
+    mig_mode: bool | None
+    slowed_by: list[str] | None
+    processes: list[int] | None
+
+
+def visible() -> list[Gpu]:
+    """The GPUs and slices that CUDA sees, in its order; what NVML does not know of them is None."""
+    return [_visible(one) for one in cuda.seen().devices]
+
+
+def _visible(seen: cuda.Device) -> Gpu:
+    known = device(seen.uuid)
+    if known is not None:
+        # torch has its name from CUDA.
+        return known._replace(name=full_name(seen.name, known.mig))
+    mig = seen.name.partition(" MIG ")[2]
+    uuid = f"{'MIG' if mig else 'GPU'}-{seen.uuid}"
+    return Gpu(uuid, seen.name, mig, seen.memory_bytes, None, None, None, None, None)
+
+
+def device(uuid: str) -> Gpu | None:
+    """The GPU or slice with that UUID; None if NVML does not know it. Its prefix may be missing."""
+    with _opened(uuid) as found:
+        return None if found is None else found.described()
+
+
+def health(uuid: str) -> Health | None:
+    """The present state of a GPU or slice; None if NVML does not know it."""
+    with _opened(uuid) as found:
+        return None if found is None else found.health()
+
+
+def full_name(name: str, mig: str) -> str:
+    """The name of a device with the profile of its slice, which newer drivers add themselves."""
+    return name if not mig or name.endswith(f"MIG {mig}") else f"{name} MIG {mig}"
+
+
+class Watch:
+    """Reads the state of a device from time to time. Use it as a context manager.
+
+    A reading takes the driver up to some milliseconds, so it belongs between timed turns.
+    """
+
+    def __init__(self, uuid: str) -> None:
+        """``uuid``: of the device; empty for none."""
+        self._open = contextlib.ExitStack()
+        self._uuid = uuid
+        self._device: _Device | None = None
+        self._clocks: list[int] = []
+        self._temperatures: list[int] = []
+        self._powers_w: list[float] = []
+        self._slowed_by: set[str] = set()
+        self._others: list[int] = []
+
+    def __enter__(self) -> Watch:
+        """Open NVML. Without it or without a device, `state` is None."""
+        if self._uuid:
+            self._device = self._open.enter_context(_opened(self._uuid))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close NVML."""
+        self._open.close()
+
+    def read(self, own: Collection[int]) -> None:
+        """Read the state. Call it right after work: the clocks of an idle device fall.
+
+        ``own``: the numbers of the measuring processes, which use the device for us.
+        """
+        found = self._device
+        if found is None:
+            return
+        _add(self._clocks, found.sm_clock_mhz())
+        _add(self._temperatures, found.temperature_c())
+        _add(self._powers_w, found.power_w())
+        self._slowed_by.update(found.slowed_by() or ())
+        _add(self._others, _others(found.processes(), own))
+
+    def state(self) -> DeviceState | None:
+        """All readings together; None if the device cannot be asked."""
+        if self._device is None:
+            return None
+        clocks = self._clocks
+        return DeviceState(
+            sm_clock_mhz=(min(clocks), median_low(clocks), max(clocks)) if clocks else None,
+            temperature_c=max(self._temperatures, default=None),
+            power_w=max(self._powers_w, default=None),
+            slowed_by=[reason for reason in REASONS.values() if reason in self._slowed_by],
+            others=max(self._others, default=None),
+        )
+
+
+def _add(readings: list[_Answer], reading: _Answer | None) -> None:
+    if reading is not None:
+        readings.append(reading)
+
+
+def _others(listed: list[int] | None, own: Collection[int]) -> int | None:
+    """How many of the listed processes are others; None if the list does not know ours.
+
+    In a container the driver lists either nothing, or all by their numbers outside. In the second
+    case one of them is ours, by another number.
+    """
+    if not listed:
+        return None
+    known = set(own).intersection(listed)
+    return len(listed) - max(1, len(known))
+
+
+@contextlib.contextmanager
+def _opened(uuid: str) -> Iterator[_Device | None]:
+    """The device with that UUID, while NVML is open; None without pynvml, NVML or the device."""
+    try:
+        import pynvml
+    except ImportError:
+        yield None
+        return
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        yield None
+        return
+    try:
+        yield _find(pynvml, uuid)
+    finally:
+        with contextlib.suppress(pynvml.NVMLError):
+            pynvml.nvmlShutdown()
+
+
+def _find(pynvml: Any, uuid: str) -> _Device | None:
+    bare = uuid.removeprefix("GPU-").removeprefix("MIG-")
+    for name in (f"GPU-{bare}", f"MIG-{bare}"):
+        try:
+            return _Device(pynvml, name, pynvml.nvmlDeviceGetHandleByUUID(name))
+        except pynvml.NVMLError:
+            continue
+    return None
+
+
+class _Device:
+    """A device of NVML. A slice knows its memory and its processes; the rest is of its GPU."""
+
+    def __init__(self, pynvml: Any, uuid: str, handle: Any) -> None:
+        self._pynvml = pynvml
+        self._uuid = uuid
+        self._handle = handle
+        whole = None
+        if uuid.startswith("MIG-"):
+            whole = self._ask("nvmlDeviceGetDeviceHandleFromMigDeviceHandle", handle)
+        self._gpu = whole or handle
+
+    def _ask(self, query: str, *arguments: Any) -> Any:
+        """NVML's answer; None if the device, the driver or this pynvml does not have it."""
+        function: Callable[..., Any] | None = getattr(self._pynvml, query, None)
+        if function is None:
+            return None
+        try:
+            return function(*arguments)
+        except self._pynvml.NVMLError:
+            return None
+
+    def described(self) -> Gpu:
+        ecc = self._ask("nvmlDeviceGetEccMode", self._gpu)
+        mig = self._profile()
+        return Gpu(
+            uuid=self._uuid,
+            name=full_name(_text(self._ask("nvmlDeviceGetName", self._gpu)), mig),
+            mig=mig,
+            memory_bytes=self._memory_bytes(self._handle),
+            power_limit_w=_watts(self._ask("nvmlDeviceGetEnforcedPowerLimit", self._gpu)),
+            max_sm_clock_mhz=self._ask(
+                "nvmlDeviceGetMaxClockInfo", self._gpu, self._pynvml.NVML_CLOCK_SM
+            ),
+            ecc=None if ecc is None else bool(ecc[0]),
+            persistence=_flag(self._ask("nvmlDeviceGetPersistenceMode", self._gpu)),
+            numa_node=self._numa_node(),
+        )
+
+    def health(self) -> Health:
+        mode = self._ask("nvmlDeviceGetMigMode", self._gpu)
+        return Health(
+            driver=_text(self._ask("nvmlSystemGetDriverVersion")),
+            default_power_limit_w=_watts(
+                self._ask("nvmlDeviceGetPowerManagementDefaultLimit", self._gpu)
+            ),
+            mig_mode=None if mode is None else bool(mode[0]),
+            slowed_by=self.slowed_by(),
+            processes=self.processes(),
+        )
+
+    def sm_clock_mhz(self) -> int | None:
+        clock: int | None = self._ask(
+            "nvmlDeviceGetClockInfo", self._gpu, self._pynvml.NVML_CLOCK_SM
+        )
+        return clock
+
+    def temperature_c(self) -> int | None:
+        sensor = self._pynvml.NVML_TEMPERATURE_GPU
+        temperature: int | None = self._ask("nvmlDeviceGetTemperature", self._gpu, sensor)
+        return temperature
+
+    def power_w(self) -> float | None:
+        return _watts(self._ask("nvmlDeviceGetPowerUsage", self._gpu))
+
+    def slowed_by(self) -> list[str] | None:
+        bits = self._ask("nvmlDeviceGetCurrentClocksEventReasons", self._gpu)
+        if bits is None:  # a driver or a pynvml from before they had another name
+            bits = self._ask("nvmlDeviceGetCurrentClocksThrottleReasons", self._gpu)
+        return None if bits is None else [text for bit, text in REASONS.items() if bits & bit]
+
+    def processes(self) -> list[int] | None:
+        listed = self._ask("nvmlDeviceGetComputeRunningProcesses", self._handle)
+        return None if listed is None else [process.pid for process in listed]
+
+    def _memory_bytes(self, handle: Any) -> int | None:
+        memory = self._ask("nvmlDeviceGetMemoryInfo", handle)
+        return None if memory is None else int(memory.total)
+
+    def _numa_node(self) -> int | None:
+        """The host's node at the GPU's bus. NVML's own answer is of memory on the GPU."""
+        place = self._ask("nvmlDeviceGetPciInfo", self._gpu)
+        if place is None:
+            return None
+        # NVML writes a domain of 8 digits, the kernel one of 4.
+        address = _text(place.busId).lower().removeprefix("0000")
+        try:
+            node = int(Path("/sys/bus/pci/devices", address, "numa_node").read_text())
+        except (OSError, ValueError):
+            return None
+        return node if node >= 0 else None
+
+    def _profile(self) -> str:
+        """The profile of the slice as NVIDIA spells it; empty for a whole GPU."""
+        if self._gpu is self._handle:
+            return ""
+        name = _text(self._ask("nvmlDeviceGetName", self._handle))
+        if profile := name.partition(" MIG ")[2]:
+            return profile
+        # Older drivers give a slice the name of its GPU.
+        sizes = self._ask("nvmlDeviceGetAttributes", self._handle)
+        whole_bytes = self._memory_bytes(self._gpu)
+        if sizes is None or not whole_bytes:
+            return "slice"
+        share = math.ceil(sizes.memorySizeMB * 2**20 / whole_bytes * _EIGHTHS) / _EIGHTHS
+        memory_gb = round(share * math.ceil(whole_bytes / _GIB))
+        gpu, compute = sizes.gpuInstanceSliceCount, sizes.computeInstanceSliceCount
+        part = "" if compute == gpu else f"{compute}c."
+        return f"{part}{gpu}g.{memory_gb}gb"
+
+
+def _text(answer: Any) -> str:
+    """A text of NVML, which older versions of pynvml give as bytes."""
+    return answer.decode() if isinstance(answer, bytes) else str(answer or "")
+
+
+def _watts(milliwatts: int | None) -> float | None:
+    return None if milliwatts is None else milliwatts / 1000
+
+
+def _flag(value: int | None) -> bool | None:
+    return None if value is None else bool(value)
