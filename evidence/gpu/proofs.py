@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from torchcompile_suite.launch import device as devices
+from torchcompile_suite.launch.device import get
 from torchcompile_suite.measuring.calibration import CalibrationLoop
 
 CALLS = 10
@@ -56,7 +56,7 @@ def _resnet(kind: str, mode: str) -> Any:
 def memory(kind: str) -> dict[str, Any]:
     """Bytes that torch reserves and hands out for resnet18, and the pools of CUDA graphs."""
     said: dict[str, Any] = {}
-    on = devices.get(kind)
+    on = get(kind)
     for mode in ("eager", "default", "reduce-overhead"):
         torch._dynamo.reset()
         call = _resnet(kind, mode)
@@ -82,7 +82,7 @@ def activities(kind: str) -> dict[str, Any]:
     from torch.autograd import DeviceType
     from torch.profiler import ProfilerActivity, profile
 
-    on, said = devices.get(kind), {}
+    on, said = get(kind), {}
     for mode in ("eager", *MODES[:2]):
         torch._dynamo.reset()
         call = _resnet(kind, mode)
@@ -110,7 +110,7 @@ def calibration(kind: str) -> dict[str, Any]:
     while the device works.
     """
     said = {}
-    call, on = _resnet(kind, "eager"), devices.get(kind)
+    call, on = _resnet(kind, "eager"), get(kind)
     with torch.inference_mode():
         for threads in (1, torch.get_num_threads(), os.cpu_count() or 1):
             for works in (False, True):
