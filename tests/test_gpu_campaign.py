@@ -54,7 +54,7 @@ def test_a_step_that_fails_is_a_line_and_the_next_one_is_made(tmp_path: Path) ->
 def test_no_step_begins_after_the_last_second(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    campaign.Campaign(tmp_path, "cpu", 0.0, campaign.Plan()).step("A", "late", lambda: 1 / 0)  # type: ignore[arg-type, return-value]
+    campaign.Campaign(tmp_path, "cpu", 1.0, campaign.Plan()).step("A", "late", lambda: 1 / 0)  # type: ignore[arg-type, return-value]
     assert capsys.readouterr().out == "no time for late\n"
     assert not (tmp_path / "log.jsonl").exists()
 

@@ -61,18 +61,18 @@ def _modes(workload: str, *modes: str) -> list[Cell]:
 # One launch each: every kind of cell, those first of which least is known.
 KINDS = [
     Cell("gpt_prefill", 1, "reduce-overhead", shapes="recompile"),
-    Cell("gpt_prefill", 1, "default", shapes="dynamic"),
-    Cell("resnet18", 4, "reduce-overhead", phase="training", accumulation=4),
-    Cell("resnet18", 4, "default", phase="training"),
     Cell("attention_flex_512", 1, "default"),
+    Cell("resnet18", 1, "default", way="freezing"),
+    Cell("vit16x6x384", 1, "default", way="regional"),
+    Cell("softmax_matmul", 1, "default", allocator=DEFAULT_HEAP, protocol="many-calls"),
+    Cell("softmax_matmul", 1, "default", start="aot-package"),
+    Cell("resnet18", 4, "reduce-overhead", phase="training", accumulation=4),
+    Cell("branch_on_value", 1, "reduce-overhead"),
     Cell("resnet18", 1, "eager"),
     Cell("resnet18", 1, "default", protocol="no-sync"),
     Cell("vit16x6x384", 1, "default", dtype="bfloat16", baseline="eager-float32"),
-    Cell("resnet18", 1, "default", way="freezing"),
-    Cell("vit16x6x384", 1, "default", way="regional"),
-    Cell("softmax_matmul", 1, "default", start="aot-package"),
-    Cell("softmax_matmul", 1, "default", allocator=DEFAULT_HEAP, protocol="many-calls"),
-    Cell("branch_on_value", 1, "reduce-overhead"),
+    Cell("gpt_prefill", 1, "default", shapes="dynamic"),
+    Cell("resnet18", 4, "default", phase="training"),
     Cell("softmax_matmul", 1, "max-autotune"),
     Cell("gpt_decode", 1, "max-autotune"),
     Cell("resnet18", 1, "max-autotune"),
@@ -101,6 +101,9 @@ CLAIMED = [
     matrix.TRAINING.cell("relevance_information", "default", "float32", 1),
     *_modes("vit32x18x1024", "max-autotune"),
 ]
+# A measurement takes about so many seconds, and none begins with less.
+LEAST_S = 45.0
+LAUNCH_LIMIT_S = 240.0
 # A stranger's way in: the command, on a model that is no workload.
 TRY = ["try", "resnet50", "--mode", "default", "--mode", "reduce-overhead", "--save", "--quiet"]
 
@@ -123,8 +126,8 @@ class Campaign:
     def __init__(
         self, out: Path, device: str, seconds: float, plan: Plan, leave_out: int = 0
     ) -> None:
-        """Write to ``out``. No step begins after that many ``seconds``, nor the first ones, which
-        are to be left out because another call has made them.
+        """Write to ``out``. No step begins shortly before that many ``seconds`` are over, nor the
+        first ones, which are to be left out because another call has made them.
         """
         self.out = out.absolute()
         self.device = device
@@ -145,7 +148,7 @@ class Campaign:
         if self._leave_out > 0:
             self._leave_out -= 1
             return
-        if self.left_s <= 0:
+        if self.left_s < LEAST_S:
             print(f"no time for {name}", flush=True)
             return
         start = time.monotonic()
@@ -168,7 +171,7 @@ class Campaign:
                 Path(folder, "cache"),
                 Path(folder),
                 plan=self.plan,
-                limit_s=max(30.0, self.left_s),
+                limit_s=LAUNCH_LIMIT_S,
             )
         return Step(launch_text(made), cell=cell, launch=made)
 
@@ -180,11 +183,12 @@ class Campaign:
             launches=LAUNCHES,
             # The machine is lent for minutes.
             repeats=1,
-            launch_limit_s=max(30.0, self.left_s),
+            launch_limit_s=LAUNCH_LIMIT_S,
             plan=self.plan,
         )
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             measured = Session(Path(folder), settings).measure(cell)
+        self._pack()
         return Step(measurement_text(measured), cell=measured.cell, launch=measured.launches[0])
 
     def _journal(self) -> Path:
@@ -202,7 +206,7 @@ class Campaign:
             cwd=self.work,
             capture_output=True,
             text=True,
-            timeout=max(30.0, self.left_s),
+            timeout=LAUNCH_LIMIT_S,
         )
         if done.returncode:
             return Step(f"exit status {done.returncode}: {done.stderr.strip()[-2000:]}")
@@ -216,6 +220,11 @@ class Campaign:
         for folder in sorted(results.glob("*/")):
             for problem in sealing.seal(folder).problems:
                 print(f"not sealed: {problem}", flush=True)
+        self._pack()
+
+    def _pack(self) -> None:
+        # After each measurement: the machine may be taken away at any moment.
+        results = self.work / "results"
         if results.exists():
             with tarfile.open(self.out / "results.tar", "w") as tar:
                 tar.add(results, "results")
@@ -245,6 +254,8 @@ def measurement_text(measured: Measurement) -> str:
 
 def kinds(campaign: Campaign) -> None:
     """A: one cold launch of each kind of cell."""
+    doctor = functools.partial(campaign.program, "-m", "torchcompile_suite", "doctor")
+    campaign.step("A", "doctor", doctor)
     for cell in KINDS:
         campaign.step("A", str(cell), functools.partial(campaign.launch, cell))
 
