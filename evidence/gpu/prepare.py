@@ -15,19 +15,16 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+import tomllib
+
 # Set in the program that `activate` has started: where the wheels are installed.
 STARTED = "TORCHCOMPILE_SUITE_WHEELS"
 ROOT = Path(__file__).resolve().parents[2]
 WHEELS = ROOT / ".gpu" / "wheels"
 # The Python of the machine that is lent.
 PYTHON = "3.12"
-# What the commands of the suite import, and a bare machine with torch and timm does not have.
-MISSING = (
-    *("asv", "asv_runner", "dulwich", "json5", "mailbits", "msgspec", "platformdirs", "psutil"),
-    *("nvidia-ml-py", "pypi-simple", "tabulate", "tomlkit", "typer", "virtualenv", "distlib"),
-    *("cloudpickle", "pympler", "build", "pyproject_hooks", "beautifulsoup4", "soupsieve", "rich"),
-    *("python-discovery", "requests", "shellingham", "annotated-doc"),
-)
+# What the suite needs and a bare machine with torch and timm has, and what installs releases.
+THERE = ("numpy", "scipy", "uv")
 # Wheels for an older glibc run on a newer one, and pip takes only what it is told of.
 PLATFORMS = [f"manylinux_2_{minor}_x86_64" for minor in (5, 12, 17, 24, 26, 27, 28, 31, 34, 35)]
 PLATFORMS += ["manylinux1_x86_64", "manylinux2010_x86_64", "manylinux2014_x86_64"]
@@ -40,11 +37,12 @@ def fetch() -> None:
     WHEELS.mkdir(parents=True, exist_ok=True)
     for old in WHEELS.glob("*.whl"):
         old.unlink()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    wanted = [each for each in project["dependencies"] if not each.startswith(THERE)]
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
-    command += ["--no-deps", "--only-binary=:all:", "--python-version", PYTHON]
-    command += ["--implementation", "cp", "--dest", str(WHEELS)]
-    command += [f"--platform={platform}" for platform in PLATFORMS]
-    if subprocess.run([*command, *MISSING]).returncode:
+    command += ["--only-binary=:all:", "--python-version", PYTHON, "--implementation", "cp"]
+    command += ["--dest", str(WHEELS), *(f"--platform={platform}" for platform in PLATFORMS)]
+    if subprocess.run([*command, *wanted]).returncode:
         raise SystemExit("not all wheels are here; the message of pip names the one")
     size = sum(file.stat().st_size for file in WHEELS.glob("*.whl"))
     if size > MOST_BYTES:
