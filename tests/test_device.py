@@ -133,6 +133,16 @@ told["malloc"] = {
     "cuda, many calls": refused(device="cuda", allocator="default-heap", protocol="many-calls"),
     "cpu": refused(allocator="default-heap"),
 }
+# --- a GPU with too few multiprocessors
+from torchcompile_suite.cell import Accuracy, Request
+from torchcompile_suite.launch.inspect import versions
+versions.times_products = lambda: False
+told["notes"] = {}
+for mode in ("default", "max-autotune"):
+    request = Request(Cell("x", 1, mode, device="cuda"), "cold", "")
+    fields = {"accuracy": Accuracy("float64", 0.0, 0.0, 0.0, ["first"])}
+    measure._Steps(request, None, fields).note_mode()
+    told["notes"][mode] = fields["accuracy"].notes
 print(json.dumps(told))
 """
 
@@ -203,6 +213,13 @@ def test_the_memory_of_a_quantised_model_is_its_own_or_unknown(told: dict[str, A
     assert told["alone cuda eager"] == [False, 0]
     assert told["alone cuda mode"] == [True, 1]
     assert told["moved"] == [["cpu", False], ["cuda", False]]
+
+
+def test_less_than_the_name_of_a_mode_is_noted(told: dict[str, Any]) -> None:
+    assert told["notes"]["default"] == ["first"]
+    first, noted = told["notes"]["max-autotune"]
+    assert first == "first"
+    assert "not enough multiprocessors" in noted
 
 
 def test_malloc_is_no_axis_of_an_accelerator(told: dict[str, Any]) -> None:

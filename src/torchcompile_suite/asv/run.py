@@ -48,8 +48,6 @@ def run(original: Callable[..., Any]) -> Callable[..., Any]:
             # A cold and a warm launch give each metric once.
             os.environ.setdefault(LAUNCHES_VARIABLE, "2")
         options["record_samples"] = True
-        with user_errors():
-            machine.need(machine.device_kind())
         if overlooked := machine.overlooked():
             log.warning(overlooked)
         add_nightlies(conf)
@@ -90,9 +88,11 @@ def find(original: Callable[..., Any]) -> Callable[..., Any]:
 def _sealed(conf: Any, machine_name: str | None) -> Iterator[None]:
     """Seal the machine's journals at the end, and before that what a killed run left.
 
-    What cannot be sealed is said and stays where it is: it counts as before.
+    What cannot be sealed is said and stays where it is: it counts as before. Nothing begins where
+    the device that is to be measured is missing.
     """
     with user_errors():
+        machine.need(machine.device_kind())
         folder = Path(conf.results_dir, machine.detect(machine_name).machine)
     _seal(folder)
     try:

@@ -64,13 +64,11 @@ class Health(NamedTuple):
     """What may spoil numbers now. None: the driver does not say.
 
     - ``driver``: its version. ``default_power_limit_w``: what ``Gpu.power_limit_w`` is by default.
-    - ``mig_mode``: whether the GPU can be divided.
     - ``slowed_by``: reasons for a lower clock, of `REASONS`. ``processes``: that use the GPU.
     """
 
     driver: str
     default_power_limit_w: float | None
-    mig_mode: bool | None
     slowed_by: list[str] | None
     processes: list[int] | None
 
@@ -249,13 +247,11 @@ class _Device:
         )
 
     def health(self) -> Health:
-        mode = self._ask("nvmlDeviceGetMigMode", self._gpu)
         return Health(
             driver=_text(self._ask("nvmlSystemGetDriverVersion")),
             default_power_limit_w=_watts(
                 self._ask("nvmlDeviceGetPowerManagementDefaultLimit", self._gpu)
             ),
-            mig_mode=None if mode is None else bool(mode[0]),
             slowed_by=self.slowed_by(),
             processes=self.processes(),
         )

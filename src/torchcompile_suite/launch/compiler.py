@@ -7,9 +7,19 @@ user. They are part of the compile cost, and are recorded apart from compiling.
 from __future__ import annotations
 
 import importlib
+import sys
 import time
 
 importlib.import_module("torch")  # a model needs torch anyway, so its import does not count
 _start = time.perf_counter()
 importlib.import_module("torch._inductor.compile_fx")
 IMPORT_S = round(time.perf_counter() - _start, 4)
+
+
+def captures() -> int:
+    """Graphs that Dynamo has captured since its counters were cleared.
+
+    It is not in `inspect.versions`, because each launch asks before its turns. To import that
+    package takes memory that a user's script does not take.
+    """
+    return int(sys.modules["torch._dynamo.utils"].counters["stats"]["unique_graphs"])

@@ -107,15 +107,12 @@ class Cuda:
     kind = "cuda"
 
     def need(self) -> None:
-        built = torch.version.cuda or torch.version.hip
-        if not built:
+        if not (torch.version.cuda or torch.version.hip):
             raise failures.Unsupported(
                 f"torch {torch.__version__} is a CPU-only build; install a CUDA build"
             )
         if not torch.cuda.is_available():
-            raise failures.Unusable(
-                f"torch {torch.__version__} ({built}) finds no usable GPU: {_refusal()}"
-            )
+            raise failures.Unusable(f"torch {torch.__version__} finds no usable GPU: {_refusal()}")
         if not torch.version.hip and (reason := unlike(*torch.cuda.get_device_capability())):
             raise failures.Unsupported(reason)
 

@@ -199,9 +199,9 @@ class _Steps:
         """
         if not _mode(self.request.cell.mode).compiles:
             return None
-        from .inspect import versions
+        from . import compiler
 
-        return versions.captures()
+        return compiler.captures()
 
     def warm_up(self, subject: Subject, call: Call, first_call_s: float) -> float:
         """Warm the mode up, and measure its memory. Returns seconds of a steady call."""

@@ -106,9 +106,11 @@ def figures(measurement: Measurement) -> Row:
     """The numbers of a measurement, as `compare` returns it.
 
     ``eager_s`` and ``latency_s`` are seconds for one call, in eager and compiled; ``ratio`` is
-    compiled over eager, so below 1 is a gain. Each is an interval (``value``, ``low``, ``high``)
-    with 95 % confidence over launches. ``cold_compile_s`` and ``warm_compile_s`` are seconds,
-    ``peak_memory_bytes`` is bytes, ``break_even_calls`` is a number of calls.
+    compiled over eager, so below 1 is a gain. On an accelerator, these calls follow one another;
+    ``eager_single_s`` and ``single_s`` are of calls that are each waited for. Each is an interval
+    (``value``, ``low``, ``high``) with 95 % confidence over launches. ``cold_compile_s`` and
+    ``warm_compile_s`` are seconds, ``peak_memory_bytes`` is bytes, ``break_even_calls`` is a number
+    of calls.
 
     A number that does not exist is None: all of them if the measurement's ``outcome`` is not ok.
     Never raises.

@@ -78,6 +78,8 @@ def _generate(order: Order, target: Target, stages: Stages) -> Generated:
     options = generation.modes(cell.mode)
     with stages("compile"), generation.settings(), hooks.watching(recorder):
         _capture(cell, subject, options)
+        if not versions.captures():
+            raise failures.Unsupported(versions.NO_GRAPH)
     failed: dict[str, str] = {}
     assembled: dict[Place, Assembled] = {}
     if order.assemble:

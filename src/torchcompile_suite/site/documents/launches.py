@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from ...analysis import statistics
-from ...cell import Compiled, Environment, Launch, Measurement
-from ...presentation.wording import plural
+from ...cell import Accelerator, Compiled, Environment, Launch, Measurement
+from ...presentation.wording import milliseconds, plural
 from ..content import Entry, Machine
 from ..packs import figure
 from .common import COMPILED, counted, table
@@ -51,6 +51,13 @@ def _cell(machine: Machine, entry: Entry, environments: dict[bytes, int]) -> dic
     ]
     if not measurement.outcome.ok:
         text.append(str(measurement.outcome))
+    eager_single_s, single_s = entry.row.eager_single_s, entry.row.single_s
+    if eager_single_s is not None and single_s is not None:
+        text.append(
+            f"A single call that is waited for takes {milliseconds(single_s)} ms, and in the "
+            f"baseline {milliseconds(eager_single_s)} ms. The other times are of calls that follow "
+            "one another."
+        )
     factor = machine.slowdown(entry)
     if factor > statistics.MOST_SLOWDOWN:
         text.append(
@@ -136,8 +143,28 @@ def _facts(environment: Environment) -> dict[str, str]:
         "packages": ", ".join(map(" ".join, sorted(environment.packages.items()))),
         "suite": environment.suite,
         "overlaid commit": environment.overlay.commit if environment.overlay else "",
+        **_accelerator(environment.accelerator),
     }
     return {name: value for name, value in facts.items() if value}
+
+
+def _accelerator(accelerator: Accelerator | None) -> dict[str, str]:
+    """An accelerator in words. What its driver does not say is left out."""
+    if accelerator is None:
+        return {}
+    named = {
+        name: ", ".join(f"{key} {value}" for key, value in sorted(values.items()))
+        for name, values in (
+            ("libraries", accelerator.libraries),
+            ("float32", accelerator.float32),
+        )
+    }
+    told = msgspec.to_builtins(accelerator) | named
+    return {
+        f"device: {name.replace('_', ' ')}": str(value)
+        for name, value in told.items()
+        if value not in (None, "")
+    }
 
 
 def compiler(machine: Machine, point: str) -> dict[str, Any]:

@@ -45,6 +45,7 @@ from torch._inductor.scheduler import (
 )
 
 from ....cell import GraphBreak
+from ...compiler import captures as captures  # since `reset`
 
 # With this stance, a call raises an error that names the stance, instead of compiling.
 STANCE = "fail_on_recompile"
@@ -91,11 +92,6 @@ def times_products() -> bool:
     torch wants a number of multiprocessors for it, and says otherwise that there are not enough.
     """
     return bool(torch._inductor.utils.is_big_gpu(torch.cuda.current_device()))
-
-
-def captures() -> int:
-    """Graphs that Dynamo has captured since `reset`."""
-    return int(torch._dynamo.utils.counters["stats"]["unique_graphs"])
 
 
 def refusing_to_capture() -> Callable[[], AbstractContextManager[Any]] | None:
