@@ -331,9 +331,10 @@ class ShapeStream(Subject):
     def _served(self, serve: Callable[[Inputs], Any]) -> list[Any]:
         kept = []
         for request in self.requests:
-            output = serve(request)
             if self._keeps:
-                kept.append(copied(output))
+                kept.append(copied(serve(request)))
+            else:
+                serve(request)  # no name: nothing of it is alive at the next request
         return kept
 
     def reset(self) -> None:
