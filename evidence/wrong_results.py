@@ -79,7 +79,7 @@ FAULTS = (
 )
 
 
-class Model(nn.Module):
+class Model(nn.Module):  # type: ignore[misc]
     """Two layers, and the habits of its kind."""
 
     def __init__(self, kind: str) -> None:
@@ -89,6 +89,7 @@ class Model(nn.Module):
         self.drop = nn.Dropout(0.1)
         self.constant = CONSTANT
         self.register_buffer("offset", torch.randn(WIDTH) * 0.3)
+        self.mean: Any
         self.register_buffer("mean", torch.zeros(WIDTH))
         self.register_buffer("sign", torch.ones(1))
 

@@ -157,10 +157,7 @@ def _draws(subject: Subject, judged: Judged, why: str) -> Judged:
     if not checked.eager_error or (reason and not why):
         # Two draws may be equal, as of a gate. And where another launch compares the values, a draw
         # that lies apart shows nothing.
-        return judged._replace(
-            checked=_unchecked(checked, why or "the compiled module draws numbers of its own"),
-            reason="",
-        )
+        return judged._replace(checked=_unchecked(checked, why), reason="")
     if why:
         note = f"{NOT_CHECKED} value by value, only as one draw beside others: {why}"
         checked = msgspec.structs.replace(checked, notes=[*checked.notes, note])
@@ -168,17 +165,20 @@ def _draws(subject: Subject, judged: Judged, why: str) -> Judged:
 
 
 def _unchecked(checked: Accuracy, why: str) -> Accuracy:
-    """The comparison without a judgement, and with the reason."""
+    """The comparison without a judgement, and with the reason, if there is one."""
     return msgspec.structs.replace(
-        checked, notes=[*checked.notes, f"{NOT_CHECKED}: {why}"], compared=False
+        checked,
+        eager_error=None,
+        mode_error=None,
+        notes=[*checked.notes, *([f"{NOT_CHECKED}: {why}"] if why else [])],
+        compared=False,
     )
 
 
 def _unknown(subject: Subject, why: str) -> Accuracy:
     """No comparison."""
     tolerance = accuracy.tolerance_of(subject.cell.dtype, None, steps=False)
-    notes = [f"{NOT_CHECKED}: {why}"] if why else []
-    return Accuracy("same-dtype", None, None, tolerance, notes, compared=False)
+    return _unchecked(Accuracy("same-dtype", None, None, tolerance), why)
 
 
 def _own_error(judged: Judged) -> float:
