@@ -63,6 +63,7 @@ class State:
         self._module = module
         self._inputs = inputs
         self._copies: dict[str, torch.Tensor] = {}
+        self._generators: list[torch.Generator] = []
         memo: dict[int, Callable[[], Any]] = {}
         self._restores = [
             self._held(value, path, memo, 0) for path, value in _roots(module, inputs)
@@ -77,6 +78,10 @@ class State:
         with torch.no_grad():
             for restore in self._restores:
                 restore()
+
+    def drawn(self) -> list[bytes]:
+        """The state of the generators that the module and the inputs hold; see `drawn`."""
+        return [generator.get_state().numpy().tobytes() for generator in self._generators]
 
     def touched(self) -> bool:
         """Whether weights have changed that there are only checksums of."""
@@ -118,6 +123,7 @@ class State:
             copy = self._copies[path] = _copied(value)
             return lambda: value if _same(value, copy) else value.copy_(copy)
         if isinstance(value, torch.Generator):
+            self._generators.append(value)
             drawn_so_far = value.get_state()
             return lambda: value.set_state(drawn_so_far)
         if isinstance(value, random.Random):

@@ -122,6 +122,10 @@ class Subject:
         """The state at these places after a call that has made ``changes``."""
         return self._kept.completed(changes, names) if self._kept else []
 
+    def drawn(self) -> list[bytes]:
+        """The state of all generators: first of those that all modules share."""
+        return state.drawn(self.cell.device) + (self._kept.drawn() if self._kept else [])
+
     def touched(self) -> bool:
         """Whether the weights have changed since the first `reset`, which does not restore them."""
         return self._kept is not None and self._kept.touched()

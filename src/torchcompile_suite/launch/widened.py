@@ -42,6 +42,10 @@ class Traced(TorchDispatchMode):  # type: ignore[misc]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         """Run the operator, and look at what it takes and returns."""
+        with self:
+            result = func.decompose(*args, **(kwargs or {}))
+        if result is not NotImplemented:
+            return result
         result = func(*args, **(kwargs or {}))
         self.steps = self.steps or _STEPS.search(func.name()) is not None
         for leaf in tree_leaves((args, kwargs, result)):
@@ -78,6 +82,11 @@ class InDouble(TorchDispatchMode):  # type: ignore[misc]
     ) -> Any:
         """Run the operator in float64. What it writes to keeps its dtype."""
         kwargs = kwargs or {}
+        # Under inference_mode, casts come as operators that consist of others.
+        with self:
+            result = func.decompose(*args, **kwargs)
+        if result is not NotImplemented:
+            return result
         if _draws(func, args, kwargs):
             return self._drawn(func, args, kwargs)
         if _is_view(func):  # of a copy, it would not reach what it is a view of
