@@ -193,6 +193,10 @@ def _children(value: Any, depth: int) -> dict[Any, Any] | None:
             for name, child in vars(value).items()
             if name not in _NOT_STATE and "_hooks" not in name
         }
+    # Loggers, locks and a compiler's own objects are no state of the module's.
+    owner = type(value).__module__.partition(".")[0]
+    if owner == "torch" or (owner in sys.stdlib_module_names and owner != "types"):
+        return None
     own = getattr(value, "__dict__", None)
     return dict(own) if isinstance(own, dict) else None
 
