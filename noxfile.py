@@ -93,11 +93,12 @@ def evidence(session: nox.Session) -> None:
 
     ``--kept`` measures nothing and writes the tables from the kept data.
     """
-    # These two get their work from another script.
+    # These get their work from another script, or the Python of a release.
+    others = ("collect", "expected_runner", "wrong_results")
     known = sorted(
         file.stem
         for file in Path("evidence").glob("*.py")
-        if "__main__" in file.read_text() and file.stem not in ("collect", "expected_runner")
+        if "__main__" in file.read_text() and file.stem not in others
     )
     options = [argument for argument in session.posargs if argument.startswith("-")]
     names = [argument for argument in session.posargs if argument not in options]

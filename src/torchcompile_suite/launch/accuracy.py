@@ -8,7 +8,7 @@ compiler may reorder float operations, but it must not lose digits.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -36,8 +36,41 @@ TOLERANCE = {
 MULTIPLE = 3.0
 # The same for random outputs, where the reference is another draw.
 DRAW_MULTIPLE = 1.5
+# Eager that is farther from its reference than this says nothing of the compiled output: three
+# times the distance would let any value pass.
+LARGEST_OWN = 0.1
+# Above this own error, eager's rounding hides a wrong scale and a single wrong value in the root
+# mean square. There these two are looked for: a scale that is off by more than eager's whole error,
+# and a value that is this many times as far off as eager's worst.
+HIDING = 1e-3
+OUTLIER = 5.0
+# So many whole numbers, or this share of them, may be one step off where values were rounded.
+STEPPED, STEPPED_SHARE = 3, 0.003
+# Values of a state below this are compared absolutely: a mean near zero has no digits.
+SMALLEST_STATE = 1e-3
 # Notes name this many types at most.
 MOST_TYPES = 3
+
+
+def tolerance_of(dtype: str, lowest: torch.dtype | None, steps: bool) -> float:
+    """What is only rounding between two outputs in the same dtype.
+
+    ``dtype``: that of the cell. ``lowest``: the floating dtype with the fewest digits that a value
+    had on its way. ``steps``: a value was rounded to steps, and may be a whole step off.
+    """
+    by_name = TOLERANCE.get(str(lowest).removeprefix("torch."))
+    if by_name is None:  # eight bits and fewer: some units in the last place
+        wide = lowest is None or torch.finfo(lowest).bits > 16
+        by_name = TOLERANCE["float32"] if wide else torch.finfo(lowest).eps
+    return max(TOLERANCE.get(dtype, TOLERANCE["float32"]), by_name, _35_DB if steps else 0.0)
+
+
+def exact_tolerance_of(dtype: str, lowest: torch.dtype | None) -> float:
+    """What is only rounding between an output and one in float64: at least one rounding of the
+    output itself, in the dtype with the fewest digits. The arguments are those of `tolerance_of`.
+    """
+    last = 0.0 if lowest is None else torch.finfo(lowest).eps / 2
+    return max(TOLERANCE.get(dtype, TOLERANCE["float32"]), last)
 
 
 def error(output: Any, expected: Any) -> float:
@@ -73,6 +106,56 @@ def _error(output: Parts, expected: Parts) -> float:
     return max(largest, math.sqrt(squares / norm))
 
 
+def alike(output: Parts, expected: Parts) -> bool:
+    """Whether structure, shapes and all values without a fraction are the same."""
+    if not alike_shapes(output, expected):
+        return False
+    for got, want in zip(output.leaves, expected.leaves, strict=True):
+        if isinstance(want, torch.Tensor):
+            if _whole(want) and not torch.equal(_numbers(got), _numbers(want)):
+                return False
+        elif isinstance(want, Integral) and got != want:
+            return False
+    return True
+
+
+def alike_shapes(output: Parts, expected: Parts) -> bool:
+    """Whether the structures and all shapes are the same."""
+    return output.structure == expected.structure and all(
+        getattr(got, "shape", None) == getattr(want, "shape", None)
+        for got, want in zip(output.leaves, expected.leaves, strict=True)
+    )
+
+
+def fractions(output: Parts) -> bool:
+    """Whether the output has tensors of other than whole numbers."""
+    return any(isinstance(leaf, torch.Tensor) and not _whole(leaf) for leaf in output.leaves)
+
+
+def _whole(tensor: torch.Tensor) -> bool:
+    """Whether the tensor has whole numbers or truth values."""
+    return not (tensor.is_floating_point() or tensor.is_complex() or tensor.is_quantized)
+
+
+def state_error(state: Sequence[Any], expected: Sequence[Any]) -> float:
+    """The largest relative error of the tensors of a state. Each counts by itself: a counter in the
+    millions must not hide a mean.
+    """
+    largest = 0.0
+    for got, want in zip(state, expected, strict=True):
+        if got is None or want is None or got.shape != want.shape:
+            return math.inf
+        got, want = _numbers(got).cpu(), _numbers(want).cpu()
+        finite = torch.isfinite(want)
+        if not torch.equal(torch.isfinite(got), finite):
+            return math.inf
+        if finite.any():
+            distance = float((got - want)[finite].square().mean().sqrt())
+            size = float(want[finite].square().mean().sqrt())
+            largest = max(largest, distance / max(size, SMALLEST_STATE))
+    return largest
+
+
 def _plain_error(got: Any, want: Any) -> float:
     """Of a value that is no tensor: relative for floats above 1, absolute for smaller ones."""
     if isinstance(want, Real) and not (isinstance(want, Integral) and isinstance(got, Integral)):
@@ -98,13 +181,20 @@ def _numbers(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def compare(
-    eager: Any, mode: Any, expected: Any, reference_name: str, dtype: str, random: bool = False
+    eager: Any,
+    mode: Any,
+    expected: Any,
+    reference_name: str,
+    dtype: str,
+    random: bool = False,
+    tolerance: float | None = None,
 ) -> Accuracy:
     """The errors of eager's and the mode's output against the expected one, and the bound.
 
     If the function is ``random``, the expected output is another draw: two independent draws are
     about equally far from it. Otherwise eager's own values replace the expected ones where either
-    is non-finite, so the mode has to be non-finite where eager is.
+    is non-finite, so the mode has to be non-finite where eager is. ``tolerance``: an error that is
+    only rounding; by default that of the dtype.
     """
     eager_parts, mode_parts, expected_parts = parts(eager), parts(mode), parts(expected)
     notes = [
@@ -115,7 +205,8 @@ def compare(
         expected_parts = _where_finite(expected_parts, eager_parts)
     eager_error = _error(eager_parts, expected_parts)
     mode_error = _error(mode_parts, expected_parts)
-    tolerance = TOLERANCE.get(dtype, 1e-4)
+    if tolerance is None:
+        tolerance = TOLERANCE.get(dtype, TOLERANCE["float32"])
     if math.isfinite(eager_error):
         tolerance = max(tolerance, (DRAW_MULTIPLE if random else MULTIPLE) * eager_error)
     same = eager_parts.structure == mode_parts.structure
@@ -128,6 +219,55 @@ def compare(
         notes=notes,
         compared=compared,
     )
+
+
+def hidden(eager: Parts, mode: Parts, expected: Parts) -> str:
+    """What is wrong with the mode's output although its error is no larger than rounding; empty if
+    nothing is. All three are alike in structure and shape.
+    """
+    eager_error = _error(eager, expected)
+    if not HIDING < eager_error <= LARGEST_OWN:
+        return ""
+    product = norm = worst = own_worst = 0.0
+    for own, got, want in zip(eager.leaves, mode.leaves, expected.leaves, strict=True):
+        if not (isinstance(want, torch.Tensor) and want.is_floating_point() and want.numel()):
+            continue
+        own, got, want = _numbers(own), _numbers(got), _numbers(want)
+        finite = torch.isfinite(want) & torch.isfinite(own) & torch.isfinite(got)
+        own, got, want = own[finite], got[finite], want[finite]
+        product += float((got * want).sum())
+        norm += float(want.square().sum())
+        if want.numel():
+            worst = max(worst, float((got - want).abs().max()))
+            own_worst = max(own_worst, float((own - want).abs().max()))
+    if norm and abs(product / norm - 1) > eager_error:
+        return (
+            f"all values are scaled by {product / norm:.4g} against float64 (eager's own error: "
+            f"{eager_error:.2g})"
+        )
+    if worst > OUTLIER * own_worst:
+        return (
+            f"one value is off by {worst:.2g} against float64, where eager is by at most "
+            f"{own_worst:.2g}"
+        )
+    return ""
+
+
+def stepped(mode: Parts, eager: Parts) -> Parts:
+    """The mode's output with eager's whole numbers, if few of them are one step off: a value that
+    lies between two steps may become one or the other.
+    """
+    if not alike_shapes(mode, eager):
+        return mode
+    leaves = []
+    for got, want in zip(mode.leaves, eager.leaves, strict=True):
+        if isinstance(want, torch.Tensor) and _whole(want) and want.dtype != torch.bool:
+            off = (_numbers(got) - _numbers(want)).abs()
+            most = max(STEPPED, STEPPED_SHARE * want.numel())
+            if float(off.max() if off.numel() else 0.0) <= 1 and int(off.sum()) <= most:
+                got = want
+        leaves.append(got)
+    return mode._replace(leaves=leaves)
 
 
 def with_float32(checked: Accuracy, mode: Any, float32: Any) -> Accuracy:

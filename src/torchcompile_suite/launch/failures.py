@@ -89,7 +89,7 @@ def outcome(error: BaseException, stage: str) -> Outcome:
     if isinstance(error, Unusable):
         # A crash and not unsupported: another driver mends it, so the next run has to try again.
         return Outcome(Status.CRASH, one_line(str(error)))
-    if any(isinstance(link, MemoryError) for link in chain) or _OUT_OF_MEMORY.search(text):
+    if is_out_of_memory(error):
         return Outcome(Status.OUT_OF_MEMORY, one_line(f"while in {stage}: {error}"))
     if any(map(_disk_full, chain)) or "No space left on device" in text:
         return Outcome(
@@ -118,6 +118,14 @@ def outcome(error: BaseException, stage: str) -> Outcome:
         reason = _shortened(f"{reason}: {type(cause).__name__}: {cause_line}")
     place = _user_code(str(error))
     return Outcome(status, f"{reason} ({place})" if place else reason)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether the error, or one of its causes, is about memory."""
+    return any(
+        isinstance(link, MemoryError) or _OUT_OF_MEMORY.search(f"{type(link).__name__}: {link}")
+        for link in _chain(error)
+    )
 
 
 def _user_code(text: str) -> str:

@@ -18,10 +18,10 @@ import torch
 
 from .. import workloads
 from ..analysis import statistics
-from ..cell import DEFAULT_HEAP, OK, Accuracy, Cell, Launch, Request, Side
+from ..cell import DEFAULT_HEAP, OK, Cell, Launch, Request, Side
 from ..host import allocators
 from ..modes import MODES, Mode
-from . import accuracy, device, environment, failures, growth, messages, progress, timing
+from . import accuracy, checks, device, environment, failures, growth, messages, progress, timing
 from . import subject as subjects
 from .inspect.steps import Inspection, Observed, Unobserved
 from .messages import Asked, Ready, Said
@@ -99,7 +99,7 @@ def _measure(
             steps.turns(calls, say, hear)
             if "mode" in request.sides:
                 inspection.after_turns(subject, call, forward, steps.on)
-                steps.check_accuracy(subject, call)
+                steps.check_accuracy(subject, call, inspection)
                 steps.note_mode()
                 inspection.after_check(subject, forward)
         if "mode" in request.sides:
@@ -262,15 +262,21 @@ class _Steps:
                 gc.unfreeze()
                 gc.enable()
 
-    def check_accuracy(self, subject: Subject, call: Call) -> None:
+    def check_accuracy(self, subject: Subject, call: Call, inspection: Inspection) -> None:
         """Raise `failures.WrongResult` if the mode's output is too far from the expected one."""
-        refused: list[str] = []
-        while reason := accuracy.wrong(checked := self._compared(subject, call)):
-            refused.append(reason)
-            if not subject.other_weights():
-                self.fields["accuracy"] = checked
-                raise failures.WrongResult(accuracy.wrong_each_time(refused))
-        self.fields["accuracy"] = accuracy.right_after(refused, checked)
+        judged = checks.check(subject, call, self.stages)
+        if judged.reason and judged.expected.random:
+            with inspection.drawing(subject) as (drawing, why):
+                judged = checks.check_random(subject, judged, drawing, why, self.stages)
+        checked = judged.checked
+        if self.request.cell.quantised:
+            with self.stages("accuracy"):
+                subject.reset()
+                float32 = subject.in_float32()
+                checked = accuracy.with_float32(checked, judged.mode.outputs[0], float32)
+        self.fields["accuracy"] = checked
+        if judged.reason:
+            raise failures.WrongResult(judged.reason)
 
     def note_mode(self) -> None:
         """Note where the mode is less than its name says."""
@@ -284,27 +290,6 @@ class _Steps:
             self.fields["accuracy"] = msgspec.structs.replace(
                 checked, notes=[*checked.notes, NO_TUNED_PRODUCTS]
             )
-
-    def _compared(self, subject: Subject, call: Call) -> Accuracy:
-        with self.stages("reference"):
-            subject.reset()
-            eager_output = subject.outputs(subject.eager())
-            expected, reference_name = subject.reference()
-        with self.stages("accuracy"):
-            subject.reset()
-            output = subject.outputs(call())
-            checked = accuracy.compare(
-                eager_output,
-                output,
-                expected,
-                reference_name,
-                self.request.cell.dtype,
-                subject.random,
-            )
-            if self.request.cell.quantised:
-                subject.reset()
-                checked = accuracy.with_float32(checked, output, subject.in_float32())
-        return checked
 
 
 def _unsupported(cell: Cell) -> str:

@@ -49,10 +49,21 @@ class Parts(NamedTuple):
 
 
 def parts(output: Any) -> Parts:
-    """Take an output apart. Never raises for what the output is."""
+    """Take an output apart, unless it is. Never raises for what the output is."""
+    if isinstance(output, Parts):
+        return output
     taken = Parts([], [], [])
     _add(output, taken, frozenset(), set(), tensors_only=False)
     return taken._replace(unchecked=list(dict.fromkeys(taken.unchecked)))
+
+
+def kept(output: Any) -> Parts:
+    """The parts of an output as they are now: later calls may write to the output's memory."""
+    taken = parts(output)
+    leaves = [
+        leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in taken.leaves
+    ]
+    return taken._replace(leaves=leaves)
 
 
 def tensors(output: Any) -> list[torch.Tensor]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from itertools import chain
 from typing import Any
 
 import torch
@@ -18,9 +19,10 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflat
 from .. import workloads
 from ..cell import Cell, Side
 from ..modes import EAGER
-from . import failures, ways
+from . import failures, state, ways
 from .outputs import copied, tensors
 from .quantisation import quantised
+from .state import State
 
 SEED = 20240724
 # Small, so that the weights stay near their start in a thousand steps.
@@ -50,8 +52,9 @@ class Subject:
     """The calls of a cell. `baseline`, `eager` and the compiled call take no arguments.
 
     - ``module``, ``inputs``: one forward call of the module that is compiled.
-    - ``random``: outputs differ from call to call, so they are compared as random draws.
-    - ``draws``: the module itself is random, so the reference is another draw.
+    - ``random``: the workload says that its outputs differ from call to call.
+    - ``in_a_row``: a check makes its calls one after the other, so that later ones see the state
+      that earlier ones leave. Else it puts the state back before each.
     - ``dynamic``: the argument of torch.compile.
     - ``module_calls``: calls of the module in one call. ``shapes``: the different ones among them.
 
@@ -60,6 +63,7 @@ class Subject:
     """
 
     dynamic: bool | None = None
+    in_a_row = True
     module_calls = 1
     shapes = 1
 
@@ -69,7 +73,7 @@ class Subject:
         self.module = module
         self.inputs = inputs
         self.random = random
-        self.draws = random
+        self._kept: State | None = None
 
     def call(self, forward: Any) -> Any:
         """One call, with the module or the compiled module as ``forward``."""
@@ -103,9 +107,39 @@ class Subject:
         """
         yield True
 
-    def reset(self) -> None:
-        """Restore the state that calls to be compared must start from."""
-        torch.manual_seed(SEED + 1)
+    def given(self) -> Any:
+        """The inputs of all calls."""
+        return self.inputs
+
+    def reset(self, seed: int = SEED + 1) -> None:
+        """Restore the state that calls to be compared must start from, and seed the generators.
+
+        It is the state at the first reset. It is copied only then: a user's script has no copies.
+        """
+        if self._kept is None:
+            self._kept = State(self.module, self.given())
+        self._kept.restore()
+        state.seed(seed)
+
+    def changes(self) -> dict[str, torch.Tensor]:
+        """The state that differs from that of `reset`, by its place in the module."""
+        return self._kept.changes() if self._kept else {}
+
+    def changed(self, changes: dict[str, torch.Tensor], names: Sequence[str]) -> list[Any]:
+        """The state at these places after a call that has made ``changes``."""
+        return self._kept.completed(changes, names) if self._kept else []
+
+    def drawn(self) -> list[bytes]:
+        """The state of all generators: first of those that all modules share."""
+        return state.drawn(self.cell.device) + (self._kept.drawn() if self._kept else [])
+
+    def touched(self) -> bool:
+        """Whether the weights have changed since the first `reset`, which does not restore them."""
+        return self._kept is not None and self._kept.touched()
+
+    def keep_weights(self) -> None:
+        """Let `reset` restore the weights, too, from now on."""
+        self._kept = State(self.module, self.given(), parameters=True)
 
     def other_weights(self) -> bool:
         """Change the weights that `reset` restores. False if this is not done, or not once more."""
@@ -115,22 +149,17 @@ class Subject:
         """The part of a call's result that is compared."""
         return result
 
-    def reference(self) -> tuple[Any, str]:
-        """The expected outputs, and their dtype's name: float64 if possible. For a random function
-        another draw.
-        """
-        if not self.draws:
-            return self._exact()
-        self.reset()
-        torch.manual_seed(SEED + 2)
-        return self.outputs(self.eager()), "another-draw"
+    def apart(self, result: Any) -> list[Any]:
+        """The same, and all else that a check compares; each is compared apart."""
+        return [self.outputs(result)]
 
     def in_float32(self) -> Any:
         """The outputs of the module before it was quantised."""
         raise NotImplementedError
 
-    def _exact(self) -> tuple[Any, str]:
-        return _in_double(self.module, self.inputs, apply)
+    def in_double(self, module: torch.nn.Module, given: Any) -> list[Any]:
+        """What `apart` returns, of a call of a copy of the module in float64 with such inputs."""
+        return [apply(module, given)]
 
 
 class Forward(Subject):
@@ -139,16 +168,19 @@ class Forward(Subject):
     def __init__(self, cell: Cell, module: torch.nn.Module, inputs: Inputs, random: bool) -> None:
         """With the protocol ``data-inside``, each call makes its inputs anew."""
         self._fresh_inputs = cell.protocol == "data-inside"
-        # Calls with other inputs have other outputs, as random draws have.
-        super().__init__(cell, module, inputs, random or self._fresh_inputs)
-        self.draws = random
+        super().__init__(cell, module, inputs, random)
 
     def call(self, forward: Any) -> Any:
         """The outputs of the forward pass."""
         with autocast(self.cell):
-            return apply(
-                forward, tree_map(_fresh, self.inputs) if self._fresh_inputs else self.inputs
-            )
+            return apply(forward, self._made(self.inputs))
+
+    def in_double(self, module: torch.nn.Module, given: Any) -> list[Any]:
+        """See `Subject.in_double`."""
+        return [apply(module, self._made(given))]
+
+    def _made(self, inputs: Inputs) -> Inputs:
+        return tree_map(_fresh, inputs) if self._fresh_inputs else inputs
 
 
 class ForwardAgainstFloat32(Forward):
@@ -193,13 +225,11 @@ class Quantised(ForwardAgainstFloat32):
         """See `Subject.in_float32`."""
         return self.outputs(self.baseline())
 
-    def _exact(self) -> tuple[Any, str]:
-        # Quantising changes the result by design. The compile must not change it once more.
-        return self.outputs(self.eager()), "same-dtype"
-
 
 class TrainingStep(Subject):
     """One optimizer step: forward and backward for each micro-batch, then AdamW."""
+
+    in_a_row = False
 
     def __init__(
         self,
@@ -214,6 +244,7 @@ class TrainingStep(Subject):
         self._build = build
         self._optimizer = torch.optim.AdamW(module.parameters(), lr=LEARNING_RATE)
         self._start: dict[str, Any] | None = None
+        self._last: Any = None
         self._sets = 1
         # CUDA graphs write gradients into their own memory, and the replay for the next micro-batch
         # overwrites them. So with several micro-batches the gradients need memory that stays.
@@ -228,16 +259,20 @@ class TrainingStep(Subject):
         self._optimizer.step()
         return loss
 
-    def reset(self) -> None:
-        """Restore the seed, and the weights before the first step.
+    def reset(self, seed: int = SEED + 1) -> None:
+        """See `Subject.reset`. The weights are those before the first step.
 
         The number of steps before a check differs from launch to launch, and each check shall see
         the same weights. They are made again only now: a user's training loop has no second set.
         """
         if self._start is None:
             self._start = copy.deepcopy(self._build().state_dict())
+        super().reset(seed)
         self.module.load_state_dict(self._start)
-        super().reset()
+
+    def touched(self) -> bool:
+        """A step changes all weights, and `reset` restores them."""
+        return False
 
     def other_weights(self) -> bool:
         """See `Subject.other_weights`.
@@ -261,16 +296,18 @@ class TrainingStep(Subject):
         """The loss and all gradients."""
         return result, _gradients(self.module)
 
-    def _exact(self) -> tuple[Any, str]:
-        self.reset()
+    def apart(self, result: Any) -> list[Any]:
+        """The loss does not change if two of the outputs change places: they are looked at, too."""
+        last, self._last = self._last, None
+        return [self.outputs(result), last]
 
-        def in_double(exact: torch.nn.Module, values: Inputs) -> Any:
-            self._clear(exact.parameters())
-            for _ in range(self.cell.accumulation):
-                loss = self._backward(exact, values, contextlib.nullcontext())
-            return loss, _gradients(exact)
-
-        return _in_double(self.module, self.inputs, in_double)
+    def in_double(self, module: torch.nn.Module, given: Any) -> list[Any]:
+        """See `Subject.in_double`."""
+        self._clear(module.parameters())
+        for _ in range(self.cell.accumulation):
+            loss = self._backward(module, given, contextlib.nullcontext())
+        last, self._last = self._last, None
+        return [(loss, _gradients(module)), last]
 
     def _backward(self, forward: Any, values: Inputs, context: AbstractContextManager[Any]) -> Any:
         with context:
@@ -279,6 +316,8 @@ class TrainingStep(Subject):
         loss = sum(leaf.to(_wide(leaf)).square().mean() for leaf in leaves or _opened(output))
         loss = loss / self.cell.accumulation
         loss.backward()
+        if self._start is not None:  # a check: a timed step keeps nothing
+            self._last = output
         return loss.detach()
 
     def _clear(self, parameters: Iterable[torch.nn.Parameter]) -> None:
@@ -318,7 +357,8 @@ class ShapeStream(Subject):
         self.dynamic = POLICIES[cell.shapes]
 
     def call(self, forward: Any) -> list[Any]:
-        """The outputs of all requests after `reset`; else none, as a server that has answered.
+        """The outputs of all requests from the first `reset` on, which comes after all timing; none
+        before, as a server that has answered.
 
         The outputs of a CUDA graph are in its own memory, where the graph of the next request
         writes. So those that are compared are copied when they arrive.
@@ -337,9 +377,9 @@ class ShapeStream(Subject):
                 serve(request)  # no name: nothing of it is alive at the next request
         return kept
 
-    def reset(self) -> None:
-        """See `Subject.reset`. The outputs of the next call are kept, until `outputs` has them."""
-        super().reset()
+    def reset(self, seed: int = SEED + 1) -> None:
+        """See `Subject.reset`. The calls from now on keep their outputs."""
+        super().reset(seed)
         self._keeps = True
 
     def compile(self) -> tuple[Call, Any]:
@@ -379,18 +419,18 @@ class ShapeStream(Subject):
 
     def outputs(self, result: list[Any]) -> list[Any]:
         """The outputs without padding."""
-        self._keeps = False
         return [
             tree_map(lambda part, request=request: _unpad(part, request, self._varying), output)
             for output, request in zip(result, self.requests, strict=True)
         ]
 
-    def _exact(self) -> tuple[Any, str]:
-        return _in_double(
-            self.module,
-            tuple(self.requests),
-            lambda exact, requests: [apply(exact, request) for request in requests],
-        )
+    def given(self) -> Any:
+        """See `Subject.given`."""
+        return tuple(self.requests)
+
+    def in_double(self, module: torch.nn.Module, given: Any) -> list[Any]:
+        """See `Subject.in_double`."""
+        return [[apply(module, request) for request in given]]
 
 
 def build(cell: Cell) -> Subject:
@@ -406,7 +446,7 @@ def build(cell: Cell) -> Subject:
 
     module, inputs = make()
     train = cell.phase == "training" or cell.protocol == "train-mode"
-    module = module.train(train).to(cell.device)
+    ready(module, train, cell.device)
     inputs = to_device(inputs, cell.device)
     if cell.phase == "training":
         return TrainingStep(cell, module, inputs, workload.random, lambda: make()[0])
@@ -427,6 +467,34 @@ def build(cell: Cell) -> Subject:
     if cell.baseline == "eager-float32" and cell.dtype != "float32":
         return ForwardAgainstFloat32(cell, module, inputs, workload.random)
     return Forward(cell, module, inputs, workload.random)
+
+
+def ready(module: torch.nn.Module, train: bool, device: str) -> None:
+    """Set the module's mode and device, in place: a module of a user's own may return nothing.
+
+    An exported module refuses `eval`, because its mode is fixed: it stays as it is. Raises
+    `failures.Unsupported` if the module refuses to train, or to move.
+    """
+    try:
+        module.train(train)
+    except Exception as error:
+        if train:
+            raise _refused(module, "train()", error) from error
+    if device == "cpu" and all(tensor.is_cpu for tensor in _weights(module)):
+        return
+    try:
+        module.to(device)
+    except (AttributeError, NotImplementedError, TypeError) as error:
+        raise _refused(module, f"to({device!r})", error) from error
+
+
+def _refused(module: torch.nn.Module, call: str, error: Exception) -> failures.Unsupported:
+    reason = failures.one_line(f"{type(error).__name__}: {error}")
+    return failures.Unsupported(f"{type(module).__name__} refuses {call}: {reason}")
+
+
+def _weights(module: torch.nn.Module) -> Iterable[torch.Tensor]:
+    return chain(module.parameters(), module.buffers())
 
 
 def apply(forward: Callable[..., Any], inputs: Inputs) -> Any:
@@ -464,19 +532,6 @@ def double(value: Any) -> Any:
     if isinstance(value, torch.Tensor) and value.is_floating_point():
         return value.double()
     return value
-
-
-def _in_double(
-    module: torch.nn.Module, inputs: Any, call: Callable[[torch.nn.Module, Any], Any]
-) -> tuple[Any, str]:
-    """The call's outputs in float64 and that dtype's name; in the module's own dtype if float64
-    does not fit in memory or an operator lacks it.
-    """
-    try:
-        exact = copy.deepcopy(module).double()
-        return call(exact, tree_map(double, inputs)), "float64"
-    except (RuntimeError, MemoryError, NotImplementedError, TypeError):
-        return call(module, inputs), "same-dtype"
 
 
 def _fresh(value: Any) -> Any:

@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_map
 
 from ...workloads import Workload
 from .. import accuracy, failures
-from ..subject import Inputs, ShapeStream, Subject, apply, double, to_device
+from ..subject import Inputs, ShapeStream, apply, double, ready, to_device
 from . import versions
 
 
@@ -51,7 +51,7 @@ def recaptures(workload: Workload, batch_size: int) -> tuple[dict[str, int], dic
     counts: dict[str, int] = {}
     unknown: dict[str, str] = {}
     module, inputs = workload.build(batch_size)
-    module.eval()
+    ready(module, train=False, device="cpu")
     larger = workload.build(batch_size + 1)[1]
     for change in (*_CHANGES, "size"):
         if change == "device" and not torch.cuda.is_available():
@@ -94,7 +94,7 @@ def refused(subject: ShapeStream, forward: Any, requests: Sequence[Inputs]) -> i
 def tracing(workload: Workload, batch_size: int) -> dict[str, str]:
     """Whether torch.jit.trace and torch.fx are right for the workload's other inputs, by method."""
     module, inputs = workload.build(batch_size)
-    module.eval()
+    ready(module, train=False, device="cpu")
     cases = workload.cases(batch_size) if workload.cases else []
     methods: dict[str, Callable[[], Any]] = {
         "torch.jit.trace": lambda: torch.jit.trace(module, inputs, check_trace=False),
@@ -124,27 +124,3 @@ def check_cases(call: Any, module: torch.nn.Module, cases: Sequence[Inputs], dev
             raise failures.WrongResult(
                 f"on further input {number} of {len(cases)} the relative error is {error:.2g}"
             )
-
-
-def check_draws(subject: Subject) -> None:
-    """Raise `failures.WrongResult` if a random module with eager's draws differs from eager.
-
-    Inductor draws random numbers from its own generator. With a setting that makes it use eager's
-    generator, it must return what eager returns from the same seed. A comparison of two draws
-    cannot show this. The module is compiled before the seed is set, because autotuning also draws
-    random numbers. Releases without a working setting are only compared as two draws.
-    """
-    drawing = versions.eager_draws()
-    if drawing is None:
-        return
-    subject.reset()
-    expected = subject.outputs(subject.eager())
-    versions.reset()
-    with drawing:
-        call, _ = subject.compile()
-        call()
-        subject.reset()
-        got = subject.outputs(call())
-    error = accuracy.error(got, expected)
-    if not error <= accuracy.TOLERANCE["bfloat16"]:
-        raise failures.WrongResult(f"with eager's own draws the relative error is {error:.2g}")

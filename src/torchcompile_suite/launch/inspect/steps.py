@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -27,6 +29,12 @@ class Inspection(Protocol):
     def after_turns(self, subject: Subject, call: Call, forward: Any, on: Device) -> None:
         """All is timed, and nothing else has run. Still inside the subject's context."""
 
+    def drawing(self, subject: Subject, /) -> AbstractContextManager[tuple[Call | None, str]]:
+        """A call of a random function, whose compiled code draws the numbers that eager draws.
+
+        Where there is none, None and the reason; no reason in a launch that does not ask.
+        """
+
     def after_check(self, subject: Subject, forward: Any) -> None:
         """The outputs are right. Still inside the subject's context.
 
@@ -50,6 +58,10 @@ class Unobserved:
 
     def after_turns(self, subject: Subject, call: Call, forward: Any, on: Device) -> None:
         """See `Inspection`."""
+
+    def drawing(self, _: Subject) -> AbstractContextManager[tuple[Call | None, str]]:
+        """See `Inspection`."""
+        return nullcontext((None, ""))
 
     def after_check(self, subject: Subject, forward: Any) -> None:
         """See `Inspection`."""
@@ -92,6 +104,24 @@ class Observed:
         with self._stages("observe"):
             self._observer.ran(subject, call, forward, on)
 
+    @contextmanager
+    def drawing(self, subject: Subject) -> Iterator[tuple[Call | None, str]]:
+        """Compile the subject once more. It is compiled before the seed is set, because autotuning
+        draws random numbers, too.
+        """
+        from . import versions
+
+        settings, why = versions.eager_draws(subject.module)
+        if settings is None or self._cell.backend != "inductor":
+            yield None, why
+            return
+        with settings:
+            with self._stages("accuracy"):
+                versions.reset()
+                call, _ = subject.compile()
+                call()
+            yield call, ""
+
     def after_check(self, subject: Subject, forward: Any) -> None:
         """Check the workload's other inputs, and count what eager moves."""
         from . import capture
@@ -100,8 +130,6 @@ class Observed:
         with self._stages("cases"):
             cases = workload.cases(cell.batch_size) if workload.cases else []
             capture.check_cases(forward, subject.module, cases, cell.device)
-            if workload.random and cell.backend == "inductor":
-                capture.check_draws(subject)
         with self._stages("traffic"):
             self._observer.checked(subject)
 

@@ -16,7 +16,7 @@ import torch
 from ...cell import OK, Cell, Environment, Launch, Request
 from ...host.files import write_atomically
 from ...modes import EAGER, MODES
-from .. import caches, device, environment, failures
+from .. import caches, device, environment, failures, references
 from .. import subject as subjects
 from ..stages import Stages
 from ..subject import Subject
@@ -64,6 +64,8 @@ def _prepare(request: Request, cache: Path, on: device.Device, stages: Stages) -
         subject = subjects.build(msgspec.structs.replace(cell, start=""))
         torch.save(subject.module.state_dict(), folder / WEIGHTS)
         torch.save(subject.inputs, folder / INPUTS)
+        # The state that a service starts from: calls come later.
+        subject.reset()
     with stages("compile"):
         loader = _make(cell, subject, on, folder / ARTEFACTS)
     artefact_bytes = None
@@ -72,10 +74,8 @@ def _prepare(request: Request, cache: Path, on: device.Device, stages: Stages) -
     elif loader:
         artefact_bytes = caches.size(folder / ARTEFACTS)
     with stages("reference"), subject.context():
-        subject.reset()
-        eager = subject.outputs(subject.eager())
-        expected, reference = subject.reference()
-        torch.save((eager, expected, reference, subject.random), folder / EXPECTED)
+        eager, expected, reference, random = references.first_result(subject)
+        torch.save((eager, expected, reference, random), folder / EXPECTED)
     prepared = Prepared(torch.get_num_threads(), subjects.SEED, loader, artefact_bytes)
     write_atomically(folder / PREPARED, msgspec.json.encode(prepared))
 

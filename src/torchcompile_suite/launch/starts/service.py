@@ -141,7 +141,9 @@ class Service:
         self.end("imports")
         self.stage = "build"
         torch.manual_seed(order["seed"])
-        module = workload.build(order["batch_size"])[0].eval().to(order["device"])
+        module = workload.build(order["batch_size"])[0]
+        module.eval()  # a module of a user's own may return nothing
+        module.to(order["device"])
         self.end("model")
         weights = torch.load(Path(order["folder"], "weights.pt"), weights_only=False)
         module.load_state_dict(weights)

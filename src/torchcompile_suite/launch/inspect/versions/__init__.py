@@ -67,23 +67,27 @@ def start_counting() -> None:
     torch._inductor.metrics.reset()
 
 
-def eager_draws() -> AbstractContextManager[Any] | None:
-    """A context in which the code of Inductor draws the same random numbers as eager.
+def eager_draws(module: torch.nn.Module) -> tuple[AbstractContextManager[Any] | None, str]:
+    """A context in which the code of Inductor draws the same random numbers as eager; or None, and
+    the reason.
 
     This needs the same calls of the generator in the same order, and the same memory layouts,
     because a mask is drawn in the order of memory. Graph partitioning draws all noise first; since
     2.9 it is on wherever CUDA graphs are possible.
 
-    None from 2.5 to 2.8. There, convolutions that are compiled without layout optimization write
-    outside their memory (on a CPU: `free(): invalid size`, also without this suite).
+    There is none for modules with convolutions from 2.5 to 2.8. There, convolutions that are
+    compiled without layout optimization write outside their memory (on a CPU: `free(): invalid
+    size`, also without this suite). Without convolutions, no layout changes.
     """
+    settings = {"fallback_random": True}
     # A TorchVersion, which compares with version texts. A nightly counts as its release.
-    if "2.5.dev0" <= torch.__version__ < "2.9.dev0":
-        return None
-    settings = {"fallback_random": True, "layout_optimization": False}
+    if not "2.5.dev0" <= torch.__version__ < "2.9.dev0":
+        settings["layout_optimization"] = False
+    elif any(isinstance(part, torch.nn.modules.conv._ConvNd) for part in module.modules()):
+        return None, f"with convolutions, torch {torch.__version__} cannot draw as eager does"
     if hasattr(torch._inductor.config, "graph_partition"):
         settings["graph_partition"] = False
-    return torch._inductor.config.patch(settings)  # type: ignore[no-any-return]
+    return torch._inductor.config.patch(settings), ""
 
 
 def times_products() -> bool:

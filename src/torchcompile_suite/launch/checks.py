@@ -1,0 +1,189 @@
+"""Is the mode's output right? Both sides start from the same seed and the same state.
+
+`references` makes what is compared with, `accuracy` compares. Here is decided what to believe:
+
+1. The mode is right if it is right against one of the references.
+2. A random function whose compiled code draws other numbers than eager is compiled once more, so
+   that it draws eager's. Where that is not possible, two draws are compared.
+3. What cannot be compared is not called right: the record says so.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import msgspec
+
+from ..cell import Accuracy
+from . import accuracy, references
+from .references import ANOTHER, Expected, Played, Reference
+from .stages import Stages
+from .subject import Call, Subject
+from .widened import Traced
+
+NOT_CHECKED = "accuracy not checked"
+
+
+class Judged(NamedTuple):
+    """The comparison, and why the mode's output is wrong; empty if it is not."""
+
+    checked: Accuracy
+    reason: str
+    expected: Expected
+    mode: Played
+
+
+def check(subject: Subject, call: Call, stages: Stages, same_draws: bool = False) -> Judged:
+    """Compare the call with eager. A training step that is wrong is tried with other weights.
+
+    ``same_draws``: the call draws the numbers that eager draws. Without it one comparison says
+    enough of a random function: see `check_random`.
+    """
+    refused: list[str] = []
+    while True:
+        judged = _once(subject, call, stages)
+        if not judged.reason:
+            return judged._replace(checked=accuracy.right_after(refused, judged.checked))
+        refused.append(judged.reason)
+        if (judged.expected.random and not same_draws) or not subject.other_weights():
+            return judged._replace(reason=accuracy.wrong_each_time(refused))
+
+
+def check_random(
+    subject: Subject, judged: Judged, drawing: Call | None, why: str, stages: Stages
+) -> Judged:
+    """Compare a random function again, whose own draws differ from eager's.
+
+    ``drawing``: a call whose compiled code draws eager's numbers. ``why``: why there is none; empty
+    in a launch that leaves this check to another launch.
+    """
+    if drawing is not None:
+        again = check(subject, drawing, stages, same_draws=True)
+        if not again.reason:
+            return again
+        if again.mode.drawn == again.expected.eager.drawn:
+            return again._replace(reason=f"with eager's own draws: {again.reason}")
+        why = "the compiled module draws other random numbers than eager"
+    return _draws(subject, judged, why)
+
+
+def _once(subject: Subject, call: Call, stages: Stages) -> Judged:
+    with stages("reference"):
+        expected = references.expect(subject)
+    with stages("accuracy"):
+        mode = references.play(subject, call)
+        if subject.touched():
+            reason = "the compiled call changes weights that eager leaves as they are"
+            return Judged(_unknown(subject, ""), reason, expected, mode)
+        if not expected.noise <= accuracy.LARGEST_OWN:
+            why = "with the same seed and the same state, eager differs from itself"
+            return Judged(_unknown(subject, why), "", expected, mode)
+        undecided = wrong = None
+        for reference, traced in references.ladder(subject, expected):
+            judged = _against(subject, expected, mode, reference, traced)
+            if judged.reason:
+                wrong = wrong or judged
+            elif _own_error(judged) > accuracy.LARGEST_OWN:
+                undecided = judged
+            else:
+                return judged
+    if undecided is not None:
+        why = f"rounding alone moves eager by {_own_error(undecided):.2g}"
+        return undecided._replace(checked=_unchecked(undecided.checked, why))
+    assert wrong is not None  # the ladder ends with eager's own output
+    return wrong
+
+
+def _against(
+    subject: Subject, expected: Expected, mode: Played, reference: Reference, traced: Traced
+) -> Judged:
+    """The worst comparison of the calls, or of the state after them."""
+    dtype = subject.cell.dtype
+    if reference.name == "float64":
+        rounding = accuracy.exact_tolerance_of(dtype, traced.lowest)
+    else:
+        steps = traced.steps and any(map(accuracy.fractions, expected.eager.outputs))
+        rounding = accuracy.tolerance_of(dtype, traced.lowest, steps)
+    rounding = max(rounding, accuracy.MULTIPLE * expected.noise)
+    made = mode.outputs
+    if reference.name == "same-dtype" and traced.steps:
+        made = [*map(accuracy.stepped, made, expected.eager.outputs)]
+    several = list(zip(expected.eager.outputs, made, reference.played.outputs, strict=True))
+    compared = [
+        accuracy.compare(*three, reference.name, dtype, tolerance=rounding) for three in several
+    ]
+    checked = max(compared, key=lambda one: _excess(one.mode_error, one.tolerance))
+    if reference.note:
+        checked = msgspec.structs.replace(checked, notes=[*checked.notes, reference.note])
+    reason = accuracy.wrong(checked)
+    if not reason and reference.name == "float64" and dtype == "float32" and subject.in_a_row:
+        reason = next(filter(None, (accuracy.hidden(*three) for three in several)), "")
+    if not reason:
+        reason = _wrong_state(subject, expected.eager, mode, reference.played, rounding)
+    return Judged(checked, reason, expected, mode)
+
+
+def _wrong_state(
+    subject: Subject, eager: Played, mode: Played, exact: Played, rounding: float
+) -> str:
+    """Why the state after the calls is wrong, or the empty string."""
+    for changes in zip(eager.changes, mode.changes, exact.changes, strict=True):
+        names = sorted(set().union(*changes[:2]))
+        own, made, wanted = (subject.changed(change, names) for change in changes)
+        for name, *values in zip(names, own, made, wanted, strict=True):
+            eager_value, mode_value, exact_value = ([value] for value in values)
+            own_error = accuracy.state_error(eager_value, exact_value)
+            if not own_error <= accuracy.LARGEST_OWN:
+                exact_value, own_error = eager_value, 0.0
+            error = accuracy.state_error(mode_value, exact_value)
+            if error > max(rounding, accuracy.MULTIPLE * own_error):
+                return f"after the call, the state in {name} differs from eager's by {error:.2g}"
+    return ""
+
+
+def _draws(subject: Subject, judged: Judged, why: str) -> Judged:
+    """Compare two draws: a random function may be no farther from eager than eager from itself."""
+    another = references.play(subject, subject.eager, ANOTHER, calls=1)
+    checked = accuracy.compare(
+        judged.expected.eager.outputs[0],
+        judged.mode.outputs[0],
+        another.outputs[0],
+        "another-draw",
+        subject.cell.dtype,
+        random=True,
+    )
+    reason = accuracy.wrong(checked)
+    if not checked.eager_error or (reason and not why):
+        # Two draws may be equal, as of a gate. And where another launch compares the values, a draw
+        # that lies apart shows nothing.
+        return judged._replace(checked=_unchecked(checked, why), reason="")
+    if why:
+        note = f"{NOT_CHECKED} value by value, only as one draw beside others: {why}"
+        checked = msgspec.structs.replace(checked, notes=[*checked.notes, note])
+    return judged._replace(checked=checked, reason=reason)
+
+
+def _unchecked(checked: Accuracy, why: str) -> Accuracy:
+    """The comparison without a judgement, and with the reason, if there is one."""
+    return msgspec.structs.replace(
+        checked,
+        eager_error=None,
+        mode_error=None,
+        notes=[*checked.notes, *([f"{NOT_CHECKED}: {why}"] if why else [])],
+        compared=False,
+    )
+
+
+def _unknown(subject: Subject, why: str) -> Accuracy:
+    """No comparison."""
+    tolerance = accuracy.tolerance_of(subject.cell.dtype, None, steps=False)
+    return _unchecked(Accuracy("same-dtype", None, None, tolerance), why)
+
+
+def _own_error(judged: Judged) -> float:
+    return judged.checked.eager_error or 0.0
+
+
+def _excess(error: float | None, tolerance: float) -> float:
+    return math.inf if error is None else error / tolerance

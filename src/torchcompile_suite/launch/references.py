@@ -1,0 +1,273 @@
+"""What a call has to return: eager's own output, and what the output is compared with.
+
+A reference may fail in any way: that is no fault of the module, and the next one is tried.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from itertools import chain
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils._pytree import tree_map
+
+from . import accuracy, failures, state, widened
+from .outputs import Parts, kept
+from .state import State
+from .subject import SEED, Call, Subject
+
+# Calls of a check. A second one shows what the first leaves: state, and memory that is used again.
+CALLS = 2
+FIRST, ANOTHER = SEED + 1, SEED + 2
+
+
+class Played(NamedTuple):
+    """What calls from the same start made.
+
+    - ``outputs``: of each call; what is compared apart is apart.
+    - ``changes``: the state after each call, by its place.
+    - ``drawn``: the generators' state at the end.
+    """
+
+    outputs: list[Parts]
+    changes: list[dict[str, torch.Tensor]]
+    drawn: list[bytes]
+
+    def twice(self) -> Played:
+        """The same for `CALLS` calls, of which only the first was made: all are alike."""
+        return self._replace(outputs=self.outputs * CALLS, changes=self.changes * CALLS)
+
+
+class Reference(NamedTuple):
+    """Outputs to compare with. ``name``: how they were made. ``note``: why not in float64."""
+
+    name: str
+    played: Played
+    note: str = ""
+
+
+class Expected(NamedTuple):
+    """What eager makes of the calls of a check.
+
+    - ``eager``: from the first seed. ``random``: another seed makes other outputs.
+    - ``in_a_row``: later calls see what earlier ones have changed.
+    - ``noise``: how far eager is from itself with the same seed and the same state.
+    """
+
+    eager: Played
+    random: bool
+    in_a_row: bool
+    noise: float
+
+
+def play(subject: Subject, call: Call, seed: int = FIRST, calls: int = CALLS) -> Played:
+    """Make calls from the subject's start, with that seed."""
+    outputs: list[Parts] = []
+    changes = []
+    subject.reset(seed)
+    for number in range(calls):
+        if number and not subject.in_a_row:
+            subject.reset(seed)
+        outputs += map(kept, subject.apart(call()))
+        changes.append(subject.changes())
+    return Played(outputs, changes, subject.drawn())
+
+
+def expect(subject: Subject) -> Expected:
+    """Run eager, and find out what kind of function it is."""
+    subject.reset()
+    before = subject.drawn()
+    first = play(subject, subject.eager)
+    if subject.touched():
+        subject.keep_weights()
+        first = play(subject, subject.eager)
+    other = play(subject, subject.eager, ANOTHER, calls=1)
+    spread = _distance(other, first)
+    # A number that counts calls is seen by the second one only.
+    moved = any(first.changes) or accuracy.error(first.outputs[-1], first.outputs[0]) > 0
+    moved = subject.in_a_row and moved
+    noise = 0.0
+    if spread or moved or first.drawn != before:
+        noise = _distance(play(subject, subject.eager, calls=1), first)
+    # Atomic additions on an accelerator make every call a little different, whatever the seed.
+    random = first.drawn != before or spread > accuracy.DRAW_MULTIPLE * noise
+    return Expected(first, random, subject.in_a_row and (random or moved), noise)
+
+
+def first_result(subject: Subject) -> tuple[Parts, Parts, str, bool]:
+    """What the first call returns in eager, what it is compared with, the name of that, and whether
+    the function is random: then it is another draw.
+    """
+    expected = expect(subject)
+    eager = expected.eager.outputs[0]
+    if expected.random:
+        another = play(subject, subject.eager, ANOTHER, calls=1)
+        return eager, another.outputs[0], "another-draw", True
+    reference, _ = next(ladder(subject, expected))
+    return eager, reference.played.outputs[0], reference.name, False
+
+
+def ladder(subject: Subject, expected: Expected) -> Iterator[tuple[Reference, widened.Traced]]:
+    """References, each for the case that the ones before do not settle it, and what is known of
+    eager's dtypes by then. Ends with eager's own output.
+    """
+    traced, why = widened.Traced(), ""
+    exact: Played | None = None
+    own = Reference("same-dtype", expected.eager)
+    if subject.cell.quantised:
+        # Quantising changes the result by design. The compile must not change it once more.
+        yield own, traced
+        return
+    if not expected.random:
+        exact, why = _tried(subject, expected, contextlib.nullcontext)
+        if exact is not None and (why := _chosen(expected, exact)):
+            exact = None
+        if exact is not None:
+            yield Reference("float64", exact), traced
+    subject.reset()
+    traced = widened.trace(subject.eager)
+    if expected.random or why or traced.narrow:
+        drawing = traced.drawing or _dtype(subject.module)
+
+        def inside() -> AbstractContextManager[Any]:
+            return widened.InDouble(drawing)
+
+        wide, wide_why = _tried(subject, expected, inside)
+        if wide is not None and not (wide_why := _chosen(expected, wide)):
+            yield Reference("float64", wide), traced
+            exact, why = wide, ""
+        why = why or wide_why
+    if exact is None and subject.cell.device == "cuda":
+        finer = _without_tf32(subject, expected)
+        if finer is not None:
+            yield Reference("float32-without-tf32", finer, _note(why)), traced
+    if exact is None or traced.steps or _far(expected.eager, exact):
+        yield own._replace(note=_note(why)), traced
+
+
+def _note(why: str) -> str:
+    return f"compared with eager in its own dtype, not in float64: {why}" if why else ""
+
+
+def _tried(
+    subject: Subject, expected: Expected, inside: Callable[[], AbstractContextManager[Any]]
+) -> tuple[Played | None, str]:
+    """The calls in float64, or None and the reason. If there is no room, on the host."""
+    places = [subject.cell.device]
+    if subject.cell.device != "cpu" and not expected.random:  # a host draws other numbers
+        places.append("cpu")
+    reason = ""
+    for place in places:
+        try:
+            return _in_double(subject, expected, place, inside), ""
+        except Exception as error:
+            # Whatever it is, the module was not made for float64.
+            reason = failures.one_line(f"{type(error).__name__}: {error}")
+            full = failures.is_out_of_memory(error)
+        # Here, because the error held what the failed call had made.
+        _free(subject.cell.device)
+        if not full:
+            break
+    return None, reason
+
+
+def _in_double(
+    subject: Subject,
+    expected: Expected,
+    device: str,
+    inside: Callable[[], AbstractContextManager[Any]],
+) -> Played:
+    subject.reset(FIRST)
+    module = _copy(subject.module, device)
+    given = tree_map(lambda value: _double(value, device), subject.given())
+    start = State(module, given)
+    outputs: list[Parts] = []
+    changes = []
+    state.seed(FIRST)
+    for _ in range(CALLS if expected.in_a_row else 1):
+        with inside():
+            result = subject.in_double(module, given)
+        outputs += map(kept, result)
+        changes.append(start.changes())
+    played = Played(outputs, changes, state.drawn(subject.cell.device))
+    if expected.random and played.drawn != expected.eager.drawn[: len(played.drawn)]:
+        raise RuntimeError("it draws other random numbers")
+    return played if expected.in_a_row else played.twice()
+
+
+def _copy(module: torch.nn.Module, device: str) -> torch.nn.Module:
+    """A copy in float64 on that device, made without a copy in the module's own dtype."""
+    made: dict[int, Any] = {}
+    for weight in chain(module.parameters(), module.buffers()):
+        if weight.is_floating_point():
+            double = weight.detach().to(device, torch.float64, copy=True)
+            if isinstance(weight, torch.nn.Parameter):
+                double = torch.nn.Parameter(double, weight.requires_grad)
+            made[id(weight)] = double
+    copied = copy.deepcopy(module, made)
+    copied.to(device)
+    return copied
+
+
+def _double(value: Any, device: str) -> Any:
+    """A copy of a tensor, in float64 if it is floating-point."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    if value.is_floating_point():
+        return value.detach().to(device, torch.float64, copy=True)
+    return value.detach().to(device, copy=True)
+
+
+def _without_tf32(subject: Subject, expected: Expected) -> Played | None:
+    """Eager with products in float32 where they are in TF32, or None where they are not."""
+    backends = (torch.backends.cudnn, torch.backends.cuda.matmul)
+    try:
+        before = [backend.allow_tf32 for backend in backends]
+    except RuntimeError:  # the user has set torch's newer settings, which must not be mixed
+        return None
+    if not any(before):
+        return None
+    try:
+        for backend in backends:
+            backend.allow_tf32 = False
+        calls = CALLS if expected.in_a_row else 1
+        played = play(subject, subject.eager, calls=calls)
+    finally:
+        for backend, allowed in zip(backends, before, strict=True):
+            backend.allow_tf32 = allowed
+    return played if expected.in_a_row else played.twice()
+
+
+def _chosen(expected: Expected, exact: Played) -> str:
+    """Why float64 says nothing of what eager does, or the empty string."""
+    if not all(map(accuracy.alike, expected.eager.outputs, exact.outputs)):
+        return "rounding decides what it chooses, and float64 chooses otherwise"
+    if expected.random and _far(expected.eager, exact):
+        return "float64 draws other random numbers"
+    return ""
+
+
+def _far(eager: Played, exact: Played) -> bool:
+    return _distance(eager, exact) > accuracy.LARGEST_OWN
+
+
+def _distance(one: Played, other: Played) -> float:
+    """The largest relative error of the first outputs, of as many calls as both have."""
+    return max(map(accuracy.error, one.outputs, other.outputs))
+
+
+def _dtype(module: torch.nn.Module) -> torch.dtype:
+    """The dtype of the module's weights; float32 if it has none."""
+    weights = chain(module.parameters(), module.buffers())
+    return next((one.dtype for one in weights if one.is_floating_point()), torch.float32)
+
+
+def _free(device: str) -> None:
+    gc.collect()
+    if device == "cuda":
+        torch.cuda.empty_cache()

@@ -1,0 +1,179 @@
+"""What an eager call does inside: its dtypes, and the same call with float64 everywhere.
+
+`Module.double` cannot reach a cast that is written in forward, a constant of a narrower dtype, or
+the dtype in which a random mask is drawn. A dispatch mode sees each operator, and can.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
+
+# Their results move by a whole step where rounding decides.
+_STEPS = re.compile(r"::(round|fake_quantize|_fake_quantize|quantize|_quantize)")
+
+
+class Traced(TorchDispatchMode):  # type: ignore[misc]
+    """Watches the operators of a call.
+
+    - ``lowest``: the floating dtype with the fewest digits that a value had, or None.
+    - ``drawing``: the floating dtype in which random numbers were drawn, or None.
+    - ``steps``: values were rounded to steps, as quantising does.
+    """
+
+    def __init__(self) -> None:
+        """Nothing is seen yet."""
+        super().__init__()
+        self.lowest: torch.dtype | None = None
+        self.drawing: torch.dtype | None = None
+        self.steps = False
+
+    @property
+    def narrow(self) -> bool:
+        """Whether a value had fewer digits than float32 has."""
+        return self.lowest is not None and lower(torch.float32, self.lowest) is not torch.float32
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Run the operator, and look at what it takes and returns."""
+        with self:
+            result = func.decompose(*args, **(kwargs or {}))
+        if result is not NotImplemented:
+            return result
+        result = func(*args, **(kwargs or {}))
+        self.steps = self.steps or _STEPS.search(func.name()) is not None
+        for leaf in tree_leaves((args, kwargs, result)):
+            if isinstance(leaf, torch.Tensor):
+                self.steps = self.steps or leaf.is_quantized
+                self.lowest = lower(self.lowest, leaf.dtype)
+        if self.drawing is None and _draws(func, args, kwargs or {}):
+            drawn = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+            self.drawing = next((one.dtype for one in drawn if one.is_floating_point()), None)
+        return result
+
+
+def lower(one: torch.dtype | None, other: torch.dtype) -> torch.dtype | None:
+    """The one of two dtypes with fewer digits; a dtype without a fraction does not count."""
+    if not other.is_floating_point:
+        return one
+    return other if one is None or torch.finfo(other).eps > torch.finfo(one).eps else one
+
+
+class InDouble(TorchDispatchMode):  # type: ignore[misc]
+    """Runs each operator in float64: casts to other floating dtypes do not lose digits.
+
+    Random numbers are drawn in ``drawing``, the dtype in which the module draws them: the numbers
+    depend on the dtype.
+    """
+
+    def __init__(self, drawing: torch.dtype) -> None:
+        """``drawing``: the dtype of random numbers."""
+        super().__init__()
+        self._drawing = drawing
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Run the operator in float64. What it writes to keeps its dtype."""
+        kwargs = kwargs or {}
+        # Under inference_mode, casts come as operators that consist of others.
+        with self:
+            result = func.decompose(*args, **kwargs)
+        if result is not NotImplemented:
+            return result
+        if _draws(func, args, kwargs):
+            return self._drawn(func, args, kwargs)
+        if _is_view(func):  # of a copy, it would not reach what it is a view of
+            return func(*args, **kwargs)
+        written = _written(func, args, kwargs)
+        args, kwargs = (_cast(part, torch.float64, written) for part in (args, kwargs))
+        return _result(func, func(*args, **kwargs))
+
+    def _drawn(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        wanted = kwargs.get("dtype")
+        if wanted is not None and wanted.is_floating_point:
+            kwargs = {**kwargs, "dtype": self._drawing if wanted.itemsize == 8 else wanted}
+        written = _written(func, args, kwargs)
+        if not written:
+            args, kwargs = (_cast(part, self._drawing, ()) for part in (args, kwargs))
+            return _result(func, func(*args, **kwargs))
+        # Drawn into a tensor of the module's own dtype, with the same strides.
+        narrow = {id(one): torch.empty_like(one, dtype=self._narrow(one)) for one in written}
+
+        def replaced(value: Any) -> Any:
+            return narrow.get(id(value), value)
+
+        func(*tree_map(replaced, args), **tree_map(replaced, kwargs))
+        for one in written:
+            one.copy_(narrow[id(one)])
+        return written[0] if len(written) == 1 else written
+
+    def _narrow(self, one: torch.Tensor) -> torch.dtype:
+        return self._drawing if one.dtype == torch.float64 else one.dtype
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, torch.dtype) and value.is_floating_point
+
+
+def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+    """The arguments that the operator writes to."""
+    if not func._schema.is_mutable:
+        return []
+    found = []
+    for place, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            value = args[place] if place < len(args) else kwargs.get(argument.name)
+            found += [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+    return found
+
+
+def _cast(value: Any, dtype: torch.dtype, keep: Any) -> Any:
+    """Floating tensors and dtypes inside the value, in that dtype."""
+    kept = {id(one) for one in keep}
+
+    def cast(leaf: Any) -> Any:
+        if isinstance(leaf, torch.Tensor):
+            if leaf.is_floating_point() and leaf.dtype != dtype and id(leaf) not in kept:
+                return leaf.to(dtype)
+            return leaf
+        return dtype if _is_float(leaf) else leaf
+
+    return tree_map(cast, value)
+
+
+def _draws(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether the operator draws random numbers. Attention does so only with dropout."""
+    if torch.Tag.nondeterministic_seeded not in func.tags:
+        return False
+    for place, argument in enumerate(func._schema.arguments):
+        if argument.name == "dropout_p":
+            return bool(args[place] if place < len(args) else kwargs.get("dropout_p", 0.0))
+    return True
+
+
+def _is_view(func: Any) -> bool:
+    schema = func._schema
+    return not schema.is_mutable and any(one.alias_info is not None for one in schema.returns)
+
+
+def _result(func: Any, result: Any) -> Any:
+    """A new result in float64. What the operator wrote to stays as it is."""
+    return result if func._schema.is_mutable else _cast(result, torch.float64, ())
+
+
+def trace(call: Callable[[], Any]) -> Traced:
+    """What a call does inside. Nothing is known if the call does not run under a dispatch mode."""
+    traced = Traced()
+    try:
+        with traced:
+            call()
+    except Exception:  # FlexAttention, and code of the user's own
+        pass
+    return traced

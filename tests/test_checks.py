@@ -1,0 +1,210 @@
+"""Wrong results are found and right ones are not refused, in modules with other people's habits.
+
+In one process with torch, and without a compiler: the call that is checked is the module's own, as
+eager runs it, or with a fault. tests/test_compiled.py has compiled ones.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from .conftest import ROOT, ReleaseEnvironment
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+HABITS = """
+import json, random
+import torch
+from torch import nn
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.launch import checks, references, widened
+from torchcompile_suite.launch.stages import Stages
+from torchcompile_suite.launch.subject import Forward, ready
+
+class Habit(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.layer = nn.Linear(16, 16)
+        self.function = function
+
+    def forward(self, x):
+        return self.function(self, x)
+
+class Refusal(Exception):
+    pass
+
+def counting(self, x):
+    self.calls = getattr(self, "calls", 0) + 1
+    return self.layer(x) * (self.calls % 5)
+
+def collecting(self, x):
+    self.__dict__.setdefault("kept", []).append(self.layer(x).sum())
+    return torch.stack(self.kept).sum() + x
+
+def drawing(self, x):
+    self.generator = getattr(self, "generator", None) or torch.Generator()
+    return self.layer(x) + torch.randn(x.shape, generator=self.generator)
+
+outside = []
+
+def remembering(self, x):
+    outside.append(1)
+    return self.layer(x) * (len(outside) % 7)
+
+def refusing(self, x):
+    if x.dtype != torch.float32:
+        raise Refusal("float32 only")
+    return self.layer(x)
+
+def keeping_rows(self, x):
+    t = torch.arange(64, dtype=x.dtype) / 8
+    return t[(t + 1e8) - 1e8 > 0.4]
+
+def writing(self, x):
+    with torch.no_grad():
+        self.layer.bias.mul_(0.9)
+    return self.layer(x)
+
+habits = {
+    "plain": lambda self, x: self.layer(x),
+    "counts calls": counting,
+    "collects in a list": collecting,
+    "draws": lambda self, x: self.layer(x) + torch.randn_like(x),
+    "gate": lambda self, x: x + (torch.rand(1) < 0.5) * self.layer(x),
+    "draws from its own generator": drawing,
+    "draws in Python": lambda self, x: self.layer(x) if random.random() < 0.5 else x,
+    "changes its input": lambda self, x: self.layer(x.neg_()),
+    "changes its weights": writing,
+    "refuses float64": refusing,
+    "chooses rows by rounding": keeping_rows,
+    "rounds to bfloat16": lambda self, x: self.layer(x).bfloat16().float(),
+    "state outside": remembering,
+}
+
+def judged(function, factor):
+    torch.manual_seed(0)
+    module = Habit(function).eval()
+    subject = Forward(Cell("habit", 1, "default"), module, (torch.randn(4, 16),), False)
+    with subject.context():
+        for _ in range(3):
+            subject.eager()
+        found = checks.check(subject, lambda: subject.eager() * factor, Stages("habit"))
+    return found
+
+results = {}
+for name, function in habits.items():
+    right, wrong = judged(function, 1.0), judged(function, 0.6)
+    results[name] = {
+        "right": [right.reason, right.checked.reference, right.checked.notes],
+        "wrong": wrong.reason,
+        "random": right.expected.random,
+    }
+
+def full(subject, module, given):
+    asked.append(given[0].device.type)
+    raise MemoryError
+
+asked = []
+out_of_memory = type("OutOfMemory", (Forward,), {"in_double": full})
+module = Habit(habits["plain"]).eval()
+subject = out_of_memory(Cell("habit", 1, "default"), module, (torch.randn(4, 16),), False)
+found = checks.check(subject, subject.eager, Stages("habit"))
+results["out of memory"] = [found.reason, found.checked.reference, found.checked.notes, asked]
+
+class Silent(nn.Linear):
+    def train(self, mode=True):
+        super().train(mode)
+
+    def to(self, *args):
+        super().to(*args)
+
+class Exported(nn.Linear):
+    def train(self, mode=True):
+        raise NotImplementedError("Calling train() is not supported.")
+
+silent, exported = Silent(2, 2), Exported(2, 2)
+ready(silent, train=False, device="cpu")
+ready(exported, train=False, device="cpu")
+try:
+    ready(exported, train=True, device="cpu")
+except Exception as error:
+    refused = f"{type(error).__name__}: {error}"
+results["polite"] = [silent.training, refused]
+print(json.dumps(results))
+"""
+
+
+@pytest.fixture(scope="module")
+def results(newest: ReleaseEnvironment) -> dict[str, Any]:
+    done = newest.run("-c", HABITS)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "plain",
+        "counts calls",
+        "collects in a list",
+        "draws",
+        "gate",
+        "draws from its own generator",
+        "draws in Python",
+        "changes its input",
+        "changes its weights",
+    ],
+)
+def test_both_sides_start_from_the_same_seed_and_state(results: dict[str, Any], name: str) -> None:
+    assert results[name]["right"] == ["", "float64", []]
+    assert results[name]["wrong"].startswith("relative error")
+    assert results[name]["random"] == name.startswith(("draws", "gate"))
+
+
+def test_a_failing_reference_is_no_fault_of_the_module(results: dict[str, Any]) -> None:
+    for name, why in {
+        "refuses float64": "Refusal: float32 only",
+        "chooses rows by rounding": "rounding decides what it chooses, and float64 chooses "
+        "otherwise",
+    }.items():
+        note = f"compared with eager in its own dtype, not in float64: {why}"
+        assert results[name]["right"] == ["", "same-dtype", [note]]
+        assert results[name]["wrong"]
+
+
+def test_a_cast_in_forward_does_not_round_the_reference(results: dict[str, Any]) -> None:
+    """Compiled code may leave the rounding out; eager's own error is as large."""
+    assert results["rounds to bfloat16"]["right"][:2] == ["", "float64"]
+    assert results["rounds to bfloat16"]["wrong"]
+
+
+def test_what_cannot_be_put_back_is_not_called_right(results: dict[str, Any]) -> None:
+    reason, _, notes = results["state outside"]["right"]
+    assert reason == ""
+    assert notes == [
+        "accuracy not checked: with the same seed and the same state, eager differs from itself"
+    ]
+
+
+def test_without_room_for_float64_eager_is_the_reference(results: dict[str, Any]) -> None:
+    reason, reference, notes, asked = results["out of memory"]
+    assert (reason, reference, asked) == ("", "same-dtype", ["cpu", "cpu"])
+    assert notes == ["compared with eager in its own dtype, not in float64: MemoryError:"]
+
+
+def test_modules_may_return_nothing_and_refuse(results: dict[str, Any]) -> None:
+    training, refused = results["polite"]
+    assert training is False
+    assert refused == (
+        "Unsupported: Exported refuses train(): NotImplementedError: Calling train() is not "
+        "supported."
+    )
+
+
+def test_faults_made_on_purpose_are_caught(newest: ReleaseEnvironment) -> None:
+    """The status says so: at least 66 of 72, and no false alarm."""
+    done = newest.run("evidence/wrong_results.py", cwd=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
