@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import importlib.util
 import inspect
 import operator
 import pickle
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..workloads import WorkloadError, workload
+from . import script
 from .target import Shape, Target, shapes
 
 if TYPE_CHECKING:
@@ -139,8 +138,9 @@ def _timm(name: str, batch_size: int) -> tuple[Any, Any]:
 def _attribute(target: Target) -> Any:
     """The factory: the attribute of the target's file or module."""
     if target.kind == "file":
-        module = _load(Path(target.where))
+        module = script.load(Path(target.where))
     else:
+        script.without_arguments(target.where)
         try:
             module = importlib.import_module(target.where)
         except ModuleNotFoundError as error:
@@ -160,18 +160,6 @@ def _with_parents(module: str) -> set[str]:
     """The module's name and the names of its parent packages."""
     parts = module.split(".")
     return {".".join(parts[: count + 1]) for count in range(len(parts))}
-
-
-def _load(path: Path) -> Any:
-    """Import the file. Its folder is on the import path, as if Python ran the file."""
-    sys.path.insert(0, str(path.parent))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise WorkloadError(f"{path} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def _call(factory: Any, target: Target, batch_size: int) -> tuple[Any, bool]:
