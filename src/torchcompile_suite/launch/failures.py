@@ -17,6 +17,7 @@ _OUT_OF_MEMORY = re.compile(
     r"out of memory|can't allocate memory|not enough memory|Cannot allocate memory", re.IGNORECASE
 )
 _NO_COMPILER = re.compile(r"InvalidCxxCompiler|No working C\+\+ compiler", re.IGNORECASE)
+_NO_DRIVER = re.compile(r"0 active drivers")
 _COMPILER_ERROR = re.compile(r":\d+: (fatal )?error: ")
 
 
@@ -26,6 +27,10 @@ class Unsupported(Exception):
 
 class WrongResult(Exception):
     """The compiled output differs from eager's. The message says by how much."""
+
+
+class Unsettled(Exception):
+    """The calls have no steady state. The message says what differs from call to call."""
 
 
 def one_line(text: str) -> str:
@@ -60,6 +65,8 @@ def outcome(error: BaseException, stage: str) -> Outcome:
     text = "\n".join(f"{type(link).__name__}: {link}" for link in chain)
     if isinstance(error, (Unsupported, WorkloadError)):
         return Outcome(Status.UNSUPPORTED, one_line(str(error)))
+    if isinstance(error, Unsettled):
+        return Outcome(Status.UNSETTLED, one_line(str(error)))
     if isinstance(error, WrongResult):
         return Outcome(Status.WRONG_RESULT, one_line(str(error)))
     if any(isinstance(link, MemoryError) for link in chain) or _OUT_OF_MEMORY.search(text):
@@ -73,6 +80,12 @@ def outcome(error: BaseException, stage: str) -> Outcome:
         return Outcome(
             Status.COMPILE_ERROR,
             "no working C++ compiler; install one (on Debian: apt-get install g++) or set CXX",
+        )
+    if _NO_DRIVER.search(text):
+        return Outcome(
+            Status.UNSUPPORTED,
+            "the model has a Triton kernel of its own, which needs a GPU; use --device cuda where "
+            "there is one",
         )
     status = Status.COMPILE_ERROR if stage == "compile" else Status.CRASH
     reason = one_line(f"while in {stage}: {type(error).__name__}: {error}")

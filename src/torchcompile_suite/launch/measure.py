@@ -20,7 +20,18 @@ from ..analysis import statistics
 from ..cell import OK, Accuracy, Cell, Launch, Request, Side
 from ..host import allocators
 from ..modes import MODES, Mode
-from . import accuracy, device, environment, failures, growth, messages, progress, timing
+from . import (
+    accuracy,
+    device,
+    environment,
+    failures,
+    foreign,
+    growth,
+    messages,
+    progress,
+    repeat,
+    timing,
+)
 from . import subject as subjects
 from .inspect.steps import Inspection, Observed, Unobserved
 from .messages import Asked, Ready, Said
@@ -56,6 +67,7 @@ def measure(
         outcome = OK
     except Exception as error:
         outcome = failures.outcome(error, stages.now)
+        outcome = repeat.explained(request.cell, outcome, stages.now)
     return Launch(
         kind=request.kind, outcome=outcome, stages_s=stages.seconds, process=process, **fields
     )
@@ -141,6 +153,9 @@ class _Steps:
         with self.stages("build"):
             subject = subjects.build(self.request.cell)
             self.on.synchronize()
+        if workloads.get(self.request.cell.workload).foreign:
+            with self.stages("eager"):
+                self.fields["notes"] = foreign.learn(subject)
         return subject
 
     def eager(self, subject: Subject) -> float:

@@ -19,6 +19,7 @@ from .. import workloads
 from ..cell import Cell
 from ..modes import EAGER
 from . import failures, ways
+from .inputs import mapped
 from .outputs import tensors
 from .quantisation import quantised
 
@@ -42,6 +43,13 @@ POLICIES = {
     "oblivious": True,
 }
 
+# The contexts of an inference, from the usual one to the one in which any model runs.
+CONTEXTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
+    "inference": torch.inference_mode,
+    "no-grad": torch.no_grad,
+    "grad": contextlib.nullcontext,
+}
+
 Call = Callable[[], Any]
 Inputs = tuple[Any, ...] | dict[str, Any]
 
@@ -53,6 +61,7 @@ class Subject:
     - ``random``: outputs differ from call to call, so they are compared as random draws.
     - ``draws``: the module itself is random, so the reference is another draw.
     - ``dynamic``: the argument of torch.compile.
+    - ``gradients``: the name of the context of an inference (`CONTEXTS`).
     - ``module_calls``: calls of the module in one call. ``shapes``: the different ones among them.
 
     The baseline and the compiled call enter the same number of Python frames, so that pairs compare
@@ -60,6 +69,7 @@ class Subject:
     """
 
     dynamic: bool | None = None
+    gradients = "inference"
     module_calls = 1
     shapes = 1
 
@@ -94,7 +104,7 @@ class Subject:
         """The context in which everything is called."""
         if self.cell.phase == "training" or self.cell.protocol in ("grad-on", "train-mode"):
             return contextlib.nullcontext()
-        return torch.inference_mode()  # type: ignore[no-any-return]
+        return CONTEXTS[self.gradients]()
 
     def reset(self) -> None:
         """Restore the state that calls to be compared must start from."""
@@ -391,9 +401,8 @@ def apply(forward: Callable[..., Any], inputs: Inputs) -> Any:
 
 def to_device(inputs: Inputs, device: str) -> Inputs:
     """The inputs with all tensors on that device."""
-    return tree_map(  # type: ignore[no-any-return]
-        lambda value: value.to(device) if isinstance(value, torch.Tensor) else value, inputs
-    )
+    moved: Inputs = mapped(lambda tensor: tensor.to(device), inputs)
+    return moved
 
 
 def compiler(cell: Cell, dynamic: bool | None = None) -> Callable[[torch.nn.Module], Any]:

@@ -100,9 +100,14 @@ def default_heap_settings(settings: Settings) -> Settings:
 def _outline(trial: Trial) -> Outline:
     """The outline of the trial's model, made in a child process."""
     size = trial.batch_sizes[0] if trial.batch_sizes else 1
-    data, reason = processes.in_child(
-        lambda: msgspec.json.encode(outline(trial.workload, size)), LAUNCH_LIMIT_S
-    )
+    with tempfile.TemporaryDirectory(prefix="outline-", ignore_cleanup_errors=True) as folder:
+
+        def make() -> bytes:
+            # As in a launch: only then is it seen that the model's code sets another folder.
+            caches.use(Path(folder))
+            return msgspec.json.encode(outline(trial.workload, size))
+
+        data, reason = processes.in_child(make, LAUNCH_LIMIT_S)
     if reason:
         raise TrialError(f"{trial.workload} cannot be built: {reason}")
     described = msgspec.json.decode(data, type=Outline)

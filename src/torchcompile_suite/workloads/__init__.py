@@ -79,6 +79,7 @@ class Workload(NamedTuple):
     - ``random``: the output differs from call to call, so outputs are not compared value by value.
     - ``cases(batch_size)``: more inputs, for which the compiled module must be right, too.
     - ``stream(batch_size)``: inputs of different shapes, one request after another.
+    - ``foreign``: a user's model: each launch first finds out how it has to be called.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Workload(NamedTuple):
     random: bool = False
     cases: Several | None = None
     stream: Several | None = None
+    foreign: bool = False
 
     def has_tag(self, tag: str) -> bool:
         """Whether the workload takes part in what the tag names."""
@@ -117,6 +119,7 @@ def workload(
     random: bool = False,
     cases: Several | None = None,
     stream: Several | None = None,
+    foreign: bool = False,
 ) -> Callable[[F], F]:
     """Register the decorated ``build(batch_size)`` under a name that never changes.
 
@@ -132,7 +135,9 @@ def workload(
                 f"workload {name!r}: no tag {', '.join(sorted(unknown))}; "
                 f"there are: {', '.join(sorted(TAGS))}"
             )
-        registered = Workload(name, family, build, imports, core, also, random, cases, stream)
+        registered = Workload(
+            name, family, build, imports, core, also, random, cases, stream, foreign
+        )
         for tag, needed in _NEEDED.items():
             if registered.has_tag(tag) and getattr(registered, needed) is None:
                 raise ValueError(f"workload {name!r}: the tag {tag} needs {needed}=")
