@@ -178,7 +178,11 @@ _WHO = [
     (r"the module compiles a part of itself", "Eager cannot be measured: "),
     (r"while in (import|build|eager)\b", "It does not run here, compiled or not: "),
     (
-        r"while in (prepare|turns|memory|reference|accuracy|observe|cases|traffic|recapture)\b",
+        r"while in (warm-up|memory|turns)\b",
+        "Do not compile it as it is: it runs in eager, and compiled it fails in a later call: ",
+    ),
+    (
+        r"while in (prepare|reference|accuracy|observe|cases|traffic|recapture)\b",
         "This tool failed, and maybe neither the model nor the compiler; please report it with the "
         "file that --json writes: ",
     ),
