@@ -198,6 +198,10 @@ def sparse():
     return Several(), torch.eye(4).to_sparse()
 
 
+def nested():
+    return Several(), torch.nested.nested_tensor([torch.randn(2, 4), torch.randn(3, 4)])
+
+
 # Gradients
 
 
@@ -231,6 +235,22 @@ class Log(nn.Module):
 
 def log():
     return Log(), rows()
+
+
+class Recent(nn.Module):
+    """Keeps the last few results only."""
+
+    def __init__(self):
+        super().__init__()
+        self.kept = collections.deque(maxlen=20)
+
+    def forward(self, x):
+        self.kept.append(x * 2)
+        return x
+
+
+def recent():
+    return Recent(), rows()
 
 
 class Limited(nn.Module):

@@ -37,8 +37,8 @@ _BREAKS = [
     ),
     (
         r"trace_autograd_ops|autograd\.grad\b|skip function grad",
-        "forward computes gradients: set torch._dynamo.config.trace_autograd_ops = True (2.10 or "
-        "newer), or compute them outside the compiled module",
+        "forward computes gradients: set torch._dynamo.config.trace_autograd_ops = True where "
+        "the release has it, or compute them outside the compiled module",
     ),
     (
         r"torch\.jit|scriptmodule",
@@ -186,7 +186,12 @@ _WHO = [
         "This tool failed, and maybe neither the model nor the compiler; please report it with the "
         "file that --json writes: ",
     ),
-    (r"killed by|exit status|a (cold|warm) launch took", "This machine or the model ended it: "),
+    (
+        r"a (cold|warm) launch took",
+        "It does not end in time; compile a part of it (--question regional), or raise "
+        "TORCHCOMPILE_SUITE_LAUNCH_LIMIT_S: ",
+    ),
+    (r"killed by|exit status", "This machine or the model ended it: "),
 ]
 
 
@@ -214,7 +219,11 @@ def in_graphs(measurement: Measurement) -> str:
     compiled = measurement.compiled
     if compiled is None or compiled.captured_share is None or not compiled.graphs:
         return ""
-    return f"{compiled.captured_share:.0%} of its operators are in graphs ({compiled.graphs})."
+    graphs = "one graph" if compiled.graphs == 1 else f"{compiled.graphs} graphs"
+    if compiled.captured_share == 1.0:
+        return f"All of its operators are in {graphs}."
+    # Not rounded up to all of them.
+    return f"{math.floor(100 * compiled.captured_share)} % of its operators are in {graphs}."
 
 
 def _name(row: Row) -> str:

@@ -20,9 +20,12 @@ from .subject import CONTEXTS, Subject
 
 # What a subject calls its module with.
 _INPUTS = ("inputs", "requests")
-# Calls and seconds after which a model that has kept more in each call is taken to go on so.
-GROWING_CALLS = 16
-GROWING_S = 2.0
+# Calls between two looks at the memory. A model that has kept more each time is taken to go on so;
+# one that keeps its last few results ends to grow.
+GROWING_CALLS = (1, 1, 1, 5, 8, 16, 32)
+# The looks end after so many seconds of calls or bytes, too.
+GROWING_S = 4.0
+GROWING_BYTES = 1 << 30
 
 
 def learn(subject: Subject) -> list[str]:
@@ -101,19 +104,23 @@ def _keep_inputs(subject: Subject, restore: Callable[[], None]) -> None:
 def _refuse_growth(subject: Subject) -> None:
     """Raise `failures.Unsettled` if each call keeps more memory in tensors."""
     sizes, named = [_live_bytes()], _sizes(subject.module)
-    deadline = time.perf_counter() + GROWING_S
-    while len(sizes) <= GROWING_CALLS:
-        subject.eager()
+    count, seconds = 1, 0.0
+    for count in GROWING_CALLS:
+        start = time.perf_counter()
+        for _ in range(count):
+            subject.eager()
+        seconds += time.perf_counter() - start
         sizes.append(_live_bytes())
         if sizes[-1] <= sizes[-2]:
             return
-        if len(sizes) > 3 and time.perf_counter() > deadline:
+        over = seconds > GROWING_S or sizes[-1] - sizes[0] > GROWING_BYTES
+        if len(sizes) > 3 and over:
             break
     grown = [name for name, size in _sizes(subject.module).items() if size > named.get(name, 0)]
     where = f" in {', '.join(grown[:3])}" if grown else ""
     raise failures.Unsettled(
-        f"each call keeps {sizes[-1] - sizes[-2]:,} bytes more{where}: there is no steady state to "
-        "time; let forward keep nothing, or give it a fixed size"
+        f"each call keeps {(sizes[-1] - sizes[-2]) // count:,} bytes more{where}: there is no "
+        "steady state to time; let forward keep nothing, or give it a fixed size"
     )
 
 

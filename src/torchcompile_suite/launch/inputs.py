@@ -52,7 +52,13 @@ def tensors(value: Any) -> list[torch.Tensor]:
 def copied(value: Any) -> Any:
     """A deep copy that is no tensor of inference mode, which guards and autograd treat apart."""
     with torch.inference_mode(False):
-        return copy.deepcopy(value)
+        # torch copies neither of these deeply; what a tensor was computed from is no input.
+        copies = {
+            id(tensor): tensor.detach().clone().requires_grad_(tensor.requires_grad)
+            for tensor in tensors(value)
+            if tensor.is_nested or not tensor.is_leaf
+        }
+        return copy.deepcopy(value, copies)
 
 
 def changed(value: Any, before: Any) -> bool:
@@ -64,6 +70,10 @@ def changed(value: Any, before: Any) -> bool:
 
 
 def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one.is_nested or other.is_nested:
+        if not (one.is_nested and other.is_nested and one.size(0) == other.size(0)):
+            return False
+        return all(map(_equal, one.unbind(), other.unbind()))
     if one.shape != other.shape or one.dtype != other.dtype or one.layout != other.layout:
         return False
     if one.layout != torch.strided:

@@ -5,6 +5,7 @@ Eager has to be eager: a module that compiles a part of itself would be compared
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -47,8 +48,14 @@ def original(module: torch.nn.Module) -> Original:
             found.append(name or "the whole module")
         found += [f"{name}.{own}".lstrip(".") for own in _restore_attributes(part)]
     owners = {id(owner): owner for part in module.modules() for owner in _code(type(part))}
+    mentioned = {name for owner in owners.values() for name in _mentioned(owner)}
     for owner in owners.values():
-        found += _restore_functions(owner)
+        found += [
+            f"{owner.__name__}.{name}"
+            for name in _restore_functions(owner)
+            # Not all functions of a file belong to this model.
+            if isinstance(owner, type) or name in mentioned
+        ]
     if not found:
         return Original(module, "")
     named = list(dict.fromkeys(found))
@@ -130,13 +137,22 @@ def _restore_functions(owner: Any) -> list[str]:
             continue
         inner = _inner(function)
         setattr(owner, name, inner if function is value else type(value)(inner))
-        restored.append(f"{owner.__name__}.{name}")
+        restored.append(name)
     return restored
+
+
+def _mentioned(owner: Any) -> set[str]:
+    """The names that the methods of a class use; empty for a Python module."""
+    if not isinstance(owner, type):
+        return set()
+    functions = [inspect.unwrap(_inner(value)) for value in vars(owner).values() if callable(value)]
+    codes = [code for each in functions if (code := getattr(each, "__code__", None))]
+    return {name for code in codes for name in code.co_names}
 
 
 def _is_wrapper(value: Any) -> bool:
     """Whether it is a module that `torch.compile` has put around another one."""
-    return isinstance(value, sys.modules[_DYNAMO].OptimizedModule)
+    return issubclass(type(value), sys.modules[_DYNAMO].OptimizedModule)
 
 
 def _is_compiled(value: Any) -> bool:

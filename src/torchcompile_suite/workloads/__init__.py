@@ -11,6 +11,7 @@ in PATH). An installed package adds a module with an entry point of the group
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import os
@@ -179,7 +180,9 @@ def _load_file(path: Path) -> None:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        # What a file prints is no answer of a command.
+        with contextlib.redirect_stdout(sys.stderr):
+            spec.loader.exec_module(module)
     except Exception as error:
         raise WorkloadError(
             f"the workload file {path} fails: {type(error).__name__}: {error}"
