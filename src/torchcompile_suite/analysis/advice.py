@@ -176,7 +176,10 @@ _WHO = [
     (r"nothing of it was compiled", ""),
     (r"the module itself fails|each call (keeps|takes)", "It cannot be timed: "),
     (r"the module compiles a part of itself", "Eager cannot be measured: "),
-    (r"while in (import|build|eager)\b", "It does not run here, compiled or not: "),
+    (
+        r"while in (import|build|eager)\b|the model has a Triton kernel",
+        "It does not run here, compiled or not: ",
+    ),
     (
         r"while in (warm-up|memory|turns)\b",
         "Do not compile it as it is: it runs in eager, and compiled it fails in a later call: ",
