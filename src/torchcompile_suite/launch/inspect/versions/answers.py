@@ -11,6 +11,10 @@ from ....targets import WARP, Target
 from ... import failures
 
 
+class NoLaunch(Exception):
+    """A Triton kernel was to run on the device that is not here."""
+
+
 def _unlike(target: Target) -> str:
     """Why this torch cannot run on the target; empty if it can.
 
@@ -78,6 +82,10 @@ def give(target: Target) -> None:
     _answer_triton(target)
 
 
+def _refuse_launch(*_: object) -> None:
+    raise NoLaunch
+
+
 def _answer_triton(target: Target) -> None:
     """Give Triton a driver that knows the target, and nothing else."""
     try:
@@ -101,6 +109,7 @@ def _answer_triton(target: Target) -> None:
             get_current_stream=lambda _=0: 0,
             get_device_capability=lambda *_: (target.major, target.minor),
             get_active_torch_device=lambda: torch.device("cuda", 0),
+            launcher_cls=_refuse_launch,
             utils=SimpleNamespace(get_device_properties=lambda _: sizes),
         )
     )
