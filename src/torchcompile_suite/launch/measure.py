@@ -155,7 +155,9 @@ class _Steps:
             self.on.synchronize()
         if workloads.get(self.request.cell.workload).foreign:
             with self.stages("eager"):
-                self.fields["notes"] = foreign.learn(subject)
+                # One look is enough, and a user's compiled process has no eager calls.
+                steady = "eager" in self.request.sides
+                self.fields["notes"] = foreign.learn(subject, steady)
         return subject
 
     def eager(self, subject: Subject) -> float:

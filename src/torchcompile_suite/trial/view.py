@@ -90,8 +90,10 @@ def _figures(row: Row, measurement: Measurement) -> list[str]:
 
 
 def _milliseconds(interval: Interval) -> str:
-    """The time, unless the launches disagree so much that it is none."""
-    return "cannot tell" if advice.disagreement(interval) else f"{interval.scaled(1e3):.3g}"
+    """The time, without an interval that says nothing."""
+    if advice.disagreement(interval):
+        return f"about {interval.value * 1e3:.3g}"
+    return f"{interval.scaled(1e3):.3g}"
 
 
 def _mebibytes(memory_bytes: int | None) -> str:
