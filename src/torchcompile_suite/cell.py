@@ -426,6 +426,8 @@ class Compiled(Struct, frozen=True, forbid_unknown_fields=True):
     - ``tracing``: the result of other capture methods for a second input, by method.
     - ``artefacts``: those of `ARTEFACTS` that the compile wrote.
     - ``blocks``: the equal blocks that were compiled as one (`Cell.way`); 0 if none were.
+    - ``skipped``: code that Dynamo left to eager without a graph break, and why.
+      ``captured_share``: of a user's model, the share of a call's operators that is in graphs.
     """
 
     graphs: Count | None = None
@@ -453,6 +455,8 @@ class Compiled(Struct, frozen=True, forbid_unknown_fields=True):
     recompile_reasons: list[GraphBreak] = field(default_factory=list)
     unknown: dict[str, Text] = field(default_factory=dict)
     blocks: Count = 0
+    skipped: list[GraphBreak] = field(default_factory=list)
+    captured_share: Annotated[float, Meta(ge=0, le=1)] | None = None
 
     def value(self, name: str) -> Any:
         """The value of the JSON field ``name``; None if unknown, and ``unknown[name]`` says why.
@@ -660,6 +664,7 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     - ``peak_allocated_bytes``, ``eager_peak_allocated_bytes``: as the peak memory above, on an
       accelerator: of tensors and of the pools of CUDA graphs, without what torch's allocator keeps
       in reserve.
+    - ``notes``: what was found out about a user's model, and how it was called therefore.
     """
 
     kind: Literal["cold", "warm"]
@@ -695,6 +700,7 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     latency_s: list[tuple[Seconds, Seconds]] = field(default_factory=list)
     peak_allocated_bytes: Count | None = None
     eager_peak_allocated_bytes: Count | None = None
+    notes: list[Text] = field(default_factory=list)
     schema: Schema = SCHEMA
 
     @property
@@ -758,12 +764,11 @@ class Measurement(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def notes(self) -> list[str]:
-        """What a reader has to know about the accuracy check: the launches' notes, each once."""
+        """What a reader has to know: the notes of the launches and of their checks, each once."""
         return list(
             dict.fromkeys(
                 note
                 for launch in self.launches
-                if launch.accuracy is not None
-                for note in launch.accuracy.notes
+                for note in (*launch.notes, *(launch.accuracy.notes if launch.accuracy else ()))
             )
         )

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ..cell import Generated, GraphBreak, Measurement
+from ..cell import Generated, GraphBreak, Measurement, Outcome
 from ..modes import EAGER
 from .break_even import State, break_even
 from .ends import REMEDY, Ends, both_ends
@@ -31,6 +31,25 @@ class Advice(NamedTuple):
 # Pattern of a reason in lower case, and what usually helps. The first match counts.
 _BREAKS = [
     (
+        r"\brnns?\b|\bgru\b|\blstms?\b",
+        "Dynamo leaves RNNs to eager, whose kernels are fast: compile the parts around it, or set "
+        "torch._dynamo.config.allow_rnn = True",
+    ),
+    (
+        r"trace_autograd_ops|autograd\.grad\b|skip function grad",
+        "forward computes gradients: set torch._dynamo.config.trace_autograd_ops = True where "
+        "the release has it, or compute them outside the compiled module",
+    ),
+    (
+        r"torch\.jit|scriptmodule",
+        "a part is TorchScript: give the original module, without torch.jit.script",
+    ),
+    (
+        r"sparse tensor",
+        "Dynamo takes no sparse tensors: compile the dense parts of the model alone",
+    ),
+    (r"`?torch\.compiler\.disable", "the code asks for it: remove torch.compiler.disable"),
+    (
         r"generic_jump|data-dependent branch|data-dependent jump",
         "a branch on a tensor's value: use torch.where, or torch.cond for large branches",
     ),
@@ -45,7 +64,7 @@ _BREAKS = [
         "torch._dynamo.config.capture_dynamic_output_shape_ops = True",
     ),
     (
-        r"builtin: print|print\b|logging|warnings?\.warn|reorderable_logging",
+        r"builtin: print|`print`|print\b|logging|warnings?\.warn|reorderable_logging",
         "printing or logging: remove it from forward, or list the function in "
         "torch._dynamo.config.reorderable_logging_functions",
     ),
@@ -101,6 +120,8 @@ _SKIPS = [
 ]
 _GENERAL_SKIP = "the graph runs without CUDA graphs: use mode default, or remove the cause"
 
+# An interval whose ends differ by this factor says nothing.
+MOST_SPREAD = 10.0
 # From this share of a call's time on, malloc is worth a setting.
 MALLOC_SHARE = 0.10
 # A compiled output is reported, even a correct one, if its error against the float64 reference is
@@ -126,10 +147,7 @@ def sentence(rows: Sequence[Row], again: str) -> str:
         return "Nothing was compiled: name a mode to compare with eager, such as --mode default."
     measured = [row for row in compiled if row.outcome.ok]
     if not measured:
-        outcome = compiled[0].outcome
-        if re.match(r"while in (import|build|eager)\b", outcome.reason):
-            return f"It does not run here, compiled or not: {outcome}"
-        return f"Do not compile it as it is: {outcome}"
+        return failed(compiled[0].outcome)
     by_cell = {row.cell: row for row in measured}
     winners = [by_cell[cell] for cell in best(measured)]
     if winners:
@@ -138,6 +156,9 @@ def sentence(rows: Sequence[Row], again: str) -> str:
         if others:
             text += f" ({', '.join(map(_name, others))}: no clear difference)"
         return text + _paid(first)
+    if torn := [row for row in measured if row.ratio is not None and disagreement(row.ratio)]:
+        factor = disagreement(torn[0].ratio) if torn[0].ratio else ""
+        return f"Cannot tell, {_name(torn[0])}: {factor}; {again}"
     payoffs = [payoff(row.ratio) for row in measured]
     if Payoff.UNKNOWN in payoffs:
         row = measured[payoffs.index(Payoff.UNKNOWN)]
@@ -150,8 +171,75 @@ def sentence(rows: Sequence[Row], again: str) -> str:
     )
 
 
+# Who failed, by the beginning of a reason: what it means for the reader.
+_WHO = [
+    (r"nothing of it was compiled", ""),
+    (r"the module itself fails|each call (keeps|takes)", "It cannot be timed: "),
+    (r"the module compiles a part of itself", "Eager cannot be measured: "),
+    (
+        r"while in (import|build|eager)\b|the model has a Triton kernel",
+        "It does not run here, compiled or not: ",
+    ),
+    (
+        r"while in (warm-up|memory|turns)\b",
+        "Do not compile it as it is: it runs in eager, and compiled it fails in a later call: ",
+    ),
+    (
+        r"while in (prepare|reference|accuracy|observe|cases|traffic|recapture)\b",
+        "This tool failed, and maybe neither the model nor the compiler; please report it with the "
+        "file that --json writes: ",
+    ),
+    (
+        r"a (cold|warm) launch took",
+        "It does not end in time; compile a part of it (--question regional), or raise "
+        "TORCHCOMPILE_SUITE_LAUNCH_LIMIT_S: ",
+    ),
+    (r"killed by|exit status", "This machine or the model ended it: "),
+]
+
+
+def failed(outcome: Outcome) -> str:
+    """One sentence on a cell without numbers: who failed, and why."""
+    reason = outcome.reason
+    for pattern, who in _WHO:
+        if re.match(rf"(launch \d+: )?({pattern})", reason):
+            return f"{who}{outcome}" if who else f"{reason[:1].upper()}{reason[1:]}"
+    return f"Do not compile it as it is: {outcome}"
+
+
+def nothing_compiled(measurement: Measurement) -> str:
+    """Why compiling left all of the model to eager, in a sentence; empty if it did not."""
+    compiled = measurement.compiled
+    if compiled is None or compiled.graphs != 0 or measurement.cell.mode == EAGER:
+        return ""
+    reasons = [each.reason for each in (*compiled.graph_breaks, *compiled.skipped) if each.reason]
+    because = "; and ".join(reasons[:2]) or "Dynamo names no reason (see TORCH_LOGS=dynamo)"
+    return f"Nothing of it was compiled: 0 graphs, because {because}."
+
+
+def in_graphs(measurement: Measurement) -> str:
+    """Which share of a user's model is in graphs, in a sentence; empty if that is not known."""
+    compiled = measurement.compiled
+    if compiled is None or compiled.captured_share is None or not compiled.graphs:
+        return ""
+    graphs = "one graph" if compiled.graphs == 1 else f"{compiled.graphs} graphs"
+    if compiled.captured_share == 1.0:
+        return f"All of its operators are in {graphs}."
+    # Not rounded up to all of them.
+    return f"{math.floor(100 * compiled.captured_share)} % of its operators are in {graphs}."
+
+
 def _name(row: Row) -> str:
     return f"mode {row.cell.mode}" + (f" ({row.cell.variant})" if row.cell.variant else "")
+
+
+def disagreement(interval: Interval) -> str:
+    """Why the interval is no figure; empty for one that is."""
+    if not interval.known or interval.high <= MOST_SPREAD * max(interval.low, 0.0):
+        return ""
+    if interval.low <= interval.value / MOST_SPREAD:
+        return "the launches disagree by more than a factor of 10"
+    return f"the launches disagree by a factor of {interval.high / interval.low:.0f}"
 
 
 def _interval(ratio: Interval | None) -> str:
@@ -185,11 +273,15 @@ def advice(
     if came_training and any(
         measurement.cell.phase == "inference" and measurement.outcome.ok for measurement in measured
     ):
+        # A note says so where the model needs another context.
+        usual = not any(launch.notes for measurement in measured for launch in measurement.launches)
+        context = " and run it under torch.inference_mode()" if usual else ""
         items.append(
             Advice(
-                "the model came in training mode and was measured in eval mode without gradients",
+                "the model came in training mode and was measured in eval mode"
+                + (" without gradients" if usual else ""),
                 "",
-                "call model.eval() and run it under torch.inference_mode(), as was done here",
+                f"call model.eval(){context}, as was done here",
             )
         )
     return list(dict.fromkeys(items))
@@ -201,15 +293,34 @@ def _compiler(measurement: Measurement, varying: bool) -> list[Advice]:
         return []
     items = _breaks(compiled.graph_breaks)
     if not varying:
-        items += [
-            Advice(
-                f"recompiled: {recompile.reason}",
-                recompile.where,
-                _remedy(recompile.reason, _RECOMPILES, _GENERAL_RECOMPILE),
-            )
-            for recompile in compiled.recompile_reasons
-        ]
+        items += _recompiled(compiled.recompile_reasons)
+    items += [
+        Advice(f"left to eager: {each.reason}", each.where, break_remedy(each))
+        for each in compiled.skipped
+    ]
     return items + _skipped(compiled.cudagraph_skips)
+
+
+def _recompiled(recompiles: Iterable[GraphBreak]) -> list[Advice]:
+    """One advice for each guard that failed, however often and with whatever values."""
+    causes: dict[tuple[str, str], list[str]] = {}
+    for recompile in recompiles:
+        reason = re.sub(r"^\d+/\d+: ", "", recompile.reason)
+        reason = re.sub(r"\s+(#|HINT:).*$", "", reason)
+        cause = re.sub(r"-?\d+(\.\d+)?", "#", reason)
+        causes.setdefault((cause, recompile.where), []).append(reason)
+    items = []
+    for (_, where), reasons in causes.items():
+        often = "recompiled" if len(reasons) == 1 else f"recompiled {len(reasons)} times"
+        limit = "; Dynamo's limit is 8, and more run in eager" if len(reasons) > 6 else ""
+        items.append(
+            Advice(
+                f"{often}: {reasons[0]}{limit}",
+                where,
+                _remedy(reasons[0], _RECOMPILES, _GENERAL_RECOMPILE),
+            )
+        )
+    return items
 
 
 def of_code(generated: Generated) -> list[Advice]:

@@ -10,6 +10,7 @@ stdout and stderr go.
 from __future__ import annotations
 
 import argparse
+import sys
 from multiprocessing.connection import Connection
 
 from ..host.orphans import die_with_parent
@@ -18,5 +19,8 @@ from .entry import work
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="One measuring process of a launch.")
     parser.add_argument("--connection", type=int, required=True)
+    connection = Connection(parser.parse_args().connection)
+    # A user's file may read them.
+    del sys.argv[1:]
     die_with_parent()
-    work(Connection(parser.parse_args().connection), "fresh")
+    work(connection, "fresh")

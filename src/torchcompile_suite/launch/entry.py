@@ -9,8 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-import os
-import tempfile
 from collections.abc import Callable, Iterable
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -88,5 +86,4 @@ def _prepare(request: Request) -> None:
     # folder for temporary files. With a shared folder the first cell would pay for all cells.
     temporary = Path(request.cache_dir) / caches.TEMPORARY
     temporary.mkdir(parents=True, exist_ok=True)
-    os.environ["TMPDIR"] = str(temporary)
-    tempfile.tempdir = None
+    caches.use_temporary(temporary)

@@ -37,6 +37,7 @@ _NO_CUDA_TOOLKIT = re.compile(
 # In these stages nothing of the compiler runs.
 _EAGER = ("prepare", "build", "eager")
 _NO_COMPILER = re.compile(r"InvalidCxxCompiler|No working C\+\+ compiler", re.IGNORECASE)
+_NO_DRIVER = re.compile(r"0 active drivers")
 _COMPILER_ERROR = re.compile(r":\d+: (fatal )?error: ")
 
 
@@ -50,6 +51,10 @@ class Unusable(Exception):
 
 class WrongResult(Exception):
     """The compiled output differs from eager's. The message says by how much."""
+
+
+class Unsettled(Exception):
+    """The calls have no steady state. The message says what differs from call to call."""
 
 
 def one_line(text: str) -> str:
@@ -84,6 +89,8 @@ def outcome(error: BaseException, stage: str) -> Outcome:
     text = "\n".join(f"{type(link).__name__}: {link}" for link in chain)
     if isinstance(error, (Unsupported, WorkloadError)):
         return Outcome(Status.UNSUPPORTED, one_line(str(error)))
+    if isinstance(error, Unsettled):
+        return Outcome(Status.UNSETTLED, one_line(str(error)))
     if isinstance(error, WrongResult):
         return Outcome(Status.WRONG_RESULT, one_line(str(error)))
     if isinstance(error, Unusable):
@@ -108,6 +115,12 @@ def outcome(error: BaseException, stage: str) -> Outcome:
         )
     if _NO_CODE.search(text):
         return Outcome(Status.UNSUPPORTED, one_line(f"while in {stage}: {error}"))
+    if _NO_DRIVER.search(text):
+        return Outcome(
+            Status.UNSUPPORTED,
+            "the model has a Triton kernel of its own, which needs a GPU; use --device cuda where "
+            "there is one",
+        )
     captured = _CAPTURE.search(text) is not None and stage not in _EAGER
     status = Status.COMPILE_ERROR if stage == "compile" or captured else Status.CRASH
     reason = one_line(f"while in {stage}: {type(error).__name__}: {error}")

@@ -21,7 +21,19 @@ from ..analysis import statistics
 from ..cell import DEFAULT_HEAP, OK, Cell, Launch, Request, Side
 from ..host import allocators
 from ..modes import MODES, Mode
-from . import accuracy, checks, device, environment, failures, growth, messages, progress, timing
+from . import (
+    accuracy,
+    checks,
+    device,
+    environment,
+    failures,
+    foreign,
+    growth,
+    messages,
+    progress,
+    repeat,
+    timing,
+)
 from . import subject as subjects
 from .inspect.steps import Inspection, Observed, Unobserved
 from .messages import Asked, Ready, Said
@@ -61,6 +73,7 @@ def measure(
         outcome = OK
     except Exception as error:
         outcome = failures.outcome(error, stages.now)
+        outcome = repeat.explained(request.cell, outcome, stages.now)
     return Launch(
         kind=request.kind, outcome=outcome, stages_s=stages.seconds, process=process, **fields
     )
@@ -146,6 +159,11 @@ class _Steps:
         with self.stages("build"):
             subject = subjects.build(self.request.cell)
             self.on.synchronize()
+        if workloads.get(self.request.cell.workload).foreign:
+            with self.stages("eager"):
+                # One look is enough, and a user's compiled process has no eager calls.
+                steady = "eager" in self.request.sides
+                self.fields["notes"] = foreign.learn(subject, steady)
         return subject
 
     def eager(self, subject: Subject) -> float:

@@ -20,6 +20,7 @@ from .. import workloads
 from ..cell import Cell, Side
 from ..modes import EAGER
 from . import failures, state, ways
+from .inputs import mapped
 from .outputs import copied, tensors
 from .quantisation import quantised
 from .state import State
@@ -44,6 +45,13 @@ POLICIES = {
     "oblivious": True,
 }
 
+# The contexts of an inference, from the usual one to the one in which any model runs.
+CONTEXTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
+    "inference": torch.inference_mode,
+    "no-grad": torch.no_grad,
+    "grad": contextlib.nullcontext,
+}
+
 Call = Callable[[], Any]
 Inputs = tuple[Any, ...] | dict[str, Any]
 
@@ -56,6 +64,7 @@ class Subject:
     - ``in_a_row``: a check makes its calls one after the other, so that later ones see the state
       that earlier ones leave. Else it puts the state back before each.
     - ``dynamic``: the argument of torch.compile.
+    - ``gradients``: the name of the context of an inference (`CONTEXTS`).
     - ``module_calls``: calls of the module in one call. ``shapes``: the different ones among them.
 
     The baseline and the compiled call enter the same number of Python frames, so that pairs compare
@@ -64,6 +73,7 @@ class Subject:
 
     dynamic: bool | None = None
     in_a_row = True
+    gradients = "inference"
     module_calls = 1
     shapes = 1
 
@@ -98,7 +108,7 @@ class Subject:
         """The context in which everything is called."""
         if self.cell.phase == "training" or self.cell.protocol in ("grad-on", "train-mode"):
             return contextlib.nullcontext()
-        return torch.inference_mode()  # type: ignore[no-any-return]
+        return CONTEXTS[self.gradients]()
 
     @contextlib.contextmanager
     def alone(self, side: Side) -> Iterator[bool]:  # noqa: ARG002 (a subclass uses it)
@@ -504,9 +514,8 @@ def apply(forward: Callable[..., Any], inputs: Inputs) -> Any:
 
 def to_device(inputs: Inputs, device: str) -> Inputs:
     """The inputs with all tensors on that device."""
-    return tree_map(  # type: ignore[no-any-return]
-        lambda value: value.to(device) if isinstance(value, torch.Tensor) else value, inputs
-    )
+    moved: Inputs = mapped(lambda tensor: tensor.to(device), inputs)
+    return moved
 
 
 def compiler(cell: Cell, dynamic: bool | None = None) -> Callable[[torch.nn.Module], Any]:

@@ -19,12 +19,12 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, NoReturn, Protocol
 
 from ..cell import Launch, Outcome, Request, Status
 from ..host.files import write_atomically
@@ -38,6 +38,8 @@ MEASURING = "torchcompile_suite.launch"
 LOG_TAIL = 4000
 # What a process may take to end after it has closed its connection.
 GRACE_S = 10.0
+# Time between two looks at a fork.
+POLL_S = 0.02
 
 
 class Exit(NamedTuple):
@@ -158,14 +160,15 @@ def in_child(work: Callable[[], bytes], limit_s: float) -> tuple[bytes, str]:
     """Run ``work`` in a fork of this process.
 
     Returns the result of ``work`` and the empty string; or nothing and the reason, in one line.
+
+    The fork is no child of `multiprocessing`: there, a script may no longer choose a start method.
     """
     with tempfile.TemporaryDirectory(prefix="child-") as folder:
         answer, log = Path(folder, "answer"), Path(folder, "log")
-        process = multiprocessing.get_context("fork").Process(
-            target=_child_main, args=(work, str(answer), str(log))
-        )
-        process.start()
-        ended = _wait(process, log, limit_s)
+        pid = os.fork()
+        if pid == 0:
+            _child_main(work, answer, str(log))
+        ended = _wait(pid, log, limit_s)
         if answer.exists():
             return answer.read_bytes(), ""
         if ended.timed_out:
@@ -173,27 +176,38 @@ def in_child(work: Callable[[], bytes], limit_s: float) -> tuple[bytes, str]:
         return b"", _crash(ended).reason
 
 
-def _wait(process: BaseProcess, log: Path, limit_s: float) -> Exit:
+def _wait(pid: int, log: Path, limit_s: float) -> Exit:
     """Wait for the process, at most ``limit_s`` seconds, and end it with its group."""
-    assert process.pid is not None
+    deadline = time.monotonic() + limit_s
     timed_out = False
+    ended = status = 0
     try:
-        process.join(limit_s)
-        timed_out = process.is_alive()
+        while not ended:
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if not ended:
+                if timed_out := time.monotonic() > deadline:
+                    break
+                time.sleep(POLL_S)
     finally:
-        _kill_group(process.pid)
-        if process.is_alive():
-            process.kill()
-        process.join()
-    code = process.exitcode if process.exitcode is not None else 1
-    return Exit(code, timed_out, _tail(log))
+        _kill_group(pid)
+        if not ended:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)  # it may not lead its group yet
+            _, status = os.waitpid(pid, 0)
+    return Exit(os.waitstatus_to_exitcode(status), timed_out, _tail(log))
 
 
-def _child_main(work: Callable[[], bytes], answer: str, log: str) -> None:
+def _child_main(work: Callable[[], bytes], answer: Path, log: str) -> NoReturn:
     """The body of a process of `in_child`."""
-    detach(log)
-    write_atomically(Path(answer), work())
-    os._exit(0)
+    status = 1
+    try:
+        detach(log)
+        write_atomically(answer, work())
+        status = 0
+    except BaseException:
+        os.write(2, traceback.format_exc().encode())
+    finally:
+        os._exit(status)
 
 
 def detach(log: str) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import importlib.util
 import inspect
 import operator
 import pickle
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..launch import caches
 from ..workloads import WorkloadError, workload
+from . import inputs, script
 from .target import Shape, Target, shapes
 
 if TYPE_CHECKING:
@@ -24,34 +24,49 @@ FAMILY = "target"
 
 
 class Model(NamedTuple):
-    """A module, the inputs of one call, and whether another batch size can be asked for."""
+    """A module, the inputs of one call, and whether another batch size can be asked for.
+
+    ``notes``: what was changed about the model, one line each.
+    """
 
     module: torch.nn.Module
     inputs: Inputs
     scales: bool
+    notes: list[str]
 
 
 def build(target: Target, batch_size: int) -> Model:
     """Build the target. Raises WorkloadError, or any exception of the user's code."""
+    with caches.left_to_the_user() as changed:
+        module, inputs, scales = _returned(target, batch_size)
+    notes = [
+        f"the model's code sets {name}: the suite's own folder is used instead, so that a cold "
+        "start is cold"
+        for name in changed
+    ]
+    return _model(target, module, inputs, batch_size, scales, notes)
+
+
+def _returned(target: Target, batch_size: int) -> tuple[Any, Any, bool]:
+    """Module and inputs as the user's code makes them; and whether it took the batch size."""
     if target.kind == "pickle":
-        module, inputs = pickle.loads(Path(target.where).read_bytes())
-        return Model(module, inputs, scales=False)
+        module, given = pickle.loads(Path(target.where).read_bytes())
+        return module, given, False
     if target.kind == "timm":
-        module, inputs = _timm(target.where, batch_size)
+        module, given = _timm(target.where, batch_size)
         # Given shapes replace timm's inputs: then they decide whether the batch size can change.
-        return _model(target, module, inputs, batch_size, scales=not target.inputs)
+        return module, given, not target.inputs
     returned, scales = _call(_attribute(target), target, batch_size)
-    is_pair = isinstance(returned, (tuple, list)) and len(returned) == 2
-    module, inputs = returned if is_pair else (returned, None)
-    return _model(target, module, inputs, batch_size, scales)
+    module, given = inputs.divided(returned)
+    return module, given, scales
 
 
 def register(target: Target) -> None:
     """Register the target as a workload with its name."""
 
     def make(batch_size: int) -> Built:
-        module, inputs, _ = build(target, batch_size)
-        return module, inputs
+        model = build(target, batch_size)
+        return model.module, model.inputs
 
     def stream(batch_size: int) -> list[Inputs]:
         # The sizes are named for the first one; for a larger batch size, all are larger by as much.
@@ -62,41 +77,54 @@ def register(target: Target) -> None:
         target.name,
         family=FAMILY,
         imports=("timm",) if target.kind == "timm" else (),
+        foreign=True,
         stream=stream if target.stream else None,
     )(make)
 
 
-def _model(target: Target, module: Any, inputs: Any, batch_size: int, scales: bool) -> Model:
-    """Check the module, and complete its inputs.
+def _model(
+    target: Target, module: Any, given: Any, batch_size: int, scales: bool, notes: list[str]
+) -> Model:
+    """Check the module, take out what is compiled already, and complete its inputs.
 
-    ``inputs`` is what the factory returned, or None. Shapes of the command line replace it.
+    ``given``: what the factory returned, or None. Shapes of the command line replace it.
     ``scales``: the factory took the batch size.
     """
     import torch
+
+    from ..launch.original import original
 
     if not isinstance(module, torch.nn.Module):
         raise WorkloadError(
             f"{target.factory} must return a torch.nn.Module, with or without its example inputs; "
             f"it returns {type(module).__name__}"
         )
-    given = shapes(target.inputs)
-    if given:
-        inputs = _random_inputs(given, batch_size)
-        scales = scales or any(shape.scales for shape in given)
-    elif inputs is None:
+    module, note = original(module)
+    asked = shapes(target.inputs)
+    if asked:
+        given = _random_inputs(asked, batch_size)
+        scales = scales or any(shape.scales for shape in asked)
+    arranged = inputs.arranged(module, given)
+    if arranged is None:
         raise WorkloadError(
-            f"{target.factory} returns a module alone; give its inputs: --input 8x3x224x224:float32"
+            f"{target.factory} returns a module alone; give its inputs: --input "
+            f"8x3x224x224:float32, or {inputs.FORMS}"
         )
-    if isinstance(inputs, torch.Tensor):
-        inputs = (inputs,)
-    if isinstance(inputs, list):
-        inputs = tuple(inputs)
-    if not isinstance(inputs, (tuple, dict)):
-        raise WorkloadError(
-            f"{target.factory} returns inputs of type {type(inputs).__name__}; return a tuple (by "
-            "position) or a dict (by name)"
-        )
-    return Model(module, inputs, scales)
+    inputs.check(module, arranged)
+    _initialise(module, arranged)
+    return Model(module, arranged, scales, [*notes, *filter(None, [note])])
+
+
+def _initialise(module: torch.nn.Module, arranged: Inputs) -> None:
+    """Call a lazy module once, so that its weights have their sizes."""
+    import torch
+    from torch.nn.parameter import is_lazy
+
+    from ..launch.subject import apply
+
+    if any(map(is_lazy, (*module.parameters(), *module.buffers()))):
+        with torch.no_grad():
+            apply(module, arranged)
 
 
 def _random_inputs(given: list[Shape], batch_size: int) -> Inputs:
@@ -139,8 +167,9 @@ def _timm(name: str, batch_size: int) -> tuple[Any, Any]:
 def _attribute(target: Target) -> Any:
     """The factory: the attribute of the target's file or module."""
     if target.kind == "file":
-        module = _load(Path(target.where))
+        module = script.load(Path(target.where))
     else:
+        script.without_arguments(target.where)
         try:
             module = importlib.import_module(target.where)
         except ModuleNotFoundError as error:
@@ -160,18 +189,6 @@ def _with_parents(module: str) -> set[str]:
     """The module's name and the names of its parent packages."""
     parts = module.split(".")
     return {".".join(parts[: count + 1]) for count in range(len(parts))}
-
-
-def _load(path: Path) -> Any:
-    """Import the file. Its folder is on the import path, as if Python ran the file."""
-    sys.path.insert(0, str(path.parent))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise WorkloadError(f"{path} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def _call(factory: Any, target: Target, batch_size: int) -> tuple[Any, bool]:

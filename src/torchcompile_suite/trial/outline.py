@@ -6,10 +6,15 @@ whatever building the model does.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from ..cell import Text
 from ..errors import SuiteError
+
+if TYPE_CHECKING:
+    import torch
 
 
 class Outline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -19,6 +24,7 @@ class Outline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - ``batch_size``: the first size of the first tensor. ``scales``: another one can be asked for.
     - ``training``: the model came in training mode.
     - ``gpu``: the GPU that this torch can use; empty if there is none.
+    - ``notes``: what was changed about the model before anything was measured, one line each.
     - ``error``: why there is no model, in one line; empty if there is one.
     """
 
@@ -31,6 +37,7 @@ class Outline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scales: bool = True
     training: bool = False
     gpu: Text = ""
+    notes: list[Text] = []
     error: Text = ""
 
 
@@ -61,10 +68,10 @@ def _outline(workload: str, batch_size: int) -> Outline:
     torch.manual_seed(0)
     target = from_environment()
     if target is not None and target.name == workload:
-        module, inputs, scales = build.build(target, batch_size)
+        module, inputs, scales, notes = build.build(target, batch_size)
     else:
         module, inputs = workloads.get(workload).build(batch_size)
-        scales = True
+        scales, notes = True, []
     tensors = [leaf for leaf in tree_leaves(inputs) if isinstance(leaf, torch.Tensor)]
     first = next((tensor for tensor in tensors if tensor.dim()), None)
     return Outline(
@@ -73,14 +80,18 @@ def _outline(workload: str, batch_size: int) -> Outline:
         model=type(module).__name__,
         parameters=sum(parameter.numel() for parameter in module.parameters()),
         inputs=[_description(tensor) for tensor in tensors],
-        batch_size=1 if first is None else first.shape[0],
+        batch_size=1 if first is None else max(1, first.size(0)),
         scales=scales,
         training=module.training,
         gpu=torch.cuda.get_device_name() if torch.cuda.is_available() else "",
+        notes=notes,
     )
 
 
-def _description(tensor: object) -> str:
-    """Dtype and shape of a tensor."""
-    shape = "x".join(map(str, tensor.shape)) or "scalar"  # type: ignore[attr-defined]
-    return f"{str(tensor.dtype).removeprefix('torch.')} {shape}"  # type: ignore[attr-defined]
+def _description(tensor: torch.Tensor) -> str:
+    """Dtype and shape of a tensor, and its kind if it is not dense."""
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    if tensor.is_nested:
+        return f"nested {dtype} of {tensor.size(0)} parts"
+    kind = "" if str(tensor.layout) == "torch.strided" else f" ({tensor.layout})"
+    return f"{dtype} {'x'.join(map(str, tensor.shape)) or 'scalar'}{kind}"

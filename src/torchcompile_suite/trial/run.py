@@ -21,7 +21,7 @@ from ..launch import progress
 from ..measuring import interpreter
 from ..releases import environments
 from ..releases.catalogue import Release
-from . import target
+from . import script, target
 from .outline import Outline
 from .plan import Known, NotMeasured, Trial, TrialError
 from .worker import Order
@@ -112,6 +112,7 @@ def target_variables(trial: Trial) -> dict[str, str]:
         return {}
     files = (str(GIVEN), os.environ.get(workloads.VARIABLE, ""))
     return {
+        **(script.variables() if trial.target.kind == "file" else {}),
         target.VARIABLE: msgspec.json.encode(trial.target).decode(),
         workloads.VARIABLE: os.pathsep.join(filter(None, files)),
     }

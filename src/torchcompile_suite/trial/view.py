@@ -7,6 +7,7 @@ import msgspec
 from ..analysis import advice, ends, summary
 from ..analysis.advice import Advice
 from ..analysis.break_even import break_even
+from ..analysis.statistics import Interval
 from ..analysis.summary import Row
 from ..cell import DEFAULT_HEAP, Cell, Measurement, Status
 from ..modes import EAGER
@@ -55,7 +56,7 @@ def table(result: TrialResult) -> Sheet:
     for row in rows(result):
         if row.cell.mode != EAGER and row.eager_s is not None:
             eager = dict.fromkeys(_FIGURES, "") | {
-                _TIME: f"{row.eager_s.scaled(1e3):.3g}",
+                _TIME: _milliseconds(row.eager_s),
                 _MEMORY: _mebibytes(row.eager_peak_memory_bytes),
                 _SINGLE: milliseconds(row.eager_single_s),
             }
@@ -85,8 +86,8 @@ def _figures(row: Row, measurement: Measurement) -> list[str]:
     compiled = measurement.compiled
     paid = break_even(row)
     return [
-        "-" if row.latency_s is None else f"{row.latency_s.scaled(1e3):.3g}",
-        ratio(row.ratio),
+        "-" if row.latency_s is None else _milliseconds(row.latency_s),
+        "cannot tell" if row.ratio and advice.disagreement(row.ratio) else ratio(row.ratio),
         seconds(row.cold_compile_s),
         seconds(row.warm_compile_s),
         _mebibytes(row.peak_memory_bytes),
@@ -95,6 +96,13 @@ def _figures(row: Row, measurement: Measurement) -> list[str]:
         paid.duration,
         milliseconds(row.single_s),
     ]
+
+
+def _milliseconds(interval: Interval) -> str:
+    """The time, without an interval that says nothing."""
+    if advice.disagreement(interval):
+        return f"about {interval.value * 1e3:.3g}"
+    return f"{interval.scaled(1e3):.3g}"
 
 
 def _mebibytes(memory_bytes: int | None) -> str:
@@ -106,6 +114,7 @@ def sentences(result: TrialResult) -> list[str]:
     what the state of the heap changes in it.
     """
     again = "continue with --resume and a longer --budget."
+    measurements = {measurement.cell: measurement for measurement in result.measurements}
     both = {each.cell: each for each in ends.both_ends(result.measurements)}
     ways: dict[tuple[int, str, str], list[Row]] = {}
     for row in rows(result):
@@ -120,7 +129,15 @@ def sentences(result: TrialResult) -> list[str]:
         names = [f"batch {size}"]
         names += [shapes] * (shapes != "static") + [allocator] * (allocator != "system")
         way_name = f"{', '.join(names)}: " if len(ways) > 1 else ""
-        texts.append(way_name + advice.sentence(own, again))
+        nothing = next(
+            (text for row in own if (text := advice.nothing_compiled(measurements[row.cell]))), ""
+        )
+        texts.append(way_name + (nothing or advice.sentence(own, again)))
+        texts += [
+            way_name + share
+            for row in own
+            if row.outcome.ok and (share := advice.in_graphs(measurements[row.cell]))
+        ][:1]
         for row in own:
             if row.cell in both and row.cell.mode != EAGER:
                 name = "compiled" if len(own) == 1 else f"mode {row.cell.mode}"
@@ -129,16 +146,16 @@ def sentences(result: TrialResult) -> list[str]:
 
 
 def notes(result: TrialResult) -> list[str]:
-    """What a reader has to know about the accuracy check, one line each.
+    """What a reader has to know about the model and the measurement, one line each.
 
-    For example: outputs of a type that cannot be compared, or NaN in eager's output. A note that
-    does not hold for all cells names its cell.
+    For example: that the model was compiled already, outputs of a type that cannot be compared, or
+    NaN in eager's output. A note that does not hold for all cells names its cell.
     """
     cells: dict[str, list[Cell]] = {}
     for measurement in result.measurements:
         for note in measurement.notes:
             cells.setdefault(note, []).append(measurement.cell)
-    lines = []
+    lines = list(result.outline.notes)
     for note, concerned in cells.items():
         if len(concerned) == len(result.measurements):
             lines.append(note)
@@ -153,7 +170,8 @@ def failures(result: TrialResult) -> list[str]:
     return [
         f"Mode {row.cell.mode} at batch {row.cell.batch_size} failed: {row.outcome}"
         for row in rows(result)
-        if not row.outcome.ok and not (row.outcome.reason and row.outcome.reason in named)
+        if not row.outcome.ok
+        and not (row.outcome.reason and row.outcome.reason.lower() in named.lower())
     ]
 
 

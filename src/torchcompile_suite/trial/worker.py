@@ -7,6 +7,7 @@ stdout and ends with exit status 1.
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -102,9 +103,14 @@ def default_heap_settings(settings: Settings) -> Settings:
 def _outline(trial: Trial) -> Outline:
     """The outline of the trial's model, made in a child process."""
     size = trial.batch_sizes[0] if trial.batch_sizes else 1
-    data, reason = processes.in_child(
-        lambda: msgspec.json.encode(outline(trial.workload, size)), LAUNCH_LIMIT_S
-    )
+    with tempfile.TemporaryDirectory(prefix="outline-", ignore_cleanup_errors=True) as folder:
+
+        def make() -> bytes:
+            # As in a launch: only then is it seen that the model's code sets another folder.
+            caches.use(Path(folder))
+            return msgspec.json.encode(outline(trial.workload, size))
+
+        data, reason = processes.in_child(make, LAUNCH_LIMIT_S)
     if reason:
         raise TrialError(f"{trial.workload} cannot be built: {reason}")
     described = msgspec.json.decode(data, type=Outline)
@@ -115,11 +121,14 @@ def _outline(trial: Trial) -> Outline:
 
 def main() -> int:
     """Measure the order of stdin. Returns the exit status."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a workload file or a library prints is no answer
     order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
     try:
         work(order)
     except SuiteError as error:
-        sys.stdout.buffer.write(msgspec.json.encode(NotMeasured(str(error))))
+        with answers:
+            answers.write(msgspec.json.encode(NotMeasured(str(error))))
         return 1
     return 0
 

@@ -11,6 +11,7 @@ in PATH). An installed package adds a module with an entry point of the group
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import os
@@ -79,6 +80,7 @@ class Workload(NamedTuple):
     - ``random``: the output differs from call to call, so outputs are not compared value by value.
     - ``cases(batch_size)``: more inputs, for which the compiled module must be right, too.
     - ``stream(batch_size)``: inputs of different shapes, one request after another.
+    - ``foreign``: a user's model: each launch first finds out how it has to be called.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Workload(NamedTuple):
     random: bool = False
     cases: Several | None = None
     stream: Several | None = None
+    foreign: bool = False
 
     def has_tag(self, tag: str) -> bool:
         """Whether the workload takes part in what the tag names."""
@@ -117,6 +120,7 @@ def workload(
     random: bool = False,
     cases: Several | None = None,
     stream: Several | None = None,
+    foreign: bool = False,
 ) -> Callable[[F], F]:
     """Register the decorated ``build(batch_size)`` under a name that never changes.
 
@@ -132,7 +136,9 @@ def workload(
                 f"workload {name!r}: no tag {', '.join(sorted(unknown))}; "
                 f"there are: {', '.join(sorted(TAGS))}"
             )
-        registered = Workload(name, family, build, imports, core, also, random, cases, stream)
+        registered = Workload(
+            name, family, build, imports, core, also, random, cases, stream, foreign
+        )
         for tag, needed in _NEEDED.items():
             if registered.has_tag(tag) and getattr(registered, needed) is None:
                 raise ValueError(f"workload {name!r}: the tag {tag} needs {needed}=")
@@ -174,7 +180,9 @@ def _load_file(path: Path) -> None:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        # What a file prints is no answer of a command.
+        with contextlib.redirect_stdout(sys.stderr):
+            spec.loader.exec_module(module)
     except Exception as error:
         raise WorkloadError(
             f"the workload file {path} fails: {type(error).__name__}: {error}"

@@ -15,13 +15,15 @@ from typing import Any
 
 import torch
 
+from ... import workloads
 from ...cell import Cell, Compiled
 from ...workloads import Workload
 from .. import caches, failures, ways
 from ..device import Device
 from ..subject import Call, ShapeStream, Subject, autocast
-from . import artefacts, capture, profiler, versions
+from . import artefacts, capture, profiler, share, versions
 from .traffic import Traffic
+from .versions import reasons
 
 GUARD_CHECKS = 1000
 # What `_traffic` counts, by attribute of `Compiled`.
@@ -38,6 +40,7 @@ class Observer:
         versions.start_counting()
         self._skips = versions.watch_cudagraph_skips()
         self._recompiles = versions.watch_recompiles()
+        self._given_up = reasons.GivenUp()
         self._generated = versions.watch_generation()
         # By attribute of `Compiled`.
         self._values: dict[str, Any] = {}
@@ -78,6 +81,7 @@ class Observer:
         self._ask("graphs", versions.captures)
         self._ask("operators", versions.operators)
         self._ask("graph_breaks", versions.graph_breaks)
+        self._ask("skipped", self._given_up.frames)
         self._ask("guards", versions.guards)
         self._ask("recompiles", versions.recompiles)
         self._values["recompile_reasons"] = list(self._recompiles)
@@ -126,6 +130,9 @@ class Observer:
         self._values |= self._values.pop("traffic", {})
         if reason := self._unknown.pop("traffic", None):
             self._unknown |= dict.fromkeys(TRAFFIC, reason)
+        # Last: it drops all captures. Of the suite's own models the graphs are known.
+        if workloads.get(self._cell.workload).foreign and self._cell.way == "whole":
+            self._ask("captured_share", lambda: share.captured(subject), "no operator was called")
 
     def last(self, workload: Workload) -> Compiled:
         """Ask what needs new captures, last and outside any context. Returns all values."""

@@ -12,6 +12,8 @@ Generating code for an absent GPU needs more of it:
 - ``answers``: what torch and Triton ask the device
 - ``generation``: a graph's way through AOTAutograd and Inductor
 - ``hooks``: what Inductor writes
+
+What Dynamo says is read by ``reasons``.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ from torch._inductor.scheduler import (
 
 from ....cell import GraphBreak
 from ...compiler import captures as captures  # since `reset`
+from . import reasons
 
 # With this stance, a call raises an error that names the stance, instead of compiling.
 STANCE = "fail_on_recompile"
@@ -125,11 +128,10 @@ def operators() -> int:
 
 
 def graph_break(dynamos: Any) -> GraphBreak:
-    """A graph break of Dynamo's: the first line of its reason, and the user's innermost frame."""
-    frames = list(dynamos.user_stack or ())
-    where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
-    reason = str(dynamos.reason).strip().splitlines()
-    return GraphBreak(reason[0][:300] if reason else "", where)
+    """A graph break of Dynamo's: its reason in one line, and the user's innermost frame."""
+    return GraphBreak(
+        reasons.one_line(str(dynamos.reason)), reasons.place(list(dynamos.user_stack or ()))
+    )
 
 
 def graph_breaks() -> list[GraphBreak]:

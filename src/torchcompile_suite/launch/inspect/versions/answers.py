@@ -12,6 +12,10 @@ from ... import failures
 from ...device import unlike
 
 
+class NoLaunch(Exception):
+    """A Triton kernel was to run on the device that is not here."""
+
+
 def give(target: Target) -> None:
     """Answer torch's and Triton's questions about the device with the target's properties.
 
@@ -59,6 +63,10 @@ def give(target: Target) -> None:
     _answer_triton(target)
 
 
+def _refuse_launch(*_: object) -> None:
+    raise NoLaunch
+
+
 def _answer_triton(target: Target) -> None:
     """Give Triton a driver that knows the target, and nothing else."""
     try:
@@ -82,6 +90,7 @@ def _answer_triton(target: Target) -> None:
             get_current_stream=lambda _=0: 0,
             get_device_capability=lambda *_: (target.major, target.minor),
             get_active_torch_device=lambda: torch.device("cuda", 0),
+            launcher_cls=_refuse_launch,
             utils=SimpleNamespace(get_device_properties=lambda _: sizes),
         )
     )

@@ -1,0 +1,151 @@
+"""How a user's model has to be called: found out by calling it in eager, before anything is timed.
+
+Models of the suite are known. A user's model may need gradients inside forward, may change its
+inputs, or may keep something of each call.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ..workloads import WorkloadError
+from . import failures, inputs
+from .original import refuse_compiled
+from .subject import CONTEXTS, Subject
+
+# What a subject calls its module with.
+_INPUTS = ("inputs", "requests")
+# Calls between two looks at the memory. A model that has kept more each time is taken to go on so;
+# one that keeps its last few results ends to grow.
+GROWING_CALLS = (1, 1, 1, 5, 8, 16, 32)
+# The looks end after so many seconds of calls or bytes, too.
+GROWING_S = 4.0
+GROWING_BYTES = 1 << 30
+
+
+def learn(subject: Subject, steady: bool = True) -> list[str]:
+    """Call the subject in eager, and arrange how it is called from now on.
+
+    ``steady``: also look whether the calls have a steady state, for which it is called again.
+    Returns what a reader has to know, one line each. Raises the model's own error if it does not
+    run at all, WorkloadError if it cannot run in eager, and `failures.Unsettled` if each call keeps
+    more than the one before.
+    """
+    before = {name: inputs.copied(getattr(subject, name)) for name in _names(subject)}
+
+    def restore() -> None:
+        for name, value in before.items():
+            setattr(subject, name, inputs.copied(value))
+
+    with torch.random.fork_rng(enabled=subject.cell.device == "cpu"):
+        notes = _find_context(subject, restore)
+        changing = any(inputs.changed(getattr(subject, name), before[name]) for name in before)
+        if changing:
+            restore()
+            _keep_inputs(subject, restore)
+            notes.append(
+                "each call changes its inputs: all calls, eager and compiled, got them as the "
+                "factory gave them, copied outside the clock"
+            )
+        if steady:
+            with subject.context():
+                _refuse_growth(subject)
+    return notes
+
+
+def _names(subject: Subject) -> list[str]:
+    return [name for name in _INPUTS if hasattr(subject, name)]
+
+
+def _find_context(subject: Subject, restore: Callable[[], None]) -> list[str]:
+    """Call the subject once in the first context in which it runs. Returns notes."""
+    errors: list[Exception] = []
+    for name in CONTEXTS if subject.cell.phase == "inference" else ["grad"]:
+        subject.gradients = name
+        try:
+            with subject.context():
+                refuse_compiled(subject.eager)
+        except WorkloadError:
+            raise
+        except Exception as error:
+            errors.append(error)
+            restore()
+            continue
+        if not errors:
+            return []
+        how = "torch.no_grad()" if name == "no-grad" else "no context, with gradients"
+        reason = failures.one_line(f"{type(errors[0]).__name__}: {errors[0]}")
+        return [f"called under {how}: torch.inference_mode(), which is usual, fails ({reason})"]
+    raise errors[0]
+
+
+def _keep_inputs(subject: Subject, restore: Callable[[], None]) -> None:
+    """Let each call find the inputs as the user gave them."""
+    compile_it = subject.compile
+
+    def compile_restoring() -> tuple[Any, Any]:
+        call, forward = compile_it()
+        return inputs.Restoring(call, restore), forward
+
+    replaced: dict[str, Any] = {
+        "compile": compile_restoring,
+        **{
+            name: inputs.Restoring(getattr(subject, name), restore)
+            for name in ("baseline", "eager")
+        },
+    }
+    # On the object: all others, and all of the suite's workloads, keep the plain methods.
+    vars(subject).update(replaced)
+
+
+def _refuse_growth(subject: Subject) -> None:
+    """Raise `failures.Unsettled` if each call keeps more memory in tensors."""
+    sizes, named = [_live_bytes()], _sizes(subject.module)
+    count, seconds = 1, 0.0
+    for count in GROWING_CALLS:
+        start = time.perf_counter()
+        for _ in range(count):
+            subject.eager()
+        seconds += time.perf_counter() - start
+        sizes.append(_live_bytes())
+        if sizes[-1] <= sizes[-2]:
+            return
+        over = seconds > GROWING_S or sizes[-1] - sizes[0] > GROWING_BYTES
+        if len(sizes) > 3 and over:
+            break
+    grown = [name for name, size in _sizes(subject.module).items() if size > named.get(name, 0)]
+    where = f" in {', '.join(grown[:3])}" if grown else ""
+    raise failures.Unsettled(
+        f"each call keeps {(sizes[-1] - sizes[-2]) // count:,} bytes more{where}: there is no "
+        "steady state to time; let forward keep nothing, or give it a fixed size"
+    )
+
+
+def _live_bytes() -> int:
+    """Bytes of all tensors that Python knows. Those that share a storage count once."""
+    gc.collect()
+    storages: dict[int, int] = {}
+    for value in gc.get_objects():
+        if issubclass(type(value), torch.Tensor):
+            try:
+                storage = value.untyped_storage()
+                storages[storage.data_ptr()] = storage.nbytes()
+            except (RuntimeError, NotImplementedError):
+                continue  # sparse, fake, or not made yet
+    return sum(storages.values())
+
+
+def _sizes(module: torch.nn.Module) -> dict[str, int]:
+    """What the module holds that can grow, by name: lengths of containers, numbers in tensors."""
+    return {
+        f"{path}.{name}".lstrip("."): value.numel() if torch.is_tensor(value) else len(value)
+        for path, part in module.named_modules()
+        for name, value in {**vars(part), **part._buffers}.items()
+        if not name.startswith("_")
+        and (torch.is_tensor(value) or isinstance(value, (list, dict, set)))
+    }

@@ -1,0 +1,173 @@
+"""A module that is compiled already, as it was before.
+
+Eager has to be eager: a module that compiles a part of itself would be compared with itself.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from ..workloads import WorkloadError
+
+_DYNAMO = "torch._dynamo.eval_frame"
+# Names of parts in a note, at most.
+_MOST = 3
+
+
+class Original(NamedTuple):
+    """A module without compiled parts, and a note on what was compiled; empty if nothing was."""
+
+    module: torch.nn.Module
+    note: str
+
+
+def original(module: torch.nn.Module) -> Original:
+    """Take all that is compiled out of the module, which changes.
+
+    It also changes the classes and Python modules that the module's code is in: functions that
+    `torch.compile` decorates become what they were. torch's own functions stay.
+    """
+    if _DYNAMO not in sys.modules:
+        return Original(module, "")  # an import here would count as a part of the model's
+    found: list[str] = []
+    if _is_wrapper(module):
+        module = _inner(module)
+        found.append("the whole module")
+    for path, part in list(module.named_modules()):
+        if _is_wrapper(part):
+            continue
+        name = path.replace("._orig_mod", "")
+        if getattr(part, "_compiled_call_impl", None) is not None:
+            part._compiled_call_impl = None
+            found.append(name or "the whole module")
+        found += [f"{name}.{own}".lstrip(".") for own in _restore_attributes(part)]
+    owners = {id(owner): owner for part in module.modules() for owner in _code(type(part))}
+    mentioned = {name for owner in owners.values() for name in _mentioned(owner)}
+    for owner in owners.values():
+        found += [
+            f"{owner.__name__}.{name}"
+            for name in _restore_functions(owner)
+            # Not all functions of a file belong to this model.
+            if isinstance(owner, type) or name in mentioned
+        ]
+    if not found:
+        return Original(module, "")
+    named = list(dict.fromkeys(found))
+    more = f" and {len(named) - _MOST} more" if len(named) > _MOST else ""
+    return Original(
+        module,
+        f"compiled already: {', '.join(named[:_MOST])}{more}; measured is the original, in eager "
+        "and compiled as a whole",
+    )
+
+
+def refuse_compiled(call: Callable[[], object]) -> None:
+    """Call, and raise WorkloadError if anything compiled while the module ran in eager.
+
+    Only what is imported already can compile, and a second call compiles nothing: make it the
+    first one of the process.
+    """
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    if dynamo is None:
+        call()
+        return
+    before = _captured(dynamo)
+    call()
+    if new := [place for place in _captured(dynamo) if place not in before]:
+        raise WorkloadError(
+            f"the module compiles a part of itself ({new[0]}), and the original cannot be had: "
+            "return it from the factory without torch.compile"
+        )
+
+
+def _captured(dynamo: Any) -> list[str]:
+    """Names and places of the functions that were captured so far, torch's own left out."""
+    own = f"{Path(torch.__file__).parent}/"
+    return [
+        f"{frame.co_name}, {Path(frame.co_filename).name}:{frame.co_firstlineno}"
+        for frame in dynamo.get_compilation_metrics()
+        if getattr(frame, "co_name", None) and not frame.co_filename.startswith(own)
+    ]
+
+
+def _restore_attributes(part: torch.nn.Module) -> list[str]:
+    """Restore the submodules and functions that the module holds. Returns their names."""
+    restored = []
+    for name, child in list(part._modules.items()):
+        if _is_wrapper(child):
+            part._modules[name] = _inner(child)
+            restored.append(name)
+    for name, value in list(vars(part).items()):
+        if _is_compiled(value):
+            vars(part)[name] = _inner(value)
+            restored.append(name)
+        elif type(value) in (list, dict):
+            # Modules in a plain list are no submodules.
+            keys = value if isinstance(value, dict) else range(len(value))
+            compiled = [key for key in keys if _is_compiled(value[key])]
+            value_of: Any = value
+            for key in compiled:
+                value_of[key] = _inner(value_of[key])
+            restored += [name] * bool(compiled)
+    return restored
+
+
+def _code(owner: type) -> Iterator[Any]:
+    """The classes of a module, and the Python modules that they are defined in, without torch's."""
+    for each in owner.__mro__:
+        if each.__module__.partition(".")[0] in ("torch", "builtins"):
+            continue
+        yield each
+        if (module := sys.modules.get(each.__module__)) is not None:
+            yield module
+
+
+def _restore_functions(owner: Any) -> list[str]:
+    """Restore the functions of a class or of a Python module. Returns their names."""
+    restored = []
+    for name, value in list(vars(owner).items()):
+        function = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
+        if not _is_compiled(function):
+            continue
+        inner = _inner(function)
+        setattr(owner, name, inner if function is value else type(value)(inner))
+        restored.append(name)
+    return restored
+
+
+def _mentioned(owner: Any) -> set[str]:
+    """The names that the methods of a class use; empty for a Python module."""
+    if not isinstance(owner, type):
+        return set()
+    functions = [inspect.unwrap(_inner(value)) for value in vars(owner).values() if callable(value)]
+    codes = [code for each in functions if (code := getattr(each, "__code__", None))]
+    return {name for code in codes for name in code.co_names}
+
+
+def _is_wrapper(value: Any) -> bool:
+    """Whether it is a module that `torch.compile` has put around another one."""
+    return issubclass(type(value), sys.modules[_DYNAMO].OptimizedModule)
+
+
+def _is_compiled(value: Any) -> bool:
+    """Whether `torch.compile` made it. A disabled function has an original, too, and no config."""
+    if _is_wrapper(value):
+        return True
+    attributes = getattr(value, "__dict__", None) if callable(value) else None
+    return (
+        isinstance(attributes, dict)
+        and "_torchdynamo_orig_callable" in attributes
+        and "get_compiler_config" in attributes
+    )
+
+
+def _inner(value: Any) -> Any:
+    while _is_compiled(value):
+        value = value._orig_mod if _is_wrapper(value) else value._torchdynamo_orig_callable
+    return value

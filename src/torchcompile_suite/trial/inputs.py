@@ -1,0 +1,133 @@
+"""What a factory returns beside its module, as the inputs of a call."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..workloads import WorkloadError
+
+if TYPE_CHECKING:
+    import torch
+
+    from ..workloads import Inputs
+
+FORMS = (
+    "return (model, inputs): a tuple by position, a dict by name, any other object as the one "
+    "argument; or (model, inputs by position, a dict of inputs by name)"
+)
+
+
+def divided(returned: Any) -> tuple[Any, Any]:
+    """The module and the inputs that a factory returned; None where it returned a module alone.
+
+    Inputs by position and by name together are a pair: a tuple and a dict.
+    """
+    if isinstance(returned, (tuple, list)):
+        if len(returned) == 2:
+            return returned[0], returned[1]
+        if len(returned) == 3 and isinstance(returned[2], Mapping):
+            return returned[0], _Both(returned[1], returned[2])
+    return returned, None
+
+
+class _Both:
+    """Inputs by position and by name."""
+
+    def __init__(self, by_position: Any, by_name: Mapping[str, Any]) -> None:
+        several = isinstance(by_position, (tuple, list))
+        self.by_position = tuple(by_position) if several else (by_position,)
+        self.by_name = dict(by_name)
+
+
+def arranged(module: torch.nn.Module, inputs: Any) -> Inputs | None:
+    """The inputs as a tuple by position or a dict by name, as the module's forward takes them.
+
+    A list, a mapping or a named tuple is the one argument where the forward takes it only so. None
+    if there are no inputs, and the forward needs some. Raises WorkloadError for inputs that the
+    forward cannot take.
+    """
+    import torch
+
+    signature = _signature(module)
+    if isinstance(inputs, _Both):
+        return _by_name(signature, inputs)
+    if inputs is None:
+        return () if signature is not None and _takes(signature, ()) else None
+    if isinstance(inputs, torch.Tensor) or not isinstance(inputs, (Mapping, Sequence)):
+        return (inputs,)
+    if isinstance(inputs, str | bytes):
+        return (inputs,)
+    spread: Inputs
+    if isinstance(inputs, Mapping):
+        if not all(isinstance(name, str) for name in inputs):
+            return (inputs,)
+        spread = dict(inputs)
+    else:
+        spread = tuple(inputs)
+    one_argument = signature is not None and _takes(signature, (inputs,))
+    if signature is None or _takes(signature, spread) or not one_argument:
+        return spread
+    return (inputs,)
+
+
+def _signature(module: torch.nn.Module) -> inspect.Signature | None:
+    """The signature of the module's forward; None if it is not known."""
+    try:
+        return inspect.signature(module.forward)
+    except (TypeError, ValueError, RuntimeError):
+        return None
+
+
+def _takes(signature: inspect.Signature, inputs: Inputs) -> bool:
+    try:
+        if isinstance(inputs, dict):
+            signature.bind(**inputs)
+        else:
+            signature.bind(*inputs)
+    except TypeError:
+        return False
+    return True
+
+
+def _by_name(signature: inspect.Signature | None, both: _Both) -> Inputs:
+    """All inputs by name."""
+    if signature is None:
+        raise WorkloadError("inputs by position and by name need a forward with a signature")
+    try:
+        bound = signature.bind(*both.by_position, **both.by_name)
+    except TypeError as error:
+        raise WorkloadError(f"forward does not take these inputs: {error}; {FORMS}") from None
+    named: dict[str, Any] = {}
+    for name, value in bound.arguments.items():
+        kind = signature.parameters[name].kind
+        if kind is inspect.Parameter.VAR_KEYWORD:
+            named |= value
+        elif kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.POSITIONAL_ONLY):
+            raise WorkloadError(
+                f"forward takes {name} by position only; return all inputs by position, or give "
+                "the module a forward that takes them by name"
+            )
+        else:
+            named[name] = value
+    return named
+
+
+def check(module: torch.nn.Module, inputs: Inputs) -> None:
+    """Raise WorkloadError if the module or its inputs have nothing to compute with."""
+    import torch
+    from torch.utils._pytree import tree_leaves
+
+    tensors = [leaf for leaf in tree_leaves(inputs) if isinstance(leaf, torch.Tensor)]
+    weights = [*module.parameters(), *module.buffers()]
+    if any(tensor.is_meta for tensor in (*tensors, *weights)):
+        raise WorkloadError(
+            "weights or inputs are on the device meta, which has no numbers; make them real in the "
+            'factory: model.to_empty(device="cpu") and an initialisation'
+        )
+    if tensors and not any(tensor.numel() for tensor in tensors):
+        raise WorkloadError(
+            "the inputs have no elements, so there is nothing to time; give inputs with at least "
+            "one row"
+        )

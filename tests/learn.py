@@ -1,0 +1,77 @@
+"""Run by a release's Python: what a launch finds out about each model of tests/strangers.py.
+
+Prints one JSON object: factory -> notes, the context, the share in graphs and the reasons; or the
+error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+
+from torchcompile_suite.cell import Cell, Outcome, Status
+from torchcompile_suite.launch import foreign, repeat
+from torchcompile_suite.launch import subject as subjects
+from torchcompile_suite.trial import build, target
+
+FILE = Path(__file__).with_name("strangers.py")
+
+
+def learn(name: str) -> dict[str, object]:
+    """What is found out about the model of that factory."""
+    parsed = target.parse(f"{FILE}:{name}")
+    assert parsed is not None
+    cell = Cell(parsed.name, 1, "default", backend="aot_eager")
+    build.register(parsed)
+    model = build.build(parsed, 1)
+    subject = subjects.build(cell)
+    before = subject.inputs
+    notes = [*model.notes, *foreign.learn(subject)]
+    with subject.context():
+        first, again = subject.eager(), subject.eager()
+    found: dict[str, object] = {
+        "notes": notes,
+        "context": subject.gradients,
+        "inputs": type(before).__name__,
+        "same": first.is_nested or bool((first.to_dense() == again.to_dense()).all()),
+        "cache": os.environ["TORCHINDUCTOR_CACHE_DIR"],
+    }
+    if name in ("disabled", "scripted", "talking", "slope", "wrapped"):
+        from torchcompile_suite.launch.inspect import share, versions
+        from torchcompile_suite.launch.inspect.versions import reasons
+
+        versions.reset()
+        given_up = reasons.GivenUp()
+        with subject.context():
+            call, _ = subject.compile()
+            for _ in range(3):
+                call()
+            found["graphs"] = versions.captures()
+            told = [*versions.graph_breaks(), *given_up.frames()]
+            found["reasons"] = [msgspec.to_builtins(each) for each in told]
+            found["share"] = share.captured(subject)
+    return found
+
+
+def fails(name: str) -> str:
+    """What is said of a model that has crashed in the turns."""
+    parsed = target.parse(f"{FILE}:{name}")
+    assert parsed is not None
+    build.register(parsed)
+    crash = Outcome(Status.CRASH, "while in turns")
+    return repeat.explained(Cell(parsed.name, 1, "default"), crash, "turns").reason
+
+
+folder, *factories = sys.argv[1:]  # loading a file takes them away
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
+answer: dict[str, object] = {}
+for factory in factories:
+    try:
+        answer[factory] = fails(factory) if factory == "limited" else learn(factory)
+    except Exception as error:
+        answer[factory] = f"{type(error).__name__}: {error}"
+Path(folder, "answer.json").write_text(json.dumps(answer))

@@ -1,0 +1,304 @@
+"""Small models that do what strangers' models do; tests/test_strangers.py builds and calls them."""
+
+from __future__ import annotations
+
+import collections
+import collections.abc
+import dataclasses
+import os
+import typing
+
+import torch
+from torch import nn
+
+SMALL = (4, 8)
+
+
+def linear():
+    return nn.Linear(8, 8)
+
+
+def rows():
+    return torch.randn(*SMALL)
+
+
+# Compiled already
+
+
+def wrapped():
+    return torch.compile(linear()), rows()
+
+
+def in_place():
+    module = linear()
+    module.compile()
+    return module, rows()
+
+
+def in_parts():
+    return nn.Sequential(torch.compile(linear()), nn.ReLU(), torch.compile(linear())), rows()
+
+
+class Decorated(nn.Module):
+    @torch.compile
+    def forward(self, x):
+        return x * 2
+
+
+def decorated():
+    return Decorated(), rows()
+
+
+class Assigned(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.forward = torch.compile(self.forward)
+
+    def forward(self, x):
+        return x * 2
+
+
+def assigned():
+    return Assigned(), rows()
+
+
+@torch.compile
+def doubled(x):
+    return x * 2
+
+
+class Helped(nn.Module):
+    def forward(self, x):
+        return doubled(x) + 1
+
+
+def helped():
+    return Helped(), rows()
+
+
+class Hidden(nn.Module):
+    """Compiles where nobody finds it."""
+
+    def forward(self, x):
+        return torch.compile(lambda value: value * 2, backend="eager")(x)
+
+
+def hidden():
+    return Hidden(), rows()
+
+
+class Disabled(nn.Module):
+    """A disabled function is no compiled one."""
+
+    @torch.compiler.disable
+    def forward(self, x):
+        return x * 2
+
+
+def disabled():
+    return Disabled(), rows()
+
+
+# Inputs
+
+
+class Shrinking(nn.Module):
+    def forward(self, x, many):
+        many.append(x.mul_(0.5))
+        return x + 1
+
+
+def shrinking():
+    return Shrinking(), (rows(), [rows()])
+
+
+class OneArgument(nn.Module):
+    def forward(self, batch):
+        if isinstance(batch, collections.abc.Mapping):
+            return batch["x"] + batch["y"]
+        if isinstance(batch, (list, tuple)):
+            return batch[0] + batch[1]
+        return batch.x + batch.y
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    x: torch.Tensor
+    y: torch.Tensor
+
+
+class Pair(typing.NamedTuple):
+    x: torch.Tensor
+    y: torch.Tensor
+
+
+def a_dict():
+    return OneArgument(), {"x": rows(), "y": rows()}
+
+
+def a_list():
+    return OneArgument(), [rows(), rows()]
+
+
+def a_user_dict():
+    return OneArgument(), collections.UserDict(x=rows(), y=rows())
+
+
+def a_dataclass():
+    return OneArgument(), Batch(rows(), rows())
+
+
+def a_named_tuple():
+    return OneArgument(), Pair(rows(), rows())
+
+
+class Several(nn.Module):
+    def forward(self, x, mask=None, *, scale=1.0):
+        return x * scale if mask is None else x * mask
+
+
+def a_none():
+    return Several(), (rows(), None)
+
+
+def both():
+    return Several(), (rows(),), {"scale": 2.0}
+
+
+class Nothing(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(rows())
+
+    def forward(self):
+        return self.weight * 2
+
+
+def nothing():
+    return Nothing()
+
+
+def no_rows():
+    return linear(), torch.randn(0, 8)
+
+
+def meta():
+    return nn.Linear(8, 8, device="meta"), rows()
+
+
+def lazy():
+    return nn.LazyLinear(8), rows()
+
+
+def complex_numbers():
+    return Several(), torch.randn(4, 4, dtype=torch.complex64)
+
+
+def sparse():
+    return Several(), torch.eye(4).to_sparse()
+
+
+def nested():
+    return Several(), torch.nested.nested_tensor([torch.randn(2, 4), torch.randn(3, 4)])
+
+
+# Gradients
+
+
+class Slope(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(8, 1)
+
+    def forward(self, x):
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            return torch.autograd.grad(self.net(x).tanh().sum(), x)[0]
+
+
+def slope():
+    return Slope(), rows()
+
+
+# State
+
+
+class Log(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.log = []
+
+    def forward(self, x):
+        self.log.append(x * 2)
+        return x
+
+
+def log():
+    return Log(), rows()
+
+
+class Recent(nn.Module):
+    """Keeps the last few results only."""
+
+    def __init__(self):
+        super().__init__()
+        self.kept = collections.deque(maxlen=20)
+
+    def forward(self, x):
+        self.kept.append(x * 2)
+        return x
+
+
+def recent():
+    return Recent(), rows()
+
+
+class Limited(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        if self.calls > 6:
+            raise IndexError("the table is full")
+        return x * 2
+
+
+def limited():
+    return Limited(), rows()
+
+
+# Folders
+
+
+def own_cache():
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = "/tmp/own"
+    return linear(), rows()
+
+
+# Left to eager
+
+
+class Scripted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.old = torch.jit.script(linear())
+
+    def forward(self, x):
+        return self.old(x * 2)
+
+
+def scripted():
+    return Scripted(), rows()
+
+
+class Talking(nn.Module):
+    def forward(self, x):
+        x = x.relu()
+        print(x.shape[0], x.sum() > 0)
+        return x + 1
+
+
+def talking():
+    return Talking(), rows()

@@ -1,0 +1,355 @@
+"""Models of strangers: their files are programs, and their modules do what ours never do."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from torchcompile_suite.analysis import advice, summary
+from torchcompile_suite.analysis.statistics import Interval
+from torchcompile_suite.cell import Cell, Compiled, GraphBreak, Measurement, Outcome, Status
+from torchcompile_suite.measuring import processes
+from torchcompile_suite.releases import catalogue
+from torchcompile_suite.trial import script, view
+from torchcompile_suite.trial.outline import Outline
+from torchcompile_suite.trial.run import TrialResult
+
+from . import examples
+from .conftest import ROOT, ReleaseEnvironment
+
+# Files that are programs
+
+
+def loaded(path: Path, then: str = "") -> str:
+    """What a new process prints that loads the file as a trial does."""
+    code = (
+        "from pathlib import Path; from torchcompile_suite.trial import script;"
+        f"module = script.load(Path({str(path)!r})); {then}"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--an", "argument"],
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(ROOT / "src"), "PYTHONSAFEPATH": "1"},
+        cwd=path.parent,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_file_sees_a_script_without_arguments(tmp_path: Path) -> None:
+    file = tmp_path / "net.py"
+    file.write_text("import argparse, sys; argparse.ArgumentParser().parse_args(); print(sys.argv)")
+    assert loaded(file) == str([str(file)])
+
+
+def test_a_file_is_imported_once_and_beside_its_siblings(tmp_path: Path) -> None:
+    (tmp_path / "sibling.py").write_text("name = 'beside'")
+    file = tmp_path / "net.py"
+    file.write_text("import sibling; print('imported', __name__, sibling.name)")
+    again = f"script.load(Path({str(file)!r})); import net; assert net is module"
+    assert loaded(file, again) == "imported net beside"
+
+
+def test_a_file_may_have_a_name_of_the_standard_library(tmp_path: Path) -> None:
+    file = tmp_path / "profile.py"
+    file.write_text("print(__name__)")
+    assert loaded(file, "import cProfile; print(module.__file__)") == f"profile_py\n{file}"
+
+
+def test_a_file_of_a_package_may_import_relatively(tmp_path: Path) -> None:
+    package = tmp_path / "outer" / "inner"
+    package.mkdir(parents=True)
+    (tmp_path / "outer" / "__init__.py").touch()
+    (package / "__init__.py").touch()
+    (tmp_path / "outer" / "parts.py").write_text("size = 3")
+    file = package / "net.py"
+    file.write_text("from ..parts import size; print(__name__, size)")
+    assert loaded(file) == "outer.inner.net 3"
+
+
+def test_a_file_of_the_current_folder_hides_no_module_before_it_is_imported() -> None:
+    variables = script.variables()
+    assert variables["PYTHONSAFEPATH"] == "1"
+    assert str(Path.cwd()) not in variables["PYTHONPATH"].split(":")[:1]
+
+
+def chooses_a_start_method() -> bytes:
+    multiprocessing.set_start_method("spawn")
+    print("chosen")
+    return b"chosen"
+
+
+def test_a_fork_may_choose_a_start_method() -> None:
+    assert processes.in_child(chooses_a_start_method, 60.0) == (b"chosen", "")
+
+
+def fails() -> bytes:
+    raise ValueError("no answer")
+
+
+def test_a_fork_that_fails_says_why() -> None:
+    answer, reason = processes.in_child(fails, 60.0)
+    assert answer == b""
+    assert reason == "exit status 1 without a result: ValueError: no answer"
+
+
+def waits() -> bytes:
+    import time
+
+    time.sleep(60)
+    return b""
+
+
+def test_a_fork_that_takes_too_long_is_ended() -> None:
+    assert processes.in_child(waits, 0.1) == (b"", "it took more than 0 s")
+
+
+# What a launch finds out
+
+
+STRANGERS = (
+    *("helped", "wrapped", "in_place", "in_parts", "decorated", "assigned", "hidden", "disabled"),
+    *("shrinking", "a_dict", "a_list", "a_user_dict", "a_dataclass", "a_named_tuple", "a_none"),
+    *("both", "nothing", "no_rows", "meta", "lazy", "complex_numbers", "sparse", "nested"),
+    *("slope", "log", "recent"),
+    *("limited", "own_cache", "scripted", "talking"),
+)
+
+
+@pytest.fixture(scope="module", params=["oldest", "newest"])
+def learned(
+    request: pytest.FixtureRequest,
+    make_environment: Callable[[str], ReleaseEnvironment],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, Any]:
+    """By factory of tests/strangers.py: what tests/learn.py prints of it."""
+    releases = catalogue.read()
+    environment = make_environment(releases[0 if request.param == "oldest" else -1].version)
+    folder = tmp_path_factory.mktemp("learned")
+    learn = ROOT / "tests" / "learn.py"
+    done = environment.run(str(learn), str(folder), *STRANGERS)
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads((folder / "answer.json").read_text())
+    return {**answer, "cache": str(folder), "newest": request.param == "newest"}
+
+
+slow = pytest.mark.slow
+patient = pytest.mark.timeout(900)
+
+
+@slow
+@patient
+@pytest.mark.parametrize("name", ["wrapped", "in_place", "in_parts", "decorated", "assigned"])
+def test_what_is_compiled_already_becomes_the_original(learned: dict[str, Any], name: str) -> None:
+    (note,) = learned[name]["notes"]
+    assert note.startswith("compiled already: ")
+    assert "measured is the original" in note
+
+
+@slow
+@patient
+def test_compiled_functions_around_a_model_become_the_original(learned: dict[str, Any]) -> None:
+    (note,) = learned["helped"]["notes"]
+    assert "strangers.doubled" in note
+    # Other models of the file do not use it.
+    assert "doubled" not in "".join(learned["decorated"]["notes"])
+
+
+@slow
+@patient
+def test_what_compiles_where_nobody_finds_it_is_refused(learned: dict[str, Any]) -> None:
+    assert "the module compiles a part of itself (<lambda>, strangers.py:" in learned["hidden"]
+
+
+@slow
+@patient
+def test_inputs_stay_as_the_user_gave_them(learned: dict[str, Any]) -> None:
+    (note,) = learned["shrinking"]["notes"]
+    assert note.startswith("each call changes its inputs")
+    assert learned["shrinking"]["same"]
+
+
+@slow
+@patient
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *[(name, "tuple") for name in ("a_dict", "a_list", "a_user_dict", "a_dataclass")],
+        *[(name, "tuple") for name in ("a_named_tuple", "a_none", "nothing", "lazy", "sparse")],
+        *[(name, "tuple") for name in ("nested", "recent")],
+        ("both", "dict"),
+        ("complex_numbers", "tuple"),
+    ],
+)
+def test_inputs_of_all_kinds_reach_the_model(learned: dict[str, Any], name: str, kind: str) -> None:
+    assert learned[name]["notes"] == []
+    assert learned[name]["inputs"] == kind
+
+
+@slow
+@patient
+def test_what_has_no_numbers_is_refused_in_one_line(learned: dict[str, Any]) -> None:
+    for name, words in (("no_rows", "at least one row"), ("meta", "make them real")):
+        assert words in learned[name]
+        assert "\n" not in learned[name]
+
+
+@slow
+@patient
+def test_a_model_that_needs_gradients_gets_them(learned: dict[str, Any]) -> None:
+    if learned["newest"]:  # in 2.4 compiling it fails
+        assert learned["slope"]["context"] == "no-grad"
+        (note,) = learned["slope"]["notes"]
+        assert note.startswith("called under torch.no_grad(): ")
+
+
+@slow
+@patient
+def test_a_model_that_keeps_something_of_each_call_has_no_steady_state(
+    learned: dict[str, Any],
+) -> None:
+    assert "each call keeps 128 bytes more in log: there is no steady state" in learned["log"]
+
+
+@slow
+@patient
+def test_a_model_that_fails_after_some_calls_is_not_blamed_on_compiling(
+    learned: dict[str, Any],
+) -> None:
+    assert learned["limited"].startswith(
+        "the module itself fails at call 7, in eager, too: IndexError: the table is full"
+    )
+
+
+@slow
+@patient
+def test_a_cache_of_the_models_own_is_replaced(learned: dict[str, Any]) -> None:
+    (note,) = learned["own_cache"]["notes"]
+    assert "TORCHINDUCTOR_CACHE_DIR" in note
+    assert learned["own_cache"]["cache"] == learned["cache"]
+
+
+@slow
+@patient
+def test_what_dynamo_leaves_to_eager_has_a_reason(learned: dict[str, Any]) -> None:
+    for name, words in (("disabled", "isabled"), ("scripted", "Script")):
+        assert learned[name]["graphs"] == 0
+        assert learned[name]["share"] == 0.0
+        assert words in learned[name]["reasons"][0]["reason"]
+    assert 0 < learned["talking"]["share"] < 1
+    assert learned["talking"]["reasons"][0]["where"].startswith("strangers.py:")
+    assert learned["wrapped"]["share"] == 1.0
+
+
+# Words
+
+
+def row(*ratio: float) -> summary.Row:
+    interval = Interval(*ratio)
+    return summary.Row(
+        "", "", Cell("m", 1, "default"), Outcome(Status.OK), interval, interval, interval
+    )
+
+
+def test_an_interval_that_says_nothing_is_no_figure() -> None:
+    assert advice.sentence([row(15.93, 0.0, 85027.87)], "measure on") == (
+        "Cannot tell, mode default: the launches disagree by more than a factor of 10; measure on"
+    )
+    assert "by a factor of 16" in advice.sentence([row(0.5, 0.1, 1.6)], "measure on")
+    assert advice.sentence([row(0.5, 0.4, 0.6)], "measure on").startswith("Compile it")
+
+
+def compiled(**fields: Any) -> Measurement:
+    made = examples.measurement("model", mode="default")
+    first = msgspec.structs.replace(made.launches[0], compiled=Compiled(**fields))
+    return msgspec.structs.replace(made, launches=[first, *made.launches[1:]])
+
+
+def shown(measurement: Measurement) -> TrialResult:
+    return TrialResult(Outline(torch="2.15.0"), [measurement], interrupted=False)
+
+
+def test_no_graphs_are_no_verdict_on_compiling() -> None:
+    given_up = GraphBreak("scripted modules (GB4695, https://pytorch/gb4695.html)", "")
+    (sentence, *_) = view.sentences(shown(compiled(graphs=0, skipped=[given_up])))
+    assert sentence.startswith("Nothing of it was compiled: 0 graphs, because scripted modules")
+    assert "Do not compile" not in sentence
+    (sentence, *_) = view.sentences(shown(compiled(graphs=0)))
+    assert "Dynamo names no reason" in sentence
+
+
+def test_the_share_of_operators_in_graphs_is_always_told() -> None:
+    sentences = view.sentences(shown(compiled(graphs=2, captured_share=0.44)))
+    assert "44 % of its operators are in 2 graphs." in sentences
+    assert advice.in_graphs(compiled(graphs=3, captured_share=0.999)).startswith("99 %")
+    assert advice.in_graphs(compiled(graphs=1, captured_share=1.0)) == (
+        "All of its operators are in one graph."
+    )
+
+
+def test_a_guard_that_fails_again_and_again_is_one_advice() -> None:
+    again = [
+        GraphBreak(f"0/{count}: self.seen == {count}  # at m.py", "m.py:3") for count in range(1, 9)
+    ]
+    other = GraphBreak("1/1: size mismatch at index 0", "m.py:9")
+    told = advice.advice(
+        [compiled(recompile_reasons=[*again, other])], came_training=False, varying=False
+    )
+    first, second = [each for each in told if "recompiled" in each.what]
+    assert first.what == (
+        "recompiled 8 times: self.seen == 1; Dynamo's limit is 8, and more run in eager"
+    )
+    assert second.what == "recompiled: size mismatch at index 0"
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("the module itself fails at call 7, in eager, too: IndexError", "It cannot be timed: "),
+        ("launch 2: each call keeps 128 bytes more", "It cannot be timed: "),
+        ("while in eager: KeyError: 'x'", "It does not run here, compiled or not: "),
+        ("while in turns: KeyError: 'x'", "compiled it fails in a later call: "),
+        ("while in reference: KeyError: 'x'", "please report it with the file that --json writes"),
+        ("nothing of it was compiled: 0 graphs", "Nothing of it was compiled: 0 graphs"),
+        ("while in compile: Unsupported", "Do not compile it as it is: crash: while in compile"),
+    ],
+)
+def test_a_failure_says_who_failed(reason: str, words: str) -> None:
+    assert words in advice.failed(Outcome(Status.CRASH, reason))
+
+
+@pytest.mark.parametrize(
+    ("reason", "remedy"),
+    [
+        ("Dynamo does not support RNN, GRU, or LSTM", "allow_rnn"),
+        ("Dynamo does not know how to trace builtin operator `print`", "printing"),
+        ("torch.jit.script/freeze modules unsupported", "TorchScript"),
+        ("using `torch.autograd.grad` with trace_autograd_ops=False", "trace_autograd_ops = True"),
+        ("Attempted to wrap sparse Tensor", "dense parts"),
+        ("wrapped with `torch.compiler.disable`", "remove torch.compiler.disable"),
+    ],
+)
+def test_the_breaks_of_newer_releases_have_remedies(reason: str, remedy: str) -> None:
+    assert remedy in advice.break_remedy(GraphBreak(reason, ""))
+
+
+def test_what_was_found_out_is_a_note() -> None:
+    made = examples.measurement("model", mode="default")
+    launches = [
+        msgspec.structs.replace(each, notes=["its inputs change"]) for each in made.launches
+    ]
+    outline = Outline(torch="2.15.0", notes=["compiled already"])
+    measurement = msgspec.structs.replace(made, launches=launches)
+    result = TrialResult(outline, [measurement], interrupted=False)
+    assert view.notes(result) == ["compiled already", "its inputs change"]
+    remarks = advice.advice([measurement], came_training=True, varying=False)
+    assert not any("inference_mode" in remark.remedy for remark in remarks)
