@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,7 +14,16 @@ import pytest
 
 from torchcompile_suite.analysis import advice, summary
 from torchcompile_suite.analysis.statistics import Interval
-from torchcompile_suite.cell import Cell, Compiled, GraphBreak, Measurement, Outcome, Status
+from torchcompile_suite.cell import (
+    NOT_CHECKED,
+    Accuracy,
+    Cell,
+    Compiled,
+    GraphBreak,
+    Measurement,
+    Outcome,
+    Status,
+)
 from torchcompile_suite.measuring import processes
 from torchcompile_suite.releases import catalogue
 from torchcompile_suite.trial import script, view
@@ -82,14 +90,22 @@ def test_a_file_of_the_current_folder_hides_no_module_before_it_is_imported() ->
     assert str(Path.cwd()) not in variables["PYTHONPATH"].split(":")[:1]
 
 
-def chooses_a_start_method() -> bytes:
+FORKS = """
+import multiprocessing
+from torchcompile_suite.measuring import processes
+
+def chooses():
     multiprocessing.set_start_method("spawn")
     print("chosen")
     return b"chosen"
 
+assert processes.in_child(chooses, 60.0) == (b"chosen", "")
+"""
+
 
 def test_a_fork_may_choose_a_start_method() -> None:
-    assert processes.in_child(chooses_a_start_method, 60.0) == (b"chosen", "")
+    # In a process of its own: pytest's may have chosen one already.
+    subprocess.run([sys.executable, "-c", FORKS], check=True)
 
 
 def fails() -> bytes:
@@ -279,12 +295,21 @@ def shown(measurement: Measurement) -> TrialResult:
 
 
 def test_no_graphs_are_no_verdict_on_compiling() -> None:
-    given_up = GraphBreak("scripted modules (GB4695, https://pytorch/gb4695.html)", "")
-    (sentence, *_) = view.sentences(shown(compiled(graphs=0, skipped=[given_up])))
-    assert sentence.startswith("Nothing of it was compiled: 0 graphs, because scripted modules")
-    assert "Do not compile" not in sentence
-    (sentence, *_) = view.sentences(shown(compiled(graphs=0)))
-    assert "Dynamo names no reason" in sentence
+    reason = "nothing of it was compiled: 0 graphs, because of scripted modules (GB4695)"
+    failed = msgspec.structs.replace(
+        compiled(graphs=0), outcome=Outcome(Status.UNSUPPORTED, reason), launches=[]
+    )
+    (sentence,) = view.sentences(shown(failed))
+    assert sentence == f"N{reason[1:]}"
+    assert not view.failures(shown(failed)), "it is said once"
+
+
+def test_a_verdict_says_what_was_not_checked() -> None:
+    made = compiled(graphs=1)
+    checked = Accuracy("same-dtype", None, None, 1e-4, [f"{NOT_CHECKED}: a clock"], compared=False)
+    first = msgspec.structs.replace(made.launches[0], accuracy=checked)
+    sentence = view.sentences(shown(msgspec.structs.replace(made, launches=[first])))[0]
+    assert sentence.endswith(". Accuracy not checked: a clock.")
 
 
 def test_the_share_of_operators_in_graphs_is_always_told() -> None:

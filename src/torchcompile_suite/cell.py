@@ -58,6 +58,9 @@ MOST_BATCH = 1_000_000
 DEFAULT_HEAP = "default-heap"
 """The value of `Cell.allocator` for the C library's malloc as a script gets it."""
 
+NOT_CHECKED = "accuracy not checked"
+"""Begins a note of `Accuracy.notes` on outputs that could not be compared as they should be."""
+
 QUANTISATIONS = ("int8-dynamic", "int8-weight-only")
 """The values of `Cell.dtype` for which the weights of linear layers are quantised (torchao). With
 the first one, each call also quantises the layers' inputs."""

@@ -207,16 +207,6 @@ def failed(outcome: Outcome) -> str:
     return f"Do not compile it as it is: {outcome}"
 
 
-def nothing_compiled(measurement: Measurement) -> str:
-    """Why compiling left all of the model to eager, in a sentence; empty if it did not."""
-    compiled = measurement.compiled
-    if compiled is None or compiled.graphs != 0 or measurement.cell.mode == EAGER:
-        return ""
-    reasons = [each.reason for each in (*compiled.graph_breaks, *compiled.skipped) if each.reason]
-    because = "; and ".join(reasons[:2]) or "Dynamo names no reason (see TORCH_LOGS=dynamo)"
-    return f"Nothing of it was compiled: 0 graphs, because {because}."
-
-
 def in_graphs(measurement: Measurement) -> str:
     """Which share of a user's model is in graphs, in a sentence; empty if that is not known."""
     compiled = measurement.compiled

@@ -11,8 +11,11 @@ from ..cell import Cell, Compiled, Measurement, Outcome, Status
 from ..modes import EAGER
 
 # JSON names of the fields of a `Compiled` that hold a number, or have their reason in ``unknown``.
+# The share in graphs is counted for users' models only.
 NUMBERS = tuple(
-    field.encode_name for field in msgspec.structs.fields(Compiled) if field.default is None
+    field.encode_name
+    for field in msgspec.structs.fields(Compiled)
+    if field.default is None and field.name != "captured_share"
 )
 
 

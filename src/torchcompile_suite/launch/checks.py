@@ -15,14 +15,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..cell import Accuracy
+from ..cell import NOT_CHECKED, Accuracy
 from . import accuracy, references
 from .references import ANOTHER, Expected, Played, Reference
 from .stages import Stages
 from .subject import Call, Subject
 from .widened import Traced
-
-NOT_CHECKED = "accuracy not checked"
 
 
 class Judged(NamedTuple):

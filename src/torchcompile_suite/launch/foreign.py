@@ -85,17 +85,26 @@ def _find_context(subject: Subject, restore: Callable[[], None]) -> list[str]:
 
 
 def _keep_inputs(subject: Subject, restore: Callable[[], None]) -> None:
-    """Let each call find the inputs as the user gave them."""
-    compile_it = subject.compile
+    """Let each call find the inputs as the user gave them. What it makes of them is compared with
+    its outputs.
+    """
+    compile_it, apart, in_double = subject.compile, subject.apart, subject.in_double
+    left: list[Any] = []
+
+    def put_back() -> None:
+        left[:] = [subject.given()]
+        restore()
 
     def compile_restoring() -> tuple[Any, Any]:
         call, forward = compile_it()
-        return inputs.Restoring(call, restore), forward
+        return inputs.Restoring(call, put_back), forward
 
     replaced: dict[str, Any] = {
         "compile": compile_restoring,
+        "apart": lambda result: [*apart(result), inputs.tensors(left)],
+        "in_double": lambda module, given: [*in_double(module, given), inputs.tensors(given)],
         **{
-            name: inputs.Restoring(getattr(subject, name), restore)
+            name: inputs.Restoring(getattr(subject, name), put_back)
             for name in ("baseline", "eager")
         },
     }

@@ -207,7 +207,7 @@ class _Steps:
             if before is not None and self._graphs() == before:
                 from .inspect.versions import NO_GRAPH, uncaptured
 
-                raise failures.Unsupported(f"{NO_GRAPH}: {uncaptured.reasons(call)}")
+                raise failures.Unsupported(f"{NO_GRAPH}, because {uncaptured.reasons(call)}")
         inspection.after_compile(subject, forward, on, first_call_s)
         return call, forward, first_call_s
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from ..analysis import advice, ends, summary
@@ -9,7 +11,7 @@ from ..analysis.advice import Advice
 from ..analysis.break_even import break_even
 from ..analysis.statistics import Interval
 from ..analysis.summary import Row
-from ..cell import DEFAULT_HEAP, Cell, Measurement, Status
+from ..cell import DEFAULT_HEAP, NOT_CHECKED, Cell, Measurement, Status
 from ..modes import EAGER
 from ..presentation import answers, documents
 from ..presentation.answers import Asked
@@ -129,10 +131,8 @@ def sentences(result: TrialResult) -> list[str]:
         names = [f"batch {size}"]
         names += [shapes] * (shapes != "static") + [allocator] * (allocator != "system")
         way_name = f"{', '.join(names)}: " if len(ways) > 1 else ""
-        nothing = next(
-            (text for row in own if (text := advice.nothing_compiled(measurements[row.cell]))), ""
-        )
-        texts.append(way_name + (nothing or advice.sentence(own, again)))
+        unchecked = _unchecked([measurements[row.cell] for row in own])
+        texts.append(way_name + advice.sentence(own, again) + unchecked)
         texts += [
             way_name + share
             for row in own
@@ -143,6 +143,17 @@ def sentences(result: TrialResult) -> list[str]:
                 name = "compiled" if len(own) == 1 else f"mode {row.cell.mode}"
                 texts += [way_name + text for text in ends.sentences(both[row.cell], name)]
     return texts
+
+
+def _unchecked(measurements: Iterable[Measurement]) -> str:
+    """What of the accuracy was not checked, behind a verdict; empty if all was."""
+    said = [
+        note
+        for measurement in measurements
+        for note in measurement.notes
+        if note.startswith(NOT_CHECKED)
+    ]
+    return "".join(f" {note[:1].upper()}{note[1:]}." for note in dict.fromkeys(said))
 
 
 def notes(result: TrialResult) -> list[str]:

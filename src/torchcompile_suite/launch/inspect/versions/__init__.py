@@ -53,7 +53,7 @@ from . import reasons
 # With this stance, a call raises an error that names the stance, instead of compiling.
 STANCE = "fail_on_recompile"
 # Dynamo skips what it cannot capture, without a word.
-NO_GRAPH = "torch.compile captured no graph, so all runs in eager"
+NO_GRAPH = "nothing of it was compiled: 0 graphs"
 
 
 def reset() -> None:

@@ -11,11 +11,10 @@ from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
-import torch
-import torch._dynamo.utils
 from torch._dynamo.exc import SkipFrame
 
-from . import reset
+from . import graph_breaks, reset
+from .reasons import GivenUp, one_line
 
 _MOST_REASONS = 3
 
@@ -31,20 +30,15 @@ def reasons(call: Callable[[], Any]) -> str:
             return f"{variable}=1 is set"
     reset()
     said: dict[str, None] = {}
-
     made = SkipFrame.__init__
 
     def noting(error: SkipFrame, *arguments: Any, **options: Any) -> None:
-        said[_first_line(*arguments[:1])] = None
+        said[one_line(str(*arguments[:1]))] = None
         made(error, *arguments, **options)
 
+    given_up = GivenUp()
     with mock.patch.object(SkipFrame, "__init__", noting):
         call()
-    counters = torch._dynamo.utils.counters
-    for name in ("graph_break", "unimplemented"):
-        said |= dict.fromkeys(map(_first_line, counters[name]))
-    return "; ".join(list(filter(None, said))[:_MOST_REASONS]) or "Dynamo does not say why"
-
-
-def _first_line(text: object = "") -> str:
-    return next(iter(str(text).strip().splitlines()), "")
+    for each in (*graph_breaks(), *given_up.frames()):
+        said[f"{each.reason} ({each.where})" if each.where else each.reason] = None
+    return "; ".join(list(filter(None, said))[:_MOST_REASONS]) or "Dynamo names no reason"
