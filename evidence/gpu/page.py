@@ -17,6 +17,7 @@ from torchcompile_suite.cell import Cell
 from torchcompile_suite.host.files import read_lines, write_atomically
 from torchcompile_suite.presentation.markdown import markdown, text
 from torchcompile_suite.presentation.sheets import Sheet
+from torchcompile_suite.presentation.wording import printable
 
 from .campaign import PLAIN_CELLS, Step
 
@@ -40,7 +41,15 @@ def page(name: str, steps: Sequence[Step]) -> str:
     ):
         if rows:
             parts += [f"## {title}", rows]
+    for step in steps:
+        if step.name == "doctor":
+            parts += ["## doctor", f"```text\n{_plain_text(step.text)}\n```"]
     return "\n\n".join(parts) + "\n"
+
+
+def _plain_text(said: str) -> str:
+    """What a program printed, which must not end the block that it stands in."""
+    return "\n".join(printable(line).replace("`", "'") for line in said.strip().splitlines()[1:])
 
 
 def _table(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
@@ -88,12 +97,8 @@ LAUNCH = [
 
 def _launches(steps: Iterable[Step], part: str) -> Iterator[list[str]]:
     for step in steps:
-        if step.part != part:
+        if step.part != part or (made := step.launch) is None:
             continue
-        if step.launch is None:
-            yield [step.name, step.text, *[""] * 10, f"{step.seconds:.0f}"]
-            continue
-        made = step.launch
         profile = made.compiled.profile if made.compiled else None
         counts = ["", ""]
         if profile is not None:
@@ -112,13 +117,13 @@ def _launches(steps: Iterable[Step], part: str) -> Iterator[list[str]]:
         ]
 
 
-MEASURED = ["cell", "figures of each launch", "seconds"]
+MEASURED = ["cell", "launch: eager and mode"]
 
 
 def _measured(steps: Iterable[Step]) -> Iterator[list[str]]:
     for step in steps:
         if step.part == "C":
-            yield [step.name, step.text.strip().splitlines()[-1], f"{step.seconds:.0f}"]
+            yield from ([step.name, each] for each in step.text.strip().split(" | "))
 
 
 PLAIN = [
