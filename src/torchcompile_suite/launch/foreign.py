@@ -99,10 +99,15 @@ def _keep_inputs(subject: Subject, restore: Callable[[], None]) -> None:
         call, forward = compile_it()
         return inputs.Restoring(call, put_back), forward
 
+    def in_double_from_copies(module: Any, given: Any) -> list[Any]:
+        own = inputs.copied(given)
+        return [*in_double(module, own), inputs.tensors(own)]
+
     replaced: dict[str, Any] = {
         "compile": compile_restoring,
         "apart": lambda result: [*apart(result), inputs.tensors(left)],
-        "in_double": lambda module, given: [*in_double(module, given), inputs.tensors(given)],
+        "in_double": in_double_from_copies,
+        "fresh_inputs": True,
         **{
             name: inputs.Restoring(getattr(subject, name), put_back)
             for name in ("baseline", "eager")

@@ -63,6 +63,7 @@ class Subject:
     - ``random``: the workload says that its outputs differ from call to call.
     - ``in_a_row``: a check makes its calls one after the other, so that later ones see the state
       that earlier ones leave. Else it puts the state back before each.
+    - ``fresh_inputs``: each call finds the inputs as they were given, so they are no state.
     - ``dynamic``: the argument of torch.compile.
     - ``gradients``: the name of the context of an inference (`CONTEXTS`).
     - ``module_calls``: calls of the module in one call. ``shapes``: the different ones among them.
@@ -73,6 +74,7 @@ class Subject:
 
     dynamic: bool | None = None
     in_a_row = True
+    fresh_inputs = False
     gradients = "inference"
     module_calls = 1
     shapes = 1
@@ -127,7 +129,7 @@ class Subject:
         It is the state at the first reset. It is copied only then: a user's script has no copies.
         """
         if self._kept is None:
-            self._kept = State(self.module, self.given())
+            self._kept = self._state()
         self._kept.restore()
         state.seed(seed)
 
@@ -149,7 +151,10 @@ class Subject:
 
     def keep_weights(self) -> None:
         """Let `reset` restore the weights, too, from now on."""
-        self._kept = State(self.module, self.given(), parameters=True)
+        self._kept = self._state(parameters=True)
+
+    def _state(self, parameters: bool = False) -> State:
+        return State(self.module, () if self.fresh_inputs else self.given(), parameters)
 
     def other_weights(self) -> bool:
         """Change the weights that `reset` restores. False if this is not done, or not once more."""
