@@ -46,6 +46,7 @@ Shapes = Literal[
 ]
 Protocol = Literal["right", "data-inside", "no-sync", "grad-on", "train-mode", "many-calls"]
 Way = Literal["whole", "freezing", "regional", "nested-region"]
+Layout = Literal["contiguous", "channels-last"]
 Start = Literal["", "uncached", "disk-cache", "carried-cache", "aot-package", "precompile"]
 Side = Literal["eager", "mode"]
 Heap = Literal["", "default", "settled"]
@@ -61,6 +62,18 @@ DEFAULT_HEAP = "default-heap"
 NOT_CHECKED = "accuracy not checked"
 """Begins a note of `Accuracy.notes` on outputs that could not be compared as they should be."""
 
+AUTOCAST = ("bfloat16", "float16")
+"""The values of `Cell.dtype` for an autocast region around the call."""
+
+WEIGHTS = {"bfloat16-weights": "bfloat16", "float16-weights": "float16"}
+"""The values of `Cell.dtype` for weights and inputs in another dtype, with torch's name of it."""
+
+TF32 = "tf32"
+"""The value of `Cell.dtype` for float32 whose products and convolutions a GPU makes in TF32."""
+
+CHANNELS_LAST: Literal["channels-last"] = "channels-last"
+"""The value of `Cell.layout` for images whose channels lie beside each other in memory."""
+
 QUANTISATIONS = ("int8-dynamic", "int8-weight-only")
 """The values of `Cell.dtype` for which the weights of linear layers are quantised (torchao). With
 the first one, each call also quantises the layers' inputs."""
@@ -70,8 +83,8 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True, cache_hash=True):
     """One point of the matrix: a workload, how it is compiled, and what it is compared with.
 
     - ``device``: the accelerator's kind as torch spells it (``cpu``, ``cuda``).
-    - ``dtype``: float32, the dtype of the autocast region around the call (``bfloat16``), or a
-      quantisation of the weights (``int8-dynamic``, ``int8-weight-only``).
+    - ``dtype``: float32, the dtype of the autocast region around the call (`AUTOCAST`), of the
+      weights (`WEIGHTS`), `TF32`, or a quantisation of the weights (`QUANTISATIONS`).
     - ``shapes``: ``static`` means that the input's shape never changes. The other values call the
       workload's stream of shapes (`torchcompile_suite.launch.subject.ShapeStream`).
     - ``backend``: the backend of torch.compile. Any name: `try` also takes backends of the user's.
@@ -89,6 +102,7 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True, cache_hash=True):
       with the block as a region that is compiled once (``nested-region``).
     - ``start``: what a process finds when it starts. Then a pair is two whole processes, each from
       its start to its first result. Empty for a cell whose calls are timed.
+    - ``layout``: of weights and inputs with four dimensions in memory.
 
     The fields with defaults are axes. Their defaults are the plain inference cell.
     """
@@ -108,6 +122,7 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True, cache_hash=True):
     target: TargetName = ""
     way: Way = "whole"
     start: Start = ""
+    layout: Layout = "contiguous"
 
     @property
     def quantised(self) -> bool:

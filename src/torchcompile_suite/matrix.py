@@ -19,11 +19,13 @@ from typing import Any
 import msgspec
 
 from . import targets, workloads
-from .cell import DEFAULT_HEAP, QUANTISATIONS, Cell, Shapes, Start, Way
+from .cell import AUTOCAST, DEFAULT_HEAP, QUANTISATIONS, TF32, WEIGHTS, Cell, Shapes, Start, Way
 from .modes import EAGER, MODES
 
 COMPILED = [name for name, mode in MODES.items() if mode.compiles]
 DTYPES = ["float32", "bfloat16"]
+# What `try` can ask: the axes of the benchmarks have the first two.
+TRIED_DTYPES = ["float32", *AUTOCAST, *WEIGHTS, TF32]
 # The batch size of training steps: large enough for BatchNorm, small enough for two cores.
 TRAINING_BATCH = 4
 POLICIES: list[Shapes] = [

@@ -42,7 +42,7 @@ def asks_whether_it_pays(cell: Cell) -> bool:
     False for cells that analyse a gain (another backend, a mistaken protocol), and for cells that
     compare something else (dtypes, allocators, streams of shapes).
     """
-    return cell.mode != EAGER and cell.differs() <= {"phase", "dtype", "accumulation"}
+    return cell.mode != EAGER and cell.differs() <= {"phase", "dtype", "accumulation", "layout"}
 
 
 def best(rows: Iterable[Row]) -> list[Cell]:

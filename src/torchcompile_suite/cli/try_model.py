@@ -13,7 +13,7 @@ from rich.console import Console
 
 from .. import matrix, targets, workloads
 from ..analysis.advice import Advice
-from ..cell import DEFAULT_HEAP, Measurement
+from ..cell import CHANNELS_LAST, DEFAULT_HEAP, Measurement
 from ..errors import SuiteError
 from ..host import machine
 from ..host.allocators import LIBRARIES
@@ -95,8 +95,16 @@ def try_command(
         ),
     ] = None,
     dtype: Annotated[
-        str, typer.Option(help="float32, or bfloat16 for an autocast region.")
+        str,
+        typer.Option(
+            help="float32; bfloat16 or float16 for an autocast region, with -weights behind it for "
+            "weights and inputs in that dtype; tf32."
+        ),
     ] = "float32",
+    channels_last: Annotated[
+        bool,
+        typer.Option("--channels-last", help="Lay images and weights out with the channels last."),
+    ] = False,
     training: Annotated[
         bool, typer.Option("--training", help="Measure a whole optimizer step.")
     ] = False,
@@ -188,6 +196,7 @@ def try_command(
                 backends=tuple(dict.fromkeys(backends or [])) or ("inductor",),
                 allocators=tuple(dict.fromkeys(named_allocators or [])),
                 dtype=dtype,
+                layout=CHANNELS_LAST if channels_last else "contiguous",
                 device=device or machine.device_kind(),
                 training=training,
                 dynamic=dynamic,
@@ -267,8 +276,8 @@ def _trial(text: str, inputs: list[str], asked: Trial) -> Trial:
         raise TrialError(f"no mode {', '.join(sorted(unknown))}; there are: {', '.join(MODES)}")
     if asked.device not in machine.DEVICES:
         raise TrialError(f"no device {asked.device}; there are: {', '.join(machine.DEVICES)}")
-    if asked.dtype not in matrix.DTYPES:
-        raise TrialError(f"no dtype {asked.dtype}; there are: {', '.join(matrix.DTYPES)}")
+    if asked.dtype not in matrix.TRIED_DTYPES:
+        raise TrialError(f"no dtype {asked.dtype}; there are: {', '.join(matrix.TRIED_DTYPES)}")
     target = parse(text, inputs)
     if target is not None and asked.dynamic:
         target = msgspec.structs.replace(target, stream=asked.batch_sizes)
@@ -284,6 +293,7 @@ def _check_question(asked: Trial) -> None:
         "--backend": asked.backends != ("inductor",),
         "--allocator": bool(asked.allocators),
         "--dtype": asked.dtype != "float32",
+        "--channels-last": asked.layout == CHANNELS_LAST,
         "--training": asked.training,
         "--dynamic": asked.dynamic,
     }

@@ -19,9 +19,10 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflat
 from .. import workloads
 from ..cell import Cell, Side
 from ..modes import EAGER
-from . import failures, state, ways
+from . import failures, precision, state, ways
 from .inputs import mapped
 from .outputs import copied, tensors
+from .precision import autocast
 from .quantisation import quantised
 from .state import State
 
@@ -459,10 +460,14 @@ def build(cell: Cell) -> Subject:
         torch.manual_seed(SEED)
         return workload.build(cell.batch_size)
 
+    def placed(inputs: Inputs) -> Inputs:
+        return precision.arranged(cell, to_device(inputs, cell.device))  # type: ignore[no-any-return]
+
     module, inputs = make()
     train = cell.phase == "training" or cell.protocol == "train-mode"
     ready(module, train, cell.device)
-    inputs = to_device(inputs, cell.device)
+    precision.arrange(cell, module)
+    inputs = placed(inputs)
     if cell.phase == "training":
         return TrainingStep(cell, module, inputs, workload.random, lambda: make()[0])
     if cell.shapes != "static":
@@ -474,7 +479,7 @@ def build(cell: Cell) -> Subject:
 
         def stream(size: int) -> list[Inputs]:
             requests = [request for factor in factors for request in requests_of(factor * size)]
-            return [to_device(request, cell.device) for request in requests]
+            return [placed(request) for request in requests]
 
         return ShapeStream(cell, module, stream, workload.random)
     if cell.quantised:
@@ -531,14 +536,6 @@ def compiler(cell: Cell, dynamic: bool | None = None) -> Callable[[torch.nn.Modu
     if cell.backend == "inductor":
         options["mode"] = cell.mode
     return lambda module: ways.compiled(cell, module, options)
-
-
-def autocast(cell: Cell) -> AbstractContextManager[Any]:
-    """The autocast region of the cell's calls; a context without effect for float32 and int8."""
-    if cell.dtype == "float32" or cell.quantised:
-        return contextlib.nullcontext()
-    dtype = getattr(torch, cell.dtype)
-    return torch.autocast(cell.device, dtype)  # type: ignore[no-any-return]
 
 
 def double(value: Any) -> Any:

@@ -28,6 +28,7 @@ _QUESTIONS = {
     "accumulation": "training",
     "dtype": "precision",
     "baseline": "precision",
+    "layout": "memory layout",
 }
 
 # Question -> what its ratios compare.
@@ -35,6 +36,7 @@ ABOUT = {
     "inference": "Ratio: time of a call, compiled over eager. Below 1 is a gain.",
     "training": "Ratio: time of an optimizer step, compiled over eager. Below 1 is a gain.",
     "precision": "Ratio: time in the named precision over time of the baseline.",
+    "memory layout": "Ratio: compiled over eager, both with the channels of images last.",
     "quantisation": "Ratio: time with int8 weights over time in float32 in eager.",
     "overhead": "Graphs of small operators, compiled over eager: what a call costs by itself.",
     "attention": "Ratio: compiled over the same way to write attention in eager.",

@@ -75,6 +75,7 @@ def _cells(trial: Trial, target: targets.Target) -> Iterator[Cell]:
                 mode,
                 phase="training" if trial.training else "inference",
                 dtype=trial.dtype,
+                layout=trial.layout,
                 target=target.name,
             )
 

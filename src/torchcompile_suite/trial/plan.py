@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..cell import DEFAULT_HEAP, MOST_BATCH, Cell, Launch, Measurement, Shapes, Text
+from ..cell import DEFAULT_HEAP, MOST_BATCH, Cell, Launch, Layout, Measurement, Shapes, Text
 from ..errors import SuiteError
 from ..modes import EAGER
 from .outline import Outline
@@ -48,6 +48,7 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     backends: tuple[str, ...] = ("inductor",)
     allocators: tuple[str, ...] = ()
     dtype: str = "float32"
+    layout: Layout = "contiguous"
     device: str = "cpu"
     training: bool = False
     dynamic: bool = False
@@ -137,6 +138,7 @@ def cells(trial: Trial, outline: Outline) -> list[Cell]:
                 "default" if backend != "inductor" and mode != EAGER else mode,
                 phase="training" if trial.training else "inference",
                 dtype=trial.dtype,
+                layout=trial.layout,
                 device=trial.device,
                 shapes=shapes,
                 backend=backend,

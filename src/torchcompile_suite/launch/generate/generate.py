@@ -21,7 +21,7 @@ import torch
 from ...cell import OK, Cell, Generated, Launch, Outcome
 from ...modes import EAGER, MODES
 from ...targets import Target
-from .. import device, environment, failures
+from .. import device, environment, failures, precision
 from .. import subject as subjects
 from ..inspect import versions
 from ..inspect.versions import answers, generation, hooks
@@ -135,7 +135,7 @@ def _capture(cell: Cell, subject: Any, options: dict[str, Any]) -> None:
         if not errors:
             try:
                 # The cell's region is one of the CPU's; this one is the target's.
-                with subjects.autocast(on_target):
+                with precision.autocast(on_target):
                     generation.compile_graph(*place(graph, inputs), options)
             except Exception as error:
                 errors.append(error)
@@ -144,7 +144,7 @@ def _capture(cell: Cell, subject: Any, options: dict[str, Any]) -> None:
     forward = torch.compile(subject.module, backend=backend)
     # No gradients, but not torch.inference_mode: its tensors cannot become parameters.
     context = contextlib.nullcontext() if cell.phase == "training" else torch.no_grad()
-    with context, subjects.autocast(subject.cell):
+    with context, precision.autocast(subject.cell):
         subjects.apply(forward, subject.inputs)
     if errors:
         raise errors[0]

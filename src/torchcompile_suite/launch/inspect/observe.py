@@ -20,7 +20,8 @@ from ...cell import Cell, Compiled
 from ...workloads import Workload
 from .. import caches, failures, ways
 from ..device import Device
-from ..subject import Call, ShapeStream, Subject, autocast
+from ..precision import autocast
+from ..subject import Call, ShapeStream, Subject
 from . import artefacts, capture, profiler, share, versions
 from .traffic import Traffic
 from .versions import reasons

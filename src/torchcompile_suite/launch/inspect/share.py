@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from ..subject import Subject, apply, autocast
+from ..precision import autocast
+from ..subject import Subject, apply
 from . import versions
 
 _MARK = "in a captured graph"

@@ -83,7 +83,7 @@ def verdict(row: Row) -> str:
 
 def users_compile(cell: Cell) -> bool:
     """Whether the cell is compiled as users do it, and not to analyse a gain or show a mistake."""
-    users_choice = {"phase", "dtype", "shapes", "baseline", "accumulation"}
+    users_choice = {"phase", "dtype", "shapes", "baseline", "accumulation", "layout"}
     return cell.mode != EAGER and cell.differs() <= users_choice
 
 
