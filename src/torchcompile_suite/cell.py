@@ -252,7 +252,8 @@ class Request(Struct, frozen=True, forbid_unknown_fields=True):
 class Accuracy(Struct, frozen=True, forbid_unknown_fields=True):
     """How far the outputs are from the reference: root mean square error over the norm.
 
-    - ``reference``: the dtype in which eager computed the reference.
+    - ``reference``: how eager computed the reference: in ``float64``, in its own dtype
+      (``same-dtype``), in ``float32-without-tf32``, or by ``another-draw``.
     - ``eager_error``, ``mode_error``: None if the outputs have different structures, shapes or
       non-finite places, or if ``compared`` is False.
     - ``notes``: what a reader has to know about the comparison, one short sentence each.
@@ -381,7 +382,7 @@ ARTEFACTS = (
 
 
 class GraphBreak(Struct, frozen=True, forbid_unknown_fields=True):
-    """A graph break or a recompile: the first line of Dynamo's reason, and ``file.py:line``."""
+    """A graph break or a recompile: Dynamo's reason in one line, and ``file.py:line``."""
 
     reason: Text
     where: Text

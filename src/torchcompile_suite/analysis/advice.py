@@ -174,7 +174,12 @@ def sentence(rows: Sequence[Row], again: str) -> str:
 # Who failed, by the beginning of a reason: what it means for the reader.
 _WHO = [
     (r"nothing of it was compiled", ""),
-    (r"the module itself fails|each call (keeps|takes)", "It cannot be timed: "),
+    (r"the module itself fails|each call keeps", "It cannot be timed: "),
+    (
+        r"torch \S+ (\(.*\) )?(is a CPU-only build|finds no usable GPU|is built for)|no working C"
+        r"|no CUDA toolkit|the disk is full|[\d,]+ page faults a call",
+        "This machine or its torch cannot measure it: ",
+    ),
     (r"the module compiles a part of itself", "Eager cannot be measured: "),
     (
         r"while in (import|build|eager)\b|the model has a Triton kernel",

@@ -1,4 +1,4 @@
-"""Does the compiled model compute the same function? Checked before any timing.
+"""Does the compiled model compute the same function? Checked after all timing.
 
 The rule follows PyTorch's ``benchmarks/dynamo/common.py``. The reference is eager in float64. The
 compiled output may be a few times as far from the reference as eager in the working dtype is: a

@@ -27,7 +27,7 @@ def arrange(cell: Cell, module: torch.nn.Module) -> None:
     if cell.layout == CHANNELS_LAST:
         module.to(memory_format=torch.channels_last)
     if cell.dtype == TF32:
-        if cell.device == "cpu" or torch.version.hip:
+        if cell.device == "cpu" or torch.version.hip or torch.cuda.get_device_capability() < (8, 0):
             raise failures.Unsupported("TF32 is a precision of NVIDIA's GPUs, from Ampere on")
         torch.set_float32_matmul_precision("high")
 

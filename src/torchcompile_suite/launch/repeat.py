@@ -6,6 +6,7 @@ import time
 
 import torch
 
+from .. import workloads
 from ..cell import Cell, Outcome, Status
 from . import failures, inputs
 from . import subject as subjects
@@ -13,8 +14,8 @@ from . import subject as subjects
 # Calls and seconds for the search.
 MOST_CALLS = 100_000
 LIMIT_S = 30.0
-# In these stages nothing was called before.
-_FIRST = ("import", "prepare", "build", "compiler", "compile")
+# The stages in which the module is called again and again.
+_STAGES = ("eager", "warm-up", "memory", "turns", "eager calls", "calls")
 
 
 def explained(cell: Cell, outcome: Outcome, stage: str) -> Outcome:
@@ -22,7 +23,9 @@ def explained(cell: Cell, outcome: Outcome, stage: str) -> Outcome:
 
     Builds the cell once more and calls it in eager until it fails. Never raises.
     """
-    if outcome.status is not Status.CRASH or stage in _FIRST:
+    if outcome.status is not Status.CRASH or stage not in _STAGES:
+        return outcome
+    if not workloads.get(cell.workload).foreign:
         return outcome
     try:
         reason = _failing_call(cell)

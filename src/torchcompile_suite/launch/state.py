@@ -6,6 +6,8 @@ back in place, because the compiled module holds the very same objects.
 
 from __future__ import annotations
 
+import math
+import operator
 import random
 import sys
 import types
@@ -164,8 +166,9 @@ class State:
 
 def _refilled(value: Any, items: Any, fill: Callable[[Any], None]) -> Callable[[], Any]:
     def restore() -> Any:
-        value.clear()
-        fill(items)
+        if len(value) != len(items) or any(map(operator.is_not, value, items)):
+            value.clear()
+            fill(items)
         return value
 
     return restore
@@ -246,4 +249,4 @@ def _checksums(module: torch.nn.Module) -> dict[str, list[float]]:
                 total = weight.sum(dtype=torch.float64)
                 norm = torch.linalg.vector_norm(weight, dtype=torch.float64)
                 sums[name] = [float(total), float(norm)]
-    return {name: found for name, found in sums.items() if found == found}
+    return {name: found for name, found in sums.items() if all(map(math.isfinite, found))}

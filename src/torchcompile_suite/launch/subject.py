@@ -379,19 +379,19 @@ class ShapeStream(Subject):
         The outputs of a CUDA graph are in its own memory, where the graph of the next request
         writes. So those that are compared are copied when they arrive.
         """
-        return self._served(lambda request: apply(forward, request))
-
-    def _padded_call(self, forward: Any) -> list[Any]:
-        return self._served(lambda request: apply(forward, _pad(request, self._varying)))
-
-    def _served(self, serve: Callable[[Inputs], Any]) -> list[Any]:
         kept = []
         for request in self.requests:
             if self._keeps:
-                kept.append(copied(serve(request)))
+                kept.append(copied(apply(forward, request)))
             else:
-                serve(request)  # no name: nothing of it is alive at the next request
+                apply(forward, request)  # no name: nothing of it is alive at the next request
         return kept
+
+    def _padded_call(self, forward: Any) -> list[Any]:
+        def padded(*given: Any, **named: Any) -> Any:
+            return apply(forward, _pad(named or given, self._varying))
+
+        return self.call(padded)
 
     def reset(self, seed: int = SEED + 1) -> None:
         """See `Subject.reset`. The calls from now on keep their outputs."""

@@ -14,6 +14,7 @@ import msgspec
 from filelock import FileLock
 
 from ..errors import SuiteError
+from ..host import cuda
 from ..host.files import write_atomically
 from . import catalogue, environments, stamp
 from .catalogue import Release
@@ -55,7 +56,7 @@ def adopt(python: Path) -> tuple[Release, str, Path]:
     environment. Raises SuiteError if that Python lacks something, if its torch is no release, or
     if the release has an environment already.
     """
-    said = _ask(python)
+    said = _ask(python, _needed())
     release = _release(said)
     folder = environments.folder_of(release, said.minor)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -73,7 +74,7 @@ def adopt(python: Path) -> tuple[Release, str, Path]:
         ).strip()
         lines = [f"import site; site.addsitedir({path!r})" for path in said.folders]
         Path(packages, _PATH_FILE).write_text("\n".join(lines) + "\n", "utf-8")
-        found = _ask(program)
+        found = _ask(program, _needed())
         if found.torch != said.torch:
             reason = ", ".join(found.missing) or f"it finds torch {found.torch}"
             raise SuiteError(f"the packages of {python} do not import in {folder}: {reason}")
@@ -82,8 +83,13 @@ def adopt(python: Path) -> tuple[Release, str, Path]:
     return release, said.torch, program
 
 
-def _ask(python: Path) -> _Said:
-    text = _run(python, "-c", _ASK, *NEEDED)
+def _needed() -> tuple[str, ...]:
+    """What that Python has to import. Without pynvml nothing would watch a GPU."""
+    return (*(["pynvml"] if cuda.seen().devices else []), *NEEDED)
+
+
+def _ask(python: Path, needed: tuple[str, ...]) -> _Said:
+    text = _run(python, "-c", _ASK, *needed)
     return msgspec.json.decode(text.strip().splitlines()[-1], type=_Said)
 
 

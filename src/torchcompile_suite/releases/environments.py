@@ -146,10 +146,7 @@ def free_bytes() -> int:
 
 
 def digest(release: Release) -> str:
-    """The content of the stamp: a lock or extras that change make another environment.
-
-    A release without extras has the stamp of an environment from before there were extras.
-    """
+    """The content of the stamp: a lock or extras that change make another environment."""
     return "\n".join([_lock_digest(release), *extras.pins(release.version)])
 
 

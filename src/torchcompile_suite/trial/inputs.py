@@ -116,10 +116,9 @@ def _by_name(signature: inspect.Signature | None, both: _Both) -> Inputs:
 
 def check(module: torch.nn.Module, inputs: Inputs) -> None:
     """Raise WorkloadError if the module or its inputs have nothing to compute with."""
-    import torch
-    from torch.utils._pytree import tree_leaves
+    from ..launch.inputs import tensors as tensors_of
 
-    tensors = [leaf for leaf in tree_leaves(inputs) if isinstance(leaf, torch.Tensor)]
+    tensors = tensors_of(inputs)
     weights = [*module.parameters(), *module.buffers()]
     if any(tensor.is_meta for tensor in (*tensors, *weights)):
         raise WorkloadError(

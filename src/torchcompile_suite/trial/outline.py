@@ -59,9 +59,9 @@ def outline(workload: str, batch_size: int) -> Outline:
 
 def _outline(workload: str, batch_size: int) -> Outline:
     import torch
-    from torch.utils._pytree import tree_leaves
 
     from .. import workloads
+    from ..launch.inputs import tensors as tensors_of
     from . import build
     from .target import from_environment
 
@@ -72,7 +72,7 @@ def _outline(workload: str, batch_size: int) -> Outline:
     else:
         module, inputs = workloads.get(workload).build(batch_size)
         scales, notes = True, []
-    tensors = [leaf for leaf in tree_leaves(inputs) if isinstance(leaf, torch.Tensor)]
+    tensors = tensors_of(inputs)
     first = next((tensor for tensor in tensors if tensor.dim()), None)
     return Outline(
         torch=str(torch.__version__),

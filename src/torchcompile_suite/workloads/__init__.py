@@ -77,7 +77,7 @@ class Workload(NamedTuple):
     - ``imports``: the libraries that ``build`` needs. A process imports them first.
     - ``core``, ``also``: the `TAGS` of the workload. A bare ``asv run`` measures the tags of
       ``core``.
-    - ``random``: the output differs from call to call, so outputs are not compared value by value.
+    - ``random``: the output differs from call to call. A check finds that out by itself.
     - ``cases(batch_size)``: more inputs, for which the compiled module must be right, too.
     - ``stream(batch_size)``: inputs of different shapes, one request after another.
     - ``foreign``: a user's model: each launch first finds out how it has to be called.

@@ -13,10 +13,11 @@ from pathlib import Path
 import msgspec
 import torch
 
+from ... import workloads
 from ...cell import OK, Cell, Environment, Launch, Request
 from ...host.files import write_atomically
 from ...modes import EAGER, MODES
-from .. import caches, device, environment, failures, references
+from .. import caches, device, environment, failures, foreign, references
 from .. import subject as subjects
 from ..stages import Stages
 from ..subject import Subject
@@ -62,6 +63,12 @@ def _prepare(request: Request, cache: Path, on: device.Device, stages: Stages) -
     (folder / ARTEFACTS).mkdir()
     with stages("build"):
         subject = subjects.build(msgspec.structs.replace(cell, start=""))
+        if workloads.get(cell.workload).foreign:
+            notes = foreign.learn(subject, steady=False)
+            if subject.gradients != "inference" or subject.fresh_inputs:
+                raise failures.Unsupported(
+                    f"cold starts of such a model are not measured: {'; '.join(notes)}"
+                )
         torch.save(subject.module.state_dict(), folder / WEIGHTS)
         torch.save(subject.inputs, folder / INPUTS)
         # The state that a service starts from: calls come later.
