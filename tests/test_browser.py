@@ -263,11 +263,14 @@ def views(report: Report) -> list[str]:
     found = [kind.file for kind in (render.TABLES, render.RELEASES)]
     for machine in report.machines.values():
         points = machine.entry["points"]
-        cell = min(name for name in machine.lines() if name.startswith("resnet18,"))
+        # A machine may have a handful of cells.
+        names = machine.lines()
+        cell = min((name for name in names if name.startswith("resnet18,")), default=min(names))
+        model = cell.partition(",")[0]
         found += [f"{kind.file}#machine={machine.name}" for kind in render.KINDS]
         found += [f"index.html#machine={machine.name}&at={points[0]}&batch=all"]
         found += [f"cell.html#machine={machine.name}&cell={cell}"]
-        found += [f"cell.html#machine={machine.name}&model=resnet18"]
+        found += [f"cell.html#machine={machine.name}&model={model}"]
         found += [f"answers.html#machine={machine.name}&ask={name}" for name in answers.names()]
         found += [f"compare.html#machine={machine.name}&before={points[0]}&after={points[-1]}"]
     return found
