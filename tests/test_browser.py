@@ -298,7 +298,8 @@ def test_every_view_is_drawn_and_asks_no_other_host(
         assert page.locator("h1").is_visible()
         if "#" in name:
             assert page.locator("#view .answer").count() >= 1, name
-            assert page.locator("#view table").count() >= 1, name
+            if page.get_by_text("Only one release was measured").count() == 0:
+                assert page.locator("#view table").count() >= 1, name
             assert page.get_by_role("alert").count() == 0, name
     assert visit.faults == []
 
