@@ -22,8 +22,9 @@ from ..host.files import write_atomically
 from .catalogue import Release
 
 FILE = Path(__file__).with_name("sizes.toml")
-# The packages that fill a disk. All other packages of a release together are `_REST_BYTES`.
-LARGE = re.compile(r"(torch|torchvision|triton|(nvidia|cuda)-[a-z0-9-]+)==")
+# The packages that fill a disk. All other packages of a release together are `_REST_BYTES`; so is
+# nvidia-ml-py, which is a small one by a large one's name.
+LARGE = re.compile(r"(torch|torchvision|triton|(nvidia|cuda)-(?!ml-py)[a-z0-9-]+)==")
 # Measured: 355 to 375 MiB of packages, and up to 270 MiB of bytecode, which no release shares.
 _REST_BYTES = 640 << 20
 # A release with a large package that was never measured. The largest of 2.4 to 2.15 takes 7.2 GiB.
