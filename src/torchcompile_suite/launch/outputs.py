@@ -22,17 +22,16 @@ from torch.utils._pytree import tree_flatten
 DEEPEST = 12
 # Values that are compared with ``==``.
 _PLAIN = (Number, str, bytes, type(None), enum.Enum, torch.dtype, torch.device, torch.layout)
-# Objects with attributes that are not outputs, or that change when they are read.
-_CLOSED = (
+# Parts of a program, whose attributes are neither outputs nor state.
+CODE = (
     type,
     types.FunctionType,
     types.BuiltinFunctionType,
     types.MethodType,
     types.ModuleType,
-    Iterator,
-    torch.nn.Module,
-    torch.Generator,
 )
+# Objects with attributes that are not outputs, or that change when they are read.
+_CLOSED = (*CODE, Iterator, torch.nn.Module, torch.Generator)
 
 
 class Parts(NamedTuple):

@@ -10,26 +10,19 @@ import math
 import operator
 import random
 import sys
-import types
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 
+from .outputs import CODE
+
 # Deeper objects are shared with other parts of a program, and are not a module's own.
 DEEPEST = 8
 # Of a module: the weights, which have checksums, and what belongs to torch.
 _NOT_STATE = ("_parameters", "_modules", "_compiled_call_impl", "_non_persistent_buffers_set")
-_CLOSED = (
-    type,
-    types.FunctionType,
-    types.BuiltinFunctionType,
-    types.MethodType,
-    types.ModuleType,
-    torch.dtype,
-    torch.device,
-)
+_CLOSED = (*CODE, torch.dtype, torch.device)
 
 
 def seed(value: int) -> None:
