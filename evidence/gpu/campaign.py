@@ -46,11 +46,11 @@ from torchcompile_suite.results import records, sealing
 
 LAUNCHES = 3
 PLAIN = Path(__file__).with_name("plain") / "calls.py"
-# Models of the plain script, and what its modes are called there.
+# What the proofs and the plain scripts compare.
+MODES = ("eager", "default", "reduce-overhead")
+# Models of the plain script, in each of these modes.
 PLAIN_CELLS = [
-    (name, mode)
-    for name in ("vit16x6x384", "softmax_matmul", "resnet18")
-    for mode in ("eager", "default", "reduce-overhead")
+    (name, mode) for name in ("vit16x6x384", "softmax_matmul", "resnet18") for mode in MODES
 ]
 
 

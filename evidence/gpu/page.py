@@ -19,7 +19,7 @@ from torchcompile_suite.presentation.markdown import markdown, text
 from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.presentation.wording import printable
 
-from .campaign import PLAIN_CELLS, Step
+from .campaign import MODES, PLAIN_CELLS, Step
 
 PLACE = Path(__file__).parent
 
@@ -170,7 +170,7 @@ def _memory(steps: Iterable[Step]) -> Iterator[list[str]]:
         yield [mode, *map(_megabytes, (said["reserved"], said.get("allocated"), pools))]
 
 
-SEEN = ["name", "eager", "default", "reduce-overhead"]
+SEEN = ["name", *MODES]
 
 
 def _seen(steps: Iterable[Step]) -> Iterator[list[str]]:

@@ -18,8 +18,9 @@ import torch
 from torchcompile_suite.launch.device import get
 from torchcompile_suite.measuring.calibration import CalibrationLoop
 
+from .campaign import MODES
+
 CALLS = 10
-MODES = ("default", "reduce-overhead", "max-autotune-no-cudagraphs")
 
 
 def device(kind: str) -> dict[str, Any]:
@@ -57,7 +58,7 @@ def memory(kind: str) -> dict[str, Any]:
     """Bytes that torch reserves and hands out for resnet18, and the pools of CUDA graphs."""
     said: dict[str, Any] = {}
     on = get(kind)
-    for mode in ("eager", "default", "reduce-overhead"):
+    for mode in MODES:
         torch._dynamo.reset()
         call = _resnet(kind, mode)
         with torch.inference_mode():
@@ -83,7 +84,7 @@ def activities(kind: str) -> dict[str, Any]:
     from torch.profiler import ProfilerActivity, profile
 
     on, said = get(kind), {}
-    for mode in ("eager", *MODES[:2]):
+    for mode in MODES:
         torch._dynamo.reset()
         call = _resnet(kind, mode)
         seen = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if kind == "cuda" else [])
