@@ -370,7 +370,7 @@ def on_gpu(state: DeviceState | None, others_share: float = 0.0) -> Launch:
     ],
 )
 def test_heat_and_foreign_processes_disturb_a_gpu(state: DeviceState | None, reason: str) -> None:
-    assert launches.mark_disturbed(on_gpu(state), [], 3, None).disturbed == reason
+    assert launches.judged(on_gpu(state), [], 3, None).disturbed == reason
 
 
 def test_load_on_other_processors_does_not(tmp_path: Path) -> None:

@@ -123,7 +123,20 @@ def test_a_disturbed_launch_is_repeated_and_kept(tmp_path: Path) -> None:
 
 
 def test_a_machine_that_is_always_disturbed_comes_to_an_end(tmp_path: Path) -> None:
-    found, script = measure(tmp_path, [0.9] * 30, steal=[0.5] * 30)
+    found, script = measure(tmp_path / "a", [0.9] * 30, steal=[0.5] * 30)
+    assert len(script.kinds) == settings.MOST_REPEATS + 1
+    assert found.outcome.status is Status.UNSETTLED
+    assert "too busy to say: other guests of the host took 50%" in found.outcome.reason
+    assert "0.90 of eager's time" in found.outcome.reason
+    found, script = measure(tmp_path / "b", [0.9] * 30, steal=[0.5] * 30, repeats=0)
+    assert found.outcome.ok
+    assert len(script.kinds) == statistics.FIRST_LOOK
+
+
+def test_a_machine_that_is_slow_for_hours_has_figures(tmp_path: Path) -> None:
+    """Only the calibration loop sees it, so nobody can end what slows it."""
+    calibrations = [QUIET_S, *[1.4 * QUIET_S] * 30]
+    found, script = measure(tmp_path, [0.9] * 31, calibrations=calibrations)
     assert len(script.kinds) == settings.MOST_REPEATS + statistics.FIRST_LOOK
     assert found.outcome.ok
 

@@ -62,6 +62,9 @@ DEFAULT_HEAP = "default-heap"
 NOT_CHECKED = "accuracy not checked"
 """Begins a note of `Accuracy.notes` on outputs that could not be compared as they should be."""
 
+TOO_BUSY = "this machine is too busy to say"
+"""Begins the reason of an outcome if others take the processors, and no repeat is left."""
+
 AUTOCAST = ("bfloat16", "float16")
 """The values of `Cell.dtype` for an autocast region around the call."""
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ..cell import Generated, GraphBreak, Measurement, Outcome
+from ..cell import TOO_BUSY, Generated, GraphBreak, Measurement, Outcome
 from ..modes import EAGER
 from .break_even import State, break_even
 from .ends import REMEDY, Ends, both_ends
@@ -173,7 +173,7 @@ def sentence(rows: Sequence[Row], again: str) -> str:
 
 # Who failed, by the beginning of a reason: what it means for the reader.
 _WHO = [
-    (r"nothing of it was compiled", ""),
+    (rf"nothing of it was compiled|{TOO_BUSY}", ""),
     (r"the module itself fails|each call keeps", "It cannot be timed: "),
     (
         r"torch \S+ (\(.*\) )?(is a CPU-only build|finds no usable GPU|is built for)|no working C"

@@ -55,13 +55,14 @@ def doctor_command(
         out = console(no_color=no_color)
         for check in checks:
             if not (quiet and check.level is Level.OK):
-                _show(out, check)
+                show(out, check)
     levels = {check.level for check in checks}
     if Level.ERROR in levels or (strict and Level.WARNING in levels):
         raise typer.Exit(1)
 
 
-def _show(out: Console, check: Check) -> None:
+def show(out: Console, check: Check) -> None:
+    """Print a check, with its remedy if there is one."""
     out.print(check.level.value.ljust(8), style=STYLES[check.level], end="")
     say(out, f"{check.name}: {check.says}")
     if check.remedy:

@@ -13,7 +13,9 @@ from rich.console import Console
 
 from .. import matrix, targets, workloads
 from ..analysis.advice import Advice
-from ..cell import CHANNELS_LAST, DEFAULT_HEAP, Measurement
+from ..cell import CHANNELS_LAST, DEFAULT_HEAP, TOO_BUSY, Measurement
+from ..doctor import hardware
+from ..doctor.check import Level
 from ..errors import SuiteError
 from ..host import machine
 from ..host.allocators import LIBRARIES
@@ -29,6 +31,7 @@ from ..trial import generated, questions, view
 from ..trial.plan import BUDGET_S, Trial, TrialError, headline
 from ..trial.run import TrialResult, python_of, run
 from ..trial.target import parse
+from .doctor import show
 
 RESULTS = Path("results")
 
@@ -354,6 +357,10 @@ def _show(out: Console, trial: Trial, result: TrialResult) -> None:
     # The table of a question has the reasons of failures.
     for line in (*view.notes(result), *([] if told else view.failures(result))):
         say(out, line)
+    if any(TOO_BUSY in measurement.outcome.reason for measurement in result.measurements):
+        for check in hardware.load():
+            if check.level is not Level.OK:
+                show(out, check)
     _advise(out, view.advices(trial, result))
 
 

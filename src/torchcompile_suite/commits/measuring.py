@@ -14,7 +14,7 @@ from ..analysis import change, statistics
 from ..cell import METHOD, Cell, Launch, Plan
 from ..host.files import append_line, read_lines
 from ..measuring import settings
-from ..measuring.launches import Elsewhere, make_launch, mark_disturbed
+from ..measuring.launches import Elsewhere, judged, make_launch
 from ..releases import environments
 from . import overlay
 from .clone import Clone
@@ -119,7 +119,7 @@ class Measuring:
                     return
                 before = self.launches.get(commit, [])
                 quiet_s = statistics.quietest(chain([launch], *self.launches.values()))
-                self._keep(Known(commit, mark_disturbed(launch, before, self._repeats, quiet_s)))
+                self._keep(Known(commit, judged(launch, before, self._repeats, quiet_s)))
 
     def _install(self, commit: str) -> bool:
         """Make the environment hold the commit. False if it is refused: then the reason is kept."""

@@ -19,12 +19,13 @@ from pathlib import Path
 import msgspec
 
 from ..analysis import statistics
-from ..cell import DEFAULT_HEAP, OK, Cell, Heap, Launch, Outcome, Plan, Request, Status
+from ..cell import DEFAULT_HEAP, OK, TOO_BUSY, Cell, Heap, Launch, Outcome, Plan, Request, Status
 from ..host import allocators
 from ..host.orphans import die_with_parent
 from . import interpreter
 from .processes import Fresh, Launcher
-from .settings import LAUNCH_LIMIT_S
+from .progress import launch_line
+from .settings import LAUNCH_LIMIT_S, REPEATS_VARIABLE
 from .starts import Starts
 
 DEFAULT_PLAN = Plan()
@@ -98,19 +99,29 @@ def make_launch(
     return starter.run(request, workspace, limit_s)
 
 
-def mark_disturbed(
-    launch: Launch, before: Sequence[Launch], repeats: int, quiet_s: float | None
-) -> Launch:
+def judged(launch: Launch, before: Sequence[Launch], repeats: int, quiet_s: float | None) -> Launch:
     """The launch, marked as disturbed if a neighbour slowed it: then it does not count.
 
     ``before`` are the earlier launches of the cell. If ``repeats`` of them are marked, no further
-    launch is: a machine that is always disturbed must come to an end. ``quiet_s`` is the time of
-    the calibration loop on the quiet machine, in seconds; None if it is not known.
+    launch is: a machine that is always disturbed must come to an end. If others take its processors
+    by then, there is no number. If only the calibration loop is slow, the launch counts: a host can
+    be in that state for hours, and its figures say so. ``quiet_s`` is the time of the loop on the
+    quiet machine, in seconds; None if it is not known. With ``repeats`` of 0 every launch counts.
     """
-    repeated = len(before) - len(statistics.counted(before))
-    if repeated >= repeats or not launch.outcome.ok:
+    reason = statistics.disturbed(launch, quiet_s)
+    if not reason or not repeats or not launch.outcome.ok:
         return launch
-    return msgspec.structs.replace(launch, disturbed=statistics.disturbed(launch, quiet_s))
+    repeated = len(before) - len(statistics.counted(before))
+    if repeated < repeats:
+        return msgspec.structs.replace(launch, disturbed=reason)
+    if taken := statistics.taken(launch):
+        text = (
+            f"{TOO_BUSY}: {taken} in launch {len(before) + 1} ({launch_line(launch)}), after "
+            f"{repeated} disturbed ones; torchcompile-suite doctor names what is busy, and "
+            f"{REPEATS_VARIABLE}=0 measures all the same"
+        )
+        return msgspec.structs.replace(launch, outcome=Outcome(Status.UNSETTLED, text))
+    return launch
 
 
 def outcome_of(launches: Sequence[Launch]) -> Outcome:

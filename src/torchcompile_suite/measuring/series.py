@@ -28,7 +28,7 @@ import msgspec
 from ..analysis import change, statistics
 from ..cell import METHOD, Cell, Launch, Measurement, Plan, Stopped
 from ..host.files import append_line, read_lines
-from .launches import mark_disturbed, outcome_of
+from .launches import judged, outcome_of
 from .settings import (
     BUDGET_S,
     LAUNCH_LIMIT_S,
@@ -210,7 +210,7 @@ def _turn(state: _State, release: str, make: Make, watch: Watch) -> None:
         made = make(release, state.cache(release))
         before = state.launches[release]
         quiet_s = statistics.quietest([made], state.quiet_s)
-        made = mark_disturbed(made, before, state.series.repeats, quiet_s)
+        made = judged(made, before, state.series.repeats, quiet_s)
         made = msgspec.structs.replace(made, series=state.name, round=state.round)
         state.keep(release, made, round(time.monotonic() - begun, 3))
         watch(release, made)

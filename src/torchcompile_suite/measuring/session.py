@@ -27,7 +27,7 @@ from ..launch import progress
 from ..modes import EAGER
 from ..results import overlay_marker, records
 from . import generation
-from .launches import launcher, make_launch, mark_disturbed, outcome_of
+from .launches import judged, launcher, make_launch, outcome_of
 from .processes import Launcher
 from .progress import launch_line, measurement_line
 from .settings import (
@@ -193,7 +193,7 @@ class Session:
                 limit_s=self.settings.launch_limit_s,
             )
             quiet_s = self._quietest(launch)
-            launch = mark_disturbed(launch, launches, self.settings.repeats, quiet_s)
+            launch = judged(launch, launches, self.settings.repeats, quiet_s)
             launches.append(launch)
             self._watch(cell, launch)
             progress.launched(str(cell), launch_line(launch))

@@ -25,6 +25,7 @@ from .disturbance import (
     neighbour,
     quietest,
     slowdown,
+    taken,
     times_as_slow,
 )
 from .intervals import (
@@ -141,6 +142,7 @@ __all__ = [
     "slowdown",
     "steady_call",
     "t_quantile",
+    "taken",
     "times_as_slow",
     "warm_up_mixed_ratio",
     "widened",

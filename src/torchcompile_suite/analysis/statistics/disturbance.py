@@ -33,23 +33,25 @@ def disturbed(launch: Launch, quiet_s: float | None = None) -> str:
     reason is only ever what other processes took, never the launch's own times: to repeat a launch
     because its result looks odd would make intervals too narrow.
     """
+    if reason := taken(launch):
+        return f"disturbed: {reason}"
+    factor = slowdown([launch], quiet_s)
+    return f"disturbed: {neighbour(factor)}" if factor > MOST_SLOWDOWN else ""
+
+
+def taken(launch: Launch) -> str:
+    """What the kernel or the device's driver says that others took; empty if it was little."""
     interference = launch.interference
+    if interference is None:
+        return ""
     if _on_accelerator(launch):
         # One thread works there. The calibration loop shows whether its processor is slow; what
         # others take of the rest does not matter.
-        if interference is not None and (reason := _of_device(interference.device)):
-            return f"disturbed: {reason}"
-        interference = None
-    if interference is not None and interference.steal_share > MOST_STEAL:
-        return (
-            f"disturbed: other guests of the host took {interference.steal_share:.0%} of the "
-            "processors"
-        )
-    if interference is not None and interference.others_share > MOST_OTHERS:
-        return f"disturbed: other processes took {interference.others_share:.0%} of the processors"
-    factor = slowdown([launch], quiet_s)
-    if factor > MOST_SLOWDOWN:
-        return f"disturbed: {neighbour(factor)}"
+        return _of_device(interference.device)
+    if interference.steal_share > MOST_STEAL:
+        return f"other guests of the host took {interference.steal_share:.0%} of the processors"
+    if interference.others_share > MOST_OTHERS:
+        return f"other processes took {interference.others_share:.0%} of the processors"
     return ""
 
 
