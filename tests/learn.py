@@ -10,12 +10,15 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import msgspec
 
 from torchcompile_suite.cell import Cell, Outcome, Status
-from torchcompile_suite.launch import foreign, repeat
+from torchcompile_suite.launch import foreign, original, repeat
 from torchcompile_suite.launch import subject as subjects
+from torchcompile_suite.launch.subject import Call, Subject
 from torchcompile_suite.trial import build, target
 
 FILE = Path(__file__).with_name("strangers.py")
@@ -27,10 +30,18 @@ def learn(name: str) -> dict[str, object]:
     assert parsed is not None
     cell = Cell(parsed.name, 1, "default", backend="aot_eager")
     build.register(parsed)
-    model = build.build(parsed, 1)
-    subject = subjects.build(cell)
+    models: list[build.Model] = []
+    make = build.build
+
+    def keep(*arguments: Any) -> build.Model:
+        models.append(make(*arguments))
+        return models[-1]
+
+    # Built once, as in a launch: what is taken out of a class is not there for a second model.
+    with mock.patch.object(build, "build", keep):
+        subject = subjects.build(cell)
     before = subject.inputs
-    notes = [*model.notes, *foreign.learn(subject)]
+    notes = [*models[0].notes, *foreign.learn(subject)]
     with subject.context():
         first, again = subject.eager(), subject.eager()
     found: dict[str, object] = {
@@ -40,6 +51,8 @@ def learn(name: str) -> dict[str, object]:
         "same": first.is_nested or bool((first.to_dense() == again.to_dense()).all()),
         "cache": os.environ["TORCHINDUCTOR_CACHE_DIR"],
     }
+    if original.as_given(subject.module) is not None:
+        found["given"] = as_given(cell, subject)
     if name in ("disabled", "scripted", "talking", "slope", "wrapped"):
         from torchcompile_suite.launch.inspect import share, versions
         from torchcompile_suite.launch.inspect.versions import reasons
@@ -55,6 +68,32 @@ def learn(name: str) -> dict[str, object]:
             found["reasons"] = [msgspec.to_builtins(each) for each in told]
             found["share"] = share.captured(subject)
     return found
+
+
+def as_given(cell: Cell, subject: Subject) -> dict[str, object]:
+    """Graphs in eager, as the user compiles it, and in eager after a call of a check."""
+    from torchcompile_suite.launch.inspect import versions
+
+    def graphs(call: Call) -> int:
+        versions.reset()
+        call()
+        return versions.captures()
+
+    given = original.as_given(subject.module)
+    assert given is not None
+    with subject.context():
+        subject.cell = msgspec.structs.replace(cell, way="as-given")
+        eager = subject.eager()
+        before = graphs(subject.eager)
+        call, _ = subject.compile()
+        compiled = graphs(call)
+        checked = given.only_in(call)
+        return {
+            "original": before,
+            "graphs": compiled,
+            "same": bool((checked() == eager).all()),
+            "after": graphs(subject.eager),
+        }
 
 
 def fails(name: str) -> str:

@@ -29,8 +29,15 @@ def wrapped():
     return torch.compile(linear()), rows()
 
 
+class Doubling(nn.Module):
+    """Compiled in place, torch's own modules stay in eager up to 2.9."""
+
+    def forward(self, x):
+        return x * 2
+
+
 def in_place():
-    module = linear()
+    module = Doubling()
     module.compile()
     return module, rows()
 
@@ -237,6 +244,29 @@ def log():
     return Log(), rows()
 
 
+class Slowing(nn.Module):
+    """Keeps no tensor, and has more to do in each call."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def forward(self, x):
+        self.seen.append(len(self.seen))
+        for _ in self.seen:
+            x = x + 1
+        return x
+
+
+def slowing():
+    return Slowing(), rows()
+
+
+def renewed():
+    module = Log()
+    return module, rows(), module.log.clear
+
+
 class Recent(nn.Module):
     """Keeps the last few results only."""
 
@@ -267,6 +297,11 @@ class Limited(nn.Module):
 
 def limited():
     return Limited(), rows()
+
+
+def refilled():
+    module = Limited()
+    return module, (rows(),), {}, lambda: setattr(module, "calls", 0)
 
 
 # Folders

@@ -136,7 +136,7 @@ STRANGERS = (
     *("helped", "wrapped", "in_place", "in_parts", "decorated", "assigned", "hidden", "disabled"),
     *("shrinking", "a_dict", "a_list", "a_user_dict", "a_dataclass", "a_named_tuple", "a_none"),
     *("both", "nothing", "no_rows", "meta", "lazy", "complex_numbers", "sparse", "nested"),
-    *("slope", "log", "recent"),
+    *("slope", "log", "recent", "slowing", "renewed", "refilled"),
     *("limited", "own_cache", "scripted", "talking"),
 )
 
@@ -233,7 +233,37 @@ def test_a_model_that_needs_gradients_gets_them(learned: dict[str, Any]) -> None
 def test_a_model_that_keeps_something_of_each_call_has_no_steady_state(
     learned: dict[str, Any],
 ) -> None:
-    assert "each call keeps 128 bytes more in log: there is no steady state" in learned["log"]
+    said = "each call keeps 128 bytes more in log (strangers.py:"
+    assert said in learned["log"]
+    assert "there is no steady state" in learned["log"]
+    line = int(learned["log"].partition(said)[2].partition(")")[0])
+    assert "self.log.append" in (ROOT / "tests" / "strangers.py").read_text().splitlines()[line - 1]
+
+
+@slow
+@patient
+def test_a_model_that_slows_down_has_no_steady_state(learned: dict[str, Any]) -> None:
+    assert "each call takes longer than the last (" in learned["slowing"]
+    assert "in seen (strangers.py:" in learned["slowing"]
+
+
+@slow
+@patient
+def test_a_factory_may_give_each_call_a_fresh_state(learned: dict[str, Any]) -> None:
+    for name in ("renewed", "refilled"):
+        (note,) = learned[name]["notes"]
+        assert note.startswith("the factory's reset was called after each call")
+
+
+@slow
+@patient
+@pytest.mark.parametrize("name", ["wrapped", "in_place", "in_parts", "decorated", "assigned"])
+def test_what_the_user_compiles_is_compared_too(learned: dict[str, Any], name: str) -> None:
+    given = learned[name]["given"]
+    assert given["original"] == 0, "taken out, nothing compiles"
+    assert given["graphs"] > 0
+    assert given["same"]
+    assert given["after"] == 0, "taken out again after a call of a check"
 
 
 @slow

@@ -45,7 +45,7 @@ Shapes = Literal[
     "static", "recompile", "automatic", "dynamic", "marked", "buckets", "unbacked", "oblivious"
 ]
 Protocol = Literal["right", "data-inside", "no-sync", "grad-on", "train-mode", "many-calls"]
-Way = Literal["whole", "freezing", "regional", "nested-region"]
+Way = Literal["whole", "freezing", "regional", "nested-region", "as-given"]
 Layout = Literal["contiguous", "channels-last"]
 Start = Literal["", "uncached", "disk-cache", "carried-cache", "aot-package", "precompile"]
 Side = Literal["eager", "mode"]
@@ -101,8 +101,9 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True, cache_hash=True):
     - ``target``: a GPU that is not here (`torchcompile_suite.targets`). Then nothing is timed: the
       compiler generates code for it, which is counted (`Generated`).
     - ``way``: what is compiled: the ``whole`` module; the same with its weights as constants
-      (``freezing``); the block that the module repeats, once (``regional``); or the whole module
-      with the block as a region that is compiled once (``nested-region``).
+      (``freezing``); the block that the module repeats, once (``regional``); the whole module with
+      the block as a region that is compiled once (``nested-region``); or what the user's code
+      compiles, whatever the cell's mode (``as-given``).
     - ``start``: what a process finds when it starts. Then a pair is two whole processes, each from
       its start to its first result. Empty for a cell whose calls are timed.
     - ``layout``: of weights and inputs with four dimensions in memory.

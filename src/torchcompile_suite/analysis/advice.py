@@ -225,6 +225,8 @@ def in_graphs(measurement: Measurement) -> str:
 
 
 def _name(row: Row) -> str:
+    if row.cell.way == "as-given":
+        return "as your code compiles it"
     return f"mode {row.cell.mode}" + (f" ({row.cell.variant})" if row.cell.variant else "")
 
 

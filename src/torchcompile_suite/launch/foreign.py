@@ -7,14 +7,17 @@ inputs, or may keep something of each call.
 from __future__ import annotations
 
 import gc
+import inspect
+import re
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from ..workloads import WorkloadError
-from . import failures, inputs
+from . import failures, inputs, resets
 from .original import refuse_compiled
 from .subject import CONTEXTS, Subject
 
@@ -26,6 +29,10 @@ GROWING_CALLS = (1, 1, 1, 5, 8, 16, 32)
 # The looks end after so many seconds of calls or bytes, too.
 GROWING_S = 4.0
 GROWING_BYTES = 1 << 30
+# After so many calls, each time four times as many, the calls are compared. If they took longer by
+# this factor both times, they go on so.
+SLOWING_CALLS = (16, 64, 256)
+SLOWER = 1.3
 
 
 def learn(subject: Subject, steady: bool = True) -> list[str]:
@@ -38,20 +45,32 @@ def learn(subject: Subject, steady: bool = True) -> list[str]:
     """
     before = {name: inputs.copied(getattr(subject, name)) for name in _names(subject)}
 
-    def restore() -> None:
+    def put_inputs_back() -> None:
         for name, value in before.items():
             setattr(subject, name, inputs.copied(value))
+
+    def restore() -> None:
+        put_inputs_back()
+        resets.reset(subject.module)
 
     # Those of the CPU. To look at a GPU's would start CUDA in a process that measures the CPU.
     with torch.random.fork_rng(devices=[]):
         notes = _find_context(subject, restore)
         changing = any(inputs.changed(getattr(subject, name), before[name]) for name in before)
+        resetting = resets.reset(subject.module)
         if changing:
             restore()
             _keep_inputs(subject, restore)
             notes.append(
                 "each call changes its inputs: all calls, eager and compiled, got them as the "
                 "factory gave them, copied outside the clock, and each call was waited for"
+            )
+        elif resetting:
+            _keep_inputs(subject, lambda: resets.reset(subject.module))
+        if resetting:
+            notes.append(
+                "the factory's reset was called after each call, eager and compiled, outside the "
+                "clock, and each call was waited for"
             )
         if steady:
             with subject.context():
@@ -85,7 +104,7 @@ def _find_context(subject: Subject, restore: Callable[[], None]) -> list[str]:
     raise errors[0]
 
 
-def _keep_inputs(subject: Subject, restore: Callable[[], None]) -> None:
+def _keep_inputs(subject: Subject, restore: Callable[[], object]) -> None:
     """Let each call find the inputs as the user gave them. What it makes of them is compared with
     its outputs.
     """
@@ -119,12 +138,13 @@ def _keep_inputs(subject: Subject, restore: Callable[[], None]) -> None:
 
 
 def _refuse_growth(subject: Subject) -> list[str]:
-    """Raise `failures.Unsettled` if each call keeps more memory in tensors.
+    """Raise `failures.Unsettled` if each call keeps more memory in tensors, or takes longer.
 
     Returns a note if there was no time for all looks: a model may end to grow.
     """
-    sizes, named = [_live_bytes()], _sizes(subject.module)
-    count, seconds = 1, 0.0
+    named = _sizes(subject.module)
+    sizes = [_live_bytes()]
+    seconds = 0.0
     for count in GROWING_CALLS:
         start = time.perf_counter()
         for _ in range(count):
@@ -132,17 +152,67 @@ def _refuse_growth(subject: Subject) -> list[str]:
         seconds += time.perf_counter() - start
         sizes.append(_live_bytes())
         if sizes[-1] <= sizes[-2]:
+            _refuse_slowing(subject, named)
             return []
         if sizes[-1] - sizes[0] > GROWING_BYTES:
             break
         if seconds > GROWING_S and count != GROWING_CALLS[-1]:
             return ["each of the first calls kept more memory: there may be no steady state"]
-    grown = [name for name, size in _sizes(subject.module).items() if size > named.get(name, 0)]
-    where = f" in {', '.join(grown[:3])}" if grown else ""
-    raise failures.Unsettled(
-        f"each call keeps {(sizes[-1] - sizes[-2]) // count:,} bytes more{where}: there is no "
-        "steady state to time; let forward keep nothing, or give it a fixed size"
+    more = f"keeps {(sizes[-1] - sizes[-2]) // count:,} bytes more"
+    raise failures.Unsettled(_growing(subject.module, named, more))
+
+
+def _refuse_slowing(subject: Subject, named: dict[str, int]) -> None:
+    """Raise `failures.Unsettled` if calls take longer and longer. ``named``: sizes at the start.
+
+    Long calls are not made so often: what they keep is in tensors, which `_refuse_growth` sees.
+    """
+    shortest_s: list[float] = []
+    made = 0
+    deadline = time.perf_counter() + GROWING_S
+    for until in SLOWING_CALLS:
+        calls_s = []
+        for _ in range(until - made):
+            start = time.perf_counter()
+            subject.eager()
+            calls_s.append(time.perf_counter() - start)
+            if start > deadline:
+                return
+        made = until
+        # The shortest of the last calls: a neighbour slows some, and seldom all of them.
+        shortest_s.append(min(calls_s[-SLOWING_CALLS[0] :]))
+        if len(shortest_s) > 1 and shortest_s[-1] < SLOWER * shortest_s[-2]:
+            return
+    first, *_, last = (f"{each * 1e6:,.0f} us" for each in shortest_s)
+    more = (
+        f"takes longer than the last ({first} after {SLOWING_CALLS[0]} calls, {last} after {made})"
     )
+    raise failures.Unsettled(_growing(subject.module, named, more))
+
+
+def _growing(module: torch.nn.Module, named: dict[str, int], more: str) -> str:
+    """Why there is no steady state: what each call does more, and what of the module grows."""
+    grown = [name for name, size in _sizes(module).items() if size > named.get(name, 0)]
+    where = f" in {', '.join(grown[:3])}" if grown else ""
+    if grown and (place := _place(module, grown[0])):
+        where += f" ({place})"
+    return (
+        f"each call {more}{where}: there is no steady state to time; let forward keep nothing, "
+        "give it a fixed size, or return (model, inputs, reset) from the factory"
+    )
+
+
+def _place(module: torch.nn.Module, grown: str) -> str:
+    """File and line where the module changes what grows; empty if that is not found."""
+    path, _, name = grown.rpartition(".")
+    changes = re.compile(rf"\.{re.escape(name)}\s*(\.\w+\(|\[|[-+*|]?=[^=])")
+    try:
+        forward = inspect.unwrap(type(module.get_submodule(path)).forward)
+        lines, first = inspect.getsourcelines(forward)
+    except (OSError, TypeError, AttributeError):
+        return ""
+    at = next((number for number, line in enumerate(lines, first) if changes.search(line)), None)
+    return f"{Path(inspect.getfile(forward)).name}:{at}" if at else ""
 
 
 def _live_bytes() -> int:

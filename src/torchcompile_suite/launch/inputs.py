@@ -86,7 +86,7 @@ def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
 class Restoring:
     """A call whose inputs are as they were again after it."""
 
-    def __init__(self, call: Callable[[], Any], restore: Callable[[], None]) -> None:
+    def __init__(self, call: Callable[[], Any], restore: Callable[[], object]) -> None:
         """``restore`` is called after each call, outside the clock."""
         self._call = call
         self._restore = restore

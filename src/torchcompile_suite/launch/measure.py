@@ -30,6 +30,7 @@ from . import (
     foreign,
     growth,
     messages,
+    original,
     progress,
     repeat,
     timing,
@@ -188,7 +189,9 @@ class _Steps:
             self.fields["compiler_import_s"] = compiler.IMPORT_S
             if self.request.cell.protocol == "many-calls":
                 self.captures = growth.Captures()
-        if self.request.kind == "cold" and self.request.observe:
+        # What is compiled as given is the user's: it is timed and checked.
+        own = self.request.cell.way != "as-given"
+        if self.request.kind == "cold" and self.request.observe and own:
             return Observed(self.request.cell, self.request.cache_dir, self.stages, self.fields)
         return Unobserved()
 
@@ -282,6 +285,9 @@ class _Steps:
 
     def check_accuracy(self, subject: Subject, call: Call, inspection: Inspection) -> None:
         """Raise `failures.WrongResult` if the mode's output is too far from the expected one."""
+        given = original.as_given(subject.module)
+        if self.request.cell.way == "as-given" and given is not None:
+            call = given.only_in(call)
         judged = checks.check(subject, call, self.stages)
         if judged.reason and judged.expected.random:
             with inspection.drawing(subject) as (drawing, why):

@@ -1,4 +1,4 @@
-"""A module that is compiled already, as it was before.
+"""A module that is compiled already, as it was before, and as its user has it (`AsGiven`).
 
 Eager has to be eager: a module that compiles a part of itself would be compared with itself.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +28,59 @@ class Original(NamedTuple):
     note: str
 
 
+class _Part(NamedTuple):
+    """A compiled part: how a value is put in its place, and both values."""
+
+    put: Callable[[Any], object]
+    compiled: Any
+    inner: Any
+
+
+class AsGiven:
+    """What the user's code compiles. ``module`` is called like the original."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        """``module``: as the factory returned it."""
+        self.module = module
+        self._parts: list[_Part] = []
+
+    def take_out(self, put: Callable[[Any], object], compiled: Any, inner: Any) -> None:
+        """Put ``inner``, what was compiled, in the place of the compiled part."""
+        self._parts.append(_Part(put, compiled, inner))
+        put(inner)
+
+    def put_back(self) -> None:
+        """Put the compiled parts back to where the user's code has them."""
+        for part in self._parts:
+            part.put(part.compiled)
+
+    def only_in(self, call: Callable[[], Any]) -> Callable[[], Any]:
+        """The call with the compiled parts, which are taken out now and after it."""
+
+        def take_out() -> None:
+            for part in self._parts:
+                part.put(part.inner)
+
+        def with_parts() -> Any:
+            self.put_back()
+            try:
+                return call()
+            finally:
+                take_out()
+
+        take_out()
+        return with_parts
+
+
+# By the identity of the original, which its value keeps alive.
+_AS_GIVEN: dict[int, AsGiven] = {}
+
+
+def as_given(module: torch.nn.Module) -> AsGiven | None:
+    """What the user's code compiles of this original; None if it compiles nothing."""
+    return _AS_GIVEN.get(id(module))
+
+
 def original(module: torch.nn.Module) -> Original:
     """Take all that is compiled out of the module, which changes.
 
@@ -35,6 +89,7 @@ def original(module: torch.nn.Module) -> Original:
     """
     if _DYNAMO not in sys.modules:
         return Original(module, "")  # an import here would count as a part of the model's
+    given = AsGiven(module)
     found: list[str] = []
     if _is_wrapper(module):
         module = _inner(module)
@@ -44,20 +99,22 @@ def original(module: torch.nn.Module) -> Original:
             continue
         name = path.replace("._orig_mod", "")
         if getattr(part, "_compiled_call_impl", None) is not None:
-            part._compiled_call_impl = None
+            put = partial(setattr, part, "_compiled_call_impl")
+            given.take_out(put, part._compiled_call_impl, None)
             found.append(name or "the whole module")
-        found += [f"{name}.{own}".lstrip(".") for own in _restore_attributes(part)]
+        found += [f"{name}.{own}".lstrip(".") for own in _restore_attributes(part, given)]
     owners = {id(owner): owner for part in module.modules() for owner in _code(type(part))}
     mentioned = {name for owner in owners.values() for name in _mentioned(owner)}
     for owner in owners.values():
         found += [
             f"{owner.__name__}.{name}"
-            for name in _restore_functions(owner)
+            for name in _restore_functions(owner, given)
             # Not all functions of a file belong to this model.
             if isinstance(owner, type) or name in mentioned
         ]
     if not found:
         return Original(module, "")
+    _AS_GIVEN[id(module)] = given
     named = list(dict.fromkeys(found))
     more = f" and {len(named) - _MOST} more" if len(named) > _MOST else ""
     return Original(
@@ -96,24 +153,23 @@ def _captured(dynamo: Any) -> list[str]:
     ]
 
 
-def _restore_attributes(part: torch.nn.Module) -> list[str]:
+def _restore_attributes(part: torch.nn.Module, given: AsGiven) -> list[str]:
     """Restore the submodules and functions that the module holds. Returns their names."""
     restored = []
     for name, child in list(part._modules.items()):
         if _is_wrapper(child):
-            part._modules[name] = _inner(child)
+            given.take_out(partial(part._modules.__setitem__, name), child, _inner(child))
             restored.append(name)
     for name, value in list(vars(part).items()):
         if _is_compiled(value):
-            vars(part)[name] = _inner(value)
+            given.take_out(partial(vars(part).__setitem__, name), value, _inner(value))
             restored.append(name)
         elif type(value) in (list, dict):
             # Modules in a plain list are no submodules.
             keys = value if isinstance(value, dict) else range(len(value))
             compiled = [key for key in keys if _is_compiled(value[key])]
-            value_of: Any = value
             for key in compiled:
-                value_of[key] = _inner(value_of[key])
+                given.take_out(partial(value.__setitem__, key), value[key], _inner(value[key]))
             restored += [name] * bool(compiled)
     return restored
 
@@ -128,17 +184,21 @@ def _code(owner: type) -> Iterator[Any]:
             yield module
 
 
-def _restore_functions(owner: Any) -> list[str]:
+def _restore_functions(owner: Any, given: AsGiven) -> list[str]:
     """Restore the functions of a class or of a Python module. Returns their names."""
     restored = []
     for name, value in list(vars(owner).items()):
         function = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
-        if not _is_compiled(function):
-            continue
-        inner = _inner(function)
-        setattr(owner, name, inner if function is value else type(value)(inner))
-        restored.append(name)
+        if _is_compiled(function):
+            put = partial(_put, owner, name, type(value), function is value)
+            given.take_out(put, function, _inner(function))
+            restored.append(name)
     return restored
+
+
+def _put(owner: Any, name: str, kind: Any, plain: bool, function: Any) -> None:
+    """Set a function of a class, as the kind of method that it was."""
+    setattr(owner, name, function if plain else kind(function))
 
 
 def _mentioned(owner: Any) -> set[str]:

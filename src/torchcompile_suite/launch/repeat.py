@@ -8,7 +8,7 @@ import torch
 
 from .. import workloads
 from ..cell import Cell, Outcome, Status
-from . import failures, inputs
+from . import failures, inputs, resets
 from . import subject as subjects
 
 # Calls and seconds for the search.
@@ -50,9 +50,11 @@ def _failing_call(cell: Cell) -> str:
                 return (
                     f"the module itself fails at call {number}, in eager, too: {reason}"
                     f"{f' ({where})' if where else ''}; give make() inputs or a state that can be "
-                    "called as often as you like"
+                    "called as often as you like, or let it return (model, inputs, reset): reset() "
+                    "is called after each call"
                 )
             if time.perf_counter() > deadline:
                 break
             subject.inputs = inputs.copied(before)
+            resets.reset(subject.module)
     return ""

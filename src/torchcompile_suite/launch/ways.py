@@ -5,6 +5,7 @@
 - ``regional``: only the block that the module repeats. The rest runs in eager.
 - ``nested-region``: the whole module. The block that it repeats is a region that Inductor compiles
   once (`torch.compiler.nested_compile_region`).
+- ``as-given``: what the user's code compiles, with its own options.
 
 What a release lacks is found by looking for it, and is `failures.Unsupported` with a reason.
 """
@@ -20,7 +21,7 @@ from typing import Any, TypeAlias
 import torch
 
 from ..cell import Cell
-from . import failures
+from . import failures, original
 
 # Keyword arguments of torch.compile.
 Options: TypeAlias = Mapping[str, Any]
@@ -138,6 +139,14 @@ def _nested_region(module: torch.nn.Module, options: Options) -> Any:
     return torch.compile(whole, **options)
 
 
+def _as_given(module: torch.nn.Module, options: Options) -> Any:  # noqa: ARG001 (all have both)
+    given = original.as_given(module)
+    if given is None:
+        raise failures.Unsupported("the module's code compiles nothing")
+    given.put_back()
+    return given.module
+
+
 def _with_blocks(module: torch.nn.Module) -> tuple[torch.nn.Module, list[torch.nn.Module]]:
     """A twin of the module, and the blocks that it repeats."""
     if not repeated_blocks(module):
@@ -154,4 +163,5 @@ _WAYS: dict[str, _Compile] = {
     "freezing": _freezing,
     "regional": _regional,
     "nested-region": _nested_region,
+    "as-given": _as_given,
 }

@@ -38,27 +38,26 @@ class Model(NamedTuple):
 def build(target: Target, batch_size: int) -> Model:
     """Build the target. Raises WorkloadError, or any exception of the user's code."""
     with caches.left_to_the_user() as changed:
-        module, inputs, scales = _returned(target, batch_size)
+        returned, scales = _returned(target, batch_size)
     notes = [
         f"the model's code sets {name}: the suite's own folder is used instead, so that a cold "
         "start is cold"
         for name in changed
     ]
-    return _model(target, module, inputs, batch_size, scales, notes)
+    return _model(target, returned, batch_size, scales, notes)
 
 
-def _returned(target: Target, batch_size: int) -> tuple[Any, Any, bool]:
+def _returned(target: Target, batch_size: int) -> tuple[inputs.Returned, bool]:
     """Module and inputs as the user's code makes them; and whether it took the batch size."""
     if target.kind == "pickle":
         module, given = pickle.loads(Path(target.where).read_bytes())
-        return module, given, False
+        return inputs.Returned(module, given), False
     if target.kind == "timm":
         module, given = _timm(target.where, batch_size)
         # Given shapes replace timm's inputs: then they decide whether the batch size can change.
-        return module, given, not target.inputs
+        return inputs.Returned(module, given), not target.inputs
     returned, scales = _call(_attribute(target), target, batch_size)
-    module, given = inputs.divided(returned)
-    return module, given, scales
+    return inputs.divided(returned), scales
 
 
 def register(target: Target) -> None:
@@ -83,16 +82,19 @@ def register(target: Target) -> None:
 
 
 def _model(
-    target: Target, module: Any, given: Any, batch_size: int, scales: bool, notes: list[str]
+    target: Target, returned: inputs.Returned, batch_size: int, scales: bool, notes: list[str]
 ) -> Model:
     """Check the module, take out what is compiled already, and complete its inputs.
 
-    ``given``: what the factory returned, or None. Shapes of the command line replace it.
-    ``scales``: the factory took the batch size.
+    Shapes of the command line replace the inputs of the factory. ``scales``: the factory took the
+    batch size.
     """
     import torch
 
+    from ..launch import resets
     from ..launch.original import original
+
+    module, given, reset = returned
 
     if not isinstance(module, torch.nn.Module):
         raise WorkloadError(
@@ -100,6 +102,8 @@ def _model(
             f"it returns {type(module).__name__}"
         )
     module, note = original(module)
+    if reset is not None:
+        resets.keep(module, reset)
     asked = shapes(target.inputs)
     if asked:
         given = _random_inputs(asked, batch_size)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..workloads import WorkloadError
 
@@ -15,21 +15,32 @@ if TYPE_CHECKING:
 
 FORMS = (
     "return (model, inputs): a tuple by position, a dict by name, any other object as the one "
-    "argument; or (model, inputs by position, a dict of inputs by name)"
+    "argument; or (model, inputs by position, a dict of inputs by name); and behind them, if each "
+    "call needs a fresh state, a function without arguments that resets it"
 )
 
 
-def divided(returned: Any) -> tuple[Any, Any]:
-    """The module and the inputs that a factory returned; None where it returned a module alone.
+class Returned(NamedTuple):
+    """What a factory returned: a module, its inputs or None, and what resets its state or None."""
 
-    Inputs by position and by name together are a pair: a tuple and a dict.
+    module: Any
+    inputs: Any = None
+    reset: Callable[[], object] | None = None
+
+
+def divided(returned: Any) -> Returned:
+    """The parts of what a factory returned.
+
+    Inputs by position and by name together are a pair: a tuple and a dict. A function behind the
+    inputs resets the state.
     """
-    if isinstance(returned, (tuple, list)):
-        if len(returned) == 2:
-            return returned[0], returned[1]
-        if len(returned) == 3 and isinstance(returned[2], Mapping):
-            return returned[0], _Both(returned[1], returned[2])
-    return returned, None
+    if not isinstance(returned, (tuple, list)) or len(returned) < 2:
+        return Returned(returned)
+    module, inputs, *more = returned
+    if more and isinstance(more[0], Mapping):
+        inputs = _Both(inputs, more.pop(0))
+    reset = more.pop(0) if more and callable(more[0]) else None
+    return Returned(returned) if more else Returned(module, inputs, reset)
 
 
 class _Both:

@@ -23,6 +23,7 @@ class Outline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - ``inputs``: dtype and shape of each tensor, such as ``float32 8x3x224x224``.
     - ``batch_size``: the first size of the first tensor. ``scales``: another one can be asked for.
     - ``training``: the model came in training mode.
+    - ``compiled``: the model's code compiles the model, or a part of it.
     - ``gpu``: the GPU that this torch can use; empty if there is none.
     - ``notes``: what was changed about the model before anything was measured, one line each.
     - ``error``: why there is no model, in one line; empty if there is one.
@@ -36,6 +37,7 @@ class Outline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     batch_size: int = 1
     scales: bool = True
     training: bool = False
+    compiled: bool = False
     gpu: Text = ""
     notes: list[Text] = []
     error: Text = ""
@@ -61,6 +63,7 @@ def _outline(workload: str, batch_size: int) -> Outline:
     import torch
 
     from .. import workloads
+    from ..launch import original
     from ..launch.inputs import tensors as tensors_of
     from . import build
     from .target import from_environment
@@ -83,6 +86,7 @@ def _outline(workload: str, batch_size: int) -> Outline:
         batch_size=1 if first is None else max(1, first.size(0)),
         scales=scales,
         training=module.training,
+        compiled=original.as_given(module) is not None,
         gpu=torch.cuda.get_device_name() if torch.cuda.is_available() else "",
         notes=notes,
     )

@@ -145,4 +145,9 @@ def cells(trial: Trial, outline: Outline) -> list[Cell]:
                 allocator=allocator,
             )
         )
+    if outline.compiled and not trial.dynamic and not trial.question:
+        # Once for each size: the user's code decides on mode and backend.
+        plain = [one for one in made if one.allocator == allocators(trial)[0]]
+        given = [msgspec.structs.replace(one, mode="default", backend="inductor") for one in plain]
+        made += [msgspec.structs.replace(one, way="as-given") for one in dict.fromkeys(given)]
     return made

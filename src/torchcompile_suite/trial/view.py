@@ -167,6 +167,8 @@ def notes(result: TrialResult) -> list[str]:
         for note in measurement.notes:
             cells.setdefault(note, []).append(measurement.cell)
     lines = list(result.outline.notes)
+    if any(measurement.cell.way == "as-given" for measurement in result.measurements):
+        lines.append("as-given: what your code compiles, in its own mode")
     for note, concerned in cells.items():
         if len(concerned) == len(result.measurements):
             lines.append(note)
