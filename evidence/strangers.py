@@ -272,6 +272,8 @@ def plain(name: str, training: bool) -> None:
 
 def main(arguments: list[str]) -> None:
     """See the module's text."""
+    # In the background a shell has it ignored, and so would the command.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     training = "--training" in arguments
     command, *names = [each for each in arguments if each != "--training"]
     if command == "plain":

@@ -291,9 +291,11 @@ def _compiler(measurement: Measurement, varying: bool) -> list[Advice]:
     items = _breaks(compiled.graph_breaks)
     if not varying:
         items += _recompiled(compiled.recompile_reasons)
+    told = {each.reason for each in compiled.graph_breaks}
     items += [
         Advice(f"left to eager: {each.reason}", each.where, break_remedy(each))
         for each in compiled.skipped
+        if each.reason not in told
     ]
     return items + _skipped(compiled.cudagraph_skips)
 
@@ -386,6 +388,8 @@ def _heap(both: Ends) -> list[Advice]:
 def _cache(measurement: Measurement) -> list[Advice]:
     if measurement.cell.mode == EAGER or not measurement.outcome.ok:
         return []
+    if measurement.cell.way == "as-given":
+        return []  # the same is said of the mode
     cold, warm = (mean_cost(measurement, kind) for kind in ("cold", "warm"))
     if cold is None or warm is None or cold < MIN_COLD_S or warm > WARM_SHARE * cold:
         return []
