@@ -12,6 +12,7 @@ from ..cell import Outcome, Status
 from ..workloads import WorkloadError
 
 REASON_LENGTH = 300
+OWN_LENGTH = 1000
 
 # cuBLAS, cuDNN and their like do not say more than the name of their status.
 _OUT_OF_MEMORY = re.compile(
@@ -57,8 +58,8 @@ class Unsettled(Exception):
     """The calls have no steady state. The message says what differs from call to call."""
 
 
-def one_line(text: str) -> str:
-    """The first line of a text, without this machine's paths, at most 300 characters.
+def one_line(text: str, length: int = REASON_LENGTH) -> str:
+    """The first line of a text, without this machine's paths, at most ``length`` characters.
 
     If a line ends with a colon, as torch's "backend='inductor' raised:" does, the next line belongs
     to it. The first "error:" line of a C++ compiler is added.
@@ -72,11 +73,22 @@ def one_line(text: str) -> str:
     for folder in (str(Path.cwd()), tempfile.gettempdir(), str(Path.home())):
         if len(folder) > 1:
             line = line.replace(folder, "...")
-    return _shortened(line)
+    return _shortened(line, length)
 
 
-def _shortened(line: str) -> str:
-    return line if len(line) <= REASON_LENGTH else line[: REASON_LENGTH - 3] + "..."
+def _shortened(line: str, length: int = REASON_LENGTH) -> str:
+    return line if len(line) <= length else line[: length - 3] + "..."
+
+
+# Errors of ours. Their words end with a remedy.
+_OWN: dict[type[Exception], Status] = {
+    Unsupported: Status.UNSUPPORTED,
+    WorkloadError: Status.UNSUPPORTED,
+    Unsettled: Status.UNSETTLED,
+    WrongResult: Status.WRONG_RESULT,
+    # A crash and not unsupported: another driver mends it, so the next run has to try again.
+    Unusable: Status.CRASH,
+}
 
 
 def outcome(error: BaseException, stage: str) -> Outcome:
@@ -87,15 +99,9 @@ def outcome(error: BaseException, stage: str) -> Outcome:
     """
     chain = _chain(error)
     text = "\n".join(f"{type(link).__name__}: {link}" for link in chain)
-    if isinstance(error, (Unsupported, WorkloadError)):
-        return Outcome(Status.UNSUPPORTED, one_line(str(error)))
-    if isinstance(error, Unsettled):
-        return Outcome(Status.UNSETTLED, one_line(str(error)))
-    if isinstance(error, WrongResult):
-        return Outcome(Status.WRONG_RESULT, one_line(str(error)))
-    if isinstance(error, Unusable):
-        # A crash and not unsupported: another driver mends it, so the next run has to try again.
-        return Outcome(Status.CRASH, one_line(str(error)))
+    for kind, status in _OWN.items():
+        if isinstance(error, kind):
+            return Outcome(status, one_line(str(error), OWN_LENGTH))
     if is_out_of_memory(error):
         return Outcome(Status.OUT_OF_MEMORY, one_line(f"while in {stage}: {error}"))
     if any(map(_disk_full, chain)) or "No space left on device" in text:

@@ -128,7 +128,8 @@ def outcome_of(launches: Sequence[Launch]) -> Outcome:
     """The outcome of the first failed launch; ok if every launch is ok."""
     for number, launch in enumerate(launches, 1):
         if not launch.outcome.ok:
-            where = f"launch {number}: " if number > 1 else ""
+            named = number == 1 or launch.outcome.reason.startswith(TOO_BUSY)
+            where = "" if named else f"launch {number}: "
             return Outcome(launch.outcome.status, where + launch.outcome.reason)
     return OK if launches else Outcome(Status.CRASH, "no launch was made")
 
