@@ -256,7 +256,7 @@ def test_each_launch_pays_for_importing_the_compiler(compiled: Measured, eager: 
 def test_a_busy_machine_is_seen_and_the_launch_repeated(
     newest: ReleaseEnvironment, tmp_path: Path
 ) -> None:
-    """While other processes use all processors, launches are repeated, and none becomes a number."""
+    """While others use all processors, launches are repeated, and none becomes a number."""
     burners = [
         subprocess.Popen([sys.executable, "-c", "while True: pass"])
         for _ in range(os.cpu_count() or 1)
