@@ -84,10 +84,11 @@ def _generate(order: Order, target: Target, stages: Stages) -> Generated:
                 raise failures.Unsupported(
                     "a Triton kernel of the model's own runs in eager, which needs the device"
                 ) from None
-            recorder.assume(
-                "a Triton kernel of the model's own was not run: code after a graph break behind "
-                "it is missing"
-            )
+            if versions.graph_breaks() or not versions.guard_texts(subject.module):
+                recorder.assume(
+                    "a Triton kernel of the model's own was not run: code after a graph break "
+                    "behind it is missing"
+                )
         if not versions.captures():
             raise failures.Unsupported(versions.NO_GRAPH)
     failed: dict[str, str] = {}
