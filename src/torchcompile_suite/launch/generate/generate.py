@@ -145,8 +145,12 @@ def _capture(cell: Cell, subject: Any, options: dict[str, Any]) -> None:
     forward = torch.compile(subject.module, backend=backend)
     # No gradients, but not torch.inference_mode: its tensors cannot become parameters.
     context = contextlib.nullcontext() if cell.phase == "training" else torch.no_grad()
-    with context, precision.autocast(subject.cell):
-        subjects.apply(forward, subject.inputs)
+    try:
+        with context, precision.autocast(subject.cell):
+            subjects.apply(forward, subject.inputs)
+    except answers.NoLaunch:
+        if not errors:
+            raise
     if errors:
         raise errors[0]
 
