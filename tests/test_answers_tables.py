@@ -214,6 +214,21 @@ def test_int8_is_compared_with_float32_in_eager_and_in_the_same_mode() -> None:
     assert by_name["gpt_decode", dynamic, "default"][0] == "unsupported: no torchao"
 
 
+def test_what_is_not_quantised_still_has_an_answer_for_float32() -> None:
+    reason = "torchao quantised nothing: the module has no nn.Linear with floating-point weights"
+    refused = [
+        failed(
+            Cell("mine", 1, mode, dtype=dtype, baseline="eager-float32"), Status.UNSUPPORTED, reason
+        )
+        for dtype in QUANTISATIONS
+        for mode in ("eager", "default")
+    ]
+    found = quantisation.answer([*refused, timed(Cell("mine", 1, "default"), 8e-3, 4e-3)])
+    assert found.sentence.startswith(f"None of 4 cells has a number: unsupported: {reason}. ")
+    assert "Float32 compiled, of its time in eager: mode default 0.50 [" in found.sentence
+    assert not found.sheet.lines
+
+
 def generated(workload: str, breaks: int) -> Record:
     code = Code(1, 1, 0, 0, 1, 1, 8, 8, None, None, 10, "0" * 64)
     listed = [GraphBreak("a reason", f"x.py:{number}") for number in range(breaks)]

@@ -152,12 +152,12 @@ def test_launches_outside_of_cuda_graphs() -> None:
     recorder = Recorder()
     recorder.begun(backward=False)  # as a whole
     write(recorder, "a", "", node("op0"), node("op1", library=True))
-    recorder.cuda_graph()
+    recorder.cuda_graph(skipped=False)
     recorder.begun(backward=False)  # divided: two parts, three launches between them
     write(recorder, "b", "", node("op0"), *(node(f"op{at}", library=True) for at in range(1, 6)))
-    recorder.partitioned(3)
-    recorder.cuda_graph()
-    recorder.cuda_graph()
+    recorder.partitioned(3, [1, 2])
+    recorder.cuda_graph(skipped=False)
+    recorder.cuda_graph(skipped=False)
     recorder.begun(backward=True)  # not at all
     write(recorder, "c", "", node("op0"), node("op1", library=True))
     forward, backward = recorder.result(True, {})
@@ -165,6 +165,19 @@ def test_launches_outside_of_cuda_graphs() -> None:
     assert (forward.launches, forward.cuda_graphs, forward.outside_launches) == (8, 3, 3)
     assert forward.launches_with_cuda_graphs == 6
     assert (backward.launches, backward.launches_with_cuda_graphs) == (2, 2)
+
+
+def test_a_part_that_torch_skips_launches_all_it_has() -> None:
+    recorder = Recorder()
+    for skipped in ((True, False), (True, True)):
+        recorder.begun(backward=False)
+        launches = [node(f"op{at}", library=True) for at in range(1, 6)]
+        write(recorder, "a", "", node("op0"), *launches)
+        recorder.partitioned(1, [2, 3])
+        for one in skipped:
+            recorder.cuda_graph(skipped=one)
+    forward, _ = recorder.result(True, {})
+    assert (forward.cuda_graphs, forward.outside_launches) == (1, 1 + 2 + 6)
 
 
 def test_records_with_counts_are_kept_apart_from_those_with_times(tmp_path: Path) -> None:

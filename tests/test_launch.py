@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -337,6 +338,23 @@ def test_a_launch_that_hangs_is_ended_with_all_it_started(
     assert measured.outcome.status is Status.TIMEOUT
     assert "more than 5 s" in measured.outcome.reason
     wait_until(lambda: not processes_named(SLEEP))
+
+
+@pytest.mark.parametrize("release", ["v2.4", "v2.9", "v2.15"])
+def test_a_compile_that_does_not_end_says_how_far_it_came(
+    make_environment: Callable[[str], ReleaseEnvironment], tmp_path: Path, release: str
+) -> None:
+    environment = make_environment(release)
+    measured = measure(environment, tmp_path, "unrolled", "default", launch_limit_s=45)
+    assert measured.outcome.status is Status.TIMEOUT
+    told = re.fullmatch(
+        r"a cold launch took more than 45 s: the last \d+ s in compile, at the end in "
+        r"(.+?)( \(for at least \d+ s\))?(; so far 4000 operators(, \d+ kernels)?)?",
+        measured.outcome.reason,
+    )
+    assert told, measured.outcome
+    # Dynamo tells the number of operators when it has captured all.
+    assert (told[1] == "Dynamo's capture") == (told[3] is None)
 
 
 def test_a_killed_session_leaves_no_process(newest: ReleaseEnvironment, tmp_path: Path) -> None:

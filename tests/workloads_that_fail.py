@@ -26,6 +26,19 @@ def well(batch_size: int) -> Any:
     return module(lambda layer, x: layer(x).relu())
 
 
+@workload("unrolled", family="tests")
+def unrolled(batch_size: int) -> Any:
+    """Dynamo unrolls the loop: the graph has thousands of operators."""
+    import torch
+
+    def forward(layer: Any, x: torch.Tensor) -> torch.Tensor:
+        for _ in range(2000):
+            x = torch.tanh(layer(x))
+        return x
+
+    return module(forward)
+
+
 def _sizes(batch_size: int) -> Any:
     import torch
 

@@ -195,9 +195,19 @@ _WHO = [
         "file that --json writes: ",
     ),
     (
-        r"a (cold|warm) launch took",
-        "It does not end in time; compile a part of it (--question regional), or raise "
+        r"a (cold|warm) launch took [^:]+: the (last \d+ s|end) in (import|prepare|build|eager)\b",
+        "It does not end in time, before anything is compiled; give it less to do, or raise "
         "TORCHCOMPILE_SUITE_LAUNCH_LIMIT_S: ",
+    ),
+    (
+        r"a (cold|warm) launch took [^:]+: the (last \d+ s|end) in (?!compile|native)",
+        "It compiles, and what follows does not end in time; give it less to do, or raise "
+        "TORCHCOMPILE_SUITE_LAUNCH_LIMIT_S: ",
+    ),
+    (
+        r"a (cold|warm) launch took",
+        "It does not end in time; compile a part of it (--question regional), such as the body of "
+        "a loop that Dynamo unrolls, or raise TORCHCOMPILE_SUITE_LAUNCH_LIMIT_S: ",
     ),
     (r"killed by|exit status", "This machine or the model ended it: "),
 ]

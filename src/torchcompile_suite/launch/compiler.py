@@ -23,3 +23,10 @@ def captures() -> int:
     package takes memory that a user's script does not take.
     """
     return int(sys.modules["torch._dynamo.utils"].counters["stats"]["unique_graphs"])
+
+
+def so_far() -> dict[str, int]:
+    """Graphs and operators that Dynamo has captured, and kernels that Inductor has written."""
+    operators = sys.modules["torch._dynamo.utils"].counters["stats"]["calls_captured"]
+    kernels = getattr(sys.modules.get("torch._inductor.metrics"), "generated_kernel_count", 0)
+    return {"graphs": captures(), "operators": int(operators), "kernels": int(kernels)}

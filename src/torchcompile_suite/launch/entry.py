@@ -19,7 +19,7 @@ import msgspec
 from .. import workloads
 from ..cell import Launch, Outcome, Request, Status
 from ..host import frames, heap
-from . import caches, messages
+from . import caches, messages, whereabouts
 
 
 def work(connection: Connection, process: Literal["fresh", "forked"]) -> None:
@@ -31,6 +31,7 @@ def work(connection: Connection, process: Literal["fresh", "forked"]) -> None:
     request = msgspec.json.decode(connection.recv_bytes(), type=Request)
     # First of all: what is allocated before keeps its place.
     heap_note = heap.settle() if request.heap == "settled" else ""
+    whereabouts.answer()
     _prepare(request)
     try:
         make = _maker(request, process, connection, heap_note)

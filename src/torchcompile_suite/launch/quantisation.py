@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import operator
 
 import torch
 
@@ -14,7 +15,8 @@ from . import failures
 def quantised(module: torch.nn.Module, dtype: str) -> torch.nn.Module:
     """A copy of the module with the weights of its linear layers quantised.
 
-    ``dtype``: one of `cell.QUANTISATIONS`. Raises `failures.Unsupported` where torchao is missing.
+    ``dtype``: one of `cell.QUANTISATIONS`. Raises `failures.Unsupported` where torchao is missing,
+    or changes nothing: the module would be compared with itself.
 
     torchao would also change settings of the process: Inductor's, and until 0.17 the precision of
     all float32 products, quantised or not. Both stay as they are, so that the cell shows what
@@ -31,8 +33,21 @@ def quantised(module: torch.nn.Module, dtype: str) -> torch.nn.Module:
     dynamic, _ = QUANTISATIONS
     kind = Int8DynamicActivationInt8WeightConfig if dtype == dynamic else Int8WeightOnlyConfig
     made = copy.deepcopy(module)
+    before = list(made.parameters())
     quantize_(made, kind(set_inductor_config=False))
+    after = list(made.parameters())
+    if len(before) == len(after) and all(map(operator.is_, before, after)):
+        raise failures.Unsupported(_nothing(module))
     return made
+
+
+def _nothing(module: torch.nn.Module) -> str:
+    """Why torchao has changed no weights."""
+    linear = [part for part in module.modules() if isinstance(part, torch.nn.Linear)]
+    floating = [part for part in linear if part.weight.is_floating_point()]
+    if floating:
+        return f"torchao quantised nothing: it takes none of the module's {len(floating)} nn.Linear"
+    return "torchao quantised nothing: the module has no nn.Linear with floating-point weights"
 
 
 def _missing(error: ImportError) -> str:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from . import progress
+from . import progress, whereabouts
 
 
 def rounded(seconds: float) -> float:
@@ -38,6 +38,7 @@ class Stages:
         """Run the body as the stage of that name."""
         self.now = name
         progress.stage(self._cell, self._prefix + name)
+        whereabouts.entered(name)
         start = time.perf_counter()
         try:
             yield

@@ -29,7 +29,7 @@ from typing import NamedTuple, NoReturn, Protocol
 from ..cell import Launch, Outcome, Request, Status
 from ..host.files import write_atomically
 from ..host.orphans import die_with_parent
-from ..launch import messages
+from ..launch import messages, whereabouts
 from ..launch.messages import Asked, Said
 from . import turns
 from .interpreter import import_path
@@ -38,8 +38,12 @@ MEASURING = "torchcompile_suite.launch"
 LOG_TAIL = 4000
 # What a process may take to end after it has closed its connection.
 GRACE_S = 10.0
-# Time between two looks at a fork.
+# Time between two looks at a fork, or at a file of answers.
 POLL_S = 0.02
+# A process is asked how far it is when half of its time has gone, half of the rest, and so on until
+# the rest is this short; and how long an answer may take.
+LAST_LOOK_S = 2.0
+ANSWER_S = 1.0
 
 
 class Exit(NamedTuple):
@@ -78,6 +82,7 @@ class Process:
         self._log = log
         self._join = join
         self._ended = False
+        self._answers = _answers(log)
 
     def say(self, asked: Asked | Request) -> None:
         """See `turns.Process.say`."""
@@ -88,12 +93,47 @@ class Process:
 
     def hear(self, deadline: float) -> Said:
         """See `turns.Process.hear`."""
-        if not self._connection.poll(max(0.0, deadline - time.monotonic())):
-            raise turns.TimedOut
+        looks: list[whereabouts.Look] = []
+        while True:
+            left_s = max(0.0, deadline - time.monotonic())
+            last = left_s < LAST_LOOK_S
+            if self._connection.poll(left_s if last else left_s / 2):
+                break
+            if seen := self._look(looks[-1] if looks else None, last):
+                looks.append(whereabouts.Look(time.monotonic(), seen))
+            if last:
+                raise turns.TimedOut(whereabouts.told(looks))
         try:
             return messages.decode_said(self._connection.recv_bytes())
         except (EOFError, OSError):
             raise self._lost() from None
+
+    def _look(self, before: whereabouts.Look | None, last: bool) -> whereabouts.Whereabouts | None:
+        """Ask the process where it is; at ``last`` its stack, if Python does not answer."""
+        try:
+            known = self._answers.stat().st_size
+            if not known:
+                return None  # a signal would end it
+            os.kill(self.pid, whereabouts.ASK)
+            text = self._added(known)
+            if last and not text:
+                os.kill(self.pid, whereabouts.DUMP)
+                text = self._added(known)
+        except OSError:
+            return None
+        return whereabouts.read(text, before)
+
+    def _added(self, known: int) -> str:
+        """What the file of answers has beyond ``known`` bytes, when it has stopped to grow."""
+        deadline = time.monotonic() + ANSWER_S
+        size = known
+        while time.monotonic() < deadline:
+            time.sleep(POLL_S)
+            now = self._answers.stat().st_size
+            if now == size > known:
+                break
+            size = now
+        return self._answers.read_bytes()[known:].decode("utf-8", "replace")
 
     def _lost(self) -> turns.Lost:
         # A process that ends closes its end of the connection a moment before.
@@ -135,7 +175,12 @@ def spawn(
 
     ``variables``: as of `Fresh`. What the process prints goes to the file ``log``.
     """
-    environment = {**os.environ, "PYTHONPATH": import_path(), **variables}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": import_path(),
+        whereabouts.VARIABLE: str(_answers(log)),
+        **variables,
+    }
     ours, theirs = multiprocessing.Pipe()
     with log.open("wb") as output, theirs:
         process = subprocess.Popen(
@@ -154,6 +199,11 @@ def spawn(
         return None
 
     return Process(process.pid, ours, log, join)
+
+
+def _answers(log: Path) -> Path:
+    """The file in which a process says how far it is."""
+    return log.with_suffix(".where")
 
 
 def in_child(work: Callable[[], bytes], limit_s: float) -> tuple[bytes, str]:

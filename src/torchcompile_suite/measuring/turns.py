@@ -36,7 +36,7 @@ LONG_CALL = 10
 
 
 class TimedOut(Exception):
-    """A process has not said anything before the deadline."""
+    """A process has not said anything before the deadline. Its argument says how far it came."""
 
 
 class Lost(Exception):
@@ -111,8 +111,9 @@ def guarded(make: Callable[[], Launch], request: Request, limit_s: float) -> Lau
     """
     try:
         return make()
-    except TimedOut:
-        reason = f"a {request.kind} launch took more than {limit_s:.0f} s"
+    except TimedOut as late:
+        far = "".join(f": {text}" for text in late.args if text)
+        reason = f"a {request.kind} launch took more than {limit_s:.0f} s{far}"
         return Launch(request.kind, Outcome(Status.TIMEOUT, reason))
     except Lost as lost:
         return Launch(request.kind, lost.outcome)

@@ -114,9 +114,12 @@ def _module(file: Path) -> Any:
 
 
 def _kernel_name(file: Path, name: str) -> str:
-    """The name of the kernel in its file: torch replaces a placeholder by it, or not yet."""
+    """The name of the kernel in its file: torch replaces a placeholder by it, or not yet, or adds a
+    number to that of a kernel of the model's own.
+    """
     text = file.read_text(encoding="utf-8")
-    return name if f"def {name}(" in text else "triton_"
+    names = (name, name.rpartition("_")[0])
+    return next((each for each in names if f"def {each}(" in text), "triton_")
 
 
 def _ptxas(ptx: str) -> str:

@@ -84,10 +84,11 @@ def _generate(order: Order, target: Target, stages: Stages) -> Generated:
                 raise failures.Unsupported(
                     "a Triton kernel of the model's own runs in eager, which needs the device"
                 ) from None
-            recorder.assume(
-                "a Triton kernel of the model's own was not run: code after a graph break behind "
-                "it is missing"
-            )
+            if versions.graph_breaks() or not versions.guard_texts(subject.module):
+                recorder.assume(
+                    "a Triton kernel of the model's own was not run: code after a graph break "
+                    "behind it is missing"
+                )
         if not versions.captures():
             raise failures.Unsupported(versions.NO_GRAPH)
     failed: dict[str, str] = {}
@@ -144,8 +145,12 @@ def _capture(cell: Cell, subject: Any, options: dict[str, Any]) -> None:
     forward = torch.compile(subject.module, backend=backend)
     # No gradients, but not torch.inference_mode: its tensors cannot become parameters.
     context = contextlib.nullcontext() if cell.phase == "training" else torch.no_grad()
-    with context, precision.autocast(subject.cell):
-        subjects.apply(forward, subject.inputs)
+    try:
+        with context, precision.autocast(subject.cell):
+            subjects.apply(forward, subject.inputs)
+    except answers.NoLaunch:
+        if not errors:
+            raise
     if errors:
         raise errors[0]
 

@@ -72,7 +72,8 @@ class Recorder:
         """Nothing is written yet."""
         self._passes: dict[str, _Pass] = {}
         self._now = _Pass()
-        self._divided: int | None = None
+        self._divided = 0
+        self._inside: list[int] = []
         self._became = False
         self._graph_launches = 0
         self.assumed: dict[str, None] = {}
@@ -85,8 +86,8 @@ class Recorder:
 
     def _finish_graph(self) -> None:
         """Count the launches of the last graph that are in no CUDA graph."""
-        self._now.outside += (self._divided or 0) if self._became else self._graph_launches
-        self._divided, self._became, self._graph_launches = None, False, 0
+        self._now.outside += self._divided if self._became else self._graph_launches
+        self._divided, self._inside, self._became, self._graph_launches = 0, [], False, 0
 
     def nodes(self, nodes: list[Node]) -> None:
         """See `Notes`."""
@@ -117,14 +118,18 @@ class Recorder:
         self._now.launches[self._now.graphs, name] += 1
         self._graph_launches += 1
 
-    def partitioned(self, nodes_outside: int) -> None:
+    def partitioned(self, nodes_outside: int, inside: list[int]) -> None:
         """See `Notes`."""
-        self._divided = nodes_outside
+        self._divided, self._inside = nodes_outside, list(inside)
 
-    def cuda_graph(self) -> None:
+    def cuda_graph(self, skipped: bool) -> None:
         """See `Notes`."""
-        self._now.cuda_graphs += 1
-        self._became = True
+        launches = self._inside.pop(0) if self._inside else 0
+        if skipped:
+            self._divided += launches
+        else:
+            self._now.cuda_graphs += 1
+            self._became = True
 
     def code(self, text: str) -> None:
         """See `Notes`."""

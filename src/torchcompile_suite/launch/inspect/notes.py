@@ -46,11 +46,13 @@ class Notes(Protocol):
     def launched(self, name: str) -> None:
         """The generated code launches a generated kernel once."""
 
-    def partitioned(self, nodes_outside: int) -> None:
-        """The graph is divided for CUDA graphs. ``nodes_outside``: launches in none of them."""
+    def partitioned(self, nodes_outside: int, inside: list[int]) -> None:
+        """The graph is divided for CUDA graphs. ``nodes_outside``: launches in none of them;
+        ``inside``: launches in each.
+        """
 
-    def cuda_graph(self) -> None:
-        """A graph, or a part of it, becomes a CUDA graph."""
+    def cuda_graph(self, skipped: bool) -> None:
+        """A graph, or its next part, becomes a CUDA graph, or ``skipped``: torch will not."""
 
     def code(self, text: str) -> None:
         """The graph's generated module."""

@@ -49,7 +49,7 @@ def answer(records: Sequence[Record]) -> Answer:
     rows = [one.row for one in found]
     parts = [part for dtype in QUANTISATIONS if (part := _of(dtype, found))]
     if not parts:
-        return Answer(_parts.without_numbers(rows), sheet)
+        return _without_numbers(rows, records, sheet)
     best, row = min(
         ((row.ratio, row) for row in rows if row.ratio is not None),
         key=lambda pair: pair[0].value,
@@ -58,6 +58,18 @@ def answer(records: Sequence[Record]) -> Answer:
         f"{'; '.join(parts)}. The least time over float32 in eager: {best} "
         f"({row.cell.workload}, {row.cell.dtype}, mode {row.cell.mode}).{_parts.failed(rows)}"
     )
+    return Answer(sentence, sheet)
+
+
+def _without_numbers(rows: Sequence[Row], records: Sequence[Record], sheet: Sheet) -> Answer:
+    """The reason, once if it is the same for all, and what float32 does alone."""
+    sentence = _parts.without_numbers(rows)
+    if len(reasons := {str(row.outcome) for row in rows}) == 1:
+        sentence = f"None of {plural(len(rows), 'cell')} has a number: {reasons.pop()}."
+        sheet = sheet._replace(lines=[])
+    plain = _parts.rows(records, lambda cell: not cell.differs() and cell.mode != EAGER)
+    if told := _parts.by_mode(plain):
+        sentence += f" Float32 compiled, of its time in eager: {told}."
     return Answer(sentence, sheet)
 
 

@@ -247,7 +247,7 @@ def watch_limit() -> list[str]:
 
 
 class _KeepingLogger:
-    """A logger that also adds the first line of each warning to a list."""
+    """A logger that also adds each warning to a list, as `reasons.skip` tells it."""
 
     def __init__(self, logger: Any, lines: list[str]) -> None:
         self._logger = logger
@@ -255,7 +255,7 @@ class _KeepingLogger:
 
     def warning(self, message: object, *arguments: object) -> None:
         text = str(message) % arguments if arguments else str(message)
-        self._lines.append(text.splitlines()[0][:300] if text else "")
+        self._lines.append(reasons.skip(text))
         self._logger.warning(message, *arguments)
 
     def __getattr__(self, name: str) -> Any:
@@ -268,12 +268,20 @@ def watch_cudagraph_skips() -> list[str]:
     The reason goes to a logger, in older releases ``perf_hint_log``, later ``cudagraphs_log``. The
     logger is replaced and not the function, because several modules import the function by name.
     """
-    reasons: list[str] = []
+    skips: list[str] = []
     utils = torch._inductor.cudagraph_utils
     used = utils.log_cudagraph_skip_and_bump_counter.__code__.co_names
     name = next(name for name in ("cudagraphs_log", "perf_hint_log") if name in used)
-    setattr(utils, name, _KeepingLogger(getattr(utils, name), reasons))
-    return reasons
+    setattr(utils, name, _KeepingLogger(getattr(utils, name), skips))
+    return skips
+
+
+def own_kernel(wrapper: Any, name: str) -> bool:
+    """Whether a kernel of that name is a Triton kernel of the model's own.
+
+    The call of one goes through ``generate_kernel_call`` in newer releases only.
+    """
+    return any(name == known[0] for known in wrapper.user_defined_kernel_cache.values())
 
 
 class Generated:
@@ -321,18 +329,19 @@ def watch_generation() -> Generated:
 
         @functools.wraps(method)
         def noting(self: Any, *arguments: Any, **options: Any) -> Any:
-            note(self)
+            note(self, *arguments, **options)
             return method(self, *arguments, **options)
 
         setattr(owner, name, noting)
 
-    def count_kernel(_: Any) -> None:
+    def count_kernel(*_: Any, **__: Any) -> None:
         generated.kernels += 1
 
-    def count_launch(_: Any) -> None:
-        generated.kernel_launches += 1
+    def count_launch(writer: Any, kernel_name: str, *_: Any, **__: Any) -> None:
+        # The node of a kernel of the model's own has counted, as that of a library.
+        generated.kernel_launches += not own_kernel(writer, kernel_name)
 
-    before(Scheduler, "codegen", lambda scheduler: generated.add(scheduler.nodes))
+    before(Scheduler, "codegen", lambda scheduler, *_: generated.add(scheduler.nodes))
     before(wrapper, "define_kernel", count_kernel)
     before(wrapper, "generate_kernel_call", count_launch)
     return generated

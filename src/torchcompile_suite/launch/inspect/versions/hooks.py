@@ -18,7 +18,7 @@ import torch._inductor.scheduler
 import torch._inductor.select_algorithm
 from torch._inductor.codegen import wrapper as _wrapper
 from torch._inductor.codegen.triton import TritonScheduling
-from torch._inductor.ir import MultiOutput
+from torch._inductor.ir import MultiOutput, UserDefinedTritonKernel
 from torch._inductor.scheduler import (
     ExternKernelSchedulerNode,
     NopKernelSchedulerNode,
@@ -28,6 +28,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from ... import failures
 from ..notes import Node, Notes
+from . import own_kernel
 
 
 def _node(node: Any) -> Node:
@@ -41,7 +42,8 @@ def _node(node: Any) -> Node:
         tuple(part.get_name() for part in parts),
         frozenset(read.name for read in node.read_writes.reads),
         frozenset(write.name for write in node.read_writes.writes),
-        isinstance(node, ExternKernelSchedulerNode),
+        isinstance(node, ExternKernelSchedulerNode)
+        and not isinstance(node.node, UserDefinedTritonKernel),
         sum(part.get_read_write_buffers_sizes() for part in parts),
         node.get_read_write_buffers_sizes(),
         tuple(sorted(operators)),
@@ -77,8 +79,10 @@ def watching(notes: Notes) -> Iterator[None]:
             name, body = [*arguments, *options.values()][:2]
             notes.source(name, body)
 
-        def launch(_: Any, *arguments: Any, **options: Any) -> None:
-            notes.launched([*arguments, *options.values()][0])
+        def launch(writer: Any, *arguments: Any, **options: Any) -> None:
+            name = [*arguments, *options.values()][0]
+            if not own_kernel(writer, name):
+                notes.launched(name)
 
         def begin(*_: Any, **options: Any) -> None:
             notes.begun(bool(options.get("is_backward")))
@@ -87,6 +91,7 @@ def watching(notes: Notes) -> Iterator[None]:
         replace(Scheduler, "codegen", _before(nodes))
         replace(TritonScheduling, "define_kernel", _noting_kernel(notes))
         replace(wrapper, "define_kernel", _before(source))
+        replace(wrapper, "define_user_defined_triton_kernel", _noting_own_kernel(notes))
         replace(wrapper, "generate_kernel_call", _before(launch))
         replace(torch._inductor.scheduler.WhyNoFuse, "__call__", _noting_reason(notes))
         if hasattr(Scheduler, "graph_partition"):
@@ -175,6 +180,21 @@ def _noting_kernel(notes: Notes) -> Callable[[Any], Any]:
     return make
 
 
+def _noting_own_kernel(notes: Notes) -> Callable[[Any], Any]:
+    """Inductor asks for the kernel's name once for each call that it writes."""
+
+    def make(method: Any) -> Any:
+        def define_user_defined_triton_kernel(self: Any, *arguments: Any, **options: Any) -> Any:
+            known = method(self, *arguments, **options)
+            notes.kernel(known[0], [])
+            notes.launched(known[0])
+            return known
+
+        return define_user_defined_triton_kernel
+
+    return make
+
+
 def _noting_reason(notes: Notes) -> Callable[[Any], Any]:
     def make(_: Any) -> Any:
         def call(why: Any, reason: str, *arguments: Any) -> None:
@@ -192,13 +212,13 @@ def _noting_partition(notes: Notes) -> Callable[[Any], Any]:
     def make(method: Any) -> Any:
         def graph_partition(scheduler: Any) -> Any:
             partitions, signatures = method(scheduler)
+            parts = [
+                (sum(map(_works, nodes)), not signature.skip_cudagraph)
+                for nodes, signature in zip(partitions, signatures, strict=True)
+            ]
             notes.partitioned(
-                sum(
-                    _works(node)
-                    for nodes, signature in zip(partitions, signatures, strict=True)
-                    if signature.skip_cudagraph
-                    for node in nodes
-                )
+                sum(works for works, graph in parts if not graph),
+                [works for works, graph in parts if graph],
             )
             return partitions, signatures
 
@@ -209,13 +229,42 @@ def _noting_partition(notes: Notes) -> Callable[[Any], Any]:
 
 def _noting_cuda_graph(notes: Notes) -> Callable[[Any], Any]:
     def make(_: Any) -> Any:
-        def cudagraphify(model: Any, *_: Any, **__: Any) -> Any:
-            notes.cuda_graph()
+        def cudagraphify(model: Any, *_: Any, **given: Any) -> Any:
+            reason = _changed_inputs(**given)
+            if reason:
+                torch._inductor.cudagraph_utils.log_cudagraph_skip_and_bump_counter(reason)
+                notes.assume(
+                    "an input that a graph changes in place is no output of another CUDA graph"
+                )
+            notes.cuda_graph(skipped=bool(reason))
             return model
 
         return cudagraphify
 
     return make
+
+
+def _changed_inputs(
+    static_input_idxs: Iterable[int],
+    mutated_input_idxs: Iterable[int],
+    placeholders: Any,
+    is_backward: bool,
+    **_: Any,
+) -> str | None:
+    """What torch says at a call of a graph that changes its inputs in place; None if it does not.
+
+    Newer releases ask at the first call, because an input from another CUDA graph may change. What
+    the backward pass gets is the forward pass's.
+    """
+    return torch._inductor.cudagraph_utils.check_for_mutation(  # type: ignore[no-any-return]
+        SimpleNamespace(
+            static_input_idxs=static_input_idxs,
+            mutated_input_idxs=mutated_input_idxs,
+            placeholders=placeholders,
+        ),
+        dict.fromkeys(mutated_input_idxs),
+        lambda _: is_backward,
+    )
 
 
 def _refusing(method: Any) -> Any:

@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ _EXPLANATION = re.compile(r"Explanation: (.*?)(?:\n\s*Hint: |\n\s*\n|\Z)", re.DO
 _PADDING = re.compile(r"Dynamo determined that a graph break should occur when calling .*?Reason: ")
 _LINK = re.compile(r"https://\S+/gb(\d+)\.html")
 _GIVEN_UP = re.compile(r"WON'T CONVERT (\S+) (.+?) line (\d+)")
+_FRAME = re.compile(r'File "(?P<filename>.+)", line (?P<lineno>\d+)')
 _ERROR = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Failed|Unsupported): .+)$", re.MULTILINE)
 
 
@@ -57,6 +59,17 @@ def place(frames: Sequence[Any]) -> str:
     own = f"{Path(torch.__file__).parent}/"
     users = [frame for frame in frames if not frame.filename.startswith(own)]
     return f"{Path(users[-1].filename).name}:{users[-1].lineno}" if users else ""
+
+
+def skip(text: str) -> str:
+    """Why a graph runs without CUDA graphs, and the user's line, in one line.
+
+    The stack follows the reason in further lines, where torch knows it.
+    """
+    reason, _, stack = text.strip().partition("Found from")
+    reason = reason.partition("\n")[0].rstrip(" .")[:LENGTH]
+    where = place([SimpleNamespace(**frame.groupdict()) for frame in _FRAME.finditer(stack)])
+    return f"{reason} ({where})" if where else reason
 
 
 class GivenUp(logging.Handler):
