@@ -16,6 +16,7 @@ from ..analysis import advice, generated
 from ..cell import Cell, Chain, Code, Generated, Kernel, Launch
 from ..launch.generate.orders import Order
 from ..measuring.generation import Generator
+from ..measuring.settings import Settings
 from ..presentation.sheets import Sheet
 from ..presentation.wording import count, plural
 from .plan import Trial, TrialError
@@ -53,10 +54,11 @@ def run(
     launches: dict[Cell, Launch] = {}
     more = {**target_variables(trial), **(variables or {})}
     generator = Generator(python, target.name, more)
+    limit_s = Settings.from_environment().launch_limit_s
     try:
         for cell in _cells(trial, target):
             hear(f"{cell}: generating")
-            launches[cell] = generator.make(Order(cell, assemble))
+            launches[cell] = generator.make(Order(cell, assemble), limit_s)
     finally:
         generator.close()
     known = (launch.environment.torch for launch in launches.values() if launch.environment)

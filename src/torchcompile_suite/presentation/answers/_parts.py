@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from ...analysis import statistics, summary
+from ...analysis import advice, statistics, summary
 from ...analysis.payoff import Payoff, counts
 from ...analysis.statistics import Interval
 from ...analysis.summary import Row
@@ -51,8 +51,9 @@ def by_mode(of: Sequence[Row]) -> str:
     parts = []
     for mode in dict.fromkeys(row.cell.mode for row in of):
         mine = [row for row in of if row.cell.mode == mode and row.ratio is not None]
-        if mine:
-            parts.append(f"mode {mode} {mean(mine)} ({plural(len(mine), 'cell')})")
+        if interval := mean(mine):
+            figure = advice.disagreement(interval) or str(interval)
+            parts.append(f"mode {mode} {figure} ({plural(len(mine), 'cell')})")
     return ", ".join(parts)
 
 
