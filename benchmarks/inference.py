@@ -15,7 +15,7 @@ class Inference(_Cells, question=matrix.INFERENCE):
     track_latency.unit = "seconds"
 
     def track_time_ratio(self, session, *point):
-        """Time in the mode over time in eager, in turns in one process. Below 1: a gain."""
+        """Time in the mode over time in eager, in turns. Below 1: a gain."""
         return self._time_ratio(session, *point)
 
     track_time_ratio.unit = "mode/eager"

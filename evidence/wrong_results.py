@@ -158,10 +158,10 @@ def subject_of(kind: str, training: bool) -> Subject:
     if kind == "half":
         module, x = module.bfloat16(), x.bfloat16()
     if not training:
-        return Forward(Cell("wrong", 1, "default"), module, (x,), False)
+        return Forward(Cell("wrong", 1, "default"), module, (x,))
     start = copy.deepcopy(module)
     cell = Cell("wrong", 1, "default", phase="training")
-    return TrainingStep(cell, module, (x,), False, lambda: start)
+    return TrainingStep(cell, module, (x,), lambda: start)
 
 
 def judged(kind: str, fault: str) -> str:

@@ -87,7 +87,7 @@ habits = {
 def judged(function, factor):
     torch.manual_seed(0)
     module = Habit(function).eval()
-    subject = Forward(Cell("habit", 1, "default"), module, (torch.randn(4, 16),), False)
+    subject = Forward(Cell("habit", 1, "default"), module, (torch.randn(4, 16),))
     with subject.context():
         for _ in range(3):
             subject.eager()
@@ -110,7 +110,7 @@ def full(subject, module, given):
 asked = []
 out_of_memory = type("OutOfMemory", (Forward,), {"in_double": full})
 module = Habit(habits["plain"]).eval()
-subject = out_of_memory(Cell("habit", 1, "default"), module, (torch.randn(4, 16),), False)
+subject = out_of_memory(Cell("habit", 1, "default"), module, (torch.randn(4, 16),))
 found = checks.check(subject, subject.eager, Stages("habit"))
 results["out of memory"] = [found.reason, found.checked.reference, found.checked.notes, asked]
 

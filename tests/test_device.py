@@ -95,7 +95,7 @@ class OneMemory(torch.nn.Module):
 def stream(size):
     return [(torch.full((size, n), float(n)),) for n in (1, 2, 3)]
 
-subject = ShapeStream(Cell("x", 1, "default", shapes="recompile"), OneMemory(), stream, False)
+subject = ShapeStream(Cell("x", 1, "default", shapes="recompile"), OneMemory(), stream)
 with subject.context():
     told["timed"] = subject.eager()
     subject.reset()

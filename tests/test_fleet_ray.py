@@ -348,7 +348,7 @@ def test_ctrl_c_leaves_no_process_and_the_same_command_goes_on(fleet: Fleet) -> 
     assert not marked(NODE[0], fleet.place)
     # A launch has a session of its own, and ends when it sees that its parent has: in a second.
     assert gone(fleet.mark)
-    assert "stopped on all machines; the same command goes on" in lines[-1]
+    assert "stopped on all machines; rerun the same command to resume" in lines[-1]
     more = fleet.run()
     check(fleet)
     assert launches_in(lines) + launches_in(more) <= 4 * LAUNCHES + 2
@@ -366,7 +366,7 @@ def test_a_killed_head_is_said_in_one_line_and_nothing_is_lost(fragile: Fleet) -
     one_line_each(lines + rest)
     (cause,) = [line for line in rest if line.startswith("torchcompile-suite:")]
     assert "the head of the cluster" in cause
-    assert "the same command goes on" in cause
+    assert "rerun the same command to resume" in cause
     assert gone(fleet.mark, within_s=60)
     assert gone(NODE[0], fleet.place, within_s=60)
     fleet.begin_again()

@@ -35,14 +35,14 @@ def _lengths(batch_size: int) -> list[tuple[Any, ...]]:
     return [(torch.randn(batch_size * n, WIDTH),) for n in (2, 3, 5, 6)]
 
 
-@workload("dropping", family="tests", random=True, also=("training",))
+@workload("dropping", family="tests", also=("training",))
 def dropping(batch_size: int) -> Any:
     import torch
 
     return _function(lambda layer, x: torch.dropout(layer(x), 0.5, True))
 
 
-@workload("dropping_wrongly", family="tests", random=True)
+@workload("dropping_wrongly", family="tests")
 def dropping_wrongly(batch_size: int) -> Any:
     """Compiled, it drops with another probability: its draws look alike, and are not eager's."""
     import torch

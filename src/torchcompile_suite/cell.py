@@ -37,7 +37,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A
 Text = Annotated[str, Meta(max_length=4000)]
 Seconds = Annotated[float, Meta(ge=0, le=1e7)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
-# A handful: whoever judges them looks at all pairs.
+# Kept short: the analysis is quadratic.
 Samples = Annotated[list[Count], Meta(max_length=200)]
 Schema = Literal[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]
 Stopped = Literal["", "fixed", "precise", "budget"]

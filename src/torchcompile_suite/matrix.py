@@ -1,7 +1,7 @@
 """The questions as axes: which cells exist, and which of them a bare ``asv run`` measures.
 
-These are the core: of each question the values that tell most, so that the core of a release takes
-an hour on two cores. The others are measured with ``--bench``.
+These are the core: the most informative values of each question, so that the core of a release
+takes an hour on two cores. The others are measured with ``--bench``.
 
 Axes never depend on what is installed, and values are only added, because ASV keeps a result under
 its values. Two questions may share a cell; it is measured once.

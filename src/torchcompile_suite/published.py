@@ -50,7 +50,7 @@ def _series() -> Iterator[Cell]:
 
 
 SERIES = tuple(_series())
-"""The cells of the published history, those first that tell a reader most."""
+"""The cells of the published history, most informative first."""
 
 CORE_OF = ("v2.4", "v2.9", "v2.15")
 """The releases whose whole core is published."""

@@ -362,6 +362,8 @@ def _remedy(reason: str, known: list[tuple[str, str]], otherwise: str) -> str:
 
 
 def _accuracy(measurement: Measurement) -> list[Advice]:
+    if not measurement.outcome.ok:
+        return []  # the outcome says more
     checked = next((launch.accuracy for launch in measurement.launches if launch.accuracy), None)
     if checked is None or checked.reference != "float64":
         return []

@@ -1,7 +1,8 @@
 """Carries old results over to the store: ``python -m torchcompile_suite.asv.carrying RESULTS``.
 
 Older versions of the suite committed journals of records, which only grew, and ASV's result files.
-The journals become segments. A file of ASV's goes when each of its values is made of a measurement.
+The journals become segments. An ASV file is deleted once each of
+its values is made of a measurement.
 `torchcompile-suite results carry-over` runs this in a process of its own: no command but ASV's
 imports ASV.
 """

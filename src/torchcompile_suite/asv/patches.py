@@ -1,4 +1,4 @@
-"""What is still changed inside ASV: one table, applied once, and checked against the ASV at hand.
+"""What is still changed inside ASV: one table, applied once, and checked against the installed ASV.
 
 A class of ours does the rest, where ASV has a place for it (environment.py, repository.py, the
 publisher in publish.py).

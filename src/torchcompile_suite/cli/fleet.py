@@ -264,7 +264,10 @@ def run(
 ) -> None:
     """Measure what is left of a plan on the machines of a cluster, or on this machine alone.
 
-    Interrupt it at any time; the same command goes on. Exit status 1: a series was given up.
+    Interrupt it at any time; rerun the same command to resume.
+
+    Exit status: 0 measured, 1 a series was given up, 130 interrupted.
+
     Example: torchcompile-suite fleet run v2.4 v2.9 v2.15 --address 10.0.0.1:6379
     """
     with one_line_errors(), _alone():
@@ -275,7 +278,7 @@ def run(
             try:
                 _run(cluster, chosen, wanted, rounds, label, wait * 60)
             except KeyboardInterrupt:
-                _say("stopped on all machines; the same command goes on")
+                _say("stopped on all machines; rerun the same command to resume")
                 raise typer.Exit(130) from None
 
 
@@ -412,7 +415,9 @@ def _alone() -> Iterator[None]:
 
 def _leave(error: ClusterLost) -> NoReturn:
     """End this process. Without its head Ray cannot be left in order: it would wait, then abort."""
-    typer.echo(printable(f"torchcompile-suite: {error}; the same command goes on"), err=True)
+    typer.echo(
+        printable(f"torchcompile-suite: {error}; rerun the same command to resume"), err=True
+    )
     sys.stdout.flush()
     os._exit(1)
 

@@ -20,7 +20,7 @@ app = typer.Typer(help="The files of results/.", no_args_is_help=True)
 
 @app.command()
 def merge(
-    target: Annotated[Path, typer.Argument(help="The results that get more, such as results.")],
+    target: Annotated[Path, typer.Argument(help="Destination folder, such as results.")],
     sources: Annotated[list[Path], typer.Argument(help="Other results, such as other/results.")],
 ) -> None:
     """Add the measurements of other results. The order makes no difference, nor does a repetition.

@@ -338,9 +338,10 @@ def wrong(accuracy: Accuracy) -> str:
     if accuracy.mode_error is None:
         return "structure, shape or non-finite values differ from eager's"
     if accuracy.mode_error > accuracy.tolerance:
+        own = "unknown" if accuracy.eager_error is None else f"{accuracy.eager_error:.2g}"
         return (
             f"relative error {accuracy.mode_error:.2g} against {accuracy.reference} exceeds "
-            f"{accuracy.tolerance:.2g} (eager's own: {accuracy.eager_error})"
+            f"{accuracy.tolerance:.2g} (eager's own: {own})"
         )
     return ""
 

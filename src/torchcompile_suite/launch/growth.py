@@ -37,9 +37,9 @@ def watch(
 ) -> Growth:
     """Make the plan's calls, as far as its time allows, and look at the memory in between.
 
-    Samples are evenly spaced in calls, or in time where that comes first: short calls end with
-    their number, and long ones with the time. ``captures``: None for eager. A garbage collection
-    runs when Python wants it, as in a user's process.
+    Samples are evenly spaced in calls or in time, whichever limit is reached first: short calls end
+    with their number, and long ones with the time. ``captures``: None for eager. A garbage
+    collection runs when Python wants it, as in a user's process.
     """
     wanted = math.ceil(plan.calls / subject.module_calls)
     step, step_s = math.ceil(wanted / SAMPLES), plan.calls_limit_s / SAMPLES

@@ -61,7 +61,6 @@ class Subject:
     """The calls of a cell. `baseline`, `eager` and the compiled call take no arguments.
 
     - ``module``, ``inputs``: one forward call of the module that is compiled.
-    - ``random``: the workload says that its outputs differ from call to call.
     - ``in_a_row``: a check makes its calls one after the other, so that later ones see the state
       that earlier ones leave. Else it puts the state back before each.
     - ``fresh_inputs``: each call finds the inputs as they were given, so they are no state.
@@ -80,12 +79,11 @@ class Subject:
     module_calls = 1
     shapes = 1
 
-    def __init__(self, cell: Cell, module: torch.nn.Module, inputs: Inputs, random: bool) -> None:
+    def __init__(self, cell: Cell, module: torch.nn.Module, inputs: Inputs) -> None:
         """Take a module and inputs that are on the cell's device."""
         self.cell = cell
         self.module = module
         self.inputs = inputs
-        self.random = random
         self._kept: State | None = None
 
     def call(self, forward: Any) -> Any:
@@ -158,7 +156,8 @@ class Subject:
         return State(self.module, () if self.fresh_inputs else self.given(), parameters)
 
     def other_weights(self) -> bool:
-        """Change the weights that `reset` restores. False if this is not done, or not once more."""
+        """Change the weights that `reset` restores. False if this is not done, or the limit
+        is reached."""
         return False
 
     def outputs(self, result: Any) -> Any:
@@ -181,10 +180,10 @@ class Subject:
 class Forward(Subject):
     """One forward pass with the same inputs in every call."""
 
-    def __init__(self, cell: Cell, module: torch.nn.Module, inputs: Inputs, random: bool) -> None:
+    def __init__(self, cell: Cell, module: torch.nn.Module, inputs: Inputs) -> None:
         """With the protocol ``data-inside``, each call makes its inputs anew."""
         self._fresh_inputs = cell.protocol == "data-inside"
-        super().__init__(cell, module, inputs, random)
+        super().__init__(cell, module, inputs)
 
     def call(self, forward: Any) -> Any:
         """The outputs of the forward pass."""
@@ -210,9 +209,9 @@ class ForwardAgainstFloat32(Forward):
 class Quantised(ForwardAgainstFloat32):
     """A forward pass of a quantised module, paired with the module in float32 in eager."""
 
-    def __init__(self, cell: Cell, module: torch.nn.Module, inputs: Inputs, random: bool) -> None:
+    def __init__(self, cell: Cell, module: torch.nn.Module, inputs: Inputs) -> None:
         """Quantises a copy of the module. Raises `failures.Unsupported` if that is not possible."""
-        super().__init__(cell, quantised(module, cell.dtype), inputs, random)
+        super().__init__(cell, quantised(module, cell.dtype), inputs)
         self._float32 = module
 
     def baseline(self) -> Any:
@@ -252,11 +251,10 @@ class TrainingStep(Subject):
         cell: Cell,
         module: torch.nn.Module,
         inputs: Inputs,
-        random: bool,
         build: Callable[[], torch.nn.Module],
     ) -> None:
         """The module is in training mode. ``build`` makes the module as it was before any step."""
-        super().__init__(cell, module, inputs, random)
+        super().__init__(cell, module, inputs)
         self._build = build
         self._optimizer = torch.optim.AdamW(module.parameters(), lr=LEARNING_RATE)
         self._start: dict[str, Any] | None = None
@@ -360,11 +358,10 @@ class ShapeStream(Subject):
         cell: Cell,
         module: torch.nn.Module,
         stream: Callable[[int], list[Inputs]],
-        random: bool,
     ) -> None:
         """``stream`` makes the inputs of one pass for a batch size, in their order."""
         self.requests = stream(cell.batch_size)
-        super().__init__(cell, module, self.requests[0], random)
+        super().__init__(cell, module, self.requests[0])
         self.module_calls = len(self.requests)
         self.shapes = len({_shapes(request) for request in self.requests})
         self._stream = stream
@@ -469,7 +466,7 @@ def build(cell: Cell) -> Subject:
     precision.arrange(cell, module)
     inputs = placed(inputs)
     if cell.phase == "training":
-        return TrainingStep(cell, module, inputs, workload.random, lambda: make()[0])
+        return TrainingStep(cell, module, inputs, lambda: make()[0])
     if cell.shapes != "static":
         if workload.stream is None:
             raise failures.Unsupported(f"workload {cell.workload!r} has no stream of shapes")
@@ -481,12 +478,12 @@ def build(cell: Cell) -> Subject:
             requests = [request for factor in factors for request in requests_of(factor * size)]
             return [placed(request) for request in requests]
 
-        return ShapeStream(cell, module, stream, workload.random)
+        return ShapeStream(cell, module, stream)
     if cell.quantised:
-        return Quantised(cell, module, inputs, workload.random)
+        return Quantised(cell, module, inputs)
     if cell.baseline == "eager-float32" and cell.dtype != "float32":
-        return ForwardAgainstFloat32(cell, module, inputs, workload.random)
-    return Forward(cell, module, inputs, workload.random)
+        return ForwardAgainstFloat32(cell, module, inputs)
+    return Forward(cell, module, inputs)
 
 
 def ready(module: torch.nn.Module, train: bool, device: str) -> None:

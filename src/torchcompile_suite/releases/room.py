@@ -37,7 +37,7 @@ def groups(releases: Sequence[Release], python: str) -> list[list[Release]]:
     is in two of them: its newest measurement would take it out of the first one. So an odd release
     is alone where only two fit.
 
-    Whoever has measured a group calls `finished`. An interrupted history goes on with the same
+    Call `finished` after each group. An interrupted history goes on with the same
     groups: environments take room, and other groups would be measured again. Raises SuiteError if
     not even two fit, or if the groups cannot be kept.
     """

@@ -214,7 +214,7 @@ def read_machine(folder: Path, reader: SegmentReader) -> Records:
 
 
 def identity(file: Path) -> str:
-    """What tells the content of a file with measurements, for keys of `cached`.
+    """Cache key of the content of a file with measurements, for `cached`.
 
     The name of a segment tells its bytes, unless it is damaged; then its size differs, as a rule.
     A journal grows, so its bytes are read.

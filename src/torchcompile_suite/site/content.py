@@ -252,7 +252,7 @@ def load(folder: Path, axis: Axis, code: Code) -> Loaded:
 def assembled(hardware: str, machines: Sequence[Machine], axis: Axis, code: Code) -> Machine:
     """The history of a class of machines: each cell from the one that has it most completely.
 
-    Only machines with the newest method take part. Its name is none that a machine can have.
+    Only machines with the newest method take part. Its name cannot clash with a machine's name.
     """
     newest = max(machine.method for machine in machines)
     parts = [machine for machine in machines if machine.method == newest]
@@ -285,7 +285,7 @@ def _text(name: str) -> str:
 
 
 def identity(folder: Path) -> list[str]:
-    """What tells the content of a machine's folder, for keys of `results.cached`."""
+    """Cache key of the content of a machine's folder, for `results.cached`."""
     files = [file for of_place in records.files(folder, []).values() for file in of_place]
     return [_text(folder.name), records.digest(folder / MACHINE), *map(records.identity, files)]
 

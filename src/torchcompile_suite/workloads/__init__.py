@@ -77,7 +77,6 @@ class Workload(NamedTuple):
     - ``imports``: the libraries that ``build`` needs. A process imports them first.
     - ``core``, ``also``: the `TAGS` of the workload. A bare ``asv run`` measures the tags of
       ``core``.
-    - ``random``: the output differs from call to call. A check finds that out by itself.
     - ``cases(batch_size)``: more inputs, for which the compiled module must be right, too.
     - ``stream(batch_size)``: inputs of different shapes, one request after another.
     - ``foreign``: a user's model: each launch first finds out how it has to be called.
@@ -89,7 +88,6 @@ class Workload(NamedTuple):
     imports: tuple[str, ...] = ()
     core: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
-    random: bool = False
     cases: Several | None = None
     stream: Several | None = None
     foreign: bool = False
@@ -117,7 +115,6 @@ def workload(
     imports: tuple[str, ...] = (),
     core: tuple[str, ...] = (),
     also: tuple[str, ...] = (),
-    random: bool = False,
     cases: Several | None = None,
     stream: Several | None = None,
     foreign: bool = False,
@@ -136,9 +133,7 @@ def workload(
                 f"workload {name!r}: no tag {', '.join(sorted(unknown))}; "
                 f"there are: {', '.join(sorted(TAGS))}"
             )
-        registered = Workload(
-            name, family, build, imports, core, also, random, cases, stream, foreign
-        )
+        registered = Workload(name, family, build, imports, core, also, cases, stream, foreign)
         for tag, needed in _NEEDED.items():
             if registered.has_tag(tag) and getattr(registered, needed) is None:
                 raise ValueError(f"workload {name!r}: the tag {tag} needs {needed}=")

@@ -58,7 +58,6 @@ def operator(
 @workload(
     "operator_stochastic",
     family="neural_operator",
-    random=True,
     core=("inference",),
     also=("training", "default_heap", "precision"),
 )
@@ -73,13 +72,13 @@ def operator_deterministic(batch_size: int) -> Built:
     return operator(batch_size, stochastic=False)
 
 
-@workload("operator_12_layers", family="neural_operator", random=True)
+@workload("operator_12_layers", family="neural_operator")
 def operator_12_layers(batch_size: int) -> Built:
     """The same with 12 layers: shows whether fusion gains with depth."""
     return operator(batch_size, layers=12)
 
 
-@workload("operator_groupnorm", family="neural_operator", random=True)
+@workload("operator_groupnorm", family="neural_operator")
 def operator_groupnorm(batch_size: int) -> Built:
     """GroupNorm with 8 groups instead of InstanceNorm."""
     return operator(batch_size, norm="group")

@@ -1,0 +1,59 @@
+"""What torch.compile does to the model of a file, without the suite: PYTHON case.py FILE [FACTORY].
+
+Eager and compiled in turns, each on fresh inputs; medians and their ratio, or a side's error.
+"""
+
+import copy
+import importlib.util
+import statistics
+import sys
+import time
+
+import torch
+
+file, factory = sys.argv[1], (sys.argv[2:] or ["make"])[0]
+sys.argv = [file]
+spec = importlib.util.spec_from_file_location("case", file)
+module = importlib.util.module_from_spec(spec)
+sys.modules["case"] = module
+spec.loader.exec_module(module)
+torch.manual_seed(0)
+model, inputs = getattr(module, factory)()
+model.train(False)
+inputs = inputs if isinstance(inputs, (tuple, dict)) else (inputs,)
+
+
+def timed(call):
+    given = copy.deepcopy(inputs)
+    start = time.perf_counter()
+    output = call(**given) if isinstance(given, dict) else call(*given)
+    return time.perf_counter() - start, output
+
+
+def show(name, side):
+    try:
+        with torch.no_grad():
+            start = time.perf_counter()
+            output = timed(side)[1]
+            print(f"{name}: the first call took {time.perf_counter() - start:.1f} s", type(output))
+    except Exception as error:
+        print(f"{name}: {type(error).__name__}: {str(error).splitlines()[0][:200]}")
+
+
+compiled = torch.compile(model)
+show("eager", model)
+show("compiled", compiled)
+print("graphs:", torch._dynamo.utils.counters["stats"].get("unique_graphs", 0))
+times = {"eager": [], "compiled": []}
+try:
+    with torch.no_grad():
+        until = time.perf_counter() + 4
+        while time.perf_counter() < until:
+            for name, side in (("eager", model), ("compiled", compiled)):
+                times[name] += [timed(side)[0] for _ in range(20)]
+except Exception as error:
+    print(f"after {len(times['eager'])} calls: {type(error).__name__}: {str(error)[:200]}")
+medians = {name: statistics.median(taken[20:] or [0.0]) for name, taken in times.items()}
+print({name: f"{median * 1e6:.1f} us" for name, median in medians.items()})
+if medians["eager"]:
+    print(f"ratio {medians['compiled'] / medians['eager']:.2f}")
