@@ -1,231 +1,66 @@
-"""What does `try` say of 60 modules that nobody prepared? 40 of timm, 10 of torchvision, 10 of
-transformers by configuration, without weights from a hub.
+"""What does `try` say of models that nobody prepared, and what does a plain script say?
+
+- `cases/`: 30 small models made after public bug reports, each with a habit of strangers' models.
+- 40 architectures of timm, 10 of torchvision, 10 of transformers by configuration, without weights
+  from a hub: in eval mode and, with ``--training``, an optimizer step.
 
     uv pip install torch==2.15.0 timm torchvision transformers -e .
-    python -m evidence.strangers try [--training] [NAME ...]   # appends to strangers.jsonl
-    python -m evidence.strangers plain NAME [--training]       # the same without the suite
-    python -m evidence.strangers table
+    python -m evidence.strangers           # what is missing, then the tables of strangers.md
+    python -m evidence.strangers --kept    # the tables of what is kept
 
-The outcomes count, not the times: one second of calls for each, and a neighbour is no harm.
+Of the 60 modules the outcome counts and not the time, so `try` is interrupted after its first
+launch, and a neighbour does no harm. The cases want a quiet machine.
 """
-
-# ruff: noqa: D103, SIM905 (the name of a factory says what it makes; 40 names need no 40 lines)
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
-TIMM = (
-    "convit_tiny coat_tiny crossvit_9_240 darknet21 davit_tiny densenet121 dla34 dpn48b"
-    " edgenext_xx_small efficientformerv2_s0 mixnet_s efficientvit_b0 efficientvit_m0 fastvit_t8"
-    " focalnet_tiny_lrf gernet_s halonet26t ghostnet_050 hgnetv2_b0 hiera_tiny_224"
-    " inception_next_atto levit_128s mambaout_femto mobilevitv2_050 eca_nfnet_l0 pit_ti_224"
-    " pvt_v2_b0 regnetx_002 repghostnet_050 repvit_m0_9 resnest14d rexnet_100 selecsls42"
-    " skresnet18 swiftformer_xs tiny_vit_5m_224 visformer_tiny xcit_nano_12_p16_224"
-    " eva02_tiny_patch14_224 swinv2_cr_tiny_224"
-).split()
+import msgspec
+
+from torchcompile_suite.host.files import append_line, read_lines
+from torchcompile_suite.presentation.sheets import Sheet
+
+from . import tables
+from .cases.modules import FACTORIES, TIMM
+
 RECORD = Path(__file__).with_suffix(".jsonl")
+PAGE = Path(__file__).with_suffix(".md")
+FOLDER = Path(__file__).with_name("cases")
+CASES = sorted(FOLDER.glob("k*.py"))
+MODULES = [*FACTORIES, *TIMM]
+PLAIN = Path(__file__).with_name("plain") / "case.py"
+# What the cases need beside the file.
+OPTIONS = {"k03_dropout": ["--training"]}
 LIMIT_S = 900
+# Lines of a table, and of what stands beside it.
+_DRAWN = set("┏┃┡│└")
 
 
-def _torchvision(module: str, name: str, inputs: Any, **options: Any) -> Any:
-    import importlib
+class Said(msgspec.Struct, frozen=True):
+    """What the command or the plain script printed of a model.
 
-    build = getattr(importlib.import_module(f"torchvision.models.{module}"), name)
-    return build(weights=None, **options), inputs
+    - ``measured``: there was a ratio. ``exit``: the exit status.
+    """
 
+    name: str
+    training: bool
+    plain: bool
+    measured: bool
+    exit: int
+    seconds: int
+    said: list[str]
 
-def _images(*sizes: int) -> Any:
-    import torch
 
-    return torch.rand(*sizes)
-
-
-def fasterrcnn() -> Any:
-    images = [_images(3, 240, 320), _images(3, 320, 240)]
-    name = "fasterrcnn_mobilenet_v3_large_320_fpn"
-    return _torchvision("detection", name, (images,), weights_backbone=None)
-
-
-def ssdlite() -> Any:
-    images = [_images(3, 320, 320)]
-    name = "ssdlite320_mobilenet_v3_large"
-    return _torchvision("detection", name, (images,), weights_backbone=None)
-
-
-def fcos() -> Any:
-    images = [_images(3, 160, 160)]
-    options = {"weights_backbone": None, "min_size": 160, "max_size": 160}
-    return _torchvision("detection", "fcos_resnet50_fpn", (images,), **options)
-
-
-def retinanet() -> Any:
-    images = [_images(3, 160, 160)]
-    options = {"weights_backbone": None, "min_size": 160, "max_size": 160}
-    return _torchvision("detection", "retinanet_resnet50_fpn", (images,), **options)
-
-
-def lraspp() -> Any:
-    inputs = (_images(2, 3, 160, 160),)
-    name = "lraspp_mobilenet_v3_large"
-    return _torchvision("segmentation", name, inputs, weights_backbone=None)
-
-
-def deeplab() -> Any:
-    inputs = (_images(2, 3, 160, 160),)
-    name = "deeplabv3_mobilenet_v3_large"
-    return _torchvision("segmentation", name, inputs, weights_backbone=None)
-
-
-def fcn() -> Any:
-    inputs = (_images(2, 3, 96, 96),)
-    options = {"weights_backbone": None, "aux_loss": True}
-    return _torchvision("segmentation", "fcn_resnet50", inputs, **options)
-
-
-def s3d() -> Any:
-    return _torchvision("video", "s3d", (_images(1, 3, 16, 128, 128),))
-
-
-def r3d() -> Any:
-    return _torchvision("video", "r3d_18", (_images(1, 3, 8, 64, 64),))
-
-
-def raft() -> Any:
-    pair = (_images(1, 3, 128, 128), _images(1, 3, 128, 128))
-    return _torchvision("optical_flow", "raft_small", pair)
-
-
-TORCHVISION = [fasterrcnn, ssdlite, fcos, retinanet, lraspp, deeplab, fcn, s3d, r3d, raft]
-
-_SMALL = {
-    "hidden_size": 64,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "intermediate_size": 128,
-    "vocab_size": 256,
-}
-
-
-def _transformers(name: str, config: Any, **inputs: Any) -> Any:
-    import transformers
-
-    return getattr(transformers, name)(config), inputs
-
-
-def _tokens(rows: int = 2, length: int = 32) -> Any:
-    import torch
-
-    return torch.randint(1, 250, (rows, length))
-
-
-def bert() -> Any:
-    from transformers import BertConfig
-
-    return _transformers("BertModel", BertConfig(**_SMALL), input_ids=_tokens())
-
-
-def gpt2() -> Any:
-    from transformers import GPT2Config
-
-    config = GPT2Config(n_embd=64, n_layer=2, n_head=4, vocab_size=256)
-    return _transformers("GPT2LMHeadModel", config, input_ids=_tokens())
-
-
-def llama() -> Any:
-    from transformers import LlamaConfig
-
-    return _transformers("LlamaForCausalLM", LlamaConfig(**_SMALL), input_ids=_tokens())
-
-
-def mixtral() -> Any:
-    from transformers import MixtralConfig
-
-    config = MixtralConfig(**_SMALL, num_key_value_heads=2, num_local_experts=4)
-    return _transformers("MixtralForCausalLM", config, input_ids=_tokens())
-
-
-def mamba() -> Any:
-    from transformers import MambaConfig
-
-    config = MambaConfig(hidden_size=64, num_hidden_layers=2, vocab_size=256)
-    return _transformers("MambaForCausalLM", config, input_ids=_tokens())
-
-
-def t5() -> Any:
-    from transformers import T5Config
-
-    config = T5Config(d_model=64, d_kv=16, d_ff=128, num_layers=2, num_heads=4, vocab_size=256)
-    inputs = {"input_ids": _tokens(), "decoder_input_ids": _tokens(2, 8)}
-    return _transformers("T5ForConditionalGeneration", config, **inputs)
-
-
-def whisper() -> Any:
-    from transformers import WhisperConfig
-
-    config = WhisperConfig(
-        d_model=64,
-        encoder_layers=2,
-        decoder_layers=2,
-        encoder_attention_heads=4,
-        decoder_attention_heads=4,
-        encoder_ffn_dim=128,
-        decoder_ffn_dim=128,
-        vocab_size=256,
-        pad_token_id=0,
-        bos_token_id=1,
-        eos_token_id=2,
-        decoder_start_token_id=1,
-        max_source_positions=100,
-    )
-    inputs = {"input_features": _images(1, 80, 200), "decoder_input_ids": _tokens(1, 8)}
-    return _transformers("WhisperForConditionalGeneration", config, **inputs)
-
-
-def wav2vec2() -> Any:
-    from transformers import Wav2Vec2Config
-
-    inputs = {"input_values": _images(2, 8000)}
-    return _transformers("Wav2Vec2Model", Wav2Vec2Config(**_SMALL), **inputs)
-
-
-def clip() -> Any:
-    from transformers import CLIPConfig
-
-    small = {key: value for key, value in _SMALL.items() if key != "vocab_size"}
-    text = {**_SMALL, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
-    vision = {**small, "image_size": 64, "patch_size": 16}
-    config = CLIPConfig(text_config=text, vision_config=vision)
-    inputs = {"input_ids": _tokens(), "pixel_values": _images(2, 3, 64, 64)}
-    return _transformers("CLIPModel", config, **inputs)
-
-
-def deberta() -> Any:
-    from transformers import DebertaV2Config
-
-    config = DebertaV2Config(**_SMALL, relative_attention=True, pos_att_type=["p2c", "c2p"])
-    return _transformers("DebertaV2Model", config, input_ids=_tokens())
-
-
-TRANSFORMERS = [bert, gpt2, llama, mixtral, mamba, t5, whisper, wav2vec2, clip, deberta]
-FACTORIES = {factory.__name__: factory for factory in [*TORCHVISION, *TRANSFORMERS]}
-NAMES = [*FACTORIES, *TIMM]
-
-
-def ask(name: str, training: bool) -> dict[str, Any]:
-    """What the command says. It is interrupted after its first launch: further ones say when."""
-    target = f"{__file__}:{name}" if name in FACTORIES else name
-    command = [sys.executable, "-m", "torchcompile_suite", "try", target]
-    command += ["--budget", "1", "--precision", "1", "--allocator", "system", "--no-color"]
-    command += ["--training"] if training else []
+def _run(command: list[str], until: str) -> tuple[list[str], int, int]:
+    """Lines, exit status, seconds. The command gets Ctrl-C at the line ``until``, or too late."""
     begun = time.monotonic()
     running = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
@@ -233,58 +68,107 @@ def ask(name: str, training: bool) -> dict[str, Any]:
     stop = threading.Timer(LIMIT_S, running.send_signal, [signal.SIGINT])
     stop.start()
     said = []
-    measured = False
     for line in running.stdout or ():
         said.append(line.rstrip())
-        if re.search(r"launch 1: .* of eager's time", line) and not measured:
-            measured = True
+        if until and re.search(until, line):
             running.send_signal(signal.SIGINT)
+            until = ""
     stop.cancel()
-    return {
-        "name": name,
-        "training": training,
-        "measured": measured,
-        "exit": running.wait(),
-        "seconds": round(time.monotonic() - begun),
-        "said": [line for line in said if line[:1] not in set("┏┃┡│└")],
-    }
+    return said, running.wait(), round(time.monotonic() - begun)
 
 
-def plain(name: str, training: bool) -> None:
-    """Eager and compiled, as a user would try them."""
-    import timm
-    import torch
-
-    torch.manual_seed(0)
-    if name in FACTORIES:
-        model, inputs = FACTORIES[name]()
-    else:
-        model = timm.create_model(name)
-        inputs = (torch.rand(1, *model.default_cfg["input_size"]),)
-    model.train(training)
-    for way, call in (("eager", model), ("compiled", torch.compile(model))):
-        for number in range(4):
-            begun = time.perf_counter()
-            with torch.set_grad_enabled(training):
-                outputs = call(**inputs) if isinstance(inputs, dict) else call(*inputs)
-            print(way, number, f"{time.perf_counter() - begun:.3f} s", type(outputs).__name__)
+def ask(name: str, target: str, options: list[str], whole: bool) -> Said:
+    """What `try` says. ``whole``: after all launches, and else after the first one."""
+    command = [sys.executable, "-m", "torchcompile_suite", "try", target, *options, "--no-color"]
+    command += ["--budget", "1", "--precision", "1", "--allocator", "system"]
+    said, status, seconds = _run(command, "" if whole else r"launch 1: .* of eager's time")
+    measured = any("of eager's time" in line for line in said)
+    return Said(name, "--training" in options, False, measured, status, seconds, said)
 
 
-def main(arguments: list[str]) -> None:
-    """See the module's text."""
+def plain(name: str, file: str, factory: str, training: bool) -> Said:
+    """What the plain script says."""
+    command = [sys.executable, str(PLAIN), file, factory, *(["training"] if training else [])]
+    said, status, seconds = _run(command, "")
+    return Said(name, training, True, any("ratio" in line for line in said), status, seconds, said)
+
+
+def measure() -> None:
+    """Ask what is not kept yet: the cases, then the modules. A plain script follows each case, and
+    each module without a ratio.
+    """
     # In the background a shell has it ignored, and so would the command.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    training = "--training" in arguments
-    command, *names = [each for each in arguments if each != "--training"]
-    if command == "plain":
-        plain(names[0], training)
-    for name in (names or NAMES) if command == "try" else []:
-        answer = ask(name, training)
-        with RECORD.open("a") as file:
-            file.write(json.dumps(answer) + "\n")
-        print(name, answer["measured"], answer["exit"], answer["seconds"], flush=True)
-        print(*(f"    {line}" for line in answer["said"][-3:]), sep="\n", flush=True)
+    Path(tempfile.gettempdir(), "k30.txt").write_text("mine")  # k30 reads it
+    kept = {(each.name, each.training, each.plain): each for each in read_lines(RECORD, Said)}
+
+    def keep(said: Said) -> None:
+        append_line(RECORD, msgspec.json.encode(said))
+        kept[said.name, said.training, said.plain] = said
+        print(said.name, *said.said[-1:], f"({said.seconds} s)", flush=True)
+
+    for case in CASES:
+        options = OPTIONS.get(case.stem, [])
+        training = "--training" in options
+        if (case.stem, training, False) not in kept:
+            keep(ask(case.stem, f"{case}:make", options, whole=True))
+        if (case.stem, training, True) not in kept:
+            keep(plain(case.stem, str(case), "make", training))
+    for training in (False, True):
+        options = ["--training"] if training else []
+        for name in MODULES:
+            target = f"{FOLDER / 'modules.py'}:{name}" if name in FACTORIES else name
+            if (name, training, False) not in kept:
+                keep(ask(name, target, options, whole=False))
+            if not kept[name, training, False].measured and (name, training, True) not in kept:
+                keep(plain(name, str(FOLDER / "modules.py"), name, training))
+
+
+def verdict(said: Said) -> str:
+    """The line of an answer that says whether it pays, or why nobody can tell."""
+    lines = [line for line in said.said if line[:1] not in _DRAWN and not line.startswith("   ")]
+    if said.plain:
+        return "; ".join(line for line in lines if not line.startswith("W"))
+    told = [line for line in lines if not re.match(r"\S+: .*, called with ", line)]
+    return told[0] if told else "no answer"
+
+
+def parts() -> list[tables.Part]:
+    """The tables: the cases, then the modules."""
+    kept = {(each.name, each.training, each.plain): each for each in read_lines(RECORD, Said)}
+
+    def told(name: str, training: bool, plain: bool) -> str:
+        said = kept.get((name, training, plain))
+        return verdict(said) if said else ""
+
+    cases = [
+        [case.stem, *(told(case.stem, case.stem in OPTIONS, plain) for plain in (False, True))]
+        for case in CASES
+    ]
+    modules = []
+    measured = {False: 0, True: 0}
+    asked = {False: 0, True: 0}
+    for training in (False, True):
+        for name in MODULES:
+            said = kept.get((name, training, False))
+            if said is None:
+                continue
+            asked[training] += 1
+            measured[training] += said.measured
+            if not said.measured:
+                step = "training" if training else "inference"
+                modules.append([name, step, verdict(said), told(name, training, True)])
+    counts = "; ".join(
+        f"{'training' if training else 'inference'}: {measured[training]} of {asked[training]} "
+        "have a ratio"
+        for training in (False, True)
+    )
+    return [
+        Sheet(["case", "what `try` says", "what a plain script says"], frozenset(), cases),
+        f"Of the {len(MODULES)} modules, {counts}. Those without:",
+        Sheet(["module", "call", "what `try` says", "plain script"], frozenset(), modules),
+    ]
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    tables.run("strangers", parts, measure, PAGE)

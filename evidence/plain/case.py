@@ -1,4 +1,4 @@
-"""What torch.compile does to the model of a file, without the suite: PYTHON case.py FILE [FACTORY].
+"""What torch.compile does to a model, without the suite: PYTHON case.py FILE FACTORY [training].
 
 Eager and compiled in turns, each on fresh inputs; medians and their ratio, or a side's error.
 """
@@ -11,7 +11,7 @@ import time
 
 import torch
 
-file, factory = sys.argv[1], (sys.argv[2:] or ["make"])[0]
+file, factory, training = sys.argv[1], sys.argv[2], "training" in sys.argv
 sys.argv = [file]
 spec = importlib.util.spec_from_file_location("case", file)
 module = importlib.util.module_from_spec(spec)
@@ -19,7 +19,7 @@ sys.modules["case"] = module
 spec.loader.exec_module(module)
 torch.manual_seed(0)
 model, inputs = getattr(module, factory)()
-model.train(False)
+model.train(training)
 inputs = inputs if isinstance(inputs, (tuple, dict)) else (inputs,)
 
 
@@ -27,12 +27,15 @@ def timed(call):
     given = copy.deepcopy(inputs)
     start = time.perf_counter()
     output = call(**given) if isinstance(given, dict) else call(*given)
+    if training:
+        leaves = [leaf for leaf in torch.utils._pytree.tree_leaves(output) if torch.is_tensor(leaf)]
+        sum(leaf.float().square().mean() for leaf in leaves).backward()
     return time.perf_counter() - start, output
 
 
 def show(name, side):
     try:
-        with torch.no_grad():
+        with torch.set_grad_enabled(training):
             start = time.perf_counter()
             output = timed(side)[1]
             print(f"{name}: the first call took {time.perf_counter() - start:.1f} s", type(output))
@@ -46,7 +49,7 @@ show("compiled", compiled)
 print("graphs:", torch._dynamo.utils.counters["stats"].get("unique_graphs", 0))
 times = {"eager": [], "compiled": []}
 try:
-    with torch.no_grad():
+    with torch.set_grad_enabled(training):
         until = time.perf_counter() + 4
         while time.perf_counter() < until:
             for name, side in (("eager", model), ("compiled", compiled)):

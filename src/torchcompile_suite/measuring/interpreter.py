@@ -15,12 +15,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, NamedTuple
 
+from ..errors import SuiteError
+
 # Import path for environments in which the suite is not installed. A folder that has nothing but
 # the suite can stand for it (`fleet.plain`).
 SOURCE_VARIABLE = "TORCHCOMPILE_SUITE_SOURCE"
 SOURCE = Path(os.environ.get(SOURCE_VARIABLE) or Path(__file__).resolve().parents[2])
 # Grace period before SIGKILL: the process ends its launches first.
 STOP_S = 10.0
+START_S = 60.0
 
 
 class Completed(NamedTuple):
@@ -65,19 +68,37 @@ def ask(
     order: bytes,
     more: Mapping[str, str] = MappingProxyType({}),
     arguments: Sequence[str] = (),
+    limit_s: float | None = None,
 ) -> Completed:
     """Run ``python -m module`` with ``order`` on its standard input, and wait for its end.
 
     ``more`` are further environment variables, ``arguments`` those of the module. After Ctrl-C, the
-    module and all its processes end first, then KeyboardInterrupt is raised.
+    module and all its processes end first, then KeyboardInterrupt is raised. So they do after
+    ``limit_s`` seconds, then TimeoutError is raised.
     """
     with tempfile.TemporaryFile() as log:
         process = _start(python, module, log, more, arguments)
         try:
-            out, _ = process.communicate(order)
+            out, _ = process.communicate(order, timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError from None
         finally:
             stop(process)
         return Completed(process.returncode, out, _text(log))
+
+
+def need_start(python: Path) -> None:
+    """Raise SuiteError if this Python does not start."""
+    command = [str(python), "-c", "pass"]
+    try:
+        completed = subprocess.run(command, timeout=START_S, capture_output=True, check=False)
+    except subprocess.TimeoutExpired:
+        raise SuiteError(f"{python} does not start within {START_S:.0f} s") from None
+    if completed.returncode:
+        log = completed.stderr.decode("utf-8", "replace")
+        raise SuiteError(
+            f"{python} does not start: {Completed(completed.returncode, b'', log).last_line}"
+        )
 
 
 class Server:

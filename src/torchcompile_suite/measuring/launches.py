@@ -30,6 +30,8 @@ from .starts import Starts
 
 DEFAULT_PLAN = Plan()
 _MODULE = "torchcompile_suite.measuring.launches"
+# What the program of another Python may take beyond its launch: to start, and to end its processes.
+OWN_LIMIT_S = 120.0
 
 
 class Elsewhere:
@@ -41,12 +43,18 @@ class Elsewhere:
 
     def run(self, request: Request, workspace: Path, limit_s: float) -> Launch:
         """See `Launcher.run`. A program that ends without an answer is a launch that crashed."""
-        completed = interpreter.ask(
-            self._python,
-            _MODULE,
-            msgspec.json.encode(request),
-            arguments=["--limit", str(limit_s), "--workspace", str(workspace)],
-        )
+        within_s = limit_s + OWN_LIMIT_S
+        try:
+            completed = interpreter.ask(
+                self._python,
+                _MODULE,
+                msgspec.json.encode(request),
+                arguments=["--limit", str(limit_s), "--workspace", str(workspace)],
+                limit_s=within_s,
+            )
+        except TimeoutError:
+            reason = f"the release's Python gave no answer within {within_s:.0f} s"
+            return Launch(request.kind, Outcome(Status.TIMEOUT, reason))
         if completed.status == 0:
             return msgspec.json.decode(completed.out, type=Launch)
         reason = f"nothing was measured: {completed.last_line}"

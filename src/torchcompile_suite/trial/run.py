@@ -71,8 +71,9 @@ def run(
     - ``kept``: the file for the results. Default: a file for this question in the user's cache.
 
     Ctrl-C ends the trial early. Raises TrialError if nothing can be measured, or if nothing was
-    measured before Ctrl-C.
+    measured before Ctrl-C, and SuiteError if that Python does not start.
     """
+    interpreter.need_start(python)
     kept = kept or _kept(trial, python)
     if not resume:
         kept.unlink(missing_ok=True)

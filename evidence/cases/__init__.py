@@ -1,0 +1,1 @@
+"""Models of strangers; see `evidence.strangers`."""
