@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,34 @@ for _ in range(20):
     faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 print(sorted(faults)[10])
 """
+
+
+TOUCHED = """
+import ctypes, resource, sys
+from torchcompile_suite.host import heap
+assert not heap.settle()
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+libc.malloc.argtypes = [ctypes.c_size_t]
+libc.malloc(1 << 20)  # from here on there is a reserve
+if "touch" in sys.argv:
+    heap.touch()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+block = libc.malloc(32 << 20)
+ctypes.memset(block, 1, 32 << 20)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(heap.held() is None, reason="the C library has no mallinfo2")
+def test_a_touched_reserve_makes_no_page_faults() -> None:
+    def faults(*arguments: str) -> int:
+        command = [sys.executable, "-c", TOUCHED, *arguments]
+        return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+    # 8192 pages, or fewer large ones.
+    assert faults() > 10
+    assert faults("touch") <= 1
 
 
 def test_malloc_has_a_share_where_the_default_heap_is_slower() -> None:
