@@ -18,9 +18,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from .. import cell as vocabulary
 from ..cell import (
-    SCHEMA,
     Cell,
     Environment,
     Launch,
@@ -36,11 +34,6 @@ from ..results.records import Entry, Piece, Problem, Record, Records
 from ..results.segments import Header
 from . import statistics
 from .statistics import CondensedLaunch
-
-_SOURCES = (
-    *map(Path, (vocabulary.__file__, records.__file__, segments.__file__, __file__)),
-    Path(statistics.__file__).parent,
-)
 
 
 class _Entry(Struct):
@@ -174,7 +167,7 @@ def _read_generated(file: Path, problems: list[Problem]) -> Piece:
 
 
 def _key(file: Path) -> tuple[str, ...]:
-    return file.name, str(file.lstat().st_size), cached.version(*_SOURCES), str(SCHEMA)
+    return file.name, str(file.lstat().st_size)
 
 
 def _make(file: Path, problems: list[Problem]) -> Made:

@@ -28,9 +28,8 @@ from asv.results import Results, get_filename
 from asv.runner import BenchmarkResult
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
-from .. import cell as vocabulary
 from .. import matrix
-from ..analysis import growth, statistics, summaries
+from ..analysis import summaries
 from ..cell import METHOD, Cell, Measurement
 from ..host import workers
 from ..matrix import Question
@@ -43,15 +42,6 @@ from ..results.records import Problem
 
 Point = tuple[Any, ...]
 
-# The code that decides on a value, besides the benchmarks themselves.
-_SOURCES = (
-    Path(vocabulary.__file__),
-    Path(matrix.__file__),
-    Path(summaries.__file__),
-    Path(growth.__file__),
-    Path(statistics.__file__).parent,
-    Path(__file__),
-)
 # The measurements of a release in a thousand cells take some 50 MiB.
 _MOST_WORKERS = 8
 
@@ -144,7 +134,7 @@ class _Job(NamedTuple):
             self.env_name,
             records.digest(self.description),
         )
-        yield cached.version(*_SOURCES, self.package)
+        yield cached.version(self.package)
         yield repr([question.axes for question in matrix.QUESTIONS.values()])
         yield " ".join(self.names)
         yield from map(records.identity, self.files)

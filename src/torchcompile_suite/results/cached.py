@@ -1,7 +1,7 @@
 """What was computed from results, kept in the user's cache folder, never in results/.
 
-A key says what something was computed from, and by what. So nothing in the cache is ever wrong,
-only missing, and it can be deleted at any time.
+A key says what something was computed from; all code of this package belongs to every key. So
+nothing in the cache is ever wrong, only missing, and it can be deleted at any time.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from . import regular
 _MOST_BYTES = 256 << 20
 _DIGEST_BYTES = 32
 _CODE = (".py", ".toml", ".csv")
+# With one list of sources for each computation, a forgotten file would serve old figures.
+PACKAGE = Path(__file__).parents[1]
 
 
 class Made(NamedTuple):
@@ -42,7 +44,7 @@ def get(kind: str, key: Iterable[bytes | str], make: Callable[[], Made]) -> byte
     power failure can leave it empty. So each file begins with the digest of its content.
     """
     digest = hashlib.sha256()
-    for part in key:
+    for part in (version(PACKAGE), *key):
         data = part.encode() if isinstance(part, str) else part
         digest.update(len(data).to_bytes(8, "big") + data)
     name = digest.hexdigest()
@@ -64,7 +66,7 @@ def _sealed(content: bytes) -> bytes:
 
 @cache
 def version(*sources: Path) -> str:
-    """The version of a computation: a digest of these files, and of the code in these folders.
+    """The version of code: a digest of these files, and of the code in these folders.
 
     Code is Python and the tables beside it (TOML, CSV). So a changed computation never gets what an
     older one has made.

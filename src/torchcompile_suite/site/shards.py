@@ -35,7 +35,6 @@ LARGE_BYTES = 150_000
 
 
 # Documents say what the whole suite knows: workloads and their tags, releases, claims, wording.
-_PACKAGE = Path(__file__).parent.parent
 
 
 class Shards(msgspec.Struct):
@@ -106,7 +105,7 @@ def _key(axis: Axis, code: Code, folders: Sequence[Path]) -> list[str]:
 def _made_by(axis: Axis) -> list[str]:
     """What shards depend on besides the results: the code, the axes of questions, the points."""
     axes = repr([question.axes for question in matrix.QUESTIONS.values()])
-    return [cached.version(_PACKAGE, *workloads.files()), axes, *axis.key]
+    return [cached.version(*workloads.files()), axes, *axis.key]
 
 
 def _make(folder: Path, axis: Axis, code: Code, unread: list[Problem]) -> Made:

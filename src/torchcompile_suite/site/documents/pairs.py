@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ... import cell as vocabulary
-from ...analysis import change, statistics, summaries
 from ...analysis.change import Change, ChangeError, Comparison
 from ...cell import Compiled
 from ...presentation import wording
 from ...results import cached
 from ...results.cached import Made
-from .. import cells, content, packs
+from .. import packs
 from ..content import Machine
 from ..packs import Encoded, figure, figures
-from . import common
 from .common import COMPILED, counted, spread, table
 
 # Exact counts, by their JSON name: each difference is real.
@@ -28,18 +24,6 @@ COLUMNS = ["cell", "figure", "verdict", "moved", *spread("factor"), "p", "q", "p
 # Of a probability: nobody needs more.
 _DIGITS = 4
 TOP = 5
-_SOURCES = (
-    Path(vocabulary.__file__),
-    Path(summaries.__file__),
-    Path(change.__file__).parent,
-    Path(statistics.__file__).parent,
-    Path(wording.__file__),
-    Path(packs.__file__),
-    Path(content.__file__),
-    Path(cells.__file__),
-    Path(common.__file__),
-    Path(__file__),
-)
 
 
 class Pair(msgspec.Struct):
@@ -62,7 +46,6 @@ class Pair(msgspec.Struct):
 def pair(machine: Machine, before: str, after: str) -> Pair:
     """The comparison, from the user's cache if neither point has new measurements."""
     key = (
-        cached.version(*_SOURCES),
         *(machine.name, str(machine.method), machine.axis.noun),
         *(before, machine.origins[before], after, machine.origins[after]),
         # The name of a cell depends on the other cells of the machine where two have the same text.
