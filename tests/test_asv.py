@@ -448,7 +448,7 @@ def test_a_killed_series_goes_on_where_it_stopped(turns: Checkout) -> None:
     _wait_until(lambda: not processes_named(str(turns.folder)))
     assert len(turns.unfinished()) == 3
     out = turns.asv(*IN_TURNS)
-    assert "2.4.1, 2.15.0 in turns" in out
+    assert f"2.4.1, {catalogue.read()[-1].version} in turns" in out
     assert "cell 4 of 4: softmax_matmul, batch 1, " in out, "two cells of two releases"
     assert not turns.unfinished()
     for tag in (OLD, NEW):
