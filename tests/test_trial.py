@@ -437,7 +437,7 @@ def test_a_mode_that_failed_beside_others_says_why() -> None:
     )
     answer = TrialResult(Outline(torch="2.15.0"), [good, bad], interrupted=False)
     assert view.failures(answer) == [
-        "Mode max-autotune at batch 1 failed: compile-error: no template"
+        "Failed at batch 1, mode max-autotune: compile-error: no template"
     ]
     assert view.failures(TrialResult(Outline(torch="2.15.0"), [bad], interrupted=False)) == []
 

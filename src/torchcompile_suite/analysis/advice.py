@@ -105,6 +105,7 @@ _RECOMPILES = [
         "constant",
     ),
 ]
+_LIMIT = re.compile(r"recompile limit|cache_size_limit|recompile_limit")
 _GENERAL_RECOMPILE = "do not change what the guard names between calls; see TORCH_LOGS=recompiles"
 _SKIPS = [
     (
@@ -152,22 +153,22 @@ def sentence(rows: Sequence[Row], again: str) -> str:
     winners = [by_cell[cell] for cell in best(measured)]
     if winners:
         first, *others = winners
-        text = f"Compile it, {_name(first)}: a call takes {_interval(first.ratio)} of eager's time"
+        text = f"Compile it, {named(first)}: a call takes {_interval(first.ratio)} of eager's time"
         if others:
-            text += f" ({', '.join(map(_name, others))}: no clear difference)"
+            text += f" ({', '.join(map(named, others))}: no clear difference)"
         return text + _paid(first)
     if torn := [row for row in measured if row.ratio is not None and disagreement(row.ratio)]:
         factor = disagreement(torn[0].ratio) if torn[0].ratio else ""
-        return f"Cannot tell, {_name(torn[0])}: {factor}; {again}"
+        return f"Cannot tell, {named(torn[0])}: {factor}; {again}"
     payoffs = [payoff(row.ratio) for row in measured]
     if Payoff.UNKNOWN in payoffs:
         row = measured[payoffs.index(Payoff.UNKNOWN)]
         return (
-            f"Cannot tell yet: {_name(row)} takes {_interval(row.ratio)} of eager's time; {again}"
+            f"Cannot tell yet: {named(row)} takes {_interval(row.ratio)} of eager's time; {again}"
         )
     row = min(measured, key=lambda row: row.ratio.value if row.ratio else math.inf)
     return (
-        f"Do not compile it for speed: {_name(row)} takes {_interval(row.ratio)} of eager's time."
+        f"Do not compile it for speed: {named(row)} takes {_interval(row.ratio)} of eager's time."
     )
 
 
@@ -234,7 +235,8 @@ def in_graphs(measurement: Measurement) -> str:
     return f"{math.floor(100 * compiled.captured_share)} % of its operators are in {graphs}."
 
 
-def _name(row: Row) -> str:
+def named(row: Row) -> str:
+    """How the row's module was compiled, in a sentence."""
     if row.cell.way == "as-given":
         return "as your code compiles it"
     return f"mode {row.cell.mode}" + (f" ({row.cell.variant})" if row.cell.variant else "")
@@ -305,7 +307,9 @@ def _compiler(measurement: Measurement, varying: bool) -> list[Advice]:
     items += [
         Advice(f"left to eager: {each.reason}", each.where, break_remedy(each))
         for each in compiled.skipped
+        # What was recompiled until the limit has an advice with its guard.
         if each.reason not in told
+        and not (compiled.recompile_reasons and _LIMIT.search(each.reason))
     ]
     return items + _skipped(compiled.cudagraph_skips)
 

@@ -129,6 +129,7 @@ class _Steps:
     clock: device.Device
     usable = False
     captures: growth.Captures | None = None
+    given: original.AsGiven | None = None
 
     def __init__(self, request: Request, stages: Stages, fields: dict[str, Any]) -> None:
         self.request = request
@@ -199,6 +200,8 @@ class _Steps:
         """The call in the mode, the compiled module, and the seconds of the first call."""
         inspection.before_compile(self.on)
         on = self.on
+        if self.request.cell.way == "as-given":
+            self.given = original.as_given(subject.module)
         with self.stages("compile"):
             before = self._graphs()
             # The clock starts before torch.compile itself: setting it up is part of its cost.
@@ -280,6 +283,8 @@ class _Steps:
                     # heap grows for ever, and no other call gives back what it could use again.
                     if gc.get_count()[0] > MOST_GARBAGE:
                         gc.collect()
+                    if self.given is not None and len(calls) > 1:
+                        self.given.put(compiled=asked.side == "mode")
                     say(timing.turn(calls[asked.side], self.clock, asked, single))
             finally:
                 gc.unfreeze()
@@ -287,9 +292,8 @@ class _Steps:
 
     def check_accuracy(self, subject: Subject, call: Call, inspection: Inspection) -> None:
         """Raise `failures.WrongResult` if the mode's output is too far from the expected one."""
-        given = original.as_given(subject.module)
-        if self.request.cell.way == "as-given" and given is not None:
-            call = given.only_in(call)
+        if self.given is not None:
+            call = self.given.only_in(call)
         judged = checks.check(subject, call, self.stages)
         if judged.reason and judged.expected.random:
             with inspection.drawing(subject) as (drawing, why):

@@ -49,26 +49,22 @@ class AsGiven:
         self._parts.append(_Part(put, compiled, inner))
         put(inner)
 
-    def put_back(self) -> None:
-        """Put the compiled parts back to where the user's code has them."""
+    def put(self, compiled: bool) -> None:
+        """Put the parts to where the user's code has them: compiled, or as they were before."""
         for part in self._parts:
-            part.put(part.compiled)
+            part.put(part.compiled if compiled else part.inner)
 
     def only_in(self, call: Callable[[], Any]) -> Callable[[], Any]:
         """The call with the compiled parts, which are taken out now and after it."""
 
-        def take_out() -> None:
-            for part in self._parts:
-                part.put(part.inner)
-
         def with_parts() -> Any:
-            self.put_back()
+            self.put(compiled=True)
             try:
                 return call()
             finally:
-                take_out()
+                self.put(compiled=False)
 
-        take_out()
+        self.put(compiled=False)
         return with_parts
 
 

@@ -143,7 +143,7 @@ def _as_given(module: torch.nn.Module, options: Options) -> Any:  # noqa: ARG001
     given = original.as_given(module)
     if given is None:
         raise failures.Unsupported("the module's code compiles nothing")
-    given.put_back()
+    given.put(compiled=True)
     return given.module
 
 

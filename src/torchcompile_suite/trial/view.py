@@ -181,7 +181,7 @@ def failures(result: TrialResult) -> list[str]:
     """The reasons of failed cells that the sentences do not name."""
     named = "\n".join(sentences(result))
     return [
-        f"Mode {row.cell.mode} at batch {row.cell.batch_size} failed: {row.outcome}"
+        f"Failed at batch {row.cell.batch_size}, {advice.named(row)}: {row.outcome}"
         for row in rows(result)
         if not row.outcome.ok
         and not (row.outcome.reason and row.outcome.reason.lower() in named.lower())
