@@ -52,7 +52,9 @@ def by_mode(of: Sequence[Row]) -> str:
     for mode in dict.fromkeys(row.cell.mode for row in of):
         mine = [row for row in of if row.cell.mode == mode and row.ratio is not None]
         if interval := mean(mine):
-            figure = advice.disagreement(interval) or str(interval)
+            # Cells may differ; launches of one cell that differ so much are no figure.
+            torn = len(mine) == 1 and advice.disagreement(interval)
+            figure = f"cannot tell, as {torn}" if torn else interval
             parts.append(f"mode {mode} {figure} ({plural(len(mine), 'cell')})")
     return ", ".join(parts)
 

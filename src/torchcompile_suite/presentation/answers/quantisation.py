@@ -64,6 +64,8 @@ def answer(records: Sequence[Record]) -> Answer:
 def _without_numbers(rows: Sequence[Row], records: Sequence[Record], sheet: Sheet) -> Answer:
     """The reason, once if it is the same for all, and what float32 does alone."""
     sentence = _parts.without_numbers(rows)
+    if not rows:
+        return Answer(sentence, sheet)
     if len(reasons := {str(row.outcome) for row in rows}) == 1:
         sentence = f"None of {plural(len(rows), 'cell')} has a number: {reasons.pop()}."
         sheet = sheet._replace(lines=[])
