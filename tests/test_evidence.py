@@ -18,6 +18,7 @@ from evidence import (
     quiet,
     series,
     spread,
+    strangers,
     tables,
     tools,
 )
@@ -218,9 +219,9 @@ def test_each_script_that_writes_a_table_has_its_place_in_the_page() -> None:
         for file in folder.glob("*.py")
         if re.search(rf'tables\.(run|publish)\("{file.stem}"', file.read_text())
     }
-    pages = [page.read_text() for page in (tables.PAGE, tools.PAGE)]
+    pages = [page.read_text() for page in (tables.PAGE, tools.PAGE, strangers.PAGE)]
     marked = [set(re.findall(r"<!-- (\w+) -->", page)) - {"test"} for page in pages]
-    assert marked[0] | marked[1] == scripts
+    assert set().union(*marked) == scripts
     for page, names in zip(pages, marked, strict=True):
         for name in names:
             tables.replaced(page, name, "")

@@ -182,7 +182,7 @@ class Campaign:
             record=self._journal(),
             launches=LAUNCHES,
             # The machine is lent for minutes.
-            repeats=1,
+            repeats=min(1, Settings.from_environment().repeats),
             launch_limit_s=LAUNCH_LIMIT_S,
             plan=self.plan,
         )
