@@ -93,6 +93,11 @@ def plain(name: str, file: str, factory: str, training: bool) -> Said:
     return Said(name, training, True, any("ratio" in line for line in said), status, seconds, said)
 
 
+def _kept() -> dict[tuple[str, bool, bool], Said]:
+    """What is recorded, by name, training and plain."""
+    return {(each.name, each.training, each.plain): each for each in read_lines(RECORD, Said)}
+
+
 def measure() -> None:
     """Ask what is not kept yet: the cases, then the modules. A plain script follows each case, and
     each module without a ratio.
@@ -100,7 +105,7 @@ def measure() -> None:
     # In the background a shell has it ignored, and so would the command.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     Path(tempfile.gettempdir(), "k30.txt").write_text("mine")  # k30 reads it
-    kept = {(each.name, each.training, each.plain): each for each in read_lines(RECORD, Said)}
+    kept = _kept()
 
     def keep(said: Said) -> None:
         append_line(RECORD, msgspec.json.encode(said))
@@ -135,7 +140,7 @@ def verdict(said: Said) -> str:
 
 def parts() -> list[tables.Part]:
     """The tables: the cases, then the modules."""
-    kept = {(each.name, each.training, each.plain): each for each in read_lines(RECORD, Said)}
+    kept = _kept()
 
     def told(name: str, training: bool, plain: bool) -> str:
         said = kept.get((name, training, plain))

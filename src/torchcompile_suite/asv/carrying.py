@@ -1,10 +1,9 @@
 """Carries old results over to the store: ``python -m torchcompile_suite.asv.carrying RESULTS``.
 
 Older versions of the suite committed journals of records, which only grew, and ASV's result files.
-The journals become segments. An ASV file is deleted once each of
-its values is made of a measurement.
-`torchcompile-suite results carry-over` runs this in a process of its own: no command but ASV's
-imports ASV.
+The journals become segments. An ASV file is deleted once each of its values is made of a
+measurement. `torchcompile-suite results carry-over` runs this in a process of its own: no command
+but ASV's imports ASV.
 """
 
 from __future__ import annotations

@@ -45,12 +45,9 @@ def learn(subject: Subject, steady: bool = True) -> list[str]:
     """
     before = {name: inputs.copied(getattr(subject, name)) for name in _names(subject)}
 
-    def put_inputs_back() -> None:
+    def restore() -> None:
         for name, value in before.items():
             setattr(subject, name, inputs.copied(value))
-
-    def restore() -> None:
-        put_inputs_back()
         resets.reset(subject.module)
 
     # Those of the CPU. To look at a GPU's would start CUDA in a process that measures the CPU.
