@@ -34,6 +34,7 @@ from . import (
     progress,
     repeat,
     timing,
+    whereabouts,
 )
 from . import subject as subjects
 from .inspect.steps import Inspection, Observed, Unobserved
@@ -278,7 +279,10 @@ class _Steps:
             gc.disable()
             gc.freeze()
             try:
-                while isinstance(asked := hear(), messages.Turn):
+                asked = hear()
+                # Until now the other side was perhaps not ready.
+                whereabouts.entered("turns")
+                while isinstance(asked, messages.Turn):
                     # FlexAttention in eager leaves 43 KB of cycles a call. Without a collection the
                     # heap grows for ever, and no other call gives back what it could use again.
                     if gc.get_count()[0] > MOST_GARBAGE:
@@ -286,6 +290,7 @@ class _Steps:
                     if self.given is not None and len(calls) > 1:
                         self.given.put(compiled=asked.side == "mode")
                     say(timing.turn(calls[asked.side], self.clock, asked, single))
+                    asked = hear()
             finally:
                 gc.unfreeze()
                 gc.enable()
