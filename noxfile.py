@@ -55,7 +55,17 @@ def bench(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON)
 def tests(session: nox.Session) -> None:
-    """Run all tests; ``nox -s tests -- -m 'not slow'`` runs only those that take seconds."""
+    """Run what proves each change; ``nox -s tests -- -m 'not slow'`` runs what takes seconds."""
+    _pytest(session, "-m", "not nightly", *session.posargs)
+
+
+@nox.session(python=PYTHON)
+def tests_all(session: nox.Session) -> None:
+    """Run every test there is, as the nightly workflow does."""
+    _pytest(session, *session.posargs)
+
+
+def _pytest(session: nox.Session, *arguments: str) -> None:
     _need(session, "git", "g++", "chromium")
     # The tests start hundreds of short processes, and each of them would compile all its imports
     # where the environment forbids Python to write bytecode.
@@ -67,7 +77,7 @@ def tests(session: nox.Session) -> None:
     distribution = ("--numprocesses=2", "--dist=loadfile", "--no-loadscope-reorder")
     # The slowest tests are named, for whoever wants the whole to be faster.
     options = (*distribution, "--max-worker-restart=0", "--durations=25", "--durations-min=10")
-    session.run("pytest", *options, *session.posargs, env=bytecode)
+    session.run("pytest", *options, *arguments, env=bytecode)
 
 
 @nox.session(python=PYTHON)

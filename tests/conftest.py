@@ -8,16 +8,22 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
-from playwright.sync_api import Browser, Error, Playwright, sync_playwright
 
 from torchcompile_suite.analysis import break_tables
+from torchcompile_suite.cell import Launch, Request
 from torchcompile_suite.measuring.settings import PRECISION_VARIABLE, REPEATS_VARIABLE
 from torchcompile_suite.releases import catalogue, environments, stamp
 from torchcompile_suite.results import cached
+
+# The fast tests run without Playwright.
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Playwright
 
 # A busy machine may pause any example, or the making of examples, for longer than any limit.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -33,6 +39,9 @@ QUICK = {
     REPEATS_VARIABLE: "0",
     "TORCHINDUCTOR_VEC_ISA_OK": "1",
 }
+
+# What releases() calls the newest one.
+NEWEST = "newest"
 
 # xdist hands out whole files in this order: the longest first, so that both test processes finish
 # at about the same time. Other files follow in their usual order.
@@ -68,8 +77,18 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def releases(*older: str) -> list[Any]:
+    """Parameters of a test: the newest release, and every night the older ones as well."""
+    return [NEWEST, *(pytest.param(tag, marks=pytest.mark.nightly) for tag in older)]
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sort the tests by file; see LONGEST_FIRST."""
+    for item in items:
+        # Without "slow" it would be among the fast ones.
+        if item.get_closest_marker("nightly"):
+            item.add_marker(pytest.mark.slow)
 
     def place(item: pytest.Item) -> int:
         file = item.nodeid.partition("::")[0]
@@ -105,6 +124,20 @@ class ReleaseEnvironment:
         return subprocess.run(  # type: ignore[call-overload, no-any-return]
             [str(self.python), *arguments], capture_output=True, text=True, **options
         )
+
+    def launch(self, request: Request, workloads: Path | None = None, **variables: str) -> Launch:
+        """Make the launch, with the workloads of that file."""
+        if workloads:
+            variables["TORCHCOMPILE_SUITE_WORKLOADS"] = str(workloads)
+        done = self.run(
+            "-m",
+            "torchcompile_suite.measuring.launches",
+            input=msgspec.json.encode(request).decode(),
+            env=self.variables(**variables),
+            timeout=900,
+        )
+        assert done.returncode == 0, done.stderr
+        return msgspec.json.decode(done.stdout, type=Launch)
 
     def copy(self, folder: Path) -> ReleaseEnvironment:
         """Copy the environment in a second: the files are hard links, which installers and Python
@@ -147,7 +180,8 @@ def make_environment(
     made: dict[str, ReleaseEnvironment] = {}
 
     def make(name: str) -> ReleaseEnvironment:
-        version = catalogue.find(name).version
+        newest = catalogue.read()[-1].version
+        version = newest if name == NEWEST else catalogue.find(name).version
         if version not in made:
             shared = _installed(version, asv / f"test-env-{version}", testrun_uid)
             made[version] = shared.copy(asv / f"test-env-{version}-{worker_id}")
@@ -173,7 +207,7 @@ def _installed(version: str, folder: Path, testrun_uid: str) -> ReleaseEnvironme
 @pytest.fixture(scope="session")
 def newest(make_environment: Callable[[str], ReleaseEnvironment]) -> ReleaseEnvironment:
     """The environment of the newest release."""
-    return make_environment(catalogue.read()[-1].version)
+    return make_environment(NEWEST)
 
 
 @pytest.fixture
@@ -193,6 +227,8 @@ def break_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="session")
 def driver() -> Iterator[Playwright]:
     """What drives the browsers."""
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as playwright:
         yield playwright
 
@@ -210,6 +246,8 @@ def chromium(driver: Playwright) -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def firefox(driver: Playwright) -> Iterator[Browser]:
     """The system's Firefox, as it is: Playwright drives it by WebDriver BiDi."""
+    from playwright.sync_api import Error
+
     program = _first_of("firefox", "firefox-esr")
     if program is None:
         pytest.skip("no Firefox; on Debian: apt-get install firefox-esr")

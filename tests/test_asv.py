@@ -246,6 +246,7 @@ def test_skip_existing_measures_nothing_twice(checkout: Checkout, history: str) 
         assert measured(after[1][name]) == measured(before[1][name])
 
 
+@pytest.mark.nightly
 def test_a_narrower_run_erases_nothing(checkout: Checkout, history: str, tmp_path: Path) -> None:
     """A user's workload is measured, then something else without it: both stay, none failed."""
     name = "inference.Inference.track_latency"
@@ -322,6 +323,7 @@ def _wait_until(met: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.nightly
 def test_a_failure_is_recorded_and_mended_by_the_next_run(
     checkout: Checkout, history: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -365,6 +367,7 @@ def small_disk(folder: Path, kibibytes: int) -> Iterator[Path]:
         shutil.rmtree(kept)
 
 
+@pytest.mark.nightly
 def test_a_full_disk_for_results_stops_at_once(checkout: Checkout, history: str) -> None:
     before = checkout.result(NEW)
     with small_disk(checkout.folder / "results", 1024):
@@ -382,6 +385,7 @@ def test_a_full_disk_for_results_stops_at_once(checkout: Checkout, history: str)
     checkout.asv("compare", OLD, NEW)
 
 
+@pytest.mark.nightly
 def test_a_full_disk_for_compiled_code_is_said_and_the_next_run_completes(
     checkout: Checkout, history: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -400,6 +404,7 @@ def test_a_full_disk_for_compiled_code_is_said_and_the_next_run_completes(
     assert "of eager's time" in out
 
 
+@pytest.mark.nightly
 def test_a_killed_installation_is_mended_and_never_measured(
     checkout: Checkout, history: str
 ) -> None:
@@ -439,6 +444,7 @@ def turns(
 IN_TURNS = ("run", "HASHFILE:commits", "--interleave-rounds", "--skip-existing", "--bench", CELLS)
 
 
+@pytest.mark.nightly
 def test_a_killed_series_goes_on_where_it_stopped(turns: Checkout) -> None:
     process = turns.start(*IN_TURNS)
     # In the middle of the second round.
@@ -468,6 +474,7 @@ def test_a_killed_series_goes_on_where_it_stopped(turns: Checkout) -> None:
     assert killed.count(0) == 1, "one launch of the round that was killed is no pair any more"
 
 
+@pytest.mark.nightly
 def test_a_complete_series_is_not_measured_again(turns: Checkout) -> None:
     before = [turns.entries(tag) for tag in (OLD, NEW)]
     out = turns.asv(*IN_TURNS)
@@ -476,6 +483,7 @@ def test_a_complete_series_is_not_measured_again(turns: Checkout) -> None:
     assert [turns.entries(tag) for tag in (OLD, NEW)] == before
 
 
+@pytest.mark.nightly
 def test_results_in_turns_are_those_of_a_run_of_each_release(
     checkout: Checkout, turns: Checkout
 ) -> None:
@@ -495,6 +503,7 @@ def test_results_in_turns_are_those_of_a_run_of_each_release(
     assert list((turns.folder / "html" / "graphs").rglob("*track_latency*.json"))
 
 
+@pytest.mark.nightly
 def test_the_report_compares_turns_round_by_round(turns: Checkout) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "torchcompile_suite", "report", OLD, NEW, "--format", "json"],
@@ -538,6 +547,7 @@ def test_ctrl_c_ends_a_history_and_the_same_command_goes_on(turns: Checkout) -> 
     assert kinds.count("cold") == 2, "the compiled code is still there"
 
 
+@pytest.mark.nightly
 def test_two_runs_in_turns_do_not_disturb_each_other(turns: Checkout) -> None:
     place = turns.folder / ".asv" / "series" / machine.detect().machine
     with FileLock(place / "lock"):
@@ -546,6 +556,7 @@ def test_two_runs_in_turns_do_not_disturb_each_other(turns: Checkout) -> None:
     assert "Traceback" not in out
 
 
+@pytest.mark.nightly
 def test_a_full_disk_while_an_environment_is_made_costs_nothing(
     turns: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -569,6 +580,7 @@ def test_a_full_disk_while_an_environment_is_made_costs_nothing(
     assert [len(turns.entries(tag)) for tag in (OLD, NEW)] == [len(one) + 1 for one in before]
 
 
+@pytest.mark.nightly
 def test_a_full_disk_in_a_series_is_no_fault_of_a_release(
     turns: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,7 +84,7 @@ def visit(chromium: Browser, address: str) -> Iterator[Visit]:
         yield visit
 
 
-@pytest.fixture(params=["chromium", "firefox"])
+@pytest.fixture(params=["chromium", pytest.param("firefox", marks=pytest.mark.nightly)])
 def browser(request: pytest.FixtureRequest) -> Any:
     """Each browser, for what a reader does."""
     return request.getfixturevalue(request.param)

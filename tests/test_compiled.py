@@ -7,7 +7,6 @@ depend on the release is tested on the newest.
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,10 @@ import msgspec
 import pytest
 
 from torchcompile_suite.cell import ARTEFACTS, Cell, Launch, Plan, Request, Status
-from torchcompile_suite.releases import catalogue, extras
+from torchcompile_suite.launch import caches
+from torchcompile_suite.releases import extras
 
-from .conftest import ReleaseEnvironment
+from .conftest import ReleaseEnvironment, releases
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -28,27 +28,8 @@ PLAN = Plan(warm_up_limit_s=1, min_pairs=3, min_timed_s=0.1, max_timed_s=100)
 
 Run = Callable[..., Launch]
 
-# All launches of a release share the folder for temporary files, so the C++ headers are precompiled
-# once. The compiler is not asked which vector instructions it knows (`TORCHINDUCTOR_VEC_ISA_OK`).
-# What compiling costs is tested in tests/test_launch.py.
-SEVERAL = """
-import sys, tempfile
-from pathlib import Path
-import msgspec
-from torchcompile_suite.measuring import launches
-from torchcompile_suite.cell import Request
-from torchcompile_suite.launch import caches
-
-if __name__ == "__main__":
-    shared = tempfile.TemporaryDirectory()
-    for request in msgspec.json.decode(sys.stdin.buffer.read(), type=list[Request]):
-        with tempfile.TemporaryDirectory() as folder:
-            (Path(folder) / "cache").mkdir()
-            (Path(folder) / "cache" / caches.TEMPORARY).symlink_to(shared.name)
-            request = msgspec.structs.replace(request, cache_dir=folder + "/cache")
-            launch = launches.launcher(request.cell).run(request, Path(folder), 300)
-        sys.stdout.buffer.write(msgspec.json.encode(launch) + b"\\n")
-"""
+# The compiler is not asked which vector instructions it knows.
+VARIABLES = {"TORCHINDUCTOR_VEC_ISA_OK": "1"}
 
 CELLS = {
     "softmax": Cell("softmax_matmul", 1, "default"),
@@ -100,41 +81,45 @@ OURS = {
 }
 
 
-@pytest.fixture(scope="module", params=["v2.4", catalogue.read()[-1].tag])
+@pytest.fixture(scope="module", params=releases("v2.4"))
 def environment(
     request: pytest.FixtureRequest, make_environment: Callable[[str], ReleaseEnvironment]
 ) -> ReleaseEnvironment:
     return make_environment(request.param)
 
 
-@pytest.fixture(scope="module")
-def launches(environment: ReleaseEnvironment) -> dict[str, Launch]:
-    """A cold launch of each of CELLS."""
-    return launched(environment, CELLS)
+class Launches(dict[str, Launch]):
+    """A cold launch of each cell, made when a test looks at it first.
+
+    All share the folder for temporary files, so the C++ headers are precompiled once. What
+    compiling costs is tested in tests/test_launch.py.
+    """
+
+    def __init__(
+        self, environment: ReleaseEnvironment, cells: dict[str, Cell], folder: Path
+    ) -> None:
+        self.environment = environment
+        self.cells = cells
+        self.folder = folder
+        (folder / "shared").mkdir()
+
+    def __missing__(self, name: str) -> Launch:
+        cache = self.folder / str(len(self))
+        cache.mkdir()
+        (cache / caches.TEMPORARY).symlink_to(self.folder / "shared")
+        request = Request(self.cells[name], "cold", str(cache), PLAN)
+        self[name] = self.environment.launch(request, WORKLOADS, **VARIABLES)
+        return self[name]
 
 
 @pytest.fixture(scope="module")
-def ours(newest: ReleaseEnvironment) -> dict[str, Launch]:
-    """A cold launch of each of OURS."""
-    return launched(newest, OURS)
+def launches(environment: ReleaseEnvironment, tmp_path_factory: pytest.TempPathFactory) -> Launches:
+    return Launches(environment, CELLS, tmp_path_factory.mktemp("launches"))
 
 
-def launched(environment: ReleaseEnvironment, cells: dict[str, Cell]) -> dict[str, Launch]:
-    """A cold launch of each cell, by the cell's name."""
-    requests = [Request(cell, "cold", "", PLAN) for cell in cells.values()]
-    done = subprocess.run(
-        [str(environment.python), "-c", SEVERAL],
-        input=msgspec.json.encode(requests),
-        capture_output=True,
-        env=environment.variables(
-            TORCHCOMPILE_SUITE_WORKLOADS=str(WORKLOADS), TORCHINDUCTOR_VEC_ISA_OK="1"
-        ),
-        timeout=1000,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    decoded = [msgspec.json.decode(line, type=Launch) for line in done.stdout.splitlines()]
-    return dict(zip(cells, decoded, strict=True))
+@pytest.fixture(scope="module")
+def ours(newest: ReleaseEnvironment, tmp_path_factory: pytest.TempPathFactory) -> Launches:
+    return Launches(newest, OURS, tmp_path_factory.mktemp("ours"))
 
 
 def ok(launch: Launch) -> Any:
@@ -144,16 +129,17 @@ def ok(launch: Launch) -> Any:
     return launch.compiled
 
 
-def test_small_operators_are_one_graph_of_as_many_calls(launches: dict[str, Launch]) -> None:
+@pytest.mark.nightly
+def test_small_operators_are_one_graph_of_as_many_calls(launches: Launches) -> None:
     compiled = ok(launches["small"])
     assert (compiled.graphs, compiled.operators) == (1, 10)
     assert compiled.eager_operators == 10
     assert compiled.guard_check_s is not None
 
 
-@pytest.mark.parametrize("name", ["flex", "flex causal"])
+@pytest.mark.parametrize("name", ["flex", pytest.param("flex causal", marks=pytest.mark.nightly)])
 def test_flex_attention_is_one_graph_where_a_release_has_it(
-    launches: dict[str, Launch], environment: ReleaseEnvironment, name: str
+    launches: Launches, environment: ReleaseEnvironment, name: str
 ) -> None:
     """In eager it captures graphs of its own, which must not count."""
     launch = launches[name]
@@ -169,13 +155,14 @@ def test_flex_attention_is_one_graph_where_a_release_has_it(
     assert {"eager_operators", "eager_bytes"} <= ok(launch).unknown.keys()
 
 
-def test_attention_with_a_mask_is_measured_everywhere(launches: dict[str, Launch]) -> None:
+@pytest.mark.nightly
+def test_attention_with_a_mask_is_measured_everywhere(launches: Launches) -> None:
     assert ok(launches["sdpa causal"]).graphs == 1
 
 
-@pytest.mark.parametrize("name", ["int8", "int8 in eager"])
+@pytest.mark.parametrize("name", ["int8", pytest.param("int8 in eager", marks=pytest.mark.nightly)])
 def test_int8_is_compared_with_eager_int8_and_its_error_is_recorded(
-    launches: dict[str, Launch], environment: ReleaseEnvironment, name: str
+    launches: Launches, environment: ReleaseEnvironment, name: str
 ) -> None:
     launch = launches[name]
     if "torchao" not in extras.of(environment.version):
@@ -198,7 +185,7 @@ def test_int8_is_compared_with_eager_int8_and_its_error_is_recorded(
     )
 
 
-def test_softmax_is_one_kernel_beside_the_product(launches: dict[str, Launch]) -> None:
+def test_softmax_is_one_kernel_beside_the_product(launches: Launches) -> None:
     compiled = ok(launches["softmax"])
     assert (compiled.graphs, compiled.kernels, compiled.kernel_launches) == (1, 1, 2)
     assert compiled.graph_breaks == []
@@ -207,13 +194,13 @@ def test_softmax_is_one_kernel_beside_the_product(launches: dict[str, Launch]) -
     assert compiled.bytes_before > compiled.bytes_after == 5 * 100 * 100 * 4
 
 
-def test_guards_are_counted_and_timed(launches: dict[str, Launch]) -> None:
+def test_guards_are_counted_and_timed(launches: Launches) -> None:
     compiled = ok(launches["softmax"])
     assert compiled.guards >= 2
     assert 1e-8 < compiled.guard_check_s < 1e-3
 
 
-def test_each_change_recaptures_once_and_a_repeat_never(launches: dict[str, Launch]) -> None:
+def test_each_change_recaptures_once_and_a_repeat_never(launches: Launches) -> None:
     compiled = ok(launches["softmax"])
     changes = {"dtype": 1, "requires_grad": 1, "size": 1, "stride": 1, "repeat": 0}
     assert {name: compiled.recaptures[name] for name in changes} == changes
@@ -221,11 +208,11 @@ def test_each_change_recaptures_once_and_a_repeat_never(launches: dict[str, Laun
         assert compiled.unknown["recaptures.device"]
 
 
-def test_every_artefact_can_be_opened(launches: dict[str, Launch]) -> None:
+def test_every_artefact_can_be_opened(launches: Launches) -> None:
     assert set(ok(launches["softmax"]).artefacts) == set(ARTEFACTS)
 
 
-def test_phases_add_up_to_no_more_than_the_first_call(launches: dict[str, Launch]) -> None:
+def test_phases_add_up_to_no_more_than_the_first_call(launches: Launches) -> None:
     launch = launches["softmax"]
     phases = ok(launch).phases_s
     assert set(phases) == {"dynamo", "aot_autograd", "inductor", "kernel_build"}
@@ -234,7 +221,7 @@ def test_phases_add_up_to_no_more_than_the_first_call(launches: dict[str, Launch
     assert sum(phases.values()) > 0.5 * launch.warm_up_s[0]
 
 
-def test_a_break_has_a_reason_and_a_place(launches: dict[str, Launch]) -> None:
+def test_a_break_has_a_reason_and_a_place(launches: Launches) -> None:
     compiled = ok(launches["breaking"])
     assert compiled.graphs == 2
     (graph_break,) = compiled.graph_breaks
@@ -245,30 +232,34 @@ def test_a_break_has_a_reason_and_a_place(launches: dict[str, Launch]) -> None:
     assert graph_break.reason
 
 
-def test_a_branch_on_a_value_breaks_and_tracers_get_it_wrong(launches: dict[str, Launch]) -> None:
+def test_a_branch_on_a_value_breaks_and_tracers_get_it_wrong(launches: Launches) -> None:
     compiled = ok(launches["branch"])
     assert len(compiled.graph_breaks) == 1
     assert compiled.tracing["torch.jit.trace"] == "wrong result"
     assert compiled.tracing["torch.fx.symbolic_trace"].startswith("raises TraceError")
 
 
-def test_dropout_breaks_no_graph(launches: dict[str, Launch]) -> None:
+@pytest.mark.nightly
+def test_dropout_breaks_no_graph(launches: Launches) -> None:
     compiled = ok(launches["dropping"])
     assert (compiled.graphs, compiled.graph_breaks) == (1, [])
 
 
-def test_draws_are_compared_in_training_too(ours: dict[str, Launch]) -> None:
+@pytest.mark.nightly
+def test_draws_are_compared_in_training_too(ours: Launches) -> None:
     ok(ours["dropping in training"])
 
 
-def test_fusion_saves_traffic(launches: dict[str, Launch]) -> None:
+@pytest.mark.nightly
+def test_fusion_saves_traffic(launches: Launches) -> None:
     compiled = ok(launches["entropy"])
     assert compiled.kernels == 1
     assert compiled.eager_operators == 5
     assert compiled.eager_bytes > 6 * compiled.bytes_after
 
 
-def test_torch_gives_no_reason_for_no_cuda_graphs_on_a_cpu(launches: dict[str, Launch]) -> None:
+@pytest.mark.nightly
+def test_torch_gives_no_reason_for_no_cuda_graphs_on_a_cpu(launches: Launches) -> None:
     assert ok(launches["reduce-overhead"]).cudagraph_skips == []
 
 
@@ -289,18 +280,19 @@ def test_the_reason_for_skipped_cuda_graphs_is_kept(environment: ReleaseEnvironm
 @pytest.mark.parametrize(
     "name", ["dropping wrongly", "wrong elsewhere", "wrong gradient", "padded wrongly"]
 )
-def test_wrong_results_are_found(ours: dict[str, Launch], name: str) -> None:
+def test_wrong_results_are_found(ours: Launches, name: str) -> None:
     assert ours[name].outcome.status is Status.WRONG_RESULT, ours[name].outcome
 
 
 def test_a_gradient_is_wrong_if_it_is_wrong_with_each_set_of_weights(
-    ours: dict[str, Launch],
+    ours: Launches,
 ) -> None:
     assert ours["wrong gradient"].outcome.reason.endswith("with 4 other sets of weights")
     assert "sets of weights" not in ours["wrong elsewhere"].outcome.reason
 
 
-def test_rounding_at_a_corner_is_no_wrong_result(ours: dict[str, Launch]) -> None:
+@pytest.mark.nightly
+def test_rounding_at_a_corner_is_no_wrong_result(ours: Launches) -> None:
     checked = ours["corner"].accuracy
     assert ours["corner"].outcome.ok, ours["corner"].outcome
     assert checked is not None
@@ -310,7 +302,7 @@ def test_rounding_at_a_corner_is_no_wrong_result(ours: dict[str, Launch]) -> Non
     assert note.startswith("passed with set 2 of weights; with set 1 a value may lie at a corner")
 
 
-def test_a_training_step_runs_forward_and_backward(launches: dict[str, Launch]) -> None:
+def test_a_training_step_runs_forward_and_backward(launches: Launches) -> None:
     launch = launches["training"]
     compiled = ok(launch)
     assert launch.accuracy is not None
@@ -319,7 +311,8 @@ def test_a_training_step_runs_forward_and_backward(launches: dict[str, Launch]) 
     assert len(compiled.graph_breaks) == 1
 
 
-def test_bfloat16_is_paired_with_float32(launches: dict[str, Launch]) -> None:
+@pytest.mark.nightly
+def test_bfloat16_is_paired_with_float32(launches: Launches) -> None:
     launch = launches["bfloat16"]
     assert launch.outcome.ok, launch.outcome
     assert launch.accuracy is not None
@@ -327,7 +320,7 @@ def test_bfloat16_is_paired_with_float32(launches: dict[str, Launch]) -> None:
     assert launch.accuracy.eager_error > 1e-4, "it ran in bfloat16"
 
 
-def test_shapes_are_met_as_the_policy_says(launches: dict[str, Launch]) -> None:
+def test_shapes_are_met_as_the_policy_says(launches: Launches) -> None:
     graphs = {
         name: ok(launches[name]).graphs for name in ("recompile", "dynamic", "marked", "buckets")
     }
@@ -345,8 +338,9 @@ def lacks(environment: ReleaseEnvironment, launch: Launch, name: str) -> bool:
     return False
 
 
+@pytest.mark.nightly
 def test_new_policies_give_a_size_of_one_no_graph_of_its_own(
-    environment: ReleaseEnvironment, launches: dict[str, Launch]
+    environment: ReleaseEnvironment, launches: Launches
 ) -> None:
     for name, needed in (("unbacked", "mark_unbacked"), ("oblivious", "backed_size_oblivious")):
         if not lacks(environment, launches[name], needed):
@@ -354,7 +348,7 @@ def test_new_policies_give_a_size_of_one_no_graph_of_its_own(
 
 
 def test_fail_on_recompile_tells_which_requests_need_a_capture(
-    environment: ReleaseEnvironment, launches: dict[str, Launch]
+    environment: ReleaseEnvironment, launches: Launches
 ) -> None:
     """Batches of 2, 3, 5 and 6 are served; then 4, 6, 10 and 12 come, in buckets 4, 8 and 16."""
     refused = {"recompile": 3, "dynamic": 0, "marked": 0, "buckets": 2}
@@ -370,7 +364,7 @@ def test_fail_on_recompile_tells_which_requests_need_a_capture(
 
 
 def test_the_block_is_compiled_once_for_all(
-    environment: ReleaseEnvironment, launches: dict[str, Launch]
+    environment: ReleaseEnvironment, launches: Launches
 ) -> None:
     compiled = ok(launches["regional"])
     assert (compiled.graphs, compiled.recompiles, compiled.blocks) == (1, 0, 3)
@@ -381,7 +375,7 @@ def test_the_block_is_compiled_once_for_all(
     assert ok(launches["freezing"]).blocks == 0
 
 
-def test_a_way_that_makes_no_sense_says_why(ours: dict[str, Launch]) -> None:
+def test_a_way_that_makes_no_sense_says_why(ours: Launches) -> None:
     for name, words in {
         "no blocks": "Module repeats no block",
         "freezing with gradients": "without gradients",
@@ -459,7 +453,7 @@ def test_the_repeated_block_is_the_set_of_equal_siblings_with_most_weights(
     assert done.stdout.splitlines() == ["[]", "[]", "[]", "[4, 4]", "[8, 8]"]
 
 
-def test_what_does_not_exist_says_why(ours: dict[str, Launch]) -> None:
+def test_what_does_not_exist_says_why(ours: Launches) -> None:
     for name, words in {
         "no-sync": "returns when it is done",
         "no stream": "has no stream",
@@ -470,19 +464,22 @@ def test_what_does_not_exist_says_why(ours: dict[str, Launch]) -> None:
         assert words in outcome.reason
 
 
-def test_protocols_with_a_mistake_are_timed_like_any_other(ours: dict[str, Launch]) -> None:
+@pytest.mark.nightly
+def test_protocols_with_a_mistake_are_timed_like_any_other(ours: Launches) -> None:
     for name in ("data-inside", "grad-on"):
         ok(ours[name])
         assert len(ours[name].pairs_s) >= 3
 
 
-def test_a_backend_without_inductor_is_timed_like_any_other(launches: dict[str, Launch]) -> None:
+@pytest.mark.nightly
+def test_a_backend_without_inductor_is_timed_like_any_other(launches: Launches) -> None:
     ok(launches["aot_eager"])
     assert len(launches["aot_eager"].pairs_s) >= 3
     assert "generates no code" in ok(launches["aot_eager"]).unknown["kernels"]
 
 
-def test_an_allocator_is_loaded_or_missed_with_the_package(ours: dict[str, Launch]) -> None:
+@pytest.mark.nightly
+def test_an_allocator_is_loaded_or_missed_with_the_package(ours: Launches) -> None:
     assert ours["libc"].environment is not None
     assert ours["libc"].environment.allocator.startswith("glibc")
     launch = ours["tcmalloc"]

@@ -6,6 +6,7 @@ The code under test imports torch, so it runs in the environments of two release
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from torchcompile_suite.cell import Accelerator, Status
 
-from .conftest import ReleaseEnvironment
+from .conftest import ReleaseEnvironment, releases
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -148,18 +149,15 @@ print(json.dumps(told))
 """
 
 
-@pytest.fixture(scope="module", params=["v2.4", "newest"])
+@pytest.fixture(scope="module", params=releases("v2.4"))
 def told(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    make_environment: Callable[[str], ReleaseEnvironment],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Any]:
-    environment: ReleaseEnvironment = (
-        request.getfixturevalue("newest")
-        if request.param == "newest"
-        else request.getfixturevalue("make_environment")(request.param)
-    )
     file = Path(tmp_path_factory.mktemp("device"), "script.py")
     file.write_text(SCRIPT)
-    done = environment.run(str(file))
+    done = make_environment(request.param).run(str(file))
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
 

@@ -200,7 +200,7 @@ def test_the_sessions_of_nox_and_the_scripts_of_the_evidence_exist() -> None:
                 assert (ROOT / "evidence" / f"{passed}.py").is_file(), place
     for file in [*(ROOT / ".github" / "workflows").glob("*.yml"), ROOT / ".pre-commit-config.yaml"]:
         for named in re.findall(
-            r"(?:run|entry): nox -s ([a-z ]+?)(?: --.*)?$", file.read_text(), re.M
+            r"(?:run|entry): nox -s ([a-z_ ]+?)(?: --.*)?$", file.read_text(), re.M
         ):
             assert set(named.split()) <= set(sessions), file
 

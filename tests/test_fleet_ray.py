@@ -282,6 +282,7 @@ def test_a_killed_worker_costs_no_launch_that_had_ended(fleet: Fleet) -> None:
 SLOW = {"LAUNCH_S": "1.5"}
 
 
+@pytest.mark.nightly
 def test_a_lost_node_is_waited_for_then_its_series_begins_anew_elsewhere(fragile: Fleet) -> None:
     fleet = fragile
     fleet.set(**SLOW)
@@ -307,6 +308,7 @@ def kill_node(fleet: Fleet, name: str) -> None:
     raylet.process.kill()
 
 
+@pytest.mark.nightly
 def test_a_node_that_comes_back_goes_on_with_its_series(fragile: Fleet) -> None:
     fleet = fragile
     fleet.set(**SLOW)
@@ -326,6 +328,7 @@ def test_a_node_that_comes_back_goes_on_with_its_series(fragile: Fleet) -> None:
     assert launches_in(lines) <= 4 * LAUNCHES + 2
 
 
+@pytest.mark.nightly
 def test_a_killed_driver_leaves_no_process_and_the_same_command_goes_on(fleet: Fleet) -> None:
     driver = fleet.start()
     lines = until(driver, "a launch of", times=8)
@@ -354,6 +357,7 @@ def test_ctrl_c_leaves_no_process_and_the_same_command_goes_on(fleet: Fleet) -> 
     assert launches_in(lines) + launches_in(more) <= 4 * LAUNCHES + 2
 
 
+@pytest.mark.nightly
 def test_a_killed_head_is_said_in_one_line_and_nothing_is_lost(fragile: Fleet) -> None:
     fleet = fragile
     driver = fleet.start()
@@ -377,6 +381,7 @@ def test_a_killed_head_is_said_in_one_line_and_nothing_is_lost(fragile: Fleet) -
     assert launches_in(lines + rest) + launches_in(more) <= 4 * LAUNCHES + 4
 
 
+@pytest.mark.nightly
 def test_a_hanging_launch_is_ended_and_made_again(fleet: Fleet, tmp_path: Path) -> None:
     hang = tmp_path / "hang"
     fleet.set(HANG=str(hang))
@@ -389,6 +394,7 @@ def test_a_hanging_launch_is_ended_and_made_again(fleet: Fleet, tmp_path: Path) 
     check(fleet)
 
 
+@pytest.mark.nightly
 def test_a_stopped_machine_process_is_ended(fleet: Fleet) -> None:
     """SIGSTOP: it neither speaks nor ends. The driver's command is not disturbed."""
     driver = fleet.start()
@@ -403,6 +409,7 @@ def test_a_stopped_machine_process_is_ended(fleet: Fleet) -> None:
     check(fleet)
 
 
+@pytest.mark.nightly
 def test_a_worker_that_hangs_is_ended_by_force(fleet: Fleet) -> None:
     """SIGSTOP of Ray's own worker: it hears no cancellation, so Ray kills it."""
     fleet.set(WITHIN_S="3")
@@ -420,6 +427,7 @@ def test_a_worker_that_hangs_is_ended_by_force(fleet: Fleet) -> None:
     check(fleet)
 
 
+@pytest.mark.nightly
 def test_nodes_with_another_lock_or_another_suite_are_refused_by_name(fragile: Fleet) -> None:
     fleet = fragile
     fleet.set(LOCKS="bad", NEWER="newer")
@@ -443,6 +451,7 @@ def test_nodes_with_another_lock_or_another_suite_are_refused_by_name(fragile: F
     ]
 
 
+@pytest.mark.nightly
 def test_another_ray_cannot_join(fleet: Fleet) -> None:
     """Neither a node nor a driver: Ray itself refuses. Only the version is not real."""
     driver = fleet.start(TORCHCOMPILE_SUITE_TEST_RAY="2.59.0")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ from torchcompile_suite.cell import (
     Launch,
     Measurement,
     Outcome,
+    Plan,
+    Request,
     Status,
 )
 from torchcompile_suite.host import heap
@@ -35,7 +37,7 @@ from torchcompile_suite.trial import questions
 from torchcompile_suite.trial.outline import Outline
 from torchcompile_suite.trial.plan import Trial
 
-from .conftest import ReleaseEnvironment
+from .conftest import ReleaseEnvironment, releases
 
 CALLS = [200 * number for number in range(51)]
 CELL = matrix.MEMORY_OVER_TIME.cell("softmax_matmul", "recompile")
@@ -268,28 +270,16 @@ WORKLOADS = Path(__file__).with_name("workloads_that_fail.py")
 def real(
     environment: ReleaseEnvironment, folder: Path, workload: str, calls: int, **cell: str
 ) -> Launch:
-    request = {
-        "cell": {
-            "workload": workload,
-            "batch_size": 1,
-            "mode": "default",
-            "allocator": DEFAULT_HEAP,
-            "protocol": "many-calls",
-            **cell,
-        },
-        "kind": "cold",
-        "cache_dir": str(folder / "cache"),
-        "plan": {"min_pairs": 3, "min_timed_s": 0.1, "max_timed_s": 100.0, "calls": calls},
-        "schema": 1,
-    }
-    done = environment.run(
-        "-m",
-        "torchcompile_suite.measuring.launches",
-        input=json.dumps(request),
-        env=environment.variables(TORCHCOMPILE_SUITE_WORKLOADS=str(WORKLOADS)),
+    of = Cell(
+        workload,
+        1,
+        "default",
+        allocator=DEFAULT_HEAP,
+        protocol="many-calls",
+        **cell,  # type: ignore[arg-type]
     )
-    assert done.returncode == 0, done.stderr
-    launch: Launch = msgspec.json.decode(done.stdout, type=Launch)
+    plan = Plan(min_pairs=3, min_timed_s=0.1, max_timed_s=100.0, calls=calls)
+    launch = environment.launch(Request(of, "cold", str(folder / "cache"), plan), WORKLOADS)
     assert launch.outcome.ok, launch.outcome
     return launch
 
@@ -319,16 +309,11 @@ def test_a_model_that_leaks_grows_and_its_compiled_form_does_not(
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("release", ["v2.4", "newest"])
+@pytest.mark.parametrize("release", releases("v2.4"))
 def test_more_shapes_than_dynamo_keeps(
-    request: pytest.FixtureRequest, tmp_path: Path, release: str
+    make_environment: Callable[[str], ReleaseEnvironment], tmp_path: Path, release: str
 ) -> None:
-    environment = (
-        request.getfixturevalue("newest")
-        if release == "newest"
-        else request.getfixturevalue("make_environment")(release)
-    )
-    launch = real(environment, tmp_path, "shapes", 600, shapes="recompile")
+    launch = real(make_environment(release), tmp_path, "shapes", 600, shapes="recompile")
     compiled = launch.growth
     assert compiled is not None
     assert (compiled.shapes, compiled.limit) == (12, 8)

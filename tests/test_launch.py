@@ -17,10 +17,20 @@ import msgspec
 import pytest
 
 from torchcompile_suite.analysis import statistics
-from torchcompile_suite.cell import DEFAULT_HEAP, METHOD, TOO_BUSY, Launch, Measurement, Status
+from torchcompile_suite.cell import (
+    DEFAULT_HEAP,
+    METHOD,
+    TOO_BUSY,
+    Cell,
+    Launch,
+    Measurement,
+    Plan,
+    Request,
+    Status,
+)
 from torchcompile_suite.launch import caches
 
-from .conftest import ReleaseEnvironment
+from .conftest import ReleaseEnvironment, releases
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -86,20 +96,10 @@ def measure(
 
 def one_launch(
     environment: ReleaseEnvironment, folder: Path, workload: str, mode: str, **cell: str
-) -> subprocess.CompletedProcess[str]:
-    request = {
-        "cell": {"workload": workload, "batch_size": 1, "mode": mode, **cell},
-        "kind": "cold",
-        "cache_dir": str(folder / "cache"),
-        "plan": {"min_pairs": 5, "min_timed_s": 0.5, "max_timed_s": 100.0},
-        "schema": 1,
-    }
-    return environment.run(
-        "-m",
-        "torchcompile_suite.measuring.launches",
-        input=json.dumps(request),
-        env=environment.variables(TORCHCOMPILE_SUITE_WORKLOADS=str(WORKLOADS)),
-    )
+) -> Launch:
+    plan = Plan(min_pairs=5, min_timed_s=0.5, max_timed_s=100.0)
+    of = Cell(workload, 1, mode, **cell)  # type: ignore[arg-type]
+    return environment.launch(Request(of, "cold", str(folder / "cache"), plan), WORKLOADS)
 
 
 def processes_named(*texts: str) -> list[int]:
@@ -147,9 +147,7 @@ def eager(newest: ReleaseEnvironment, tmp_path_factory: pytest.TempPathFactory) 
 
 def test_json_in_json_out(newest: ReleaseEnvironment, tmp_path: Path) -> None:
     """One command writes one launch to stdout, without what the model prints."""
-    done = one_launch(newest, tmp_path, "chatty", "default")
-    assert done.returncode == 0, done.stderr
-    launch = msgspec.json.decode(done.stdout, type=Launch)
+    launch = one_launch(newest, tmp_path, "chatty", "default")
     assert launch.outcome.ok, launch.outcome
     assert launch.process == "fresh", "a fork is not what a user runs"
     assert len(launch.pairs_s) >= 5
@@ -170,10 +168,10 @@ def test_json_in_json_out(newest: ReleaseEnvironment, tmp_path: Path) -> None:
     assert any(headers.rglob("*.gch")), "and what it precompiles for all models as well"
 
 
+@pytest.mark.nightly
 def test_the_default_heap_is_that_of_a_script(newest: ReleaseEnvironment, tmp_path: Path) -> None:
     """Two fresh processes, each with its memory and page faults: tensors of 48 MiB make some."""
-    done = one_launch(newest, tmp_path, "large", "default", allocator=DEFAULT_HEAP)
-    launch = msgspec.json.decode(done.stdout, type=Launch)
+    launch = one_launch(newest, tmp_path, "large", "default", allocator=DEFAULT_HEAP)
     assert launch.outcome.ok, launch.outcome
     assert (launch.heap, launch.process) == ("default", "fresh")
     assert launch.eager_paging is not None
@@ -340,7 +338,7 @@ def test_a_launch_that_hangs_is_ended_with_all_it_started(
     wait_until(lambda: not processes_named(SLEEP))
 
 
-@pytest.mark.parametrize("release", ["v2.4", "v2.9", "v2.15"])
+@pytest.mark.parametrize("release", releases("v2.4", "v2.9"))
 def test_a_compile_that_does_not_end_says_how_far_it_came(
     make_environment: Callable[[str], ReleaseEnvironment], tmp_path: Path, release: str
 ) -> None:
@@ -375,18 +373,13 @@ def test_no_compiler_is_a_compile_error_that_names_the_remedy(
     assert "apt-get install g++" in measured.outcome.reason
 
 
-@pytest.mark.parametrize("release", ["v2.4", "newest"])
+@pytest.mark.parametrize("release", releases("v2.4"))
 def test_a_mode_that_captures_nothing_says_what_dynamo_says(
-    request: pytest.FixtureRequest, tmp_path: Path, release: str
+    make_environment: Callable[[str], ReleaseEnvironment], tmp_path: Path, release: str
 ) -> None:
     """As bfloat16 on a GPU before Ampere, which runs in eager without a word."""
-    environment = (
-        request.getfixturevalue("newest")
-        if release == "newest"
-        else request.getfixturevalue("make_environment")(release)
-    )
-    done = one_launch(environment, tmp_path, "skipped", "default", backend="skipping")
-    outcome = msgspec.json.decode(done.stdout, type=Launch).outcome
+    environment = make_environment(release)
+    outcome = one_launch(environment, tmp_path, "skipped", "default", backend="skipping").outcome
     assert outcome.status is Status.UNSUPPORTED
     assert "0 graphs, because BF16 is not supported" in outcome.reason
 

@@ -369,21 +369,10 @@ WORKLOADS = Path(__file__).with_name("workloads_that_fail.py")
 def real(
     environment: ReleaseEnvironment, folder: Path, workload: str, **cell: Any
 ) -> tuple[Launch, Path]:
-    request = {
-        "cell": {"workload": workload, "batch_size": 1, "mode": "default", **cell},
-        "kind": "cold",
-        "cache_dir": str(folder / "cell"),
-        "plan": {"most_starts": 1},
-        "schema": 1,
-    }
-    done = environment.run(
-        "-m",
-        "torchcompile_suite.measuring.launches",
-        input=json.dumps(request),
-        env=environment.variables(TORCHCOMPILE_SUITE_WORKLOADS=str(WORKLOADS)),
-    )
-    assert done.returncode == 0, done.stderr
-    return msgspec.json.decode(done.stdout, type=Launch), folder / "cell"
+    of = Cell(workload, 1, **{"mode": "default", **cell})
+    cache = folder / "cell"
+    request = Request(of, "cold", str(cache), Plan(most_starts=1))
+    return environment.launch(request, WORKLOADS), cache
 
 
 @pytest.mark.slow
@@ -442,6 +431,7 @@ def test_a_real_start_that_fails_says_why(
     assert launch.pairs_s == []
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("start", ["carried-cache", "precompile"])

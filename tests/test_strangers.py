@@ -25,13 +25,12 @@ from torchcompile_suite.cell import (
     Status,
 )
 from torchcompile_suite.measuring import processes
-from torchcompile_suite.releases import catalogue
 from torchcompile_suite.trial import script, view
 from torchcompile_suite.trial.outline import Outline
 from torchcompile_suite.trial.run import TrialResult
 
 from . import examples
-from .conftest import ROOT, ReleaseEnvironment
+from .conftest import NEWEST, ROOT, ReleaseEnvironment, releases
 
 # Files that are programs
 
@@ -141,21 +140,19 @@ STRANGERS = (
 )
 
 
-@pytest.fixture(scope="module", params=["oldest", "newest"])
+@pytest.fixture(scope="module", params=releases("v2.4"))
 def learned(
     request: pytest.FixtureRequest,
     make_environment: Callable[[str], ReleaseEnvironment],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Any]:
     """By factory of tests/strangers.py: what tests/learn.py prints of it."""
-    releases = catalogue.read()
-    environment = make_environment(releases[0 if request.param == "oldest" else -1].version)
     folder = tmp_path_factory.mktemp("learned")
     learn = ROOT / "tests" / "learn.py"
-    done = environment.run(str(learn), str(folder), *STRANGERS)
+    done = make_environment(request.param).run(str(learn), str(folder), *STRANGERS)
     assert done.returncode == 0, done.stderr
     answer: dict[str, Any] = json.loads((folder / "answer.json").read_text())
-    return {**answer, "cache": str(folder), "newest": request.param == "newest"}
+    return {**answer, "cache": str(folder), "newest": request.param == NEWEST}
 
 
 slow = pytest.mark.slow

@@ -541,6 +541,7 @@ def test_inputs_by_name_and_a_dict_of_outputs(try_: Command, tmp_path: Path) -> 
     assert answer["sentences"][0] in out
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_question_is_answered_and_goes_on_with_resume(try_: Command, tmp_path: Path) -> None:
@@ -593,6 +594,7 @@ def test_outputs_of_any_type_are_compared_or_named(
     assert len(set(readers.read_text().split())) > len(launches), "the worker, and each launch"
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_both_ends_of_the_heap_are_measured_with_one_cold_start(

@@ -96,6 +96,7 @@ def test_a_commit_is_overlaid_recorded_and_removed(
     assert allowed.native == ["torch/csrc/dynamo/guards.cpp"]
 
 
+@pytest.mark.nightly
 def test_asv_measures_commits_and_says_why_not(history: History, tmp_path: Path) -> None:
     """A commit that is measured, and a commit that is refused."""
     checkout = Checkout(tmp_path)
