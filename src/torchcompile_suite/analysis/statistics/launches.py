@@ -1,4 +1,4 @@
-"""The figures of one launch: times, ratio, compile cost, and when its calls became steady.
+"""The figures of one launch and of all launches of a measurement, and which launches count.
 
 The functions that take a launch also take a condensed one (`CondensedLaunch`).
 
@@ -9,16 +9,77 @@ the mode from the first one on.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import median
+from typing import Any, TypeVar
 
-from ...cell import Launch
-from .condensed import CondensedLaunch, Figures
+from msgspec import Struct
+
+from ...cell import DeviceState, Launch
+from ...host import nvml
+from .intervals import T_LEVEL, T_LEVEL_LATER, Interval, geometric_interval, half_width
+
+_T = TypeVar("_T")
 
 STEADY_WINDOW = 5
 STEADY_TOLERANCE = 0.03
 # The number of calls that a naive benchmark may average.
 MIXED_CALLS = 10
+# The stopping rule looks first after this many launches. With fewer, t gives no useful interval.
+FIRST_LOOK = 3
+# A launch is repeated if others took more than these shares of the processors' time while it timed
+# its pairs.
+MOST_STEAL = 0.05
+MOST_OTHERS = 0.10
+# Limit for the time of the calibration loop, relative to the quietest one. In quiet hours the loop
+# varies by some per cent; on a core that a neighbour shares it takes 40 % longer.
+MOST_SLOWDOWN = 1.2
+# Reasons for a lower clock of an accelerator that come from outside: heat, and a supply that fails.
+# The cap of the power is none of them: a GPU reaches it by the measured work itself, on every run.
+# Neither are clocks that somebody set: another launch would have them, too.
+FAULTS = frozenset({nvml.SLOWDOWN, nvml.SOFTWARE_HEAT, nvml.HARDWARE_HEAT, nvml.POWER_BRAKE})
+
+
+class Figures(Struct, frozen=True):
+    """What the samples of a launch gave. Each field has a function, which takes a launch.
+
+    - ``ratio`` (`ratio_of`): the `launch_ratio`.
+    - ``latency_s`` (`latency_of`), ``eager_latency_s`` (`eager_latency_of`): the `launch_latency`
+      and the `launch_eager_latency`, in seconds.
+    - ``compile_cost_s`` (`compile_cost_of`): the `compile_cost`, in seconds.
+    - ``calls_until_steady`` (`calls_until_steady_of`) and ``seconds_until_steady``
+      (`seconds_until_steady_of`): see the functions of these names.
+    - ``first_call_s`` (`first_call_of`): seconds of the first call in the mode.
+    - ``warm_up_mixed_ratio`` (`warm_up_mixed_ratio`): the mode/eager ratio of a benchmark that
+      averages the first calls, compiling included.
+    - ``single_call_s`` (`single_call_of`): seconds of a call that is waited for, in eager and in
+      the mode, the medians over pairs. None where no such calls were timed: on a CPU each call is
+      waited for.
+    """
+
+    ratio: float
+    latency_s: float
+    eager_latency_s: float
+    compile_cost_s: float
+    calls_until_steady: int
+    seconds_until_steady: float
+    first_call_s: float
+    warm_up_mixed_ratio: float
+    single_call_s: tuple[float, float] | None = None
+
+
+class CondensedLaunch(Launch, frozen=True, forbid_unknown_fields=True):
+    """A launch without ``pairs_s``, ``latency_s`` and ``warm_up_s``, but with their figures.
+
+    ``figures`` is None where nothing was timed.
+    """
+
+    figures: Figures | None = None
+
+    @property
+    def timed(self) -> bool:
+        """Whether pairs were timed."""
+        return self.figures is not None
 
 
 def is_steady(calls_s: Sequence[float]) -> bool:
@@ -72,103 +133,6 @@ def compile_cost(warm_up_s: Sequence[float], compiler_import_s: float = 0.0) -> 
     return compiler_import_s + calls_s
 
 
-def compile_costs(launches: Iterable[Launch], kind: str) -> list[float]:
-    """The `compile_cost` in seconds of each launch of that kind, "cold" or "warm".
-
-    Launches of whole processes have none: their pairs contain it.
-    """
-    return [
-        compile_cost_of(launch)
-        for launch in launches
-        if launch.kind == kind and launch.start is None
-    ]
-
-
-def figures(launch: Launch) -> Figures:
-    """All figures of a launch that was timed."""
-    return Figures(
-        ratio=ratio_of(launch),
-        latency_s=latency_of(launch),
-        eager_latency_s=eager_latency_of(launch),
-        compile_cost_s=compile_cost_of(launch),
-        calls_until_steady=calls_until_steady_of(launch),
-        seconds_until_steady=seconds_until_steady_of(launch),
-        first_call_s=first_call_of(launch),
-        warm_up_mixed_ratio=warm_up_mixed_ratio(launch),
-        single_call_s=single_call_of(launch),
-    )
-
-
-def ratio_of(launch: Launch) -> float:
-    """The `launch_ratio` of a launch."""
-    known = _known(launch)
-    return known.ratio if known else launch_ratio(launch.pairs_s)
-
-
-def latency_of(launch: Launch) -> float:
-    """The `launch_latency` of a launch, in seconds."""
-    known = _known(launch)
-    return known.latency_s if known else launch_latency(launch.pairs_s)
-
-
-def eager_latency_of(launch: Launch) -> float:
-    """The `launch_eager_latency` of a launch, in seconds."""
-    known = _known(launch)
-    return known.eager_latency_s if known else launch_eager_latency(launch.pairs_s)
-
-
-def single_call_of(launch: Launch) -> tuple[float, float] | None:
-    """Seconds of a call that is waited for, in eager and in the mode: the medians over pairs.
-
-    None where no such calls were timed: on a CPU each call is waited for.
-    """
-    known = _known(launch)
-    if known or not launch.latency_s:
-        return known.single_call_s if known else None
-    return launch_eager_latency(launch.latency_s), launch_latency(launch.latency_s)
-
-
-def compile_cost_of(launch: Launch) -> float:
-    """The `compile_cost` of a launch, in seconds."""
-    known = _known(launch)
-    if known:
-        return known.compile_cost_s
-    return compile_cost(launch.warm_up_s, launch.compiler_import_s)
-
-
-def calls_until_steady_of(launch: Launch) -> int:
-    """The `calls_until_steady` of a launch."""
-    known = _known(launch)
-    return known.calls_until_steady if known else calls_until_steady(launch.warm_up_s)
-
-
-def seconds_until_steady_of(launch: Launch) -> float:
-    """The `seconds_until_steady` of a launch."""
-    known = _known(launch)
-    return known.seconds_until_steady if known else seconds_until_steady(launch.warm_up_s)
-
-
-def first_call_of(launch: Launch) -> float:
-    """Seconds of the first call in the mode."""
-    known = _known(launch)
-    return known.first_call_s if known else launch.warm_up_s[0]
-
-
-def _known(launch: Launch) -> Figures | None:
-    """The figures of a condensed launch."""
-    return launch.figures if isinstance(launch, CondensedLaunch) else None
-
-
-def calls_to_break_even(compile_cost_s: float, eager_s: float, ratio: float) -> float:
-    """The number of calls after which compiling has paid for itself; infinite if it never does.
-
-    ``ratio`` is mode over eager, from pairs. The difference of two latencies that were measured
-    apart would mostly be the machine's drift.
-    """
-    gain_s = eager_s * (1 - ratio)
-    return math.ceil(compile_cost_s / gain_s) if gain_s > 0 else math.inf
-
-
 def calls_until_steady(warm_up_s: Sequence[float]) -> int:
     """The number of calls before the first window that is as fast as the steady ones.
 
@@ -188,10 +152,200 @@ def seconds_until_steady(warm_up_s: Sequence[float]) -> float:
     return math.fsum(warm_up_s[: calls_until_steady(warm_up_s)])
 
 
-def warm_up_mixed_ratio(launch: Launch) -> float:
-    """The mode/eager ratio of a benchmark that averages the first calls, compiling included."""
-    known = _known(launch)
-    if known:
-        return known.warm_up_mixed_ratio
+# The figures of a launch by the field of `Figures`.
+_OF: dict[str, Callable[[Launch], Any]] = {}
+
+
+def _figure(name: str, of_samples: Callable[[Launch], _T]) -> Callable[[Launch], _T]:
+    """The function that gives a field of `Figures`: of a condensed launch the one that was kept."""
+
+    def of(launch: Launch) -> _T:
+        known = launch.figures if isinstance(launch, CondensedLaunch) else None
+        figure: _T = of_samples(launch) if known is None else getattr(known, name)
+        return figure
+
+    _OF[name] = of
+    return of
+
+
+def _mixed_ratio(launch: Launch) -> float:
     calls_s = launch.warm_up_s[:MIXED_CALLS]
     return math.fsum(calls_s) / len(calls_s) / launch_eager_latency(launch.pairs_s)
+
+
+def _single_call(launch: Launch) -> tuple[float, float] | None:
+    if not launch.latency_s:
+        return None
+    return launch_eager_latency(launch.latency_s), launch_latency(launch.latency_s)
+
+
+ratio_of = _figure("ratio", lambda launch: launch_ratio(launch.pairs_s))
+latency_of = _figure("latency_s", lambda launch: launch_latency(launch.pairs_s))
+eager_latency_of = _figure("eager_latency_s", lambda launch: launch_eager_latency(launch.pairs_s))
+compile_cost_of = _figure(
+    "compile_cost_s", lambda launch: compile_cost(launch.warm_up_s, launch.compiler_import_s)
+)
+calls_until_steady_of = _figure(
+    "calls_until_steady", lambda launch: calls_until_steady(launch.warm_up_s)
+)
+seconds_until_steady_of = _figure(
+    "seconds_until_steady", lambda launch: seconds_until_steady(launch.warm_up_s)
+)
+first_call_of = _figure("first_call_s", lambda launch: launch.warm_up_s[0])
+warm_up_mixed_ratio = _figure("warm_up_mixed_ratio", _mixed_ratio)
+single_call_of = _figure("single_call_s", _single_call)
+
+
+def figures(launch: Launch) -> Figures:
+    """All figures of a launch that was timed."""
+    return Figures(**{name: of(launch) for name, of in _OF.items()})
+
+
+def compile_costs(launches: Iterable[Launch], kind: str) -> list[float]:
+    """The `compile_cost` in seconds of each launch of that kind, "cold" or "warm".
+
+    Launches of whole processes have none: their pairs contain it.
+    """
+    return [
+        compile_cost_of(launch)
+        for launch in launches
+        if launch.kind == kind and launch.start is None
+    ]
+
+
+def calls_to_break_even(compile_cost_s: float, eager_s: float, ratio: float) -> float:
+    """The number of calls after which compiling has paid for itself; infinite if it never does.
+
+    ``ratio`` is mode over eager, from pairs. The difference of two latencies that were measured
+    apart would mostly be the machine's drift.
+    """
+    gain_s = eager_s * (1 - ratio)
+    return math.ceil(compile_cost_s / gain_s) if gain_s > 0 else math.inf
+
+
+def counted(launches: Iterable[Launch]) -> list[Launch]:
+    """The launches whose pairs count: all except those that were disturbed and repeated."""
+    return [launch for launch in launches if not launch.disturbed]
+
+
+def sequential_interval(values: Sequence[float]) -> Interval:
+    """`geometric_interval` for launches that went on until the interval was narrow enough.
+
+    It covers the true value in about 95 % of measurements, although the data decided when to stop.
+    """
+    return geometric_interval(values, T_LEVEL if len(values) <= FIRST_LOOK else T_LEVEL_LATER)
+
+
+def precise(launches: Sequence[Launch], target: float) -> bool:
+    """Whether the interval of the ratio reaches at most ``target`` (relative) to either side.
+
+    This is the stopping rule. It is checked after each launch, and is never true before
+    `FIRST_LOOK` launches count.
+    """
+    return len(counted(launches)) >= FIRST_LOOK and half_width(measured_ratio(launches)) <= target
+
+
+def measured_ratio(launches: Sequence[Launch], sequential: bool = True) -> Interval:
+    """The mode/eager time ratio of a measurement with its 95 % interval.
+
+    ``sequential``: the launches went on until the ratio was precise enough.
+    """
+    ratios = [ratio_of(launch) for launch in counted(launches)]
+    return sequential_interval(ratios) if sequential else geometric_interval(ratios)
+
+
+def measured_eager(launches: Sequence[Launch]) -> Interval:
+    """Seconds a call in eager, with the 95 % interval."""
+    return geometric_interval([eager_latency_of(launch) for launch in counted(launches)])
+
+
+def measured_single_calls(launches: Sequence[Launch]) -> tuple[Interval, Interval] | None:
+    """Seconds of a call that is waited for, in eager and in the mode, with 95 % intervals.
+
+    None where a launch has not timed any.
+    """
+    single = [single_call_of(launch) for launch in counted(launches)]
+    known = [both for both in single if both is not None and min(both) > 0]
+    if not known or len(known) != len(single):
+        return None
+    eager_s, mode_s = zip(*known, strict=True)
+    return geometric_interval(eager_s), geometric_interval(mode_s)
+
+
+def measured_latency(launches: Sequence[Launch]) -> Interval:
+    """Seconds a call in the mode, with the 95 % interval."""
+    return geometric_interval([latency_of(launch) for launch in counted(launches)])
+
+
+def disturbed(launch: Launch, quiet_s: float | None = None) -> str:
+    """Why the launch should be repeated, or the empty string.
+
+    ``quiet_s`` is the time of the calibration loop on the quiet machine, None if unknown. The
+    reason is only ever what other processes took, never the launch's own times: to repeat a launch
+    because its result looks odd would make intervals too narrow.
+    """
+    if reason := taken(launch):
+        return f"disturbed: {reason}"
+    factor = slowdown([launch], quiet_s)
+    return f"disturbed: {neighbour(factor)}" if factor > MOST_SLOWDOWN else ""
+
+
+def taken(launch: Launch) -> str:
+    """What the kernel or the device's driver says that others took; empty if it was little."""
+    interference = launch.interference
+    if interference is None:
+        return ""
+    if _on_accelerator(launch):
+        # One thread works there. The calibration loop shows whether its processor is slow; what
+        # others take of the rest does not matter.
+        return _of_device(interference.device)
+    if interference.steal_share > MOST_STEAL:
+        return f"other guests of the host took {interference.steal_share:.0%} of the processors"
+    if interference.others_share > MOST_OTHERS:
+        return f"other processes took {interference.others_share:.0%} of the processors"
+    return ""
+
+
+def _on_accelerator(launch: Launch) -> bool:
+    environment, interference = launch.environment, launch.interference
+    return (environment is not None and environment.accelerator is not None) or (
+        interference is not None and interference.device is not None
+    )
+
+
+def _of_device(state: DeviceState | None) -> str:
+    """What disturbed the device; empty if nothing did, or if its driver cannot be asked."""
+    if state is None:
+        return ""
+    if state.others:
+        what = "another process" if state.others == 1 else f"{state.others} other processes"
+        return f"{what} used the accelerator"
+    faults = [reason for reason in state.slowed_by if reason in FAULTS]
+    return f"the accelerator lowered its clocks ({', '.join(faults)})" if faults else ""
+
+
+def neighbour(factor: float) -> str:
+    """The sentence that a neighbour slowed the processors by this factor."""
+    return f"a neighbour made the processors {factor:.2f} times as slow"
+
+
+def calibration_time(launches: Iterable[Launch]) -> float | None:
+    """Median seconds of the calibration loop in the launches that count; None if unknown."""
+    known = [launch.calibration_s for launch in counted(launches) if launch.calibration_s]
+    return median(known) if known else None
+
+
+def slowdown(launches: Iterable[Launch], quiet_s: float | None) -> float:
+    """How many times as slow as in quiet hours the processors were; 1 if unknown."""
+    return times_as_slow(calibration_time(launches), quiet_s)
+
+
+def times_as_slow(taken_s: float | None, quiet_s: float | None) -> float:
+    """One time of the calibration loop over another one; 1 if either is unknown."""
+    return taken_s / quiet_s if taken_s and quiet_s else 1.0
+
+
+def quietest(launches: Iterable[Launch], *known: float | None) -> float | None:
+    """The shortest time of the calibration loop, in seconds, over the launches and ``known``."""
+    times_s = [*(launch.calibration_s for launch in launches), *known]
+    return min((time_s for time_s in times_s if time_s), default=None)
