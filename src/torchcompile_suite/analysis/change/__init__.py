@@ -18,38 +18,11 @@ which finds smaller changes (evidence/series.py).
 False discoveries are controlled over the whole comparison, every quantity of every cell (Benjamini
 and Hochberg, JRSS B 57, 1995), at `FALSE_DISCOVERY_RATE`.
 
-- ``quantities``: what is compared, and with which drift reference
-- ``drift``: the variance between runs
-- ``pairing``: releases measured in turns
-- ``discovery``: which differences count as changes
+- ``quantities``: what is compared, with which drift reference, and the variance between runs
+- ``discovery``: which differences count as changes, also of releases measured in turns
 - ``comparison``: two releases compared
 """
 
-from .comparison import Change, ChangeError, Comparison, compare, compare_machines, noise_floor
-from .discovery import FALSE_DISCOVERY_RATE, MARGIN, Difference, Effect
-from .drift import Drift, drift_between
-from .pairing import SMALLEST_TOLD, told
-from .quantities import QUANTITIES, SMALLEST, DriftReference, Quantity, Side, values
-
-__all__ = [
-    "FALSE_DISCOVERY_RATE",
-    "MARGIN",
-    "QUANTITIES",
-    "SMALLEST",
-    "SMALLEST_TOLD",
-    "Change",
-    "ChangeError",
-    "Comparison",
-    "Difference",
-    "Drift",
-    "DriftReference",
-    "Effect",
-    "Quantity",
-    "Side",
-    "compare",
-    "compare_machines",
-    "drift_between",
-    "noise_floor",
-    "told",
-    "values",
-]
+from .comparison import *
+from .discovery import *
+from .quantities import *

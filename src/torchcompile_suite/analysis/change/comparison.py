@@ -11,10 +11,17 @@ from ...errors import SuiteError
 from ...modes import EAGER
 from .. import statistics
 from ..statistics import Interval, Prior
-from .discovery import Difference, Effect, LogChange, effects, log_change, mean_factor
-from .drift import NO_DRIFT, Drift, drift_between
-from .pairing import factors, paired_change
-from .quantities import QUANTITIES, Logs, Side, values
+from .discovery import (
+    Difference,
+    Effect,
+    LogChange,
+    effects,
+    factors,
+    log_change,
+    mean_factor,
+    paired_change,
+)
+from .quantities import NO_DRIFT, QUANTITIES, Drift, Logs, Side, drift_between, values
 
 # Limit for the weight of the machine's spread against the spread of a cell, in launches. Cells that
 # spread alike would give an infinite weight, but launches are not normal, and in some cells one
@@ -71,15 +78,13 @@ class Comparison(NamedTuple):
     @property
     def compared(self) -> int:
         """The number of cells that were measured on both sides."""
-        return sum(1 for change in self.changes if change.effects)
+        return sum(bool(change.effects) for change in self.changes)
 
     @property
     def paired(self) -> int:
         """The number of these cells that were compared round by round."""
         return sum(
-            1
-            for change in self.changes
-            if change.effects and any(effect.paired for effect in change.effects.values())
+            any(effect.paired for effect in change.effects.values()) for change in self.changes
         )
 
     @property
@@ -220,14 +225,13 @@ def _log_changes(
     background: dict[str, _Background],
 ) -> dict[_Key, LogChange]:
     """The change of each quantity of each cell that has it on both sides."""
-    log_changes = {}
-    for cell in both:
-        for name, quantity in QUANTITIES.items():
-            if not quantity.concerns(cell) or (quantity.of_start and cell in unlike):
-                continue
-            if change := _log_change(cell, name, sides, background[name]):
-                log_changes[cell, name] = change
-    return log_changes
+    return {
+        (cell, name): change
+        for cell in both
+        for name, quantity in QUANTITIES.items()
+        if quantity.concerns(cell) and not (quantity.of_start and cell in unlike)
+        if (change := _log_change(cell, name, sides, background[name])) is not None
+    }
 
 
 def _log_change(

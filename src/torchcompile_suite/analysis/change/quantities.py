@@ -1,9 +1,14 @@
-"""What is compared between two releases, and which repeated work shows the drift in it."""
+"""What is compared between two releases, and the drift between their runs.
+
+Between-run drift is how much the time of the same work differs between measurements.
+"""
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -177,25 +182,66 @@ class Side:
 
     def starts(self, cell: Cell) -> frozenset[tuple[str, ...]]:
         """What the processes of the cell had imported when they were forked."""
-        return self.kept(
-            ("starts", cell),
-            lambda: frozenset(launch.began for launch in self.cells[cell].launches),
-        )
+        return self._of(cell, "starts", lambda launches: frozenset(one.began for one in launches))
 
     def methods(self, cell: Cell) -> frozenset[int]:
         """The methods by which the cell was timed."""
-        return self.kept(
-            ("methods", cell),
-            lambda: frozenset(launch.method for launch in self.cells[cell].launches),
-        )
+        return self._of(cell, "methods", lambda launches: frozenset(one.method for one in launches))
 
     def calibration_s(self, cell: Cell) -> float | None:
         """Median seconds of the calibration loop during the cell; None if unknown."""
-        return self.kept(
-            ("calibration", cell),
-            lambda: statistics.calibration_time(self.cells[cell].launches),
-        )
+        return self._of(cell, "calibration", statistics.calibration_time)
+
+    def _of(self, cell: Cell, key: str, make: Callable[[Sequence[Launch]], _Kept]) -> _Kept:
+        """What ``make`` makes of all launches of the cell."""
+        return self.kept((key, cell), lambda: make(self.cells[cell].launches))
 
     def _timed(self, cell: Cell) -> Sequence[Launch]:
         measurement = self.cells[cell]
         return measurement.launches if measurement.outcome.ok else []
+
+
+class Drift(NamedTuple):
+    """Variance of the log of a time between measurements, and its degrees of freedom.
+
+    NaN and 0 where no work was measured twice.
+    """
+
+    variance: float
+    degrees: float
+
+
+NO_DRIFT = Drift(0.0, math.inf)
+
+
+def drift_between(sides: Sequence[Side], reference: DriftReference = EAGER_CALL) -> Drift:
+    """The drift between measurements of the same work, within each release.
+
+    It is what the means of these measurements differ by, beyond what their launches explain.
+    """
+    parts = [side.kept(reference, partial(_within, side, reference)) for side in sides]
+    degrees = sum(part.degrees for part in parts)
+    if not degrees:
+        return Drift(math.nan, 0.0)
+    squares = math.fsum(part.variance * part.degrees for part in parts if part.degrees)
+    return Drift(max(0.0, squares / degrees), degrees)
+
+
+def _within(side: Side, reference: DriftReference) -> Drift:
+    """The drift within one release. The estimate of its variance may be below 0."""
+    groups: dict[Hashable, list[list[float]]] = defaultdict(list)
+    for cell, measurement in side.cells.items():
+        times_s = side.reference_values(cell, reference)
+        if len(times_s) > 1:
+            groups[reference.key(measurement)].append(times_s)
+    squares, degrees = 0.0, 0
+    for group in groups.values():
+        if len(group) < 2:
+            continue
+        means = [statistics.power(statistics.log_mean(times_s)) for times_s in group]
+        explained = math.fsum(
+            statistics.log_variance(times_s) / len(times_s) for times_s in group
+        ) / len(group)
+        squares += (len(group) - 1) * (statistics.log_variance(means) - explained)
+        degrees += len(group) - 1
+    return Drift(squares / degrees, float(degrees)) if degrees else Drift(math.nan, 0.0)
