@@ -16,6 +16,7 @@ from torchcompile_suite.analysis import advice, summary
 from torchcompile_suite.analysis.statistics import Interval
 from torchcompile_suite.cell import (
     NOT_CHECKED,
+    TOO_BUSY,
     Accuracy,
     Cell,
     Compiled,
@@ -372,6 +373,7 @@ def test_a_guard_that_fails_again_and_again_is_one_advice() -> None:
         ("while in turns: KeyError: 'x'", "compiled it fails in a later call: "),
         ("while in reference: KeyError: 'x'", "please report it with the file that --json writes"),
         ("nothing of it was compiled: 0 graphs", "Nothing of it was compiled: 0 graphs"),
+        (f"{TOO_BUSY}: launch 1", "This machine is too busy to say: launch 1"),
         ("while in compile: Unsupported", "Do not compile it as it is: crash: while in compile"),
     ],
 )

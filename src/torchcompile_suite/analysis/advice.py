@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
-from ..cell import TOO_BUSY, Generated, GraphBreak, Measurement, Outcome
+import msgspec
+from msgspec import Struct
+
+from ..cell import Generated, GraphBreak, Measurement, Outcome
 from ..modes import EAGER
 from .break_even import State, break_even
 from .ends import REMEDY, Ends, both_ends
@@ -19,108 +24,9 @@ from .payoff import Payoff, best, payoff
 from .statistics import Interval
 from .summary import Row, mean_cost, version_key
 
-
-class Advice(NamedTuple):
-    """A problem: what was observed, where (``file.py:line`` or empty), and the remedy."""
-
-    what: str
-    where: str
-    remedy: str
-
-
-# Pattern of a reason in lower case, and what usually helps. The first match counts.
-_BREAKS = [
-    (
-        r"\brnns?\b|\bgru\b|\blstms?\b",
-        "Dynamo leaves RNNs to eager, whose kernels are fast: compile the parts around it, or set "
-        "torch._dynamo.config.allow_rnn = True",
-    ),
-    (
-        r"trace_autograd_ops|autograd\.grad\b|skip function grad",
-        "forward computes gradients: set torch._dynamo.config.trace_autograd_ops = True where "
-        "the release has it, or compute them outside the compiled module",
-    ),
-    (
-        r"torch\.jit|scriptmodule",
-        "a part is TorchScript: give the original module, without torch.jit.script",
-    ),
-    (
-        r"sparse tensor",
-        "Dynamo takes no sparse tensors: compile the dense parts of the model alone",
-    ),
-    (r"`?torch\.compiler\.disable", "the code asks for it: remove torch.compiler.disable"),
-    (
-        r"generic_jump|data-dependent branch|data-dependent jump",
-        "a branch on a tensor's value: use torch.where, or torch.cond for large branches",
-    ),
-    (
-        r"data-dependent (operator|output)|_local_scalar_dense|\.item\(\)|scalar_outputs",
-        "the value of a tensor becomes a Python number: keep it a tensor, or set "
-        "torch._dynamo.config.capture_scalar_outputs = True",
-    ),
-    (
-        r"dynamic shape operator|nonzero|capture_dynamic_output_shape_ops",
-        "the shape of a result depends on values: use a mask of fixed shape, or set "
-        "torch._dynamo.config.capture_dynamic_output_shape_ops = True",
-    ),
-    (
-        r"builtin: print|`print`|print\b|logging|warnings?\.warn|reorderable_logging",
-        "printing or logging: remove it from forward, or list the function in "
-        "torch._dynamo.config.reorderable_logging_functions",
-    ),
-    (r"torch\._dynamo\.graph_break", "the code asks for it: remove torch._dynamo.graph_break()"),
-    (
-        r"torch\.compiler\.disable|torch\._dynamo\.disable|marked as skipped|skipfiles|skip_files"
-        r"|in skip|trace_rules|not traceable|builtin cannot be traced|c/c\+\+|custom_op",
-        "a call that Dynamo does not trace: write it in torch operations, or wrap it with "
-        "torch.library.custom_op",
-    ),
-    (r"context manager", "a context manager that Dynamo does not know: enter it outside forward"),
-    (
-        r"numpy|non-tensor|backed by numpy",
-        "the data leaves torch and comes back: stay in torch, or wrap the function with "
-        "torch.compiler.wrap_numpy",
-    ),
-    (r"backward|autograd|requires_grad", "forward computes gradients: do that outside forward"),
-]
-_GENERAL_BREAK = (
-    "rewrite the line in plain torch operations; torch.compile(model, fullgraph=True) raises an "
-    "error with the whole reason"
-)
-_RECOMPILES = [
-    (
-        r"size mismatch|\.size\(\)|size\[|shape\[|stride|symint",
-        "a size varies: use torch._dynamo.mark_dynamic(tensor, dim) or "
-        "torch.compile(dynamic=True), or pad to a few sizes",
-    ),
-    (r"dtype mismatch", "the dtype varies: convert the inputs to one dtype before the call"),
-    (
-        r"requires_grad|dispatch key|grad_mode|inference_mode",
-        "called with and without gradients: use torch.inference_mode() for all calls or for none",
-    ),
-    (r"training", "train() and eval() give two graphs: choose one before the first call"),
-    (
-        r"==|is not|len\(|type_id|obj_id",
-        "the graph is specialised on a Python value that varies: pass it as a tensor, or keep it "
-        "constant",
-    ),
-]
+# What to say of a reason, by kind.
+FILE = Path(__file__).with_suffix(".toml")
 _LIMIT = re.compile(r"recompile limit|cache_size_limit|recompile_limit")
-_GENERAL_RECOMPILE = "do not change what the guard names between calls; see TORCH_LOGS=recompiles"
-_SKIPS = [
-    (
-        r"cpu device|cpu tensor",
-        "the graph uses a tensor on the CPU: create it on the GPU, or register it as a buffer",
-    ),
-    (r"mutat", "an input is changed in place: return the new value, or copy it before the call"),
-    (r"dynamic shape", "sizes vary: CUDA graphs need static shapes, so pad to a few sizes"),
-    (
-        r"incompatible op|non-cudagraph",
-        "an operator cannot be captured: replace it, or use mode default instead",
-    ),
-]
-_GENERAL_SKIP = "the graph runs without CUDA graphs: use mode default, or remove the cause"
-
 # An interval whose ends differ by this factor says nothing.
 MOST_SPREAD = 10.0
 # From this share of a call's time on, malloc is worth a setting.
@@ -136,6 +42,26 @@ WARM_SHARE = 0.5
 # that import torch (docs/stories/warm-start-until-2.12.md). A warm start of this length shows it.
 ASKS_LESS_SINCE = version_key("2.13")
 MIN_WARM_S = 3.0
+
+
+class Advice(NamedTuple):
+    """A problem: what was observed, where (``file.py:line`` or empty), and the remedy."""
+
+    what: str
+    where: str
+    remedy: str
+
+
+class _Text(Struct):
+    """A line of `FILE`. ``reason``: a pattern."""
+
+    reason: str
+    says: str
+
+
+@cache
+def _texts() -> dict[str, list[_Text]]:
+    return msgspec.toml.decode(FILE.read_bytes(), type=dict[str, list[_Text]])
 
 
 def sentence(rows: Sequence[Row], again: str) -> str:
@@ -172,55 +98,15 @@ def sentence(rows: Sequence[Row], again: str) -> str:
     )
 
 
-# Who failed, by the beginning of a reason: what it means for the reader.
-_WHO = [
-    (rf"nothing of it was compiled|{TOO_BUSY}", ""),
-    (r"the module itself fails|each call keeps", "It cannot be timed: "),
-    (
-        r"torch \S+ (\(.*\) )?(is a CPU-only build|finds no usable GPU|is built for)|no working C"
-        r"|no CUDA toolkit|the disk is full|[\d,]+ page faults a call",
-        "This machine or its torch cannot measure it: ",
-    ),
-    (r"the module compiles a part of itself", "Eager cannot be measured: "),
-    (
-        r"while in (import|build|eager)\b|the model has a Triton kernel",
-        "It does not run here, compiled or not: ",
-    ),
-    (
-        r"while in (warm-up|memory|turns)\b",
-        "Do not compile it as it is: it runs in eager, and compiled it fails in a later call: ",
-    ),
-    (
-        r"while in (prepare|reference|accuracy|observe|cases|traffic|recapture)\b",
-        "This tool failed, and maybe neither the model nor the compiler; please report it with the "
-        "file that --json writes: ",
-    ),
-    (
-        r"a (cold|warm) launch took [^:]+: the (last \d+ s|end) in (import|prepare|build|eager)\b",
-        "It does not end in time, before anything is compiled; give it less to do, or raise "
-        "TORCHCOMPILE_SUITE_LAUNCH_LIMIT_S: ",
-    ),
-    (
-        r"a (cold|warm) launch took [^:]+: the (last \d+ s|end) in (?!compile|native)",
-        "It compiles, and what follows does not end in time; give it less to do, or raise "
-        "TORCHCOMPILE_SUITE_LAUNCH_LIMIT_S: ",
-    ),
-    (
-        r"a (cold|warm) launch took",
-        "It does not end in time; compile a part of it (--question regional), such as the body of "
-        "a loop that Dynamo unrolls, or raise TORCHCOMPILE_SUITE_LAUNCH_LIMIT_S: ",
-    ),
-    (r"killed by|exit status", "This machine or the model ended it: "),
-]
-
-
 def failed(outcome: Outcome) -> str:
     """One sentence on a cell without numbers: who failed, and why."""
     reason = outcome.reason
-    for pattern, who in _WHO:
-        if re.match(rf"(launch \d+: )?({pattern})", reason):
-            return f"{who}{outcome}" if who else f"{reason[:1].upper()}{reason[1:]}"
-    return f"Do not compile it as it is: {outcome}"
+    who = next(
+        text.says
+        for text in _texts()["failed"]
+        if re.match(rf"(launch \d+: )?({text.reason})", reason)
+    )
+    return f"{who}{outcome}" if who else f"{reason[:1].upper()}{reason[1:]}"
 
 
 def in_graphs(measurement: Measurement) -> str:
@@ -314,7 +200,7 @@ def _compiler(measurement: Measurement, varying: bool) -> list[Advice]:
     return items + _skipped(compiled.cudagraph_skips)
 
 
-def _recompiled(recompiles: Iterable[GraphBreak]) -> list[Advice]:
+def _recompiled(recompiles: Iterable[GraphBreak]) -> Iterator[Advice]:
     """One advice for each guard that failed, however often and with whatever values."""
     causes: dict[tuple[str, str], list[str]] = {}
     for recompile in recompiles:
@@ -322,18 +208,11 @@ def _recompiled(recompiles: Iterable[GraphBreak]) -> list[Advice]:
         reason = re.sub(r"\s+(#|HINT:).*$", "", reason)
         cause = re.sub(r"-?\d+(\.\d+)?", "#", reason)
         causes.setdefault((cause, recompile.where), []).append(reason)
-    items = []
     for (_, where), reasons in causes.items():
         often = "recompiled" if len(reasons) == 1 else f"recompiled {len(reasons)} times"
         limit = "; Dynamo's limit is 8, and more run in eager" if len(reasons) > 6 else ""
-        items.append(
-            Advice(
-                f"{often}: {reasons[0]}{limit}",
-                where,
-                _remedy(reasons[0], _RECOMPILES, _GENERAL_RECOMPILE),
-            )
-        )
-    return items
+        remedy = _remedy("recompile", reasons[0])
+        yield Advice(f"{often}: {reasons[0]}{limit}", where, remedy)
 
 
 def of_code(generated: Generated) -> list[Advice]:
@@ -350,47 +229,38 @@ def _breaks(graph_breaks: Iterable[GraphBreak]) -> list[Advice]:
 
 def _skipped(reasons: Iterable[str]) -> list[Advice]:
     return [
-        Advice(f"no CUDA graph: {reason}", "", _remedy(reason, _SKIPS, _GENERAL_SKIP))
-        for reason in reasons
+        Advice(f"no CUDA graph: {reason}", "", _remedy("cuda-graph", reason)) for reason in reasons
     ]
 
 
 def break_remedy(graph_break: GraphBreak) -> str:
     """What usually removes a graph break."""
-    return _remedy(graph_break.reason, _BREAKS, _GENERAL_BREAK)
+    return _remedy("graph-break", graph_break.reason)
 
 
-def _remedy(reason: str, known: list[tuple[str, str]], otherwise: str) -> str:
-    text = reason.lower()
-    return next((remedy for pattern, remedy in known if re.search(pattern, text)), otherwise)
+def _remedy(kind: str, reason: str) -> str:
+    return next(text.says for text in _texts()[kind] if re.search(text.reason, reason.lower()))
 
 
-def _accuracy(measurement: Measurement) -> list[Advice]:
-    if not measurement.outcome.ok:
-        return []  # the outcome says more
+def _accuracy(measurement: Measurement) -> Iterator[Advice]:
     checked = next((launch.accuracy for launch in measurement.launches if launch.accuracy), None)
-    if checked is None or checked.reference != "float64":
-        return []
+    # Of a failed cell the outcome says more.
+    if not measurement.outcome.ok or checked is None or checked.reference != "float64":
+        return
     mode, eager = checked.mode_error, checked.eager_error
     if mode is None or eager is None or mode <= ERROR_MULTIPLE * max(eager, 1e-7):
-        return []
-    return [
-        Advice(
-            f"the compiled output has a larger error against float64 ({mode:.2g}) than eager's "
-            f"({eager:.2g})",
-            "",
-            "check your own metric with the compiled model: the compiler reorders and fuses "
-            "operations",
-        )
-    ]
+        return
+    yield Advice(
+        f"the compiled output has a larger error against float64 ({mode:.2g}) than eager's "
+        f"({eager:.2g})",
+        "",
+        "check your own metric with the compiled model: the compiler reorders and fuses operations",
+    )
 
 
-def _heap(both: Ends) -> list[Advice]:
-    share = max(both.eager_share, both.mode_share)
-    if share < MALLOC_SHARE:
-        return []
-    return [
-        Advice(
+def _heap(both: Ends) -> Iterator[Advice]:
+    if max(both.eager_share, both.mode_share) >= MALLOC_SHARE:
+        yield Advice(
             f"malloc takes {both.eager_share:.0%} of eager's time and {both.mode_share:.0%} of the "
             "compiled call's, if the process does nothing else: it gives large blocks back to the "
             "kernel at each call",
@@ -398,45 +268,38 @@ def _heap(both: Ends) -> list[Advice]:
             f"start Python with {REMEDY}, or with tcmalloc in LD_PRELOAD; to measure "
             "tcmalloc: --allocator tcmalloc",
         )
-    ]
 
 
-def _cache(measurement: Measurement) -> list[Advice]:
-    if measurement.cell.mode == EAGER or not measurement.outcome.ok:
-        return []
-    if measurement.cell.way == "as-given":
-        return []  # the same is said of the mode
+def _cache(measurement: Measurement) -> Iterator[Advice]:
+    cell = measurement.cell
+    # Of a model compiled as given, the same is said of the mode.
+    if cell.mode == EAGER or cell.way == "as-given" or not measurement.outcome.ok:
+        return
     cold, warm = (mean_cost(measurement, kind) for kind in ("cold", "warm"))
     if cold is None or warm is None or cold < MIN_COLD_S or warm > WARM_SHARE * cold:
-        return []
+        return
     remedy = "keep TORCHINDUCTOR_CACHE_DIR between runs"
     # For a CPU a carried cache has the source of the C++ and no machine code: it is compiled again,
     # and the cold start of gpt_decode was a tenth shorter on two machines (benchmarks/starts.py).
-    if measurement.cell.device != "cpu":
+    if cell.device != "cpu":
         remedy += ", or deploy the cache: torch.compiler.save_cache_artifacts() (2.7 or newer)"
-    return [
-        Advice(
-            f"a cold start costs {cold:.0f} s; a warm start, with the compiler's cache, "
-            f"{warm:.1f} s",
-            "",
-            remedy,
-        )
-    ]
+    yield Advice(
+        f"a cold start costs {cold:.0f} s; a warm start, with the compiler's cache, {warm:.1f} s",
+        "",
+        remedy,
+    )
 
 
-def _asking(measurement: Measurement) -> list[Advice]:
+def _asking(measurement: Measurement) -> Iterator[Advice]:
     warm = mean_cost(measurement, "warm")
     if measurement.cell.device != "cpu" or measurement.cell.mode == EAGER or not warm:
-        return []
+        return
     releases = {launch.environment.torch for launch in measurement.launches if launch.environment}
-    if warm < MIN_WARM_S or not releases or max(map(version_key, releases)) >= ASKS_LESS_SINCE:
-        return []
-    return [
-        Advice(
+    if warm >= MIN_WARM_S and releases and max(map(version_key, releases)) < ASKS_LESS_SINCE:
+        yield Advice(
             f"a warm start takes {warm:.1f} s: this release asks in each process which vector "
             "instructions the CPU has",
             "",
             "use PyTorch 2.13 or newer; before, TORCHINDUCTOR_VEC_ISA_OK=1 leaves out a part, if "
             "the C++ compiler knows all instructions of the CPU",
         )
-    ]
