@@ -7,7 +7,7 @@ import math
 import pytest
 
 from torchcompile_suite.analysis import advice
-from torchcompile_suite.analysis.break_even import BreakEven, State, break_even
+from torchcompile_suite.analysis.payoff import BreakEven, State, break_even
 from torchcompile_suite.analysis.statistics import Interval
 from torchcompile_suite.analysis.summary import Row
 from torchcompile_suite.cell import OK, Cell

@@ -18,9 +18,8 @@ from msgspec import Struct
 
 from ..cell import Generated, GraphBreak, Measurement, Outcome
 from ..modes import EAGER
-from .break_even import State, break_even
 from .ends import REMEDY, Ends, both_ends
-from .payoff import Payoff, best, payoff
+from .payoff import Payoff, State, best, break_even, payoff
 from .statistics import Interval
 from .summary import Row, mean_cost, version_key
 

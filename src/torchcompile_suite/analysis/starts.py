@@ -11,7 +11,7 @@ import msgspec
 from ..cell import Cell, Started
 from ..results.records import Record
 from . import statistics
-from .payoff import Payoff, payoff
+from .payoff import Payoff, fastest, payoff
 from .statistics import Interval
 from .summary import Row, row
 
@@ -50,12 +50,7 @@ class Model(NamedTuple):
     @property
     def fastest(self) -> list[Way]:
         """The compiled way that starts fastest, then those that cannot be told from it."""
-        measured = [(way.row.ratio, way) for way in self.ways if way.row.ratio is not None]
-        if not measured:
-            return []
-        best, first = min(measured, key=lambda each: each[0].value)
-        others = [way for ratio, way in measured if way is not first and ratio.low <= best.high]
-        return [first, *others]
+        return fastest((way.row.ratio, way) for way in self.ways if way.row.ratio is not None)
 
     @property
     def payoff(self) -> Payoff:

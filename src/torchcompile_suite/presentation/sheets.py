@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..analysis import generated as code
-from ..analysis.break_even import break_even
 from ..analysis.change import Comparison
 from ..analysis.claims import Judged
 from ..analysis.coverage import Coverage, SeriesCoverage
 from ..analysis.ends import Ends
+from ..analysis.payoff import break_even
 from ..analysis.summary import Row
 from ..cell import Cell, Outcome
 from .wording import count, milliseconds, ratio, seconds

@@ -8,7 +8,7 @@ import msgspec
 
 from ..analysis import advice, ends, summary
 from ..analysis.advice import Advice
-from ..analysis.break_even import break_even
+from ..analysis.payoff import break_even
 from ..analysis.statistics import Interval
 from ..analysis.summary import Row
 from ..cell import DEFAULT_HEAP, NOT_CHECKED, Cell, Measurement, Status

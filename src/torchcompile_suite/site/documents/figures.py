@@ -9,9 +9,8 @@ from typing import Any
 import msgspec
 
 from ...analysis import statistics
-from ...analysis.break_even import break_even
 from ...analysis.ends import REMEDY, Ends, both_ends
-from ...analysis.payoff import asks_whether_it_pays, best, payoff
+from ...analysis.payoff import asks_whether_it_pays, best, break_even, payoff
 from ...analysis.summary import Row
 from ...cell import DEFAULT_HEAP, Cell
 from ...modes import EAGER

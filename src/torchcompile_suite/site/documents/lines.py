@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from ...analysis import history
-from ...analysis.break_even import break_even
+from ...analysis.payoff import break_even
 from ...analysis.statistics import Interval
 from ...cell import DEFAULT_HEAP, Cell
 from .. import cells

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...analysis import statistics
-from ...analysis.break_even import State, break_even
-from ...analysis.payoff import Payoff, counts
+from ...analysis.payoff import Payoff, State, break_even, counts
 from ...analysis.statistics import Interval
 from ...analysis.summary import Row
 from ...presentation.wording import plural, ratio
