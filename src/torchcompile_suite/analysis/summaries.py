@@ -14,20 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
 
-from ..cell import (
-    Cell,
-    Environment,
-    Launch,
-    Measurement,
-    Outcome,
-    Schema,
-    Seconds,
-    Stopped,
-)
+from ..cell import Environment, Launch, Measurement
 from ..results import cached, records, segments
 from ..results.cached import Made
 from ..results.records import Entry, Piece, Problem, Record, Records
@@ -36,47 +28,33 @@ from . import statistics
 from .statistics import CondensedLaunch
 
 
-class _Entry(Struct):
-    """An `Entry` with the fields of its condensed measurement.
+class _Held(NamedTuple):
+    """Which environment of the segment's a launch has, and the load that differs in it."""
 
-    ``environment``: the place of its environment among those of the segment; None without one.
-    ``load_1min``: what differs in it from one measurement to the next. ``holder``: the place of the
-    launch that has it.
+    launch: int
+    environment: int
+    load_1min: float
+
+
+class _Entry(Struct):
+    """An `Entry`, with its launches apart, because they are condensed.
+
+    ``held``: None without an environment.
     """
 
-    position: int
-    identity: str
-    cell: Cell
-    outcome: Outcome
+    entry: Entry
     launches: list[CondensedLaunch]
-    started_at: str
-    duration_s: Seconds
-    stopped: Stopped
-    schema: Schema
-    environment: int | None
-    load_1min: float
-    holder: int
+    held: _Held | None
 
-    def entry(self, environments: Sequence[Environment]) -> Entry:
+    def whole(self, environments: Sequence[Environment]) -> Entry:
         launches: list[Launch] = [*self.launches]
-        if self.environment is not None:
+        if self.held is not None:
+            number, place, load_1min = self.held
             # The packages stay shared.
-            environment = msgspec.structs.replace(
-                environments[self.environment], load_1min=self.load_1min
-            )
-            launches[self.holder] = msgspec.structs.replace(
-                launches[self.holder], environment=environment
-            )
-        measurement = Measurement(
-            self.cell,
-            self.outcome,
-            launches,
-            self.started_at,
-            self.duration_s,
-            self.stopped,
-            self.schema,
-        )
-        return Entry(self.position, self.identity, measurement)
+            environment = msgspec.structs.replace(environments[place], load_1min=load_1min)
+            launches[number] = msgspec.structs.replace(launches[number], environment=environment)
+        measurement = msgspec.structs.replace(self.entry.measurement, launches=launches)
+        return self.entry._replace(measurement=measurement)
 
 
 class _Summary(Struct):
@@ -136,7 +114,7 @@ def condensed(measurement: Measurement) -> Measurement:
 def _condensed(launch: Launch, environment: Environment | None) -> CondensedLaunch:
     if isinstance(launch, CondensedLaunch):
         return launch
-    fields = {name: getattr(launch, name) for name in Launch.__struct_fields__}
+    fields = msgspec.structs.asdict(launch)
     fields |= {"environment": environment, "pairs_s": [], "latency_s": [], "warm_up_s": []}
     figures = statistics.figures(launch) if launch.pairs_s and launch.warm_up_s else None
     return CondensedLaunch(**fields, figures=figures)
@@ -148,7 +126,7 @@ def _read(file: Path, problems: list[Problem]) -> Piece:
     summary = msgspec.msgpack.decode(data, type=_Summary)
     header = summary.header
     segments.check_place(file, header)
-    entries = [entry.entry(summary.environments) for entry in summary.entries]
+    entries = [entry.whole(summary.environments) for entry in summary.entries]
     return Piece(file, header.commit, header.env_name, entries)
 
 
@@ -195,23 +173,10 @@ def _entry(entry: Entry, place: Callable[[Environment], int]) -> _Entry:
     measurement = condensed(entry.measurement)
     launches = [one for one in measurement.launches if isinstance(one, CondensedLaunch)]
     # `condensed` leaves it in one launch at most.
-    environment, load_1min, holder = None, 0.0, 0
+    held = None
     for number, launch in enumerate(launches):
         if launch.environment is not None:
-            environment, holder = place(launch.environment), number
-            load_1min = launch.environment.load_1min
+            held = _Held(number, place(launch.environment), launch.environment.load_1min)
             launches[number] = msgspec.structs.replace(launch, environment=None)
-    return _Entry(
-        entry.position,
-        entry.identity,
-        measurement.cell,
-        measurement.outcome,
-        launches,
-        measurement.started_at,
-        measurement.duration_s,
-        measurement.stopped,
-        measurement.schema,
-        environment,
-        load_1min,
-        holder,
-    )
+    bare = msgspec.structs.replace(measurement, launches=[])
+    return _Entry(entry._replace(measurement=bare), launches, held)
