@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from ..cell import Cell, Measurement
 from ..results.records import Record
-from . import statistics
-from .history import SERIES, Point
+from .history import SERIES, Point, mean
 from .statistics import Interval
 from .summary import Row
 
@@ -102,9 +101,7 @@ def mean_points(
     for name in SERIES:
         for release in releases:
             values = [_within(of, release, releases[0], name) for of in whole.values()]
-            mean = statistics.geometric_mean([value for value in values if value])
-            wide = mean if name == "ratio" else statistics.widened(mean, drift)
-            points.append(Point(release, name, wide))
+            points.append(Point(release, name, mean(name, values, drift)))
     return points
 
 

@@ -84,13 +84,17 @@ def mean_points(
     fixed.
     """
     at = {(row.release, row.cell): row for row in rows if row.cell in cells}
-    points = []
-    for name, of in SERIES.items():
-        means: dict[str, Interval] = {}
-        for release in releases:
-            values = [of(at[release, cell]) for cell in cells]
-            mean = statistics.geometric_mean([value for value in values if value])
-            means[release] = _with_drift(name, mean, drift)
-        first = 1.0 if name == "ratio" else means[releases[0]].value
-        points += [Point(release, name, means[release].per(first)) for release in releases]
-    return points
+    points = [
+        Point(release, name, mean(name, [of(at[release, cell]) for cell in cells], drift))
+        for name, of in SERIES.items()
+        for release in releases
+    ]
+    first = {point.series: point.value.value for point in points if point.release == releases[0]}
+    first["ratio"] = 1.0
+    return [point._replace(value=point.value.per(first[point.series])) for point in points]
+
+
+def mean(series: str, values: Iterable[Interval | None], drift: float) -> Interval:
+    """The geometric mean of the values of a series that are known; of times with the drift."""
+    known = statistics.geometric_mean([value for value in values if value])
+    return _with_drift(series, known, drift)
