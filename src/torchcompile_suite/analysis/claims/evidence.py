@@ -1,9 +1,14 @@
-"""The recorded results that claims are judged by, looked up by cell."""
+"""The recorded results that claims are judged by, looked up by cell, and what rules share.
+
+A comparison returns True, False, or None if the interval does not decide. "About X" means within
+15 % of X, unless the claim gives a range.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -12,9 +17,25 @@ from ...cell import Cell, Compiled, Generated, Measurement, Profile, Status
 from .. import change, statistics
 from ..statistics import Interval
 
+ABOUT = 0.15
+
+_T = TypeVar("_T")
+
 
 class Missing(Exception):
     """The results cannot decide a claim; the message says what is missing."""
+
+
+def known(value: _T | None, missing: str) -> _T:
+    """The value; raises Missing with that message if there is none."""
+    if value is None:
+        raise Missing(missing)
+    return value
+
+
+def some(values: Iterable[_T], missing: str) -> list[_T]:
+    """All values; raises Missing with that message if there are none."""
+    return known(list(values) or None, missing)
 
 
 class Evidence:
@@ -44,9 +65,8 @@ class Evidence:
         measurement = self._measurements.get(cell)
         if measurement is None:
             raise Missing(f"not measured: {cell}")
-        outcome = measurement.outcome
-        if not outcome.ok:
-            raise Missing(f"{cell}: {outcome}")
+        if not measurement.outcome.ok:
+            raise Missing(f"{cell}: {measurement.outcome}")
         return measurement
 
     def _here(self, cell: Cell) -> Cell:
@@ -69,14 +89,13 @@ class Evidence:
 
     def family(self, family: str, mode: str = "default") -> list[Cell]:
         """The cells of a family of workloads that have numbers, at batch 1 in the mode."""
-        cells = [
-            cell
-            for name in workloads.names()
-            if workloads.get(name).family == family and self.has(cell := Cell(name, 1, mode))
-        ]
-        if not cells:
-            raise Missing(f"no {family} workload was measured in mode {mode}")
-        return cells
+        names = [name for name in workloads.names() if workloads.get(name).family == family]
+        cells = (Cell(name, 1, mode) for name in names)
+        return self.having(cells, f"no {family} workload was measured in mode {mode}")
+
+    def having(self, cells: Iterable[Cell], missing: str) -> list[Cell]:
+        """Those that have numbers; raises Missing with that message if there are none."""
+        return some(filter(self.has, cells), missing)
 
     def ratio(self, cell: Cell) -> Interval:
         """Time in the mode over the time of the baseline."""
@@ -110,29 +129,20 @@ class Evidence:
 
     def compiled(self, cell: Cell) -> Compiled:
         """What the compiler captured and generated."""
-        compiled = self.measured(cell).compiled
-        if compiled is None:
-            raise Missing(f"the record of {cell} does not say what was compiled")
-        return compiled
+        missing = f"the record of {cell} does not say what was compiled"
+        return known(self.measured(cell).compiled, missing)
 
     def count(self, cell: Cell, name: str) -> int:
         """A field of `Compiled` that is a count, by its JSON name."""
         compiled = self.compiled(cell)
-        value = compiled.value(name)
-        if value is None:
-            raise Missing(f"{cell}: {name}: {compiled.unknown.get(name, 'unknown')}")
-        return int(value)
+        missing = f"{cell}: {name}: {compiled.unknown.get(name, 'unknown')}"
+        return int(known(compiled.value(name), missing))
 
     def generated(self, workload: str, mode: str = "default") -> Generated:
         """What was generated for a forward pass at batch 1 on `matrix.GENERATED_TARGET`."""
         cell = matrix.CODEGEN.cell(workload, mode, matrix.GENERATED_TARGET)
-        measurement = self._generated.get(cell)
-        if measurement is None:
-            raise Missing(f"no code was generated: {cell}")
-        if measurement.generated is None:
-            outcome = measurement.outcome
-            raise Missing(f"{cell}: {outcome}")
-        return measurement.generated
+        measurement = known(self._generated.get(cell), f"no code was generated: {cell}")
+        return known(measurement.generated, f"{cell}: {measurement.outcome}")
 
     def captures(self) -> Iterator[Measurement]:
         """What was measured, and what was generated for targets, failed ones, too."""
@@ -141,10 +151,7 @@ class Evidence:
 
     def profile(self, cell: Cell) -> Profile:
         """The time line of the accelerator."""
-        profile = self.compiled(cell).profile
-        if profile is None:
-            raise Missing(f"no time line of {self._here(cell)}")
-        return profile
+        return known(self.compiled(cell).profile, f"no time line of {self._here(cell)}")
 
     def first_call_s(self, cell: Cell) -> float:
         """Seconds of the first compiled call, at the cold start."""
@@ -152,16 +159,130 @@ class Evidence:
 
     def warm_compile(self, cell: Cell) -> Interval:
         """Seconds lost to compiling with Inductor's cache, over at least two warm launches."""
-        costs = statistics.compile_costs(self.measured(cell).launches, "warm")
         # A launch that compiled nothing has no logarithm.
-        costs = [cost for cost in costs if cost > 0]
+        costs = [cost for cost in self._compile_costs(cell, "warm") if cost > 0]
         if len(costs) < 2:
             raise Missing(f"fewer than two warm launches of {cell}")
         return statistics.geometric_interval(costs)
 
     def cold_compile(self, cell: Cell) -> float:
         """Seconds lost to compiling at the cold start: one launch, so there is no interval."""
-        costs = statistics.compile_costs(self.measured(cell).launches, "cold")
-        if not costs:
-            raise Missing(f"no cold launch of {cell}")
-        return costs[0]
+        return some(self._compile_costs(cell, "cold"), f"no cold launch of {cell}")[0]
+
+    def _compile_costs(self, cell: Cell, kind: str) -> list[float]:
+        return statistics.compile_costs(self.measured(cell).launches, kind)
+
+
+class Finding(NamedTuple):
+    """What a rule found.
+
+    ``holds``: whether the claim holds; None if that is open, ``opened`` says why. ``reason``: the
+    figures in words. ``ours``: our figure. ``interval``: our figure with its 95 % interval, which
+    replaces ``ours``.
+    """
+
+    holds: bool | None
+    reason: str
+    ours: float | None = None
+    interval: Interval | None = None
+    opened: str = "the interval does not decide"
+
+
+Rule = Callable[[Evidence], Finding]
+
+
+class Rules(dict[str, Rule]):
+    """The rules of a document by the id of the claim; calling it makes a decorator."""
+
+    def __call__(self, claim: str) -> Callable[[Rule], Rule]:
+        """Register the decorated rule for that claim."""
+
+        def register(rule: Rule) -> Rule:
+            self[claim] = rule
+            return rule
+
+        return register
+
+
+def within(interval: Interval, low: float, high: float) -> bool | None:
+    """Whether a figure lies in a range.
+
+    False if the whole interval lies outside. True if the figure lies in the range and its interval
+    leaves the range by at most 15 %.
+    """
+    if interval.high < low or interval.low > high:
+        return False
+    near = interval.low >= low * (1 - ABOUT) and interval.high <= high * (1 + ABOUT)
+    return True if near and low <= interval.value <= high else None
+
+
+def about(interval: Interval, figure: float) -> bool | None:
+    """Whether our figure lies within 15 % of the document's."""
+    return within(interval, figure * (1 - ABOUT), figure * (1 + ABOUT))
+
+
+def above(interval: Interval, limit: float) -> bool | None:
+    """Whether the whole interval lies above a limit; False if all of it lies below."""
+    if interval.low > limit:
+        return True
+    return False if interval.high < limit else None
+
+
+def all_of(*parts: bool | None) -> bool | None:
+    """Whether all parts of a claim hold: False if one does not, else None if one is open."""
+    if False in parts:
+        return False
+    return None if None in parts else True
+
+
+def any_of(*parts: bool | None) -> bool | None:
+    """Whether at least one part holds: True if one does, else None if one is open."""
+    if True in parts:
+        return True
+    return None if None in parts else False
+
+
+def listed(values: Mapping[str, object], spec: str = "") -> str:
+    """Names with their values, in a sentence; each value in the format ``spec``."""
+    return ", ".join(f"{name} {value:{spec}}" for name, value in values.items())
+
+
+def inference(workload: str, mode: str = "default", batch_size: int = 1) -> Cell:
+    """The plain inference cell of a workload."""
+    return Cell(workload, batch_size, mode)
+
+
+def training(workload: str, dtype: str = "float32") -> Cell:
+    """The training cell of a workload in mode default, without gradient accumulation."""
+    return matrix.TRAINING.cell(workload, "default", dtype, 1)
+
+
+def skipped(code: Generated) -> str:
+    """Why graphs do not run as CUDA graphs, in brackets; empty if all do."""
+    return f" ({'; '.join(code.cudagraph_skips)})" if code.cudagraph_skips else ""
+
+
+def fewer_launches(evidence: Evidence, workload: str, times: float) -> Finding:
+    """Whether CUDA graphs cut the launches of a call by about that factor, in generated code.
+
+    Counts have no interval. The launches are those of the host: a CUDA graph is one. The call of a
+    library is one, too, but it may launch several kernels, which documents count. So our factor is
+    the least that is possible: a larger one in the document stays open, a smaller one does not.
+    """
+    without = evidence.generated(workload)
+    launches, libraries = without.total("launches"), without.total("library_launches")
+    code = evidence.generated(workload, "reduce-overhead")
+    with_graphs = code.total("launches_with_cuda_graphs")
+    if launches is None or not with_graphs:
+        raise Missing(f"{workload}: no launches were counted")
+    ours = launches / with_graphs
+    holds: bool | None = times * (1 - ABOUT) <= ours <= times * (1 + ABOUT)
+    if libraries and ours < times * (1 - ABOUT):
+        holds = None
+    return Finding(
+        holds,
+        f"{launches} launches of a call, {libraries} of them calls of libraries, become "
+        f"{with_graphs} with CUDA graphs{skipped(code)}",
+        ours=ours,
+        opened="only a GPU tells how many kernels a library launches",
+    )

@@ -1,10 +1,15 @@
-"""Rules for document 001: how torch.compile works inside, and one tiny function."""
+"""Rules for document 001: how torch.compile works inside, and one tiny function.
+
+And for PyTorch's own tables of graph breaks: what its CI expects of the timm models.
+"""
 
 from __future__ import annotations
 
 from ....cell import ARTEFACTS
-from ..evidence import Evidence, Missing
-from ..rule import Finding, Rules, above, inference
+from ....results.records import release
+from ... import break_tables
+from ...break_tables import Compared
+from ..evidence import Evidence, Finding, Missing, Rules, above, inference, listed, some
 
 RULES = Rules()
 TINY = inference("softmax_matmul")
@@ -45,10 +50,8 @@ def _softmax_gpu_kernel(evidence: Evidence) -> Finding:
 @RULES("guards-recapture-on-change")
 def _guards(evidence: Evidence) -> Finding:
     compiled = evidence.compiled(TINY)
-    counts = compiled.recaptures
-    if not counts:
-        raise Missing("no recaptures were recorded")
-    reason = ", ".join(f"{change} {count}" for change, count in sorted(counts.items()))
+    counts = dict(some(sorted(compiled.recaptures.items()), "no recaptures were recorded"))
+    reason = listed(counts)
     if "device" not in counts:
         reason += "; device: " + compiled.unknown.get("recaptures.device", "not tried")
     return Finding(
@@ -65,10 +68,9 @@ def _data_dependent(evidence: Evidence) -> Finding:
     if wrong := evidence.wrong(cell):
         return Finding(False, wrong)
     compiled = evidence.compiled(cell)
-    if not compiled.tracing:
-        raise Missing("no other way of capture was tried")
+    ways = some(sorted(compiled.tracing.items()), "no other way of capture was tried")
     breaks = compiled.graph_breaks
-    traced = "; ".join(f"{way}: {result}" for way, result in sorted(compiled.tracing.items()))
+    traced = "; ".join(f"{way}: {result}" for way, result in ways)
     where = f" at {breaks[0].where}" if breaks else ""
     return Finding(
         bool(breaks) and "right" not in compiled.tracing.values(),
@@ -79,9 +81,45 @@ def _data_dependent(evidence: Evidence) -> Finding:
 
 @RULES("compiler-artefacts")
 def _artefacts(evidence: Evidence) -> Finding:
-    kinds = evidence.compiled(TINY).artefacts
-    if not kinds:
-        raise Missing("the record does not say which files the compile wrote")
+    kinds = some(
+        evidence.compiled(TINY).artefacts, "the record does not say which files the compile wrote"
+    )
     missing = sorted(set(ARTEFACTS) - set(kinds))
     reason = f"missing: {', '.join(missing)}" if missing else f"complete: {', '.join(kinds)}"
     return Finding(not missing, reason, ours=float(len(kinds)))
+
+
+@RULES("timm-graph-breaks-are-pytorchs")
+def _timm(evidence: Evidence) -> Finding:
+    """Exact: a model with another number of graph breaks contradicts.
+
+    Of a model that was timed and generated for a GPU, both captures count.
+    """
+    found = [
+        compared
+        for measurement in evidence.captures()
+        if (compared := break_tables.compared(release(measurement), measurement)) is not None
+    ]
+    if not break_tables.read(break_tables.FILE):
+        raise Missing(
+            "PyTorch's tables are not in this copy of the suite; python -m evidence.break_tables "
+            "CLONE_OF_PYTORCH adds them"
+        )
+    known = some(
+        (one for one in found if one.equal is not None),
+        "no timm model of PyTorch's table was measured; try: asv run --bench 'codegen.Codegen' "
+        "RELEASE^!",
+    )
+    others = [one for one in known if not one.equal]
+    models = len({one.workload for one in known})
+    reason = (
+        f"{len(known) - len(others)} of {len(known)} captures of {models} models have as many "
+        f"graph breaks as {', '.join(sorted({one.expected.table for one in known}))} lists"
+    )
+    return Finding(
+        not others, "; ".join([reason, *map(_difference, others)]), ours=float(len(others))
+    )
+
+
+def _difference(one: Compared) -> str:
+    return f"{one.workload}: {len(one.breaks or [])} here, {one.expected.graph_breaks} there"

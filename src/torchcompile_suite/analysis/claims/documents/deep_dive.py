@@ -7,9 +7,9 @@ from statistics import median
 from .... import matrix, workloads
 from ... import statistics
 from ...statistics import Interval
-from ..evidence import Evidence, Missing
-from ..rule import (
+from ..evidence import (
     ABOUT,
+    Evidence,
     Finding,
     Rules,
     about,
@@ -17,7 +17,9 @@ from ..rule import (
     all_of,
     any_of,
     inference,
+    listed,
     skipped,
+    some,
     training,
     within,
 )
@@ -34,13 +36,12 @@ MODES = {
 @RULES("mode-trade-offs")
 def _modes(evidence: Evidence) -> Finding:
     """The mean speedup and the median cold compile of each mode, over the same workloads."""
-    names = [
+    of_all = (
         name
         for name in workloads.names()
         if all(evidence.has(inference(name, mode)) for mode in MODES)
-    ]
-    if not names:
-        raise Missing("no workload was measured in all three modes")
+    )
+    names = some(of_all, "no workload was measured in all three modes")
     parts, reasons, gains = [], [], {}
     for mode, (speedups, seconds) in MODES.items():
         cells = [inference(name, mode) for name in names]
@@ -145,13 +146,11 @@ def _small_batches(evidence: Evidence) -> Finding:
         cells = inference(name), inference(name, batch_size=8)
         if all(map(evidence.has, cells)):
             gains[name] = statistics.quotient(*map(evidence.speedup, cells))
-    if not gains:
-        raise Missing("no workload was measured at batch 1 and at batch 8")
+    means = some(gains.values(), "no workload was measured at batch 1 and at batch 8")
     return Finding(
-        all_of(*(above(gain, 1.0) for gain in gains.values())),
-        "gain at batch 1 over that at batch 8: "
-        + ", ".join(f"{name} {gain}" for name, gain in gains.items()),
-        interval=statistics.geometric_mean(list(gains.values())),
+        all_of(*(above(gain, 1.0) for gain in means)),
+        f"gain at batch 1 over that at batch 8: {listed(gains)}",
+        interval=statistics.geometric_mean(means),
     )
 
 
@@ -171,9 +170,7 @@ def _shapes(evidence: Evidence) -> Finding:
             graphs["dynamic"] == 1,
             above(slower, 1.0),
         ),
-        "graphs for the stream: "
-        + ", ".join(f"{policy} {count}" for policy, count in graphs.items())
-        + f"; dynamic takes {slower} of the static time",
+        f"graphs for the stream: {listed(graphs)}; dynamic takes {slower} of the static time",
         interval=slower,
     )
 
@@ -190,23 +187,19 @@ def _backends(evidence: Evidence) -> Finding:
         }
         if not {"eager", "aot_eager", "inductor"} <= set(ratios):
             continue
-        figures = ", ".join(f"{backend} {ratio.value:.2f}" for backend, ratio in ratios.items())
-        reasons.append(f"{name}: {figures}")
+        values = {backend: ratio.value for backend, ratio in ratios.items()}
+        reasons.append(f"{name}: {listed(values, '.2f')}")
         located.append(above(statistics.quotient(ratios["aot_eager"], ratios["inductor"]), 1.0))
-    if not located:
-        raise Missing("no workload was measured with the backends eager, aot_eager and inductor")
-    return Finding(any_of(*located), "of eager's time: " + "; ".join(reasons))
+    missing = "no workload was measured with the backends eager, aot_eager and inductor"
+    return Finding(any_of(*some(located, missing)), f"of eager's time: {'; '.join(reasons)}")
 
 
 @RULES("training-1.4-2.5x")
 def _training_gain(evidence: Evidence) -> Finding:
-    cells = [
-        cell
-        for point in matrix.TRAINING.points
-        if point[1] == "default" and evidence.has(cell := matrix.TRAINING.cell(*point))
-    ]
-    if not cells:
-        raise Missing("no training cell was measured in mode default")
+    cells = evidence.having(
+        (matrix.TRAINING.cell(*point) for point in matrix.TRAINING.points if point[1] == "default"),
+        "no training cell was measured in mode default",
+    )
     gain = evidence.mean_speedup(cells)
     values = [evidence.speedup(cell).value for cell in cells]
     return Finding(

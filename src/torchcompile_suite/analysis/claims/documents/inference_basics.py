@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from .... import matrix, workloads
 from ... import statistics
-from ..evidence import Evidence, Missing
-from ..rule import Finding, Rules, about, above, all_of, inference
+from ..evidence import Evidence, Finding, Missing, Rules, about, above, all_of, inference, some
 
 RULES = Rules()
 
@@ -32,9 +31,9 @@ def _consumer_gpu(evidence: Evidence) -> Finding:
 @RULES("first-calls-are-slower")
 def _first_calls(evidence: Evidence) -> Finding:
     """The first call takes longer than an eager call in every cell of mode default."""
-    cells = [cell for name in workloads.names() if evidence.has(cell := inference(name))]
-    if not cells:
-        raise Missing("no inference cell was measured in mode default")
+    cells = evidence.having(
+        map(inference, workloads.names()), "no inference cell was measured in mode default"
+    )
     times = [
         evidence.first_call_s(cell) / evidence.latency(cell, eager=True).value for cell in cells
     ]
@@ -49,20 +48,18 @@ def _first_calls(evidence: Evidence) -> Finding:
 @RULES("naive-timing-misleads")
 def _naive_timing(evidence: Evidence) -> Finding:
     """At least one model gains, but looks slower when it is timed with one of the mistakes."""
-    gaining = [
+    gaining = (
         name
         for name in workloads.tagged("protocol")
         if evidence.has(inference(name)) and above(evidence.speedup(inference(name)), 1.0)
-    ]
-    if not gaining:
-        raise Missing("no workload of the protocol question gains from compiling here")
+    )
+    missing = "no workload of the protocol question gains from compiling here"
     ratios = {
         (name, protocol): ratio
-        for name in gaining
+        for name in some(gaining, missing)
         for protocol, ratio in _mistaken_ratios(evidence, name).items()
     }
-    name, protocol = max(ratios, key=lambda key: ratios[key])
-    worst = ratios[name, protocol]
+    (name, protocol), worst = max(ratios.items(), key=lambda each: each[1])
     return Finding(
         worst > 1,
         f"{name}: {worst:,.2f} of eager's time with {protocol}; correctly timed "

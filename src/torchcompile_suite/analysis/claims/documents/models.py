@@ -1,24 +1,33 @@
-"""Rules for document 002: modes of torch.compile for inference of vision transformers."""
+"""Rules for two documents about models.
+
+- 002: modes of torch.compile for inference of vision transformers
+- 003: torch.compile for a stochastic neural operator
+"""
 
 from __future__ import annotations
 
 from .... import matrix
+from ....modes import EAGER
 from ... import statistics
 from ...statistics import Interval
-from ..evidence import Evidence
-from ..rule import (
+from ..evidence import (
+    Evidence,
     Finding,
     Rule,
     Rules,
     about,
+    above,
     all_of,
     fewer_launches,
     inference,
+    listed,
+    training,
     within,
 )
 
 RULES = Rules()
 SMALL, MEDIUM, LARGE = "vit16x6x384", "vit32x12x768", "vit32x18x1024"
+OPERATOR = "operator_stochastic"
 
 
 def _mode_over(evidence: Evidence, workload: str, mode: str, other: str) -> Interval:
@@ -82,11 +91,9 @@ def _default_minimal(evidence: Evidence) -> Finding:
 
 @RULES("max-autotune-equals-reduce-overhead")
 def _autotune_equals(evidence: Evidence) -> Finding:
+    names = [cell.workload for cell in evidence.family("vit", "max-autotune")]
     part = statistics.geometric_mean(
-        [
-            _mode_over(evidence, cell.workload, "max-autotune", "reduce-overhead")
-            for cell in evidence.family("vit", "max-autotune")
-        ]
+        [_mode_over(evidence, name, "max-autotune", "reduce-overhead") for name in names]
     )
     return Finding(within(part, 0.95, 1.05), f"{part} of its time", interval=part)
 
@@ -102,8 +109,7 @@ def _warm_up(evidence: Evidence) -> Finding:
     others = all(count >= 1000 for mode, count in calls.items() if mode != "default")
     return Finding(
         (calls["default"] <= 300 and others) if steady else None,
-        "calls until steady: "
-        + ", ".join(f"{mode} {count}" for mode, count in calls.items())
+        f"calls until steady: {listed(calls)}"
         + ("" if steady else "; a launch was not steady at the limit of the warm-up"),
         ours=float(calls["default"]),
     )
@@ -119,8 +125,55 @@ def _advanced_modes(evidence: Evidence) -> Finding:
     }
     return Finding(
         all(30 <= seconds <= 60 for seconds in more.values()),
-        f"{SMALL}, seconds more than default: "
-        + ", ".join(f"{mode} {seconds:+.1f}" for mode, seconds in more.items())
-        + " (one launch each)",
+        f"{SMALL}, seconds more than default: {listed(more, '+.1f')} (one launch each)",
         ours=max(more.values()),
+    )
+
+
+@RULES("stochastic-operator-1.09x")
+def _operator(evidence: Evidence) -> Finding:
+    """Within 5 %: the usual 15 % is more than the claimed gain."""
+    speedup = evidence.speedup(inference(OPERATOR, "max-autotune", 5))
+    return Finding(within(speedup, 1.04, 1.14), f"{speedup} times as fast", interval=speedup)
+
+
+@RULES("randomness-breaks-the-graph")
+def _randomness(evidence: Evidence) -> Finding:
+    compiled = evidence.compiled(inference(OPERATOR))
+    breaks = len(compiled.graph_breaks)
+    return Finding(
+        breaks > 0, f"{breaks} graph breaks, {compiled.graphs} graph", ours=float(breaks)
+    )
+
+
+@RULES("operator-compile-15-18s")
+def _operator_compile(evidence: Evidence) -> Finding:
+    cost_s = evidence.cold_compile(inference(OPERATOR, "max-autotune", 5))
+    return Finding(15 <= cost_s <= 18, f"{cost_s:.1f} s without a cache (one launch)", ours=cost_s)
+
+
+@RULES("bf16-beats-compile")
+def _bf16(evidence: Evidence) -> Finding:
+    bf16 = evidence.speedup(matrix.PRECISION.cell(OPERATOR, 1, EAGER))
+    one = evidence.latency(inference(OPERATOR), eager=True)
+    five = evidence.latency(inference(OPERATOR, "max-autotune", 5), eager=True)
+    batch = evidence.over(one, five.per(5))
+    norm = evidence.over(one, evidence.latency(inference("operator_groupnorm"), eager=True))
+    return Finding(
+        all_of(about(bf16, 2.0), about(batch, 1.5), about(norm, 1.2)),
+        f"times as fast: bfloat16 {bf16} at batch 1, a sample at batch 5 against batch 1 {batch}, "
+        f"GroupNorm {norm}",
+        interval=bf16,
+    )
+
+
+@RULES("depth-helps-fusion")
+def _depth(evidence: Evidence) -> Finding:
+    shallow = evidence.speedup(inference(OPERATOR))
+    deep = statistics.quotient(evidence.speedup(inference("operator_12_layers")), shallow)
+    trained = statistics.quotient(evidence.speedup(training(OPERATOR)), shallow)
+    return Finding(
+        all_of(above(deep, 1.0), above(trained, 1.0)),
+        f"gain of 12 layers over that of 4: {deep}, of training over inference: {trained}",
+        interval=deep,
     )
