@@ -1,8 +1,8 @@
 """Claims about torch.compile from six documents, judged by recorded results.
 
-``claims.toml`` holds the documents and their claims. The modules in ``documents`` hold the rules
-for the claims. A rule uses recorded results only: ``evidence`` looks them up by cell, and has what
-rules share. This module makes the verdict of each claim, from its rule and the results.
+``claims.toml`` holds the documents and their claims. Four modules hold the rules for the claims, by
+document. A rule uses recorded results only: ``evidence`` looks them up by cell, and has what rules
+share. This module makes the verdict of each claim, from its rule and the results.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 
 from ...cell import Measurement
 from ..statistics import Interval
-from .documents import compiler_internals, deep_dive, inference_basics, models
+from . import compiler_internals, deep_dive, inference_basics, models
 from .evidence import Evidence, Missing, Rule
 
 FILE = Path(__file__).with_name("claims.toml")

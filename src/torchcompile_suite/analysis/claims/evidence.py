@@ -112,9 +112,8 @@ class Evidence:
 
     def latency(self, cell: Cell, eager: bool = False) -> Interval:
         """Seconds a call in the mode, or with ``eager`` in the baseline."""
-        figure = statistics.eager_latency_of if eager else statistics.latency_of
-        launches = statistics.counted(self.measured(cell).launches)
-        return statistics.geometric_interval([figure(launch) for launch in launches])
+        measured = statistics.measured_eager if eager else statistics.measured_latency
+        return measured(self.measured(cell).launches)
 
     def over(self, one: Interval, other: Interval) -> Interval:
         """The quotient of two times from different measurements.

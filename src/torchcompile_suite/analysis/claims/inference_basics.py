@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .... import matrix, workloads
-from ... import statistics
-from ..evidence import Evidence, Finding, Missing, Rules, about, above, all_of, inference, some
+from ... import matrix, workloads
+from .. import statistics
+from .evidence import Evidence, Finding, Missing, Rules, about, above, all_of, inference, some
 
 RULES = Rules()
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from statistics import median
 
-from .... import matrix, workloads
-from ... import statistics
-from ...statistics import Interval
-from ..evidence import (
+from ... import matrix, workloads
+from .. import statistics
+from ..statistics import Interval
+from .evidence import (
     ABOUT,
     Evidence,
     Finding,

@@ -6,11 +6,11 @@
 
 from __future__ import annotations
 
-from .... import matrix
-from ....modes import EAGER
-from ... import statistics
-from ...statistics import Interval
-from ..evidence import (
+from ... import matrix
+from ...modes import EAGER
+from .. import statistics
+from ..statistics import Interval
+from .evidence import (
     Evidence,
     Finding,
     Rule,

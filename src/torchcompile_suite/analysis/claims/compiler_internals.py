@@ -5,11 +5,11 @@ And for PyTorch's own tables of graph breaks: what its CI expects of the timm mo
 
 from __future__ import annotations
 
-from ....cell import ARTEFACTS
-from ....results.records import release
-from ... import break_tables
-from ...break_tables import Compared
-from ..evidence import Evidence, Finding, Missing, Rules, above, inference, listed, some
+from ...cell import ARTEFACTS
+from ...results.records import release
+from .. import break_tables
+from ..break_tables import Compared
+from .evidence import Evidence, Finding, Missing, Rules, above, inference, listed, some
 
 RULES = Rules()
 TINY = inference("softmax_matmul")
