@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from .. import matrix
-from ..cell import Cell, Generated, Measurement, Outcome
+from ..cell import Cell, Generated, Outcome
 from ..results.records import Record
 from .summary import version_key
 
@@ -140,19 +140,17 @@ def compare(records: Iterable[Record], before: str, after: str) -> Comparison:
     sides: dict[str, dict[Cell, Row]] = {before: {}, after: {}}
     for one in rows(records, (before, after)):
         sides[one.release][one.cell] = one
-    cells = list(dict.fromkeys([*sides[before], *sides[after]]))
     differences: list[Difference] = []
     gaps: list[Gap] = []
     compared = 0
-    for cell in cells:
+    for cell in dict.fromkeys([*sides[before], *sides[after]]):
         old, new = sides[before].get(cell), sides[after].get(cell)
-        if reason := _gap(before, old) or _gap(after, new) or _unlike(old, new):
+        reason = _gap(before, old) or _gap(after, new) or _unlike(old, new)
+        if reason or old is None or new is None:
             gaps.append(Gap(cell, reason))
-            continue
-        assert old is not None
-        assert new is not None
-        compared += 1
-        differences += _differences(old, new)
+        else:
+            compared += 1
+            differences += _differences(old, new)
     return Comparison(before, after, compared, differences, gaps)
 
 
@@ -207,12 +205,10 @@ def disagreements(records: Iterable[Record]) -> list[tuple[str, Cell, list[str]]
     """
     found: dict[tuple[str, Cell], dict[bytes, list[str]]] = {}
     for record in records:
-        measurement: Measurement = record.measurement
-        if measurement.generated is None:
-            continue
-        at = record.release, matrix.on_any_device(measurement.cell)
-        content = msgspec.json.encode(measurement.generated)
-        found.setdefault(at, {}).setdefault(content, []).append(record.machine)
+        if record.measurement.generated is not None:
+            at = record.release, matrix.on_any_device(record.measurement.cell)
+            content = msgspec.json.encode(record.measurement.generated)
+            found.setdefault(at, {}).setdefault(content, []).append(record.machine)
     return [
         (release, cell, sorted(name for names in contents.values() for name in names))
         for (release, cell), contents in found.items()
