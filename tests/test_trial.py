@@ -412,6 +412,16 @@ def test_an_old_release_asks_the_cpu_in_each_process() -> None:
     assert not remarks("2.12.1+cpu", mode="eager")
 
 
+def test_a_warm_launch_that_failed_asks_nothing() -> None:
+    """Its times are missing, and those of the launches before it are no advice."""
+    measurement = examples.measurement("model", mode="default")
+    cold, warm, *_ = measurement.launches
+    outcome = Outcome(Status.UNSETTLED, "launch 2: 11 page faults a call")
+    bare = msgspec.structs.replace(warm, outcome=outcome, pairs_s=[], warm_up_s=[])
+    failed = msgspec.structs.replace(measurement, outcome=outcome, launches=[cold, bare])
+    assert advice.advice([failed], came_training=False, varying=False) == []
+
+
 def test_a_stream_recompiles_on_purpose() -> None:
     compiled = Compiled(recompile_reasons=[GraphBreak("size mismatch", "model.py:1")])
     measurement = measured(compiled=compiled)

@@ -290,9 +290,11 @@ def _cache(measurement: Measurement) -> Iterator[Advice]:
 
 
 def _asking(measurement: Measurement) -> Iterator[Advice]:
-    warm = mean_cost(measurement, "warm")
-    if measurement.cell.device != "cpu" or measurement.cell.mode == EAGER or not warm:
+    cell = measurement.cell
+    # The launch that failed has no times.
+    if cell.device != "cpu" or cell.mode == EAGER or not measurement.outcome.ok:
         return
+    warm = mean_cost(measurement, "warm") or 0.0
     releases = {launch.environment.torch for launch in measurement.launches if launch.environment}
     if warm >= MIN_WARM_S and releases and max(map(version_key, releases)) < ASKS_LESS_SINCE:
         yield Advice(
