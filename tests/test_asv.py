@@ -22,7 +22,7 @@ from torchcompile_suite import matrix
 from torchcompile_suite.analysis import statistics
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.host import machine
-from torchcompile_suite.measuring import series
+from torchcompile_suite.measuring import journal
 from torchcompile_suite.modes import EAGER
 from torchcompile_suite.releases import catalogue, environments, ledger, stamp
 from torchcompile_suite.results import records
@@ -110,7 +110,7 @@ class Checkout:
         """The launches in the journals of series that are not complete."""
         return [
             line
-            for file in (self.folder / ".asv" / "series").rglob(series.JOURNAL)
+            for file in (self.folder / ".asv" / "series").rglob(journal.FILE)
             for line in file.read_bytes().splitlines()
             if b'"launch"' in line
         ]

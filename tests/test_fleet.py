@@ -59,7 +59,7 @@ from torchcompile_suite.fleet.messages import (
 from torchcompile_suite.fleet.store import Store
 from torchcompile_suite.host import machine
 from torchcompile_suite.host.files import append_line
-from torchcompile_suite.measuring import interpreter, series
+from torchcompile_suite.measuring import journal, processes, series
 from torchcompile_suite.measuring.series import Series
 from torchcompile_suite.releases import environments, ledger
 from torchcompile_suite.results import records, segments
@@ -251,7 +251,7 @@ def test_neighbours_of_an_installed_suite_are_not_on_the_import_path(
     (site / "torchcompile_suite").symlink_to(ROOT / "src" / "torchcompile_suite")
     (site / "ray").mkdir()
     (site / "ray-2.60.0.dist-info").mkdir()
-    monkeypatch.setattr(interpreter, "SOURCE", site)
+    monkeypatch.setattr(processes, "SOURCE", site)
     for _ in range(2):  # the second process finds the link of the first
         alone = plain.source()
         assert [one.name for one in alone.iterdir()] == ["torchcompile_suite"]
@@ -331,7 +331,7 @@ def test_a_machine_measures_a_series_and_says_all_of_it() -> None:
         assert segment.header.machine == "box"
         assert len(part.data) < 100_000  # Ray hands over at once what is smaller
     # Compiled code goes; the journal stays until the driver has stored the results.
-    assert [one.name for one in place.of_series("box", order().id).iterdir()] == [series.JOURNAL]
+    assert [one.name for one in place.of_series("box", order().id).iterdir()] == [journal.FILE]
 
 
 @pytest.mark.parametrize("how", ["closed", "killed"])

@@ -26,7 +26,7 @@ import pytest
 from torchcompile_suite.fleet import messages, options, plain
 from torchcompile_suite.fleet.messages import Order
 from torchcompile_suite.host import machine
-from torchcompile_suite.measuring import interpreter
+from torchcompile_suite.measuring import processes
 from torchcompile_suite.results import records
 
 from .conftest import ROOT
@@ -146,7 +146,7 @@ def started(place: Path) -> Iterator[Fleet]:
         patch.setenv("TORCHCOMPILE_SUITE_FLEET", str(place / "machines"))
         patch.setenv("TORCHCOMPILE_SUITE_TEST_SETTINGS", str(place / "settings.json"))
         # The workers of Ray are processes of this Python and need what it has.
-        patch.setenv("PYTHONPATH", interpreter.import_path(ROOT))
+        patch.setenv("PYTHONPATH", processes.import_path(ROOT))
         for name, value in options.VARIABLES.items():
             patch.setenv(name, value)
         made = Fleet(place, f"mark-{os.getpid()}-{place.name}")
@@ -362,8 +362,8 @@ def test_a_killed_head_is_said_in_one_line_and_nothing_is_lost(fragile: Fleet) -
     fleet = fragile
     driver = fleet.start()
     lines = until(driver, "a launch of", times=8)
-    for processes in fleet.cluster.head_node.all_processes.values():
-        for one in processes:
+    for group in fleet.cluster.head_node.all_processes.values():
+        for one in group:
             one.process.kill()
     rest = read(driver)
     assert driver.returncode == 1, "\n".join(rest)
@@ -541,7 +541,7 @@ def test_without_a_cluster_this_machine_measures_alone(
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("PYTHONPATH", interpreter.import_path(ROOT))
+    monkeypatch.setenv("PYTHONPATH", processes.import_path(ROOT))
     folder = tmp_path / "clone"
     folder.mkdir()
     shutil.copy(ROOT / "asv.conf.json", folder)

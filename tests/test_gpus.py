@@ -27,7 +27,7 @@ from torchcompile_suite.doctor.check import Check, Level
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host import cuda, machine, nvml
 from torchcompile_suite.launch.messages import Turn
-from torchcompile_suite.measuring import launches
+from torchcompile_suite.measuring import rounds
 from torchcompile_suite.releases import catalogue, drivers
 from torchcompile_suite.results import records
 
@@ -370,7 +370,7 @@ def on_gpu(state: DeviceState | None, others_share: float = 0.0) -> Launch:
     ],
 )
 def test_heat_and_foreign_processes_disturb_a_gpu(state: DeviceState | None, reason: str) -> None:
-    assert launches.judged(on_gpu(state), [], 3, None).disturbed == reason
+    assert rounds.judged(on_gpu(state), [], 3, None).disturbed == reason
 
 
 def test_load_on_other_processors_does_not(tmp_path: Path) -> None:

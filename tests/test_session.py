@@ -11,9 +11,10 @@ import msgspec
 import pytest
 
 from torchcompile_suite.analysis import statistics
-from torchcompile_suite.cell import METHOD, OK, Cell, Interference, Launch, Outcome, Request, Status
+from torchcompile_suite.cell import METHOD, OK, Cell, Interference, Launch, Outcome, Status
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.measuring import session, settings
+from torchcompile_suite.measuring.series import Series
 from torchcompile_suite.measuring.session import Session
 from torchcompile_suite.measuring.settings import Settings
 from torchcompile_suite.results import records
@@ -26,7 +27,7 @@ QUIET_S = 1e-4
 
 
 class Script:
-    """A launcher whose launches have the given ratios, steal shares and calibration times."""
+    """Makes launches that have the given ratios, steal shares and calibration times."""
 
     def __init__(
         self,
@@ -41,15 +42,16 @@ class Script:
         self._method = method
         self.kinds: list[str] = []
 
-    def run(self, request: Request, workspace: Path, limit_s: float) -> Launch:
-        self.kinds.append(request.kind)
+    def __call__(self, series: Series, cache: Path) -> Launch:
+        kind = "warm" if cache.exists() else "cold"
+        self.kinds.append(kind)
         # Like the compiled code of a real launch: the next launch is a warm one.
-        Path(request.cache_dir, "compiled").touch()
+        cache.mkdir(exist_ok=True)
         ratio = next(self._ratios)
         if ratio < 0:
-            return Launch(request.kind, Outcome(Status.CRASH, "killed"))
+            return Launch(kind, Outcome(Status.CRASH, "killed"))
         return Launch(
-            request.kind,
+            kind,
             OK,
             pairs_s=[(0.1, 0.1 * ratio)] * 3,
             warm_up_s=[1.0] + [0.1] * 10,
@@ -78,7 +80,7 @@ def measure(
         method,
     )
     folder.mkdir(exist_ok=True)
-    made = Session(folder, Settings(**settings), launcher=lambda _: script)  # type: ignore[arg-type]
+    made = Session(folder, Settings(**settings), make=script)  # type: ignore[arg-type]
     return made.measure(cell), script
 
 

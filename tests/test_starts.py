@@ -42,9 +42,8 @@ from torchcompile_suite.launch.messages import (
     Said,
 )
 from torchcompile_suite.launch.starts.orders import CACHE, PREPARED, SERVICE, Prepared
-from torchcompile_suite.measuring import interference, processes, turns
-from torchcompile_suite.measuring.launches import heap_state, launcher
-from torchcompile_suite.measuring.starts import Starts
+from torchcompile_suite.measuring import interference, starts, turns
+from torchcompile_suite.measuring.launches import heap_state
 from torchcompile_suite.presentation.answers import starts as answers
 from torchcompile_suite.presentation.answers._parts import NOTHING
 from torchcompile_suite.results import records
@@ -143,7 +142,7 @@ class Bench:
                 (cache / "left.so").write_bytes(b"more code")
             return process
 
-        return Starts(spawn).run(self.request, self.workspace, 100)
+        return starts.launch(spawn, self.request, self.workspace, 100)
 
     @property
     def sides(self) -> list[str]:
@@ -244,8 +243,6 @@ def test_a_process_that_fails_ends_the_launch(
 
 def test_processes_of_a_start_are_users_processes() -> None:
     assert heap_state(CELL) == "default"
-    assert isinstance(launcher(CELL), Starts)
-    assert not isinstance(launcher(Cell("resnet18", 1, "default")), Starts)
 
 
 def test_what_a_process_and_its_children_use_is_not_that_of_others() -> None:
@@ -478,4 +475,4 @@ def test_every_loader_is_one_that_something_is_made_for() -> None:
     for name in service.LOADERS:
         assert f'return "{name}"' in text, name
     assert set(service.PACKAGES) <= service.LOADERS.keys()
-    assert processes.MEASURING != SERVICE
+    assert starts.MEASURING != SERVICE

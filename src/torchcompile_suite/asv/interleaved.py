@@ -22,15 +22,15 @@ from filelock import FileLock, Timeout
 from .. import matrix, published
 from ..cell import Cell, Launch, Measurement
 from ..errors import SuiteError
-from ..measuring import series, side_by_side
+from ..measuring import journal, rounds, series
 from ..measuring.progress import launch_line
+from ..measuring.rounds import AGAIN
 from ..measuring.series import Series
 from ..measuring.settings import (
     LOOK_UP_VARIABLE,
     RESULTS_VARIABLE,
     Settings,
 )
-from ..measuring.side_by_side import AGAIN
 from ..releases import ledger
 from ..releases.catalogue import Release
 from ..results import records
@@ -153,17 +153,17 @@ class _Beside(NamedTuple):
             mended = any(one.outcome.ok for one in measured.values())
             if not mended:
                 self._store(measured, newest)
-            series.discard(self._folder(again))
+            journal.discard(self._folder(again))
             if not mended:
                 return
         log.info(f"{_now()} {head}: {', '.join(plan.releases)} in turns")
         measured = self._measured(plan, head)
         if measured == newest:
             # A run was killed after it had stored this series: the new one begins now.
-            series.discard(self._folder(plan))
+            journal.discard(self._folder(plan))
             measured = self._measured(plan, head)
         self._store(measured, newest)
-        series.discard(self._folder(plan))
+        journal.discard(self._folder(plan))
 
     def _folder(self, plan: Series) -> Path:
         return self.place / series.identity(plan, self.environment)
@@ -175,7 +175,7 @@ class _Beside(NamedTuple):
             log.info(f"{_now()} round {launch.round}, {release}: {launch_line(launch)}")
 
         try:
-            measured = side_by_side.measure(self.pythons, plan, self._folder(plan), watch)
+            measured = rounds.in_turns(plan, self.pythons, self._folder(plan), watch)
         except OSError as error:
             raise _cannot_write(error) from error
         log.info(f"{_now()} {head}: {series.summary(measured)} of eager's time")

@@ -13,8 +13,11 @@ from ..cell import Cell
 from ..errors import SuiteError
 from ..host import machine
 from ..launch.generate.orders import Order
-from ..measuring import interpreter
+from ..launch.inspect import artefacts
+from ..measuring import processes
 from ..measuring.generation import Generator
+from ..measuring.processes import Environment
+from ..measuring.settings import LAUNCH_LIMIT_S
 from ..presentation.terminal import one_line_errors
 from ..releases import catalogue, environments
 from ..releases.catalogue import Release
@@ -38,16 +41,17 @@ def open_cell(cell: Cell, release: Release, folder: Path) -> str:
     python = environments.ready(release)
     if cell.target:
         return _write_code(cell, release, python, folder)
-    order = msgspec.json.encode({"cell": cell, "folder": str(folder.absolute())})
-    answer = interpreter.ask(python, "torchcompile_suite.launch.inspect.artefacts", order)
-    if answer.status:
-        raise SuiteError(f"{cell} on {release.version}: {answer.last_line}")
-    return answer.out.decode().strip().splitlines()[-1]
+    order = msgspec.json.encode(artefacts.Order(cell, str(folder.absolute())))
+    answer, reason = processes.asked(Environment(python), artefacts.MODULE, order, LAUNCH_LIMIT_S)
+    written = msgspec.json.decode(answer, type=artefacts.Written) if answer else None
+    if written is None or written.error:
+        raise SuiteError(f"{cell} on {release.version}: {written.error if written else reason}")
+    return ", ".join(written.kinds) or "no graph was compiled"
 
 
 def _write_code(cell: Cell, release: Release, python: Path, folder: Path) -> str:
     """Write the code for the cell's target to ``folder``. Returns what was written, in words."""
-    generator = Generator(python, cell.target)
+    generator = Generator(Environment(python), cell.target)
     try:
         launch = generator.make(Order(cell, assemble=True, folder=str(folder.absolute())))
     finally:

@@ -20,7 +20,7 @@ from ..cell import Launch, Measurement
 from ..errors import SuiteError
 from ..host import machine
 from ..host.orphans import die_with_parent
-from ..measuring import series, side_by_side
+from ..measuring import journal, rounds, series
 from ..measuring.progress import launch_line
 from ..measuring.series import Series
 from ..releases import catalogue, environments
@@ -120,7 +120,7 @@ def restore() -> str:
 def _measure(order: Order, plan: Series, say: Say, work: Work) -> None:
     """Measure the series, or what an earlier piece has left of it."""
     folder = place.of_series(order.machine, order.id)
-    say(Began(series.recorded(folder)))
+    say(Began(journal.recorded(folder)))
     measured = work(order, plan, folder, say)
     place.drop_compiled(order.machine, order.id)
     for version, measurement in measured.items():
@@ -142,7 +142,7 @@ def releases_in_turns(order: Order, plan: Series, folder: Path, say: Say) -> dic
     def watch(release: str, launch: Launch) -> None:
         say(Launched(release, launch.round, launch_line(launch), within_s))
 
-    return side_by_side.measure(pythons, plan, folder, watch)
+    return rounds.in_turns(plan, pythons, folder, watch)
 
 
 def _segment(order: Order, version: str, measurement: Measurement) -> Measured:

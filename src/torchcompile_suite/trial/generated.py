@@ -16,6 +16,7 @@ from ..analysis import advice, generated
 from ..cell import Cell, Chain, Code, Generated, Kernel, Launch
 from ..launch.generate.orders import Order
 from ..measuring.generation import Generator
+from ..measuring.processes import Environment
 from ..measuring.settings import Settings
 from ..presentation.sheets import Sheet
 from ..presentation.wording import count, plural
@@ -53,7 +54,7 @@ def run(
     """
     launches: dict[Cell, Launch] = {}
     more = {**target_variables(trial), **(variables or {})}
-    generator = Generator(python, target.name, more)
+    generator = Generator(Environment(python, more), target.name)
     limit_s = Settings.from_environment().launch_limit_s
     try:
         for cell in _cells(trial, target):
