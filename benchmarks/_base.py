@@ -1,18 +1,17 @@
-"""The base class of the benchmarks: axes, session, and the values and outcomes for ASV."""
+"""The base class of the benchmarks: axes, and the values and outcomes for ASV."""
 
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
 from torchcompile_suite.analysis import statistics
 from torchcompile_suite.cell import METHOD, Status
-from torchcompile_suite.measuring.session import open_session
 from torchcompile_suite.modes import EAGER
 
 
 class _Cells:
     """Benchmarks over the cells of a `matrix.Question`, with its axes.
 
-    The first metric of a cell measures the cell. All other metrics of the cell are look-ups, also
-    those of other classes.
+    A metric says what ASV gets of a cell's measurement. `asv run` measures each cell once, for all
+    metrics of all classes; then ``session`` has the measurements (`asv.export.Recorded`).
     """
 
     # Enough for all launches of the slowest cell. Each launch has its own limit.
@@ -26,10 +25,6 @@ class _Cells:
         cls._question = question
         cls.param_names = list(question.axes)
         cls.params = [list(values) for values in question.axes.values()]
-
-    def setup_cache(self):
-        """Open the session. ASV calls this once for all classes, so they share the measurements."""
-        return open_session()
 
     def _measured(self, session, *point):
         """The measurement at a point of the axes.

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 from playwright.sync_api import Browser
 
-from torchcompile_suite.asv import derived
+from torchcompile_suite.asv import export
 from torchcompile_suite.presentation import answers
 from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import segments
@@ -152,7 +152,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     ledger_commits = ledger.compute()[0]
     package = ROOT / "benchmarks"
     description = good / "machine.json"
-    asv_file = max(derived.derive(good.parent, [description], ledger_commits, package, []))
+    asv_file = max(export.derive(good.parent, [description], ledger_commits, package, []))
     asv_base = json.loads(asv_file.content)
     asv_base["results"] = {name: asv_base["results"][name] for name in BENCHMARKS}
     record_bases = [json.loads(min(lines, key=len)) for lines in (timed, generated)]

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from torchcompile_suite.analysis import summaries, summary
-from torchcompile_suite.asv import derived
+from torchcompile_suite.asv import export
 from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import asv_files, merging, records, sealing, segments
 from torchcompile_suite.results.segments import Header, Segment
@@ -71,7 +71,7 @@ def judged(results: Path, broken: list[str]) -> None:
         summary.rows(content.records)
     checked = asv_files.check(results, COMMITS)
     files = list(
-        derived.derive(results, checked.machines.values(), COMMITS, ROOT / "benchmarks", [])
+        export.derive(results, checked.machines.values(), COMMITS, ROOT / "benchmarks", [])
     )
     assert [file for file in files if file.path.parent.name == "good"]
     for file in files:

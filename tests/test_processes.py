@@ -72,7 +72,7 @@ def test_a_python_that_does_not_start_is_one_line(
 ) -> None:
     monkeypatch.setattr(processes, "START_S", 0.4)
     with pytest.raises(SuiteError, match=words):
-        processes.need_start(python(tmp_path, script))
+        processes.version(python(tmp_path, script))
 
 
 ANSWERS = """

@@ -38,8 +38,8 @@ def test_modules_are_imported_where_a_workload_is_built() -> None:
                 assert not any("modules" in name.split(".") for name in names), file
 
 
-def test_a_look_up_imports_nothing_heavy() -> None:
-    """ASV starts a process for each value: SciPy alone would be a tenth of a second each."""
+def test_a_benchmark_imports_nothing_heavy() -> None:
+    """ASV imports the benchmarks to discover them, and for each page: no torch is needed there."""
     code = (
         "import sys; sys.argv = ['x']; import benchmarks.inference;"
         "print([name for name in ('torch', 'scipy', 'timm') if name in sys.modules])"

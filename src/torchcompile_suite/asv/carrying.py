@@ -21,7 +21,7 @@ from ..releases import ledger
 from ..results import asv_files, records, sealing
 from ..results.asv_files import Result
 from ..results.records import Problem
-from . import derived
+from . import export
 
 
 class Carried(NamedTuple):
@@ -70,7 +70,7 @@ def _remove(results: Path, package: Path, problems: list[Problem]) -> int:
     checked = asv_files.check(results, commits)
     problems += checked.problems
     removed = 0
-    for made in derived.derive(results, checked.machines.values(), commits, package, []):
+    for made in export.derive(results, checked.machines.values(), commits, package, []):
         old = checked.results.get(results / made.path)
         if old is None:
             continue

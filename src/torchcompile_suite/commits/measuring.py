@@ -103,11 +103,11 @@ class Measuring:
             own = Path(empty) if self._metric == METRICS["cold-compile"] else cache
             launch = launches.of_series(environment, self._series, own, observe=False)
         if not launch.outcome.ok:
-            raise rounds.Refused(str(launch.outcome))
+            raise launches.Refused(str(launch.outcome))
         return launch
 
     def _install(self, commit: str) -> None:
-        """Make the environment hold the commit. Raises `rounds.Refused`."""
+        """Make the environment hold the commit. Raises `launches.Refused`."""
         if self._installed == commit:
             return
         self._installed = ""
@@ -122,5 +122,5 @@ class Measuring:
                 gated=False,
             )
         except overlay.Refused as refused:
-            raise rounds.Refused(str(refused)) from None
+            raise launches.Refused(str(refused)) from None
         self._installed = commit

@@ -19,6 +19,7 @@ from pathlib import Path
 import msgspec
 
 from ..cell import DEFAULT_HEAP, Cell, Heap, Launch, Plan, Request
+from ..errors import SuiteError
 from ..host import allocators
 from ..host.orphans import die_with_parent
 from . import calibration, generation, processes, starts, turns
@@ -28,6 +29,10 @@ from .series import Series
 from .settings import LAUNCH_LIMIT_S
 
 DEFAULT_PLAN = Plan()
+
+
+class Refused(Exception):
+    """Nothing of a release or commit can be measured; its argument is the reason."""
 
 
 def heap_state(cell: Cell) -> Heap:
@@ -70,7 +75,11 @@ def make(
 def of_series(
     environment: Environment, series: Series, cache: Path, *, observe: bool = True
 ) -> Launch:
-    """A launch as the series wants it. See `make`."""
+    """A launch as the series wants it (`make`). Raises `Refused` if its Python does not start."""
+    try:
+        processes.version(environment.python)
+    except SuiteError as error:
+        raise Refused(str(error)) from None
     return make(
         environment,
         series.cell,

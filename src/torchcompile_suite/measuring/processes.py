@@ -12,6 +12,7 @@ its parent, so that it ends when the parent is killed.
 from __future__ import annotations
 
 import contextlib
+import functools
 import multiprocessing
 import os
 import signal
@@ -242,16 +243,20 @@ def asked(environment: Environment, module: str, order: bytes, limit_s: float) -
             process.end()
 
 
-def need_start(python: Path) -> None:
-    """Raise SuiteError if this Python does not start."""
-    command = [str(python), "-c", "pass"]
+@functools.cache
+def version(python: Path) -> str:
+    """The version of this Python, such as 3.11.7. Raises SuiteError if it does not start."""
+    command = [str(python), "-c", "import platform; print(platform.python_version())"]
     try:
-        completed = subprocess.run(command, timeout=START_S, capture_output=True, check=False)
+        done = subprocess.run(command, timeout=START_S, capture_output=True, check=False)
     except subprocess.TimeoutExpired:
         raise SuiteError(f"{python} does not start within {START_S:.0f} s") from None
-    if completed.returncode:
-        log = completed.stderr.decode("utf-8", "replace").strip().splitlines()
+    except OSError as error:
+        raise SuiteError(f"{python} does not start: {error.strerror}") from None
+    if done.returncode:
+        log = done.stderr.decode("utf-8", "replace").strip().splitlines()
         raise SuiteError(f"{python} does not start: {log[-1] if log else 'it printed no reason'}")
+    return done.stdout.decode().strip()
 
 
 def _answers(log: Path) -> Path:

@@ -24,6 +24,7 @@ from ..cell import OK, TOO_BUSY, Launch, Measurement, Outcome, Status, Stopped
 from ..host.files import need_free
 from . import journal, launches
 from .journal import Journal
+from .launches import Refused
 from .processes import Environment
 from .progress import launch_line
 from .series import Series
@@ -41,10 +42,6 @@ TELLING_ROUNDS = 6
 Make = Callable[[str, Path], Launch]
 # Gets each launch as soon as it ends, with its name.
 Watch = Callable[[str, Launch], None]
-
-
-class Refused(Exception):
-    """Nothing of this name can be measured; its argument is the reason."""
 
 
 def measure(

@@ -260,6 +260,8 @@ def _take_turns(
     with calibrate(threads_for(kind, threads)) as calibration, on_device(kind) as device:
         watch = Watch(measured | calibration.pids)
         timed = alternate(turn, enough, calibration)
+        # While all processes are there: one that is gone has no times.
+        interference = watch.shares(device.state())
     return _Times(
         pairs_s=[
             (eager.call_s, mode.call_s)
@@ -273,7 +275,7 @@ def _take_turns(
                 for eager, mode in zip(timed["eager"], timed["mode"], strict=True)
                 if eager.single_s is not None and mode.single_s is not None
             ],
-            "interference": watch.shares(device.state()),
+            "interference": interference,
             "calibration_s": calibrated(calibration),
         },
     )

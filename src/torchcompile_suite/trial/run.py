@@ -85,7 +85,7 @@ def run(
     Ctrl-C ends the trial early. Raises TrialError if nothing can be measured, or if nothing was
     measured before Ctrl-C, and SuiteError if that Python does not start.
     """
-    processes.need_start(python)
+    processes.version(python)
     kept = kept or _kept(trial, python)
     if not resume:
         kept.unlink(missing_ok=True)

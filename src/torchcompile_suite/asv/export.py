@@ -1,9 +1,9 @@
-"""ASV's result files, made from the measurements.
+"""ASV's results, made from the measurements.
 
 The measurements are the one source of truth: a value of ASV's is what a benchmark returns for a
-recorded measurement. So ASV's files are not committed, they never disagree with the report, and
-merging results needs no rule for them. `asv run` still writes them, as ASV does; nobody reads them
-where there are measurements.
+recorded measurement. `asv run` writes it, and `asv publish`, `compare` and `show` read it, by the
+same `fill`. So ASV's files are not committed, they never disagree with the report, and merging
+results needs no rule for them.
 
 A file has the places on the axes that were measured, and those that fill up their grid. ASV itself
 writes all places: 54,000 for 564 values.
@@ -142,14 +142,10 @@ class _Job(NamedTuple):
     def make(self, problems: list[Problem]) -> Made:
         """The file as ASV would write it; empty if there is no value."""
         bad: list[Problem] = []
-        entries = records.newest_of(summaries.read_files(self.files, bad))
+        recorded = read(self.files, bad)
         problems += bad
-        measured = [entry.measurement for entry in entries]
-        results = self._empty(measured)
-        session = _Recorded(measured)
-        for name in self.names:
-            if (method := _method(self.package, name)) is not None:
-                _add(results, name, method, session)
+        results = self._empty(recorded.measured.values())
+        fill(results, self.names, self.package, recorded)
         if not results.get_all_result_keys():
             return Made(b"", keep=not bad)
         with tempfile.TemporaryDirectory() as folder:
@@ -167,13 +163,31 @@ class _Job(NamedTuple):
         return Results(params, {}, self.sha, date, python, self.env_name, {})
 
 
-class _Recorded:
-    """A session, as benchmarks know it, whose measurements are all made.
+def read(files: Iterable[Path], problems: list[Problem]) -> Recorded:
+    """The newest measurement of each cell in the files of one place."""
+    entries = records.newest_of(summaries.read_files(files, problems))
+    return Recorded([entry.measurement for entry in entries])
+
+
+def fill(results: Results, names: Iterable[str], package: Path, recorded: Recorded) -> None:
+    """Let ASV's results have the values of these benchmarks that are recorded, and no others of
+    them. ``package``: the folder of the benchmarks.
+    """
+    for name in names:
+        if name in results.get_all_result_keys():
+            results.remove_result(name)
+        if (method := method_of(package, name)) is not None:
+            _add(results, name, method, recorded)
+
+
+class Recorded:
+    """The measurements that benchmarks ask for.
 
     ``spent``: the cells whose duration is counted.
     """
 
     def __init__(self, measured: Iterable[Measurement]) -> None:
+        """Nothing is counted yet."""
         self.measured = {matrix.on_any_device(one.cell): one for one in measured}
         self.spent: set[Cell] = set()
         self._points: dict[tuple[str, Cell], list[Point]] = {}
@@ -186,10 +200,11 @@ class _Recorded:
         return self._points[key]
 
     def measure(self, cell: Cell) -> Measurement:
-        return self.measured[cell]
+        """The measurement of the cell. Raises KeyError."""
+        return self.measured[matrix.on_any_device(cell)]
 
 
-class _Value(NamedTuple):
+class Value(NamedTuple):
     """A value in ASV's form. ``number`` is None for a failure; ASV replaces it by that of the
     samples.
 
@@ -202,14 +217,14 @@ class _Value(NamedTuple):
     samples: list[int | float] | None = None
 
 
-def _add(results: Results, name: str, method: Callable[..., Any], session: _Recorded) -> None:
+def _add(results: Results, name: str, method: Callable[..., Any], session: Recorded) -> None:
     """Add the values of one benchmark to ASV's results, if it has any."""
     question = matrix.find(name)
     assert question is not None
-    values: dict[Point, _Value] = {}
+    values: dict[Point, Value] = {}
     for cell, measurement in session.measured.items():
         for point in session.points(question, cell):
-            if (value := _value(method, session, point, measurement)) is not None:
+            if (value := value_of(method, session, point, measurement)) is not None:
                 values[point] = value
     # As in ASV: values of an older method are gone as soon as there is one of a newer method.
     newest = max((value.method for value in values.values()), default=0)
@@ -252,9 +267,9 @@ def _version(method: Callable[..., Any]) -> str:
     return str(getattr(getattr(method, "__self__", None), "version", METHOD))
 
 
-def _value(
-    method: Callable[..., Any], session: _Recorded, point: Point, measurement: Measurement
-) -> _Value | None:
+def value_of(
+    method: Callable[..., Any], session: Recorded, point: Point, measurement: Measurement
+) -> Value | None:
     """What the benchmark returns at a point; None where it has no number by design (n/a)."""
     timed_by = max((one.method for one in measurement.launches if one.timed), default=0)
     try:
@@ -263,13 +278,13 @@ def _value(
         return None
     except Exception:
         # A failed cell. A stranger's measurement can make a benchmark fail in any way.
-        return _Value(measurement, timed_by, None)
+        return Value(measurement, timed_by, None)
     samples = value["samples"] if isinstance(value, dict) else None
     numbers = [value] if samples is None else samples
     # ASV stops at a number that no computation can use.
     if not numbers or not all(map(_usable, numbers)):
         return None
-    return _Value(measurement, timed_by, numbers[0], samples)
+    return Value(measurement, timed_by, numbers[0], samples)
 
 
 def _usable(number: float) -> bool:
@@ -282,7 +297,7 @@ def _place(axis: Iterable[Any], value: Any) -> tuple[int, str]:
     return (known.index(value) if value in known else len(known), str(value))
 
 
-def _method(package: Path, name: str) -> Callable[..., Any] | None:
+def method_of(package: Path, name: str) -> Callable[..., Any] | None:
     """The function of a benchmark; None if the package has none of that name."""
     parent = str(package.resolve().parent)
     if parent not in sys.path:

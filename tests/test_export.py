@@ -16,7 +16,7 @@ import pytest
 from asv.results import Results
 
 from torchcompile_suite.analysis import statistics
-from torchcompile_suite.asv import carrying, derived
+from torchcompile_suite.asv import carrying, export
 from torchcompile_suite.cell import METHOD, Measurement, Outcome, Status
 from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import asv_files, records, sealing
@@ -60,7 +60,7 @@ def made(method: int = METHOD, **changes: Any) -> Measurement:
 
 def derive(results: Path) -> tuple[dict[str, dict[str, Any]], list[Problem]]:
     problems: list[Problem] = []
-    files = derived.derive(
+    files = export.derive(
         results, [results / "box" / "machine.json"], COMMITS, ROOT / "benchmarks", problems
     )
     return {str(file.path): json.loads(file.content) for file in files}, problems
@@ -106,7 +106,7 @@ def test_a_value_is_what_the_benchmark_returns(results: Path) -> None:
 def test_asv_reads_it(results: Path, tmp_path: Path) -> None:
     for mode in ("eager", "default"):
         records.append(journal(results), made(mode=mode))
-    (file,) = derived.derive(
+    (file,) = export.derive(
         results, [results / "box" / "machine.json"], COMMITS, ROOT / "benchmarks", []
     )
     (tmp_path / "box").mkdir()
