@@ -241,8 +241,8 @@ def test_skip_existing_measures_nothing_twice(checkout: Checkout, history: str) 
     assert "measured before" in out
     after = checkout.entries(NEW), checkout.result(NEW)
     assert after[0] == before[0]
-    for name in METRICS:
-        assert measured(after[1][name]) == measured(before[1][name])
+    for name, row in before[1].items():
+        assert measured(after[1][name]) == measured(row)
 
 
 @pytest.mark.nightly
@@ -488,7 +488,7 @@ def test_results_in_turns_are_those_of_a_run_of_each_release(
 ) -> None:
     for tag in (OLD, NEW):
         apart, beside = checkout.result(tag), turns.result(tag)
-        for name in METRICS:
+        for name in apart.keys() & METRICS:
             assert set(beside[name]) == set(apart[name])
             cells = measured(beside[name]).keys()
             assert cells == {

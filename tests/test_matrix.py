@@ -9,11 +9,12 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
 from torchcompile_suite import matrix, workloads
+from torchcompile_suite.asv import export
 from torchcompile_suite.cell import Cell, Protocol, Shapes, Start, Way
 from torchcompile_suite.modes import EAGER
 from torchcompile_suite.results import records
@@ -59,6 +60,15 @@ def names(found: dict[str, list[list[str]]]) -> list[str]:
 def test_every_class_is_a_question_and_every_question_a_class() -> None:
     found = {name.rpartition(".")[0] for name in benchmarks()}
     assert found == set(matrix.QUESTIONS)
+
+
+def test_a_class_shows_the_axes_of_its_question() -> None:
+    for name in benchmarks():
+        method: Any = export.method_of(ROOT / "benchmarks", name)
+        owner = method.__self__
+        assert owner.question is matrix.find(name)
+        axes = dict(zip(owner.param_names, map(list, owner.params), strict=True))
+        assert axes == {key: list(values) for key, values in owner.question.axes.items()}, name
 
 
 def test_the_core_patterns_select_the_core_and_nothing_else() -> None:

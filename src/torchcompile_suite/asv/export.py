@@ -217,14 +217,14 @@ class Value(NamedTuple):
     samples: list[int | float] | None = None
 
 
-def _add(results: Results, name: str, method: Callable[..., Any], session: Recorded) -> None:
+def _add(results: Results, name: str, method: Callable[..., Any], recorded: Recorded) -> None:
     """Add the values of one benchmark to ASV's results, if it has any."""
     question = matrix.find(name)
     assert question is not None
     values: dict[Point, Value] = {}
-    for cell, measurement in session.measured.items():
-        for point in session.points(question, cell):
-            if (value := value_of(method, session, point, measurement)) is not None:
+    for cell, measurement in recorded.measured.items():
+        for point in recorded.points(question, cell):
+            if (value := value_of(method, recorded, point, measurement)) is not None:
                 values[point] = value
     # As in ASV: values of an older method are gone as soon as there is one of a newer method.
     newest = max((value.method for value in values.values()), default=0)
@@ -246,8 +246,8 @@ def _add(results: Results, name: str, method: Callable[..., Any], session: Recor
     )
     measured = {value.measurement.cell: value.measurement for value in values.values()}
     # As in ASV: the first benchmark of a cell measures it, and the others look it up.
-    spent_s = [one.duration_s for cell, one in measured.items() if cell not in session.spent]
-    session.spent.update(measured)
+    spent_s = [one.duration_s for cell, one in measured.items() if cell not in recorded.spent]
+    recorded.spent.update(measured)
     results.add_result(
         {
             "name": name,
@@ -268,12 +268,13 @@ def _version(method: Callable[..., Any]) -> str:
 
 
 def value_of(
-    method: Callable[..., Any], session: Recorded, point: Point, measurement: Measurement
+    method: Callable[..., Any], recorded: Recorded, point: Point, measurement: Measurement
 ) -> Value | None:
     """What the benchmark returns at a point; None where it has no number by design (n/a)."""
+    method.__self__.recorded = recorded  # type: ignore[attr-defined]
     timed_by = max((one.method for one in measurement.launches if one.timed), default=0)
     try:
-        value = method(session, *point)
+        value = method(*point)
     except SkipNotImplemented:
         return None
     except Exception:
