@@ -18,7 +18,7 @@ from ..results.machines import in_order
 from ..results.records import Problem
 from . import packs, plain, render, shards
 from .axis import Axis, Releases, label
-from .code import Code
+from .content import Code
 from .documents import generated
 from .plain import Section
 from .render import ANSWERS, GENERATED, KINDS, RELEASES, TABLES
