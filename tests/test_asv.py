@@ -161,8 +161,9 @@ def history(checkout: Checkout) -> str:
 def test_two_releases_are_measured(checkout: Checkout, history: str) -> None:
     for tag in (OLD, NEW):
         result = checkout.result(tag)
-        # A settled heap holds more by design.
-        assert set(result) == METRICS - {"inference.Inference.track_peak_memory"}
+        # The cells are also those of other benchmarks. A settled heap holds more by design.
+        assert set(result) >= METRICS - {"inference.Inference.track_peak_memory"}
+        assert "inference.Inference.track_peak_memory" not in result
         cells = {("'softmax_matmul'", "1", f"'{mode}'") for mode in ("eager", "default")}
         assert set(measured(result["inference.Inference.track_latency"])) == cells
         ratios = measured(result["inference.Inference.track_time_ratio"])
