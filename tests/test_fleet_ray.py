@@ -23,7 +23,8 @@ import msgspec
 import psutil
 import pytest
 
-from torchcompile_suite.fleet import messages, options, plain
+from torchcompile_suite.fleet import messages, plain
+from torchcompile_suite.fleet.head import SYSTEM, VARIABLES
 from torchcompile_suite.fleet.messages import Order
 from torchcompile_suite.host import machine
 from torchcompile_suite.measuring import processes
@@ -65,7 +66,7 @@ class Fleet:
             "no_monitor": True,
             # Nodes notice a lost head after seconds instead of a minute. Ray aborts the driver by
             # then, too: later than `head.PATIENCE_S`, or the driver could not say the cause.
-            "_system_config": {**options.SYSTEM, "gcs_rpc_server_reconnect_timeout_s": 20},
+            "_system_config": {**SYSTEM, "gcs_rpc_server_reconnect_timeout_s": 20},
         }
         self.cluster = Cluster(initialize_head=True, head_node_args=self._head)
 
@@ -147,7 +148,7 @@ def started(place: Path) -> Iterator[Fleet]:
         patch.setenv("TORCHCOMPILE_SUITE_TEST_SETTINGS", str(place / "settings.json"))
         # The workers of Ray are processes of this Python and need what it has.
         patch.setenv("PYTHONPATH", processes.import_path(ROOT))
-        for name, value in options.VARIABLES.items():
+        for name, value in VARIABLES.items():
             patch.setenv(name, value)
         made = Fleet(place, f"mark-{os.getpid()}-{place.name}")
         try:
@@ -519,11 +520,14 @@ print(json.dumps({"type": "told", "text": "shown", "within_s": 60}), flush=True)
 """
 THROUGH_RAY = """
 import functools, sys
+from torchcompile_suite.cell import Cell
 from torchcompile_suite.fleet import plain, transport
 from torchcompile_suite.fleet.messages import Order
+from torchcompile_suite.measuring.series import Series
 cluster = transport.Cluster(functools.partial(plain.lines, program=(sys.argv[2],)))
 cluster.connect(sys.argv[1])
-cluster.start(Order("any"), ["one"])
+measures = Order("any", series=Series(Cell("resnet18", 1, "default"), ()))
+cluster.start(measures, ["one"])
 said = None
 while said is None:
     for event in cluster.hear(1.0):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import platformdirs
@@ -43,6 +44,7 @@ def drop_compiled(machine: str, identity: str) -> None:
     shutil.rmtree(of_series(machine, identity) / journal.CACHES, ignore_errors=True)
 
 
-def forget(machine: str, identity: str) -> None:
-    """Remove a series whose results are stored."""
-    journal.discard(of_series(machine, identity))
+def forget(machine: str, identities: Iterable[str]) -> None:
+    """Remove series whose results are stored."""
+    for identity in identities:
+        journal.discard(of_series(machine, identity))
