@@ -25,7 +25,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torchcompile_suite import matrix, published
+from torchcompile_suite import matrix
 from torchcompile_suite.cell import METHOD, OK, Cell, Launch, Measurement
 from torchcompile_suite.doctor.check import Level
 from torchcompile_suite.errors import SuiteError
@@ -830,7 +830,7 @@ class World:
         ]
 
 
-CELLS = published.SERIES[:6]
+CELLS = matrix.SERIES[:6]
 
 
 def plan_of(cells: Sequence[Cell] = CELLS) -> Plan:

@@ -19,7 +19,7 @@ import msgspec
 from asv.console import log
 from filelock import FileLock, Timeout
 
-from .. import matrix, published
+from .. import matrix
 from ..cell import Cell, Launch, Measurement
 from ..errors import SuiteError
 from ..measuring import series, side_by_side
@@ -212,7 +212,7 @@ def _cells(benchmarks: Any, device: str) -> Iterator[Cell]:
         for index in selection[name] or ()
     )
     timed = dict.fromkeys(cell for cell in cells if cell is not None and not cell.target)
-    places = {cell: place for place, cell in enumerate(published.SERIES)}
+    places = {cell: place for place, cell in enumerate(matrix.SERIES)}
     for cell in sorted(timed, key=lambda cell: places.get(cell, len(places))):
         yield msgspec.structs.replace(cell, device=device)
 

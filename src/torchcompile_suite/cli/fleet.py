@@ -19,7 +19,7 @@ import msgspec
 import typer
 from filelock import FileLock, Timeout
 
-from .. import matrix, published
+from .. import matrix
 from ..asv import command
 from ..cell import Cell
 from ..doctor.check import Level
@@ -105,7 +105,7 @@ def _cells(cells: str) -> list[Cell]:
     if cells == "core":
         return matrix.core_cells()
     if cells == "history":
-        return list(published.SERIES)
+        return list(matrix.SERIES)
     try:
         found = matrix.cells_matching("" if cells == "all" else cells)
     except re.error as error:
