@@ -63,8 +63,7 @@ from torchcompile_suite.measuring import interpreter, series
 from torchcompile_suite.measuring.series import Series
 from torchcompile_suite.releases import environments, ledger
 from torchcompile_suite.results import records, segments
-from torchcompile_suite.results.canonical import canonical
-from torchcompile_suite.results.segments import Header, Segment
+from torchcompile_suite.results.segments import Header, Segment, canonical
 
 from . import examples
 from .conftest import ROOT
@@ -511,11 +510,12 @@ def fields(name: str = "box") -> dict[str, str | int]:
 def kept(results: Path) -> list[tuple[str, str, Cell]]:
     """All measurements on disk, with repetitions: machine, release, cell."""
     found = []
-    for folder in records.machine_folders(results, []):
-        for of_place in records.files(folder, []).values():
-            for piece in records.read_files(of_place, []):
-                commit = {commit: release for release, commit in commits().items()}[piece.commit]
-                found += [(folder.name, commit, entry.measurement.cell) for entry in piece.entries]
+    releases = {commit: release for release, commit in commits().items()}
+    for folder in records.machine_folders(results)[0]:
+        for journal, of_place in records.files(folder)[0].items():
+            release = releases[records.place(journal)[0]]
+            for entries, _ in records.read_files(of_place):
+                found += [(folder.name, release, entry.measurement.cell) for entry in entries]
     return found
 
 

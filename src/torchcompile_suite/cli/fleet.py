@@ -40,7 +40,8 @@ from ..presentation.terminal import console, one_line_errors
 from ..presentation.wording import printable
 from ..releases import catalogue, ledger, sizes
 from ..releases.catalogue import Release
-from ..results import classes, records
+from ..results import records
+from ..results.machines import classes
 from .history import BUDGET_S, in_order, newest_patches
 from .recorded import RESULTS, read_results
 
@@ -145,7 +146,7 @@ class _Known(NamedTuple):
     @classmethod
     def read(cls, hardware: str) -> _Known:
         recorded = read_results().records if RESULTS.is_dir() else []
-        named = classes.of_machines(RESULTS, []).items()
+        named = classes(RESULTS).items()
         machines = [name for name, of in named if machine.as_label(of) == hardware]
         newest = left.newest(recorded, command.environment_name(), _commits())
         return cls(recorded, newest, machines)

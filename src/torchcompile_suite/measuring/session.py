@@ -25,7 +25,7 @@ from ..host.files import write_atomically
 from ..host.orphans import die_with_parent
 from ..launch import progress
 from ..modes import EAGER
-from ..results import overlay_marker, records
+from ..results import descriptions, records
 from . import generation
 from .launches import judged, launcher, make_launch, outcome_of
 from .processes import Launcher
@@ -149,7 +149,7 @@ class Session:
 
     def _measure(self, cell: Cell, earlier: Sequence[Launch]) -> Measurement:
         started = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        overlay = overlay_marker.read()
+        overlay = descriptions.overlay()
         if overlay is not None and overlay.refused:
             return Measurement(cell, Outcome(Status.CRASH, overlay.refused), [], started, 0.0)
         self._need_disk()

@@ -13,8 +13,8 @@ from ..host import workers
 from ..presentation import answers
 from ..releases import catalogue, ledger
 from ..releases.catalogue import Release
-from ..results import classes, records
-from ..results.machines import in_order
+from ..results import records
+from ..results.machines import classes, in_order
 from ..results.records import Problem
 from . import packs, plain, render, shards
 from .axis import Axis, Releases, label
@@ -41,10 +41,10 @@ def build(
     then what this function could not read or show. Raises OSError.
     """
     axis = axis or Releases()
-    problems = list(left_out)
     (folder / packs.FOLDER).mkdir(parents=True)
     machines = []
-    folders = list(records.machine_folders(results, problems))
+    folders, linked = records.machine_folders(results)
+    problems = [*left_out, *linked]
     generated_code = summaries.read_generated(results)
     code = Code(generated_code, axis)
     of_machine = partial(shards.of_machine, axis=axis, code=code)
@@ -77,7 +77,7 @@ def build(
 
 def _classes(results: Path, folders: Sequence[Path]) -> Iterator[tuple[str, list[Path]]]:
     """The classes with several machines, by name, and the folders of each."""
-    known = classes.of_machines(results, [])
+    known = classes(results)
     found: dict[str, list[Path]] = {}
     for folder in folders:
         if folder.name in known:
