@@ -208,7 +208,7 @@ def identity(file: Path) -> str:
     The name of a segment tells its bytes, unless it is damaged; then its size differs, as a rule.
     A journal grows, so its bytes are read.
     """
-    if file.name.endswith(SUFFIX):
+    if not file.name.endswith(segments.SUFFIX):
         return regular.digest(file)
     # A stranger's name may be no text.
     text = name(file).encode("utf-8", "backslashreplace").decode()
@@ -271,9 +271,9 @@ def read_files(
     """The measurements of each journal and segment. One that cannot be read is one problem."""
     for file in found:
         problems: list[Problem] = []
-        of_journal = file.name.endswith(SUFFIX)
+        sealed = file.name.endswith(segments.SUFFIX)
         with named(name(file), problems):
-            yield read_journal(file) if of_journal else (reader or read_segment)(file)
+            yield (reader or read_segment)(file) if sealed else read_journal(file)
         if problems:
             yield [], problems
 
@@ -294,7 +294,7 @@ def read_segment(file: Path, containing: bytes = b"") -> Read[list[Entry]]:
 
 def name(file: Path) -> str:
     """How a journal or segment is called in messages: machine, release of a segment, and file."""
-    return "/".join(file.parts[-2 if file.name.endswith(SUFFIX) else -3 :])
+    return "/".join(file.parts[-3 if file.name.endswith(segments.SUFFIX) else -2 :])
 
 
 def segment_files(machine_folder: Path) -> Read[list[Path]]:
