@@ -512,8 +512,8 @@ def kept(results: Path) -> list[tuple[str, str, Cell]]:
     found = []
     releases = {commit: release for release, commit in commits().items()}
     for folder in records.machine_folders(results)[0]:
-        for journal, of_place in records.files(folder)[0].items():
-            release = releases[records.place(journal)[0]]
+        for file, of_place in records.files(folder)[0].items():
+            release = releases[records.place(file)[0]]
             for entries, _ in records.read_files(of_place):
                 found += [(folder.name, release, entry.measurement.cell) for entry in entries]
     return found
