@@ -119,13 +119,11 @@ class Checkout:
         """All measurements of a release, in the journal and sealed, oldest first."""
         (files,) = (
             files
-            for journal, files in records.files(self.results, []).items()
+            for journal, files in records.files(self.results)[0].items()
             if records.place(journal)[0] == self.commit(tag)[:8]
         )
         found = {
-            entry.identity: entry
-            for piece in records.read_files(files, [])
-            for entry in piece.entries
+            entry.identity: entry for entries, _ in records.read_files(files) for entry in entries
         }
         return sorted(found.values(), key=lambda entry: entry.order)
 

@@ -243,10 +243,10 @@ def old_results(results: Path) -> dict[str, bytes]:
 
 
 def all_forms(results: Path) -> list[bytes]:
-    from torchcompile_suite.results.canonical import canonical
-    from torchcompile_suite.results.segments import find, read
+    from torchcompile_suite.results.segments import canonical, read
 
-    lines = [line for file in find(results / "box") for line in read(file).lines]
+    files, _ = records.segment_files(results / "box")
+    lines = [line for file in files for line in read(file).lines]
     for file in records.journals(results / "box"):
         lines += map(canonical, file.read_bytes().splitlines())
     return sorted(lines)

@@ -25,7 +25,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torchcompile_suite import matrix, published
+from torchcompile_suite import matrix
 from torchcompile_suite.cell import METHOD, OK, Cell, Launch, Measurement
 from torchcompile_suite.doctor.check import Level
 from torchcompile_suite.errors import SuiteError
@@ -54,8 +54,7 @@ from torchcompile_suite.measuring.series import Series
 from torchcompile_suite.measuring.settings import Settings
 from torchcompile_suite.releases import environments, ledger
 from torchcompile_suite.results import records, segments
-from torchcompile_suite.results.canonical import canonical
-from torchcompile_suite.results.segments import Header, Segment
+from torchcompile_suite.results.segments import Header, Segment, canonical
 
 from . import examples
 from .conftest import ROOT
@@ -504,11 +503,12 @@ def fields(name: str = "box") -> dict[str, str | int]:
 def kept(results: Path) -> list[tuple[str, str, Cell]]:
     """All measurements on disk, with repetitions: machine, release, cell."""
     found = []
-    for folder in records.machine_folders(results, []):
-        for of_place in records.files(folder, []).values():
-            for piece in records.read_files(of_place, []):
-                commit = {commit: release for release, commit in commits().items()}[piece.commit]
-                found += [(folder.name, commit, entry.measurement.cell) for entry in piece.entries]
+    releases = {commit: release for release, commit in commits().items()}
+    for folder in records.machine_folders(results)[0]:
+        for file, of_place in records.files(folder)[0].items():
+            release = releases[records.place(file)[0]]
+            for entries, _ in records.read_files(of_place):
+                found += [(folder.name, release, entry.measurement.cell) for entry in entries]
     return found
 
 
@@ -838,7 +838,7 @@ class World:
         ]
 
 
-CELLS = published.SERIES[:6]
+CELLS = matrix.SERIES[:6]
 
 
 def plan_of(cells: Sequence[Cell] = CELLS) -> Plan:

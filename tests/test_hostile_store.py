@@ -17,7 +17,7 @@ import pytest
 from torchcompile_suite.analysis import summaries, summary
 from torchcompile_suite.asv import export
 from torchcompile_suite.releases import ledger
-from torchcompile_suite.results import asv_files, merging, records, sealing, segments
+from torchcompile_suite.results import asv_files, records, sealing, segments
 from torchcompile_suite.results.segments import Header, Segment
 from torchcompile_suite.site import build
 
@@ -101,10 +101,10 @@ def shown(results: Path, broken: list[str]) -> None:
 
 def merged(results: Path, target: Path) -> None:
     """Merging takes what is sound, whatever else there is, and a second time nothing."""
-    first = merging.merge(target, results)
+    first = sealing.merge(target, results)
     assert first.added > 0
     before = tree(target)
-    again = merging.merge(target, results)
+    again = sealing.merge(target, results)
     assert again.added == 0
     assert tree(target) == before
     assert [one for one in records.read(target).records if one.machine == "good"]
@@ -263,7 +263,7 @@ def _loop(folder: Path) -> None:
 def test_odd_names(good: Path, tmp_path: Path, odd: Callable[[Path], None]) -> None:
     odd(machine(good, "box"))
     judged(good, [])
-    merging.merge(tmp_path / "target", good)
+    sealing.merge(tmp_path / "target", good)
     sealed = sealing.seal(good / "box")
     assert records.read(good).records
     assert sealed.segments == []

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
-from torchcompile_suite import matrix, published, workloads
+from torchcompile_suite import matrix, workloads
 from torchcompile_suite.analysis import change, statistics
 from torchcompile_suite.asv import interleaved, runner
 from torchcompile_suite.cell import (
@@ -359,8 +359,8 @@ def test_a_history_has_the_newest_patch_of_every_minor() -> None:
 def test_the_history_touches_every_family_and_can_be_selected() -> None:
     models = [workloads.get(name) for name in workloads.names() if matrix.made_for(name) is None]
     families = {model.family for model in models if "inference" in model.core}
-    assert {workloads.get(cell.workload).family for cell in published.SERIES} >= families
-    assert len(history._patterns("history")) == len(published.SERIES)
+    assert {workloads.get(cell.workload).family for cell in matrix.SERIES} >= families
+    assert len(history._patterns("history")) == len(matrix.SERIES)
     assert history._patterns("core") == matrix.core_patterns()
     assert history._patterns("Inference.*resnet18") == ["Inference.*resnet18"]
 
@@ -373,7 +373,7 @@ def test_the_series_of_the_published_history_come_first() -> None:
     asked = runner._cells(selection)
     assert len(asked) == len(set(asked))
     cells = interleaved.in_order(asked)
-    first = [cell for cell in published.SERIES if cell in asked]
+    first = [cell for cell in matrix.SERIES if cell in asked]
     assert cells[: len(first)] == first
-    assert not any(cell in published.SERIES for cell in cells[len(first) :])
+    assert not any(cell in matrix.SERIES for cell in cells[len(first) :])
     assert sorted(map(str, cells)) == sorted(map(str, asked))

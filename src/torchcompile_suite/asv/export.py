@@ -34,11 +34,11 @@ from ..cell import METHOD, Cell, Measurement
 from ..host import workers
 from ..matrix import Question
 from ..releases.catalogue import Release
-from ..results import asv_files, cached, records
+from ..results import asv_files, cached, records, regular
 from ..results.asv_files import LARGEST, SMALLEST
 from ..results.cached import Made
 from ..results.descriptions import check_text
-from ..results.records import Problem
+from ..results.records import Problem, Read
 
 Point = tuple[Any, ...]
 
@@ -76,7 +76,9 @@ def derive(
         machine = description.parent
         if machine.is_symlink():
             continue  # the report names it
-        for journal, files in records.files(machine, problems).items():
+        of_machine, unread = records.files(machine)
+        problems += unread
+        for journal, files in of_machine.items():
             commit, env_name = records.place(journal)
             if env_name == records.TRIAL:
                 continue
@@ -132,7 +134,7 @@ class _Job(NamedTuple):
             self.sha,
             self.date.isoformat(),
             self.env_name,
-            records.digest(self.description),
+            regular.digest(self.description),
         )
         yield cached.version(self.package)
         yield repr([question.axes for question in matrix.QUESTIONS.values()])
@@ -141,8 +143,7 @@ class _Job(NamedTuple):
 
     def make(self, problems: list[Problem]) -> Made:
         """The file as ASV would write it; empty if there is no value."""
-        bad: list[Problem] = []
-        recorded = read(self.files, bad)
+        recorded, bad = read(self.files)
         problems += bad
         results = self._empty(recorded.measured.values())
         fill(results, self.names, self.package, recorded)
@@ -163,10 +164,10 @@ class _Job(NamedTuple):
         return Results(params, {}, self.sha, date, python, self.env_name, {})
 
 
-def read(files: Iterable[Path], problems: list[Problem]) -> Recorded:
+def read(files: Iterable[Path]) -> Read[Recorded]:
     """The newest measurement of each cell in the files of one place."""
-    entries = records.newest_of(summaries.read_files(files, problems))
-    return Recorded([entry.measurement for entry in entries])
+    entries, problems = records.newest_of(summaries.read_files(files))
+    return Recorded([entry.measurement for entry in entries]), problems
 
 
 def fill(results: Results, names: Iterable[str], package: Path, recorded: Recorded) -> None:

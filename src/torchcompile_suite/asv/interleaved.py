@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from asv.console import log
 from filelock import FileLock, Timeout
 
-from .. import published
+from .. import matrix
 from ..cell import Cell, Launch, Measurement
 from ..errors import SuiteError
 from ..measuring import journal, rounds, series
@@ -75,7 +75,7 @@ def in_order(cells: Iterable[Cell]) -> list[Cell]:
     """The cells of the published history first, in its order, because a machine may not stay for
     all of them; then the others.
     """
-    places = {cell: place for place, cell in enumerate(published.SERIES)}
+    places = {cell: place for place, cell in enumerate(matrix.SERIES)}
     return sorted(cells, key=lambda cell: places.get(cell, len(places)))
 
 

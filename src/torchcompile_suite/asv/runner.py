@@ -28,7 +28,7 @@ from ..measuring.processes import Environment
 from ..measuring.progress import CellProgress, measurement_line
 from ..measuring.settings import Settings
 from ..presentation.wording import printable
-from ..results import overlay_marker, records, sealing
+from ..results import descriptions, records, sealing
 from ..results.asv_files import recorded_benchmarks
 from . import export, interleaved
 from .errors import user_errors
@@ -107,7 +107,7 @@ def _measure(benchmarks: Any, names: list[str], env: Any, results: Any) -> None:
         _record(conf, env, record, cells)
     finally:
         _seal(folder)
-    recorded = export.read(records.files(folder, [])[record], [])
+    recorded = export.read(records.files(folder)[0][record])[0]
     known = [name for name in recorded_benchmarks(folder.parent) if matrix.find(name)]
     package = Path(benchmarks.benchmark_dir)
     export.fill(results, sorted({*known, *names}), package, recorded)
@@ -125,7 +125,7 @@ def _record(conf: Any, env: Any, record: Path, cells: list[Cell]) -> None:
         timed = [alone.on_device(cell) for cell in cells if not cell.target]
         interleaved.measure(conf, env, run.commits, record.parent, timed, run.options.reuse)
         run.in_turns.add(env.name)
-    overlay = overlay_marker.read(python.parent.parent)
+    overlay = descriptions.overlay(python.parent.parent)
     for cell in map(alone.on_device, cells):
         known = None
         if run.options.in_turns and not cell.target:

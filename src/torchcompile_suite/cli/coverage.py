@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from .. import matrix, published
+from .. import matrix
 from ..analysis import coverage
 from ..analysis.coverage import Coverage, Measured
 from ..cell import Measurement, Outcome
@@ -74,7 +74,7 @@ def _published(machine_name: str | None) -> int:
         # There is nothing to select either. The error says what to do.
         select(machine_name)
     gaps = _series(machines)
-    versions = [catalogue.find(name).version for name in published.CORE_OF]
+    versions = [catalogue.find(name).version for name in matrix.CORE_OF]
     core = coverage.series(machines, matrix.core_cells(), versions)
     # The generated code is the same on all machines. Where a cell failed on one of them and not on
     # another, the numbers count: the last record of a cell does.
@@ -88,7 +88,7 @@ def _published(machine_name: str | None) -> int:
 def _series(machines: Mapping[str, Measured]) -> int:
     """Print the coverage of the series of the history. Returns the number of gaps."""
     versions = [release.version for release in newest_patches(catalogue.read())]
-    covered = coverage.series(machines, published.SERIES, versions)
+    covered = coverage.series(machines, matrix.SERIES, versions)
     console().print(terminal.draw(sheets.series(covered)))
     gaps = 0
     for one in covered:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, NoReturn
 import typer
 from filelock import FileLock, Timeout
 
-from .. import matrix, published
+from .. import matrix
 from ..asv import command
 from ..cell import Cell
 from ..doctor.check import Level
@@ -36,7 +36,8 @@ from ..presentation.terminal import console, one_line_errors
 from ..presentation.wording import printable
 from ..releases import catalogue, ledger, sizes
 from ..releases.catalogue import Release
-from ..results import classes, records
+from ..results import records
+from ..results.machines import classes
 from .history import BUDGET_S, in_order, newest_patches
 from .recorded import RESULTS, read_results
 
@@ -99,7 +100,7 @@ def _cells(cells: str) -> list[Cell]:
     if cells == "core":
         return matrix.core_cells()
     if cells == "history":
-        return list(published.SERIES)
+        return list(matrix.SERIES)
     try:
         found = matrix.cells_matching("" if cells == "all" else cells)
     except re.error as error:
@@ -128,7 +129,7 @@ def _known(hardware: str) -> Known:
     commits = {
         version: commit[: records.COMMIT_DIGITS] for version, commit in ledger.commit_of().items()
     }
-    named = classes.of_machines(RESULTS, []).items()
+    named = classes(RESULTS).items()
     machines = [name for name, of in named if machine.as_label(of) == hardware]
     environment = command.environment_name()
     return Known(read_results().records, hardware, machines, environment, commits, BUDGET_S)

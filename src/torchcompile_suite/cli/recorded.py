@@ -13,7 +13,7 @@ from ..analysis import assembly, summaries, summary
 from ..cell import Measurement
 from ..host import machine
 from ..presentation.wording import printable
-from ..results import classes, machines, records
+from ..results import machines, records
 from ..results.machines import NoResultsError
 from ..results.records import Problem, Record, Records
 
@@ -85,8 +85,8 @@ def select(
         completeness_first=completeness_first,
         every=every,
     )
-    linked: list[Problem] = []
-    folders = {folder.name: folder for folder in records.machine_folders(RESULTS, linked)}
+    found_folders, linked = records.machine_folders(RESULTS)
+    folders = {folder.name: folder for folder in found_folders}
     problems: list[Problem] = []
     read = partial(_records, generated=generated)
     found = read(folders.get(machine_name or here), problems)
@@ -112,7 +112,7 @@ def assembled(selection: Selection, versions: Sequence[str]) -> list[Record]:
     Each cell comes from one machine, the one that has it most completely (`assembly.assemble`).
     Says on standard error which machines take part, if there are several.
     """
-    known = classes.of_machines(RESULTS, [])
+    known = machines.classes(RESULTS)
     mine = known.get(selection.machine)
     records_of_class = list(selection.records)
     problems: list[Problem] = []

@@ -12,7 +12,7 @@ import typer
 from ..errors import SuiteError
 from ..presentation.terminal import one_line_errors
 from ..presentation.wording import printable
-from ..results import merging
+from ..results import sealing
 from .recorded import RESULTS
 
 app = typer.Typer(help="The files of results/.", no_args_is_help=True)
@@ -34,7 +34,7 @@ def merge(
             if not source.is_dir():
                 raise SuiteError(f"{source} is no folder")
             try:
-                merged = merging.merge(target, source)
+                merged = sealing.merge(target, source)
             except OSError as error:
                 raise SuiteError(
                     f"cannot write {error.filename or target}: {error.strerror}; what was merged "

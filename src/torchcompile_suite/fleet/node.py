@@ -25,8 +25,7 @@ from ..measuring.progress import launch_line
 from ..measuring.series import Series
 from ..releases import catalogue, environments
 from ..results import records, segments
-from ..results.canonical import canonical
-from ..results.segments import Header, Segment
+from ..results.segments import Header, Segment, canonical
 from . import inspection, messages, place
 from .messages import INSTALL_S, MARGIN_S, Launched, Order, Said, Told
 

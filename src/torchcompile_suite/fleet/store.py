@@ -77,10 +77,7 @@ class Store:
 
     def seal(self) -> list[Problem]:
         """Seal all journals; returns what could not be sealed. Raises OSError."""
-        problems: list[Problem] = []
-        for folder in records.machine_folders(self.results, problems):
-            problems += sealing.seal(folder).problems
-        return problems
+        return sealing.seal_all(self.results).problems
 
     def _decoded(self, folder: Path, part: Measured) -> tuple[Path, Measurement]:
         """The journal and the measurement of a segment."""

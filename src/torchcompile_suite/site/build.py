@@ -10,8 +10,8 @@ from pathlib import Path
 from ..analysis import summaries
 from ..host import workers
 from ..presentation import answers
-from ..results import classes, records
-from ..results.machines import in_order
+from ..results import records
+from ..results.machines import classes, in_order
 from ..results.records import Problem
 from . import packs, render, shards
 from .axis import Axis, Releases
@@ -36,7 +36,6 @@ def build(
     then what this function could not read or show. Raises OSError.
     """
     axis = axis or Releases()
-    problems = list(left_out)
     (folder / packs.FOLDER).mkdir(parents=True)
     machines: dict[str, Shards] = {}
 
@@ -46,14 +45,15 @@ def build(
             made.texts.clear()
             machines[made.entry["name"]] = made
 
-    folders = list(records.machine_folders(results, problems))
+    folders, linked = records.machine_folders(results)
+    problems = [*left_out, *linked]
     generated_code = summaries.read_generated(results)
     code = Code(generated_code, axis)
     of_machine = partial(shards.of_machine, axis=axis, code=code)
     for made, of_folder in workers.each(of_machine, folders, _MOST_WORKERS):
         problems += of_folder
         keep(made)
-    known = classes.of_machines(results, [])
+    known = classes(results)
     shown = [one for one in folders if one.name in machines and one.name in known]
     for hardware, of_class in sorted(grouped(shown, lambda one: known[one.name]).items()):
         if len(of_class) > 1:

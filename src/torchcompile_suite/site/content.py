@@ -25,7 +25,7 @@ from ..analysis.summary import Row
 from ..cell import METHOD, Cell, Measurement
 from ..host.machine import FILE as MACHINE
 from ..presentation.hardware import title
-from ..results import descriptions, machines, records
+from ..results import descriptions, machines, records, regular
 from ..results.machines import Standing
 from ..results.records import Problem, Record
 from . import cells
@@ -265,7 +265,7 @@ class Loaded(NamedTuple):
 def load(folder: Path, axis: Axis, code: Code) -> Loaded:
     """Read a machine's folder. What cannot be read becomes a problem and does not stop the rest."""
     name = _text(folder.name)
-    files = records.files(folder, [])
+    files = records.files(folder)[0]
     read = summaries.read_machine(folder)
     unread = list(read.problems)
     found = [record._replace(release=axis.point(record)) for record in read.records]
@@ -329,8 +329,8 @@ def _text(name: str) -> str:
 
 def identity(folder: Path) -> list[str]:
     """Cache key of the content of a machine's folder, for `results.cached`."""
-    files = [file for of_place in records.files(folder, []).values() for file in of_place]
-    return [_text(folder.name), records.digest(folder / MACHINE), *map(records.identity, files)]
+    files = [file for of_place in records.files(folder)[0].values() for file in of_place]
+    return [_text(folder.name), regular.digest(folder / MACHINE), *map(records.identity, files)]
 
 
 def _origins(folder: Path, kept: Iterable[Record], files: dict[Path, list[Path]]) -> dict[str, str]:
