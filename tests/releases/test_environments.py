@@ -19,7 +19,7 @@ from torchcompile_suite.releases import (
     drivers,
     environments,
     extras,
-    ledger_objects,
+    ledger,
     locking,
     room,
     sizes,
@@ -117,7 +117,7 @@ def test_an_environment_from_before_the_extras_gets_them_and_takes_no_room(
     for release in (with_extras, without):
         environments.ready(release, PYTHON)
         file = environments.folder_of(release, PYTHON) / stamp.FILE
-        content = ledger_objects.release_file(release) + ledger_objects.lock_file(release)
+        content = ledger.release_file(release) + ledger.lock_file(release)
         file.write_text(hashlib.sha256(content).hexdigest())
     assert not environments.is_ready(with_extras, PYTHON)
     assert environments.is_ready(without, PYTHON), "what has no extras is as it was"

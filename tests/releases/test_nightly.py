@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from torchcompile_suite.analysis import summary
 from torchcompile_suite.cli.releases import app
 from torchcompile_suite.errors import SuiteError
-from torchcompile_suite.releases import catalogue, install, ledger, ledger_objects, locking, nightly
+from torchcompile_suite.releases import catalogue, install, ledger, locking, nightly
 from torchcompile_suite.releases.catalogue import Release
 from torchcompile_suite.releases.verify import Proof
 
@@ -178,8 +178,8 @@ def test_a_nightly_among_the_releases_is_refused(tmp_path):
 
 def test_a_nightlys_index_reaches_the_installation(with_nightlies, tmp_path):
     release = with_nightlies[-1]
-    (tmp_path / ledger_objects.RELEASE_FILE).write_bytes(ledger_objects.release_file(release))
-    (tmp_path / ledger_objects.LOCK_FILE).write_bytes(catalogue.read()[-1].lock.read_bytes())
+    (tmp_path / "release.json").write_bytes(ledger.release_file(release))
+    (tmp_path / "requirements.txt").write_bytes(catalogue.read()[-1].lock.read_bytes())
     checkout = install.read_checkout(tmp_path)
     assert checkout.index_url == "https://example.invalid/simple"
     assert dataclasses.asdict(checkout)["version"] == SECOND

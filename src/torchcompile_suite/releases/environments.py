@@ -24,7 +24,7 @@ from ..host.files import write_atomically
 from . import drivers, extras, stamp
 from .catalogue import Release
 from .install import EXTRAS_FILE
-from .ledger_objects import LOCK_FILE, RELEASE_FILE, lock_file, release_file
+from .ledger import lock_file, release_file
 
 INSTALL = Path(__file__).with_name("install.py")
 # The folder of all environments. By default it lies beside uv's cache, so that uv can link files
@@ -165,8 +165,8 @@ def install(release: Release, folder: Path, python: str | None = None) -> tuple[
     if not program.exists():
         _create(release, folder, python)
     with tempfile.TemporaryDirectory(prefix="release-") as checkout:
-        Path(checkout, RELEASE_FILE).write_bytes(release_file(release))
-        Path(checkout, LOCK_FILE).write_bytes(lock_file(release))
+        Path(checkout, "release.json").write_bytes(release_file(release))
+        Path(checkout, "requirements.txt").write_bytes(lock_file(release))
         if pins := extras.pins(release.version):
             Path(checkout, EXTRAS_FILE).write_text("\n".join(pins) + "\n", "utf-8")
         done = _run([str(program), str(INSTALL), checkout])
