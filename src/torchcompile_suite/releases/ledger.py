@@ -206,11 +206,9 @@ def _tags(commits: Commits) -> dict[str, str]:
 def _refs(commits: Commits) -> dict[str, str]:
     """From the full name of a ref, such as ``refs/tags/v2.4``, to the SHA of its commit."""
     refs = {f"refs/tags/{tag}": sha for tag, sha in _tags(commits).items()}
-    # Branches come last, because they make the other objects visible.
-    for branch, nightly in ((NIGHTLY_BRANCH, True), (BRANCH, False)):
-        members = [sha for sha, release in commits.items() if release.nightly is nightly]
-        if members:
-            refs[f"refs/heads/{branch}"] = members[-1]
+    # Branches come last, because they make the other objects visible. Each is at its newest commit.
+    for sha, release in commits.items():
+        refs[f"refs/heads/{NIGHTLY_BRANCH if release.nightly else BRANCH}"] = sha
     return refs
 
 
