@@ -19,10 +19,10 @@ from torchcompile_suite.releases import (
     drivers,
     environments,
     extras,
+    install,
     ledger,
     locking,
     room,
-    sizes,
     stamp,
 )
 
@@ -52,7 +52,7 @@ class Uv:
         if self.killed:
             raise KeyboardInterrupt
         if self.full:
-            raise environments.LockError("install.py: the disk is full")
+            raise install.LockError("the disk is full")
         self.installed.append(release.version)
         return program, f"torch {release.version}"
 
@@ -88,7 +88,7 @@ def test_a_full_disk_at_the_fifth_environment_keeps_the_others(uv: Uv) -> None:
     for release in RELEASES[:4]:
         environments.ready(release, PYTHON)
     uv.full = True
-    with pytest.raises(environments.LockError, match="disk is full"):
+    with pytest.raises(install.LockError, match="disk is full"):
         environments.ready(RELEASES[4], PYTHON)
     assert [environments.is_ready(one, PYTHON) for one in RELEASES] == [True] * 4 + [False]
     uv.full = False
@@ -174,7 +174,7 @@ def _with_free(monkeypatch: pytest.MonkeyPatch, environments_that_fit: int) -> N
     size = 7_000_000_000
     free = environments_that_fit * size + room.SPARE_BYTES
     monkeypatch.setattr(environments, "free_bytes", lambda: free)
-    monkeypatch.setattr(sizes, "needed_bytes", lambda releases: size * len(releases))
+    monkeypatch.setattr(room, "needed_bytes", lambda releases: size * len(releases))
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ from ..measuring.settings import BUDGET_VARIABLE, NEEDED_FOR_CACHE_BYTES, Settin
 from ..presentation import sheets, terminal
 from ..presentation.terminal import console, one_line_errors
 from ..presentation.wording import printable
-from ..releases import catalogue, ledger, sizes
+from ..releases import catalogue, ledger, room
 from ..releases.catalogue import Release
 from ..results import classes, records
 from .history import BUDGET_S, in_order, newest_patches
@@ -213,7 +213,7 @@ def _print_plan(
     expected = [planning.expected(seconds, one) for one in ([machines] if machines else MACHINES)]
     rows = [(one.machines, one.seconds, one.ideal_s, one.efficiency) for one in expected]
     console().print(terminal.draw(sheets.fleet(rows)))
-    gigabytes = sizes.needed_bytes(releases) / 1e9
+    gigabytes = room.needed_bytes(releases) / 1e9
     typer.echo(
         f"on each machine: up to {gigabytes:.0f} GB for {len(releases)} releases, whose "
         f"installation is not in these hours, and {NEEDED_FOR_CACHE_BYTES >> 30} GB for compiled "

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Collection, Sequence
@@ -60,8 +59,7 @@ def index_url() -> str:
             name, equals, url = value.partition("=")  # uv's form NAME=URL
             return url if equals and "/" not in name else value
     command = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or PYPI_SIMPLE_ENDPOINT
+    return locking.run(command).stdout.strip() or PYPI_SIMPLE_ENDPOINT
 
 
 def find_new(known: Collection[str], url: str) -> tuple[Release, ...]:
