@@ -34,7 +34,7 @@ from ..measuring.settings import BUDGET_VARIABLE, NEEDED_FOR_CACHE_BYTES, Settin
 from ..presentation import sheets, terminal
 from ..presentation.terminal import console, one_line_errors
 from ..presentation.wording import printable
-from ..releases import catalogue, ledger, sizes
+from ..releases import catalogue, ledger, room
 from ..releases.catalogue import Release
 from ..results import records
 from ..results.machines import classes
@@ -183,7 +183,7 @@ def _print_plan(
     seconds = [task.seconds for task in waiting]
     rows = [expected(seconds, one) for one in ([machines] if machines else MACHINES)]
     console().print(terminal.draw(sheets.fleet(rows)))
-    gigabytes = sizes.needed_bytes(releases) / 1e9
+    gigabytes = room.needed_bytes(releases) / 1e9
     typer.echo(
         f"on each machine: up to {gigabytes:.0f} GB for {len(releases)} releases, whose "
         f"installation is not in these hours, and {NEEDED_FOR_CACHE_BYTES >> 30} GB for compiled "

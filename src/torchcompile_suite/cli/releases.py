@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from ..presentation.terminal import console, one_line_errors
-from ..releases import adoption, catalogue, environments, ledger, room, sizes
+from ..releases import adoption, catalogue, environments, ledger, room
 
 app = typer.Typer(help="The PyTorch releases that can be compared.", no_args_is_help=True)
 
@@ -49,12 +49,10 @@ def verify(
 
     Example: torchcompile-suite releases verify v2.4 v2.15
     """
-    from ..releases import verify as verification
-
     failed = False
     with one_line_errors():
         releases = [catalogue.find(name) for name in versions or []] or catalogue.read()
-        for proof in verification.verify(releases):
+        for proof in map(environments.verify, releases):
             failed |= not proof.ok
             status = "ok" if proof.ok else "FAILED"
             typer.echo(f"{proof.release.tag}  {status}  {proof.seconds:.0f} s  {proof.line}")
@@ -143,8 +141,8 @@ def sizes_command() -> None:
     Example: torchcompile-suite releases sizes
     """
     with one_line_errors():
-        new = sizes.record((one.folder for one in environments.installed()), sizes.FILE)
-    typer.echo(f"{sizes.FILE.name}: {', '.join(new) or 'nothing new'}")
+        new = room.record((one.folder for one in environments.installed()), room.SIZES)
+    typer.echo(f"{room.SIZES.name}: {', '.join(new) or 'nothing new'}")
 
 
 @app.command()
