@@ -67,11 +67,6 @@ def ended(one: _Ended) -> str:
     return "" if one.outcome.ok else str(one.outcome)
 
 
-def no_number(outcome: Outcome, columns: int) -> list[str]:
-    """What a line has in that many columns if its cell has no number: the reason, in the first."""
-    return [str(outcome), *[""] * (columns - 1)]
-
-
 class _OfCell(Protocol):
     @property
     def cell(self) -> Cell: ...
