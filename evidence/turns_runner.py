@@ -1,4 +1,6 @@
-"""``python -m evidence.peers.turns WORKLOAD SECONDS...``: eager and compiled calls in turns.
+"""Runs in the environment of a release: eager and compiled calls in turns, in one process.
+
+    python -m evidence.turns_runner WORKLOAD SECONDS...
 
 A turn lasts SECONDS, or one call if that is longer. Prints as JSON a list for each length of a
 turn: the time ratio for each of `SETTLES` that is shorter than the turn. Calls that begin before
@@ -16,11 +18,11 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-import torch
-
-from evidence.peers import SETTLES, build
+from torchcompile_suite import workloads
 from torchcompile_suite.analysis import statistics
 
+# Seconds at the start of a turn whose calls do not count.
+SETTLES = (0.0, 0.01, 0.02, 0.03, 0.05, 0.1)
 # For each length of a turn: seconds of both modes together, as in a launch of the suite, and at
 # least this many pairs of turns.
 TIMED_S = 4.0
@@ -67,9 +69,13 @@ def ratios(calls: tuple[Callable[[], Any], Callable[[], Any]], seconds: float) -
 
 def main() -> None:
     """Measure and print."""
-    module, inputs, compiled = build(sys.argv[1])
+    import torch
+
+    torch.manual_seed(0)
+    module, inputs = workloads.get(sys.argv[1]).build(1)
+    module.eval()
     with torch.inference_mode():
-        calls = (partial(module, *inputs), partial(compiled, *inputs))
+        calls = (partial(module, *inputs), partial(torch.compile(module), *inputs))
         for _ in range(20):
             for call in calls:
                 call()
