@@ -10,8 +10,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from ..doctor import hardware, software
-from ..doctor.check import Check, Level
+from ..doctor import Check, Level, hardware, software
 from ..presentation.terminal import console, one_line_errors, say
 from ..releases import catalogue, environments
 

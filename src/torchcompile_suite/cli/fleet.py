@@ -22,7 +22,7 @@ from filelock import FileLock, Timeout
 from .. import matrix, published
 from ..asv import command
 from ..cell import Cell
-from ..doctor.check import Level
+from ..doctor import Level
 from ..errors import SuiteError
 from ..fleet import checkup, driver, inspection, left, options, planning
 from ..fleet.diary import Diary, Plan

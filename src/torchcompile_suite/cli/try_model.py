@@ -14,8 +14,7 @@ from rich.console import Console
 from .. import matrix, targets, workloads
 from ..analysis.advice import Advice
 from ..cell import CHANNELS_LAST, DEFAULT_HEAP, TOO_BUSY, Measurement
-from ..doctor import hardware
-from ..doctor.check import Level
+from ..doctor import Level, hardware
 from ..errors import SuiteError
 from ..host import machine
 from ..host.allocators import LIBRARIES

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 
-from ..doctor import gpus, hardware, software
-from ..doctor.check import Check, Level, error
+from ..doctor import Check, Level, error, gpus, hardware, software
 from ..host import machine
 from ..releases import catalogue, environments, room
 from ..releases.catalogue import Release
