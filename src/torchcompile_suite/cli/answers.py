@@ -13,20 +13,16 @@ from ..presentation.answers import Answered, Asked
 from ..presentation.terminal import console, one_line_errors, say
 from ..releases import catalogue
 from ..results.records import Record
-from .recorded import MACHINE_HELP, read_generated, select
-from .report import Format
-
-
-def _names(incomplete: str) -> list[str]:
-    """Shell completion of the questions."""
-    return [name for name in answers.names() if name.startswith(incomplete)]
+from .options import Form, Format, MachineName, completing
+from .recorded import read_generated, select
 
 
 def answers_command(
     question: Annotated[
         str | None,
         typer.Argument(
-            help=f"One of: {', '.join(answers.names())}. Default: all.", autocompletion=_names
+            help=f"One of: {', '.join(answers.names())}. Default: all.",
+            autocompletion=completing(answers.names),
         ),
     ] = None,
     release: Annotated[
@@ -35,8 +31,8 @@ def answers_command(
             "--release", help="Such as v2.9; else the newest that has a cell of the question."
         ),
     ] = None,
-    machine_name: Annotated[str | None, typer.Option("--machine", help=MACHINE_HELP)] = None,
-    form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TABLE,
+    machine_name: MachineName = None,
+    form: Form = Format.TABLE,
 ) -> None:
     """Answer what people ask about torch.compile: one sentence, and the table it comes from.
 

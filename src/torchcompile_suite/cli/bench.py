@@ -21,8 +21,9 @@ from ..presentation.terminal import one_line_errors
 from ..releases import catalogue
 from ..releases.catalogue import Release
 from . import history
+from .options import Format
 from .recorded import RESULTS, select
-from .report import Format, compare_releases, print_comparison, print_report
+from .report import compare_releases, print_comparison, print_report
 
 # A convolution net, a mobile one, a published and a hand-written transformer, in the default mode.
 # A compiled cell also measures eager, so no cell in eager mode is needed.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -47,11 +48,8 @@ def open_cell(cell: Cell, release: Release, folder: Path) -> str:
 
 def _write_code(cell: Cell, release: Release, python: Path, folder: Path) -> str:
     """Write the code for the cell's target to ``folder``. Returns what was written, in words."""
-    generator = Generator(python, cell.target)
-    try:
+    with closing(Generator(python, cell.target)) as generator:
         launch = generator.make(Order(cell, assemble=True, folder=str(folder.absolute())))
-    finally:
-        generator.close()
     if launch.generated is None:
         raise SuiteError(f"{cell} on {release.version}: {launch.outcome.reason}")
     return (
@@ -88,11 +86,9 @@ def open_command(
         name = f"open-{workload}-{batch_size}-{mode}-{chosen.version}"
         if target is None:
             cell = Cell(workload, batch_size, mode, device=machine.device_kind())
-        elif target in targets.read():
-            cell = Cell(workload, batch_size, mode, target=target)
-            name += f"-{target.replace(':', '-')}"
         else:
-            raise SuiteError(f"no target {target!r}; there are: {', '.join(targets.read())}")
+            cell = Cell(workload, batch_size, mode, target=targets.get(target).name)
+            name += f"-{target.replace(':', '-')}"
         folder = output or Path(name)
         kinds = open_cell(cell, chosen, folder)
         also = "" if cell.target else "guards, graph breaks, "
