@@ -10,7 +10,7 @@ import typer
 from ..analysis.summary import version_key
 from ..presentation import answers, documents, markdown, terminal
 from ..presentation.answers import Answered, Asked
-from ..presentation.terminal import console, one_line_errors, say
+from ..presentation.terminal import console, say
 from ..releases import catalogue
 from ..results.records import Record
 from .options import Form, Format, MachineName, completing
@@ -40,21 +40,20 @@ def answers_command(
 
     Examples: torchcompile-suite answers training; torchcompile-suite answers --format markdown
     """
-    with one_line_errors():
-        wanted = [answers.get(question)] if question else answers.questions()
-        asked = [catalogue.find(release).version] if release else []
-        answered = [
-            *_timed([one for one in wanted if not one.of_targets], machine_name, asked),
-            *_generated([one for one in wanted if one.of_targets], asked),
-        ]
-        answered.sort(key=lambda one: wanted.index(one.asked))
-        if form is Format.JSON:
-            typer.echo(documents.answers_json(answered))
-            return
-        for number, one in enumerate(answered):
-            if number:
-                typer.echo()
-            _print(one, form)
+    wanted = [answers.get(question)] if question else answers.questions()
+    asked = [catalogue.find(release).version] if release else []
+    answered = [
+        *_timed([one for one in wanted if not one.of_targets], machine_name, asked),
+        *_generated([one for one in wanted if one.of_targets], asked),
+    ]
+    answered.sort(key=lambda one: wanted.index(one.asked))
+    if form is Format.JSON:
+        typer.echo(documents.answers_json(answered))
+        return
+    for number, one in enumerate(answered):
+        if number:
+            typer.echo()
+        _print(one, form)
 
 
 def _timed(

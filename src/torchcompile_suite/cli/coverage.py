@@ -15,7 +15,7 @@ from ..analysis import coverage
 from ..analysis.coverage import Coverage, Measured
 from ..cell import Measurement, Outcome
 from ..presentation import sheets, terminal
-from ..presentation.terminal import console, one_line_errors
+from ..presentation.terminal import console
 from ..presentation.wording import printable
 from ..releases import catalogue
 from ..results.records import Record
@@ -40,12 +40,11 @@ def coverage_command(
     series, and each cell of the core with its three releases, counts on the machine that has most
     of it.
     """
-    with one_line_errors():
-        asked = [catalogue.find(name).version for name in releases or []]
-        gaps = _of_releases(machine_name, asked) if asked else _published(machine_name)
-        typer.echo(f"unexplained gaps: {gaps}")
-        if gaps:
-            raise typer.Exit(1)
+    asked = [catalogue.find(name).version for name in releases or []]
+    gaps = _of_releases(machine_name, asked) if asked else _published(machine_name)
+    typer.echo(f"unexplained gaps: {gaps}")
+    if gaps:
+        raise typer.Exit(1)
 
 
 def _of_releases(machine_name: str | None, versions: Sequence[str]) -> int:

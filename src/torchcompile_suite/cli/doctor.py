@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from ..doctor import Check, Level, hardware, software
-from ..presentation.terminal import console, one_line_errors, say
+from ..presentation.terminal import console, say
 from ..releases import catalogue, environments
 from .options import Installed, NoColor
 
@@ -35,14 +35,13 @@ def doctor_command(
 
     Examples: torchcompile-suite doctor; torchcompile-suite doctor --release v2.9 --json
     """
-    with one_line_errors():
-        python = Path(sys.executable)
-        if release:
-            wanted = catalogue.find(release)
-            if not quiet and not environments.is_ready(wanted):
-                typer.echo(environments.making(wanted), err=True)
-            python = environments.ready(wanted)
-        checks = [*software.checks(python), *hardware.checks()]
+    python = Path(sys.executable)
+    if release:
+        wanted = catalogue.find(release)
+        if not quiet and not environments.is_ready(wanted):
+            typer.echo(environments.making(wanted), err=True)
+        python = environments.ready(wanted)
+    checks = [*software.checks(python), *hardware.checks()]
     if as_json:
         content = msgspec.json.encode([check._asdict() for check in checks])
         typer.echo(msgspec.json.format(content))

@@ -16,7 +16,6 @@ from ..host import machine
 from ..launch.generate.orders import Order
 from ..measuring import interpreter
 from ..measuring.generation import Generator
-from ..presentation.terminal import one_line_errors
 from ..releases import catalogue, environments
 from ..releases.catalogue import Release
 
@@ -78,18 +77,17 @@ def open_command(
     Examples: torchcompile-suite open softmax_matmul --mode max-autotune --release v2.4;
     torchcompile-suite open softmax_matmul --target cuda:sm90
     """
-    with one_line_errors():
-        workloads.get(workload)
-        if mode not in matrix.COMPILED:
-            raise SuiteError(f"no mode {mode!r}; there are: {', '.join(matrix.COMPILED)}")
-        chosen = catalogue.find(release) if release else catalogue.read()[-1]
-        name = f"open-{workload}-{batch_size}-{mode}-{chosen.version}"
-        if target is None:
-            cell = Cell(workload, batch_size, mode, device=machine.device_kind())
-        else:
-            cell = Cell(workload, batch_size, mode, target=targets.get(target).name)
-            name += f"-{target.replace(':', '-')}"
-        folder = output or Path(name)
-        kinds = open_cell(cell, chosen, folder)
-        also = "" if cell.target else "guards, graph breaks, "
-        typer.echo(f"{folder}/index.md: {also}{kinds}")
+    workloads.get(workload)
+    if mode not in matrix.COMPILED:
+        raise SuiteError(f"no mode {mode!r}; there are: {', '.join(matrix.COMPILED)}")
+    chosen = catalogue.find(release) if release else catalogue.read()[-1]
+    name = f"open-{workload}-{batch_size}-{mode}-{chosen.version}"
+    if target is None:
+        cell = Cell(workload, batch_size, mode, device=machine.device_kind())
+    else:
+        cell = Cell(workload, batch_size, mode, target=targets.get(target).name)
+        name += f"-{target.replace(':', '-')}"
+    folder = output or Path(name)
+    kinds = open_cell(cell, chosen, folder)
+    also = "" if cell.target else "guards, graph breaks, "
+    typer.echo(f"{folder}/index.md: {also}{kinds}")

@@ -1,14 +1,25 @@
-"""What the options of several commands have in common: their texts, and completion in a shell."""
+"""What commands have in common: how they end, their options, and completion in a shell."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from ..errors import SuiteError
+from ..presentation.terminal import one_line_errors
+
+
+class Commands(TyperGroup):
+    """Commands of which each ends with one line for a fault that the user can mend."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the chosen command."""
+        with one_line_errors():
+            return super().invoke(ctx)
 
 
 class Format(str, Enum):

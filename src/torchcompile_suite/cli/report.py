@@ -13,7 +13,7 @@ from ..cell import Measurement
 from ..errors import SuiteError
 from ..presentation import documents, markdown, sheets, terminal, wording
 from ..presentation.sheets import Sheet
-from ..presentation.terminal import console, one_line_errors
+from ..presentation.terminal import console
 from ..presentation.wording import printable
 from ..releases import catalogue
 from ..results.machines import NoResultsError
@@ -49,18 +49,17 @@ def report_command(
 
     Examples: torchcompile-suite report v2.9; torchcompile-suite report v2.4 v2.9 --format markdown
     """
-    with one_line_errors():
-        wanted = [catalogue.find(name).version for name in releases or []]
-        if len(wanted) == 2:
-            _compare(wanted, machine_name, form, everything, fail_on_regression)
-        elif fail_on_regression:
-            raise SuiteError("--fail-on-regression needs two releases, such as v2.4 v2.9")
-        elif wanted or machine_name:
-            _show(wanted, machine_name, form)
-        else:
-            results = read_results()
-            _warn(results.generated)
-            print_report(results.records, wanted, form, code=generated.rows(results.generated, []))
+    wanted = [catalogue.find(name).version for name in releases or []]
+    if len(wanted) == 2:
+        _compare(wanted, machine_name, form, everything, fail_on_regression)
+    elif fail_on_regression:
+        raise SuiteError("--fail-on-regression needs two releases, such as v2.4 v2.9")
+    elif wanted or machine_name:
+        _show(wanted, machine_name, form)
+    else:
+        results = read_results()
+        _warn(results.generated)
+        print_report(results.records, wanted, form, code=generated.rows(results.generated, []))
 
 
 def _compare(
@@ -141,17 +140,13 @@ def _print_code(code: generated.Comparison, form: Format) -> None:
 
 def compare_releases(records: Sequence[Record], before: str, after: str) -> change.Comparison:
     """Compare two versions, each cell on its machine. Raises ChangeError."""
-    of_machine: dict[str, dict[str, list[Measurement]]] = {}
-    for record in records:
-        sides = of_machine.setdefault(record.machine, {before: [], after: []})
-        if record.release in sides:
-            sides[record.release].append(record.measurement)
-    return change.compare_machines(
-        {
-            name: (change.Side(before, sides[before]), change.Side(after, sides[after]))
-            for name, sides in of_machine.items()
-        }
-    )
+
+    def side(machine: str, version: str) -> change.Side:
+        mine = [one for one in records if (one.machine, one.release) == (machine, version)]
+        return change.Side(version, [one.measurement for one in mine])
+
+    names = dict.fromkeys(record.machine for record in records)
+    return change.compare_machines({one: (side(one, before), side(one, after)) for one in names})
 
 
 # What a table of generated code says, and what not.

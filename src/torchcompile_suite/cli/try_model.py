@@ -21,7 +21,7 @@ from ..launch.progress import Event
 from ..modes import MODES
 from ..presentation import answers, terminal
 from ..presentation.sheets import Sheet
-from ..presentation.terminal import Progress, console, one_line_errors, say
+from ..presentation.terminal import Progress, console, say
 from ..presentation.wording import printable
 from ..releases import catalogue, environments
 from ..trial import generated, questions, view
@@ -172,38 +172,37 @@ def try_command(
 
     torchcompile-suite try resnet50 --target cuda:sm90
     """
-    with one_line_errors():
-        asked = Trial(
-            workload=target,
-            batch_sizes=_each(batch_sizes),
-            modes=_each(modes) or ("default",),
-            backends=_each(backends) or ("inductor",),
-            allocators=_each(named_allocators),
-            dtype=dtype,
-            layout=CHANNELS_LAST if channels_last else "contiguous",
-            device=device or machine.device_kind(),
-            training=training,
-            dynamic=dynamic,
-            precision=precision,
-            total_s=budget,
-            question=question or "",
-        )
-        trial = questions.asked(target, inputs or [], asked, answers.names())
-        if question and gpu is not None:
-            raise TrialError("--question measures, and --target generates code: leave one out")
-        variables = {"OMP_NUM_THREADS": str(threads)} if threads else {}
-        with _Progress(quiet, no_color) as progress:
-            python = _python(trial, release, gpu, progress)
-            if gpu is not None:
-                of = targets.get(gpu)
-                code = generated.run(trial, python, of, progress.say, registers, variables)
+    asked = Trial(
+        workload=target,
+        batch_sizes=_each(batch_sizes),
+        modes=_each(modes) or ("default",),
+        backends=_each(backends) or ("inductor",),
+        allocators=_each(named_allocators),
+        dtype=dtype,
+        layout=CHANNELS_LAST if channels_last else "contiguous",
+        device=device or machine.device_kind(),
+        training=training,
+        dynamic=dynamic,
+        precision=precision,
+        total_s=budget,
+        question=question or "",
+    )
+    trial = questions.asked(target, inputs or [], asked, answers.names())
+    if question and gpu is not None:
+        raise TrialError("--question measures, and --target generates code: leave one out")
+    variables = {"OMP_NUM_THREADS": str(threads)} if threads else {}
+    with _Progress(quiet, no_color) as progress:
+        python = _python(trial, release, gpu, progress)
         if gpu is not None:
-            _show_code(console(no_color=no_color), trial, code, json_file)
-            raise typer.Exit(1 if generated.failed(code) else 0)
-        with _Progress(quiet, no_color) as progress:
-            result = run(trial, python, progress.hear, resume=resume, variables=variables)
-        _show(console(no_color=no_color), trial, result, json_file)
-        _end(trial, result, save)
+            of = targets.get(gpu)
+            code = generated.run(trial, python, of, progress.say, registers, variables)
+    if gpu is not None:
+        _show_code(console(no_color=no_color), trial, code, json_file)
+        raise typer.Exit(1 if generated.failed(code) else 0)
+    with _Progress(quiet, no_color) as progress:
+        result = run(trial, python, progress.hear, resume=resume, variables=variables)
+    _show(console(no_color=no_color), trial, result, json_file)
+    _end(trial, result, save)
 
 
 def _each(values: Sequence[T] | None) -> tuple[T, ...]:
