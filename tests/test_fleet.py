@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 
 from torchcompile_suite import matrix
 from torchcompile_suite.cell import METHOD, OK, Cell, Launch, Measurement
-from torchcompile_suite.doctor.check import Level
+from torchcompile_suite.doctor import Level
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.fleet import driver, head, inspection, messages, place, plain
 from torchcompile_suite.fleet.driver import Driver

@@ -34,8 +34,9 @@ from torchcompile_suite.cell import (
     Outcome,
     Status,
 )
-from torchcompile_suite.cli import try_model
+from torchcompile_suite.cli import recorded
 from torchcompile_suite.cli.app import app
+from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.measuring import processes, rounds
 from torchcompile_suite.measuring.journal import Journal
 from torchcompile_suite.measuring.series import Series
@@ -747,11 +748,11 @@ def test_what_is_saved_does_not_depend_on_a_cell_that_ended_early(
     killed = examples.measurement(outcome=Outcome(Status.TIMEOUT, "killed"), mode="max-autotune")
     launches = [msgspec.structs.replace(one, environment=None) for one in killed.launches]
     killed = msgspec.structs.replace(killed, launches=launches)
-    assert try_model._save([killed, examples.measurement()])[0].startswith("saved to ")
+    assert recorded.save([killed, examples.measurement()])[0].startswith("saved to ")
     found = records.read(tmp_path / "results").records
     assert {(one.measurement.cell.mode, one.release) for one in found} == {
         ("max-autotune", "2.9.1"),
         ("default", "2.9.1"),
     }
-    with pytest.raises(TrialError, match="of a failed cell is not a release"):
-        try_model._save([killed])
+    with pytest.raises(SuiteError, match="of a failed cell is not a release"):
+        recorded.save([killed])

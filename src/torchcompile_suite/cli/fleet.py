@@ -21,7 +21,7 @@ from filelock import FileLock, Timeout
 from .. import matrix
 from ..asv import command
 from ..cell import Cell
-from ..doctor.check import Level
+from ..doctor import Level
 from ..errors import SuiteError
 from ..fleet import inspection
 from ..fleet.driver import Driver

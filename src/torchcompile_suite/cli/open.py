@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +19,6 @@ from ..measuring import processes
 from ..measuring.generation import Generator
 from ..measuring.processes import Environment
 from ..measuring.settings import LAUNCH_LIMIT_S
-from ..presentation.terminal import one_line_errors
 from ..releases import catalogue, environments
 from ..releases.catalogue import Release
 
@@ -51,11 +51,8 @@ def open_cell(cell: Cell, release: Release, folder: Path) -> str:
 
 def _write_code(cell: Cell, release: Release, python: Path, folder: Path) -> str:
     """Write the code for the cell's target to ``folder``. Returns what was written, in words."""
-    generator = Generator(Environment(python), cell.target)
-    try:
+    with closing(Generator(Environment(python), cell.target)) as generator:
         launch = generator.make(Order(cell, assemble=True, folder=str(folder.absolute())))
-    finally:
-        generator.close()
     if launch.generated is None:
         raise SuiteError(f"{cell} on {release.version}: {launch.outcome.reason}")
     return (
@@ -84,20 +81,17 @@ def open_command(
     Examples: torchcompile-suite open softmax_matmul --mode max-autotune --release v2.4;
     torchcompile-suite open softmax_matmul --target cuda:sm90
     """
-    with one_line_errors():
-        workloads.get(workload)
-        if mode not in matrix.COMPILED:
-            raise SuiteError(f"no mode {mode!r}; there are: {', '.join(matrix.COMPILED)}")
-        chosen = catalogue.find(release) if release else catalogue.read()[-1]
-        name = f"open-{workload}-{batch_size}-{mode}-{chosen.version}"
-        if target is None:
-            cell = Cell(workload, batch_size, mode, device=machine.device_kind())
-        elif target in targets.read():
-            cell = Cell(workload, batch_size, mode, target=target)
-            name += f"-{target.replace(':', '-')}"
-        else:
-            raise SuiteError(f"no target {target!r}; there are: {', '.join(targets.read())}")
-        folder = output or Path(name)
-        kinds = open_cell(cell, chosen, folder)
-        also = "" if cell.target else "guards, graph breaks, "
-        typer.echo(f"{folder}/index.md: {also}{kinds}")
+    workloads.get(workload)
+    if mode not in matrix.COMPILED:
+        raise SuiteError(f"no mode {mode!r}; there are: {', '.join(matrix.COMPILED)}")
+    chosen = catalogue.find(release) if release else catalogue.read()[-1]
+    name = f"open-{workload}-{batch_size}-{mode}-{chosen.version}"
+    if target is None:
+        cell = Cell(workload, batch_size, mode, device=machine.device_kind())
+    else:
+        cell = Cell(workload, batch_size, mode, target=targets.get(target).name)
+        name += f"-{target.replace(':', '-')}"
+    folder = output or Path(name)
+    kinds = open_cell(cell, chosen, folder)
+    also = "" if cell.target else "guards, graph breaks, "
+    typer.echo(f"{folder}/index.md: {also}{kinds}")

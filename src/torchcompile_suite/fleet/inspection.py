@@ -12,8 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from importlib import metadata
 
-from ..doctor import gpus, hardware, software
-from ..doctor.check import Check, Level, error
+from ..doctor import Check, Level, error, gpus, hardware, software
 from ..errors import SuiteError
 from ..host import machine
 from ..releases import catalogue, environments, room

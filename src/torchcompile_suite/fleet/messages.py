@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..cell import Text
-from ..doctor.check import Level
+from ..doctor import Level
 from ..errors import SuiteError
 from ..measuring.series import Series
 
@@ -54,7 +54,7 @@ class Order(Struct, frozen=True):
 
 
 class Fault(Struct, frozen=True):
-    """A check that is not ok; the fields of `doctor.check.Check`."""
+    """A check that is not ok; the fields of `doctor.Check`."""
 
     name: Text
     level: Level

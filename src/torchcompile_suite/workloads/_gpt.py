@@ -1,4 +1,9 @@
-"""The decoder of the family decoder."""
+"""The decoder of the family decoder, as classes of a file that imports torch.
+
+What torch saves of a compiled function may name the classes of a model, and cannot hold what they
+close over. The other workloads define their classes in a function. `workloads` does not import
+this file: only where a decoder is built.
+"""
 
 from __future__ import annotations
 
