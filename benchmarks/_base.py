@@ -1,19 +1,22 @@
-"""The base class of the benchmarks: axes, session, and the values and outcomes for ASV."""
+"""The base class of the benchmarks: axes, and the values and outcomes for ASV."""
 
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
 from torchcompile_suite.analysis import statistics
 from torchcompile_suite.cell import METHOD, Status
-from torchcompile_suite.measuring.session import open_session
 from torchcompile_suite.modes import EAGER
 
 
 class _Cells:
-    """Benchmarks over the cells of a `matrix.Question`, with its axes.
+    """Benchmarks over the cells of a `matrix.Question`, ``question``.
 
-    The first metric of a cell measures the cell. All other metrics of the cell are look-ups, also
-    those of other classes.
+    ``param_names`` and ``params`` are its axes. A metric says what ASV gets of the measurement at a
+    point of them. `asv run` measures each cell once, for all metrics of all classes, and sets
+    ``recorded`` (`asv.export.Recorded`).
     """
+
+    question = None
+    recorded = None
 
     # Enough for all launches of the slowest cell. Each launch has its own limit.
     timeout = 3600
@@ -22,21 +25,12 @@ class _Cells:
     # values of two methods are not compared.
     version = str(METHOD)
 
-    def __init_subclass__(cls, question):
-        cls._question = question
-        cls.param_names = list(question.axes)
-        cls.params = [list(values) for values in question.axes.values()]
-
-    def setup_cache(self):
-        """Open the session. ASV calls this once for all classes, so they share the measurements."""
-        return open_session()
-
-    def _measured(self, session, *point):
+    def _measured(self, *point):
         """The measurement at a point of the axes.
 
         Raises SkipNotImplemented (n/a) if the cell is not supported, and _Failed if it failed.
         """
-        measurement = session.measure(self._question.cell(*point))
+        measurement = self.recorded.measure(self.question.cell(*point))
         outcome = measurement.outcome
         if outcome.status is Status.UNSUPPORTED:
             raise SkipNotImplemented(outcome.reason)
@@ -44,34 +38,34 @@ class _Cells:
             raise _Failed(str(outcome))
         return measurement
 
-    def _latency(self, session, *point):
+    def _latency(self, *point):
         """Seconds a call in the mode, one value for each launch."""
-        return self._of_launches(statistics.latency_of, session, *point)
+        return self._of_launches(statistics.latency_of, *point)
 
-    def _time_ratio(self, session, *point):
+    def _time_ratio(self, *point):
         """Time in the mode over time in the baseline, one value for each launch."""
-        return self._of_launches(statistics.ratio_of, session, *point)
+        return self._of_launches(statistics.ratio_of, *point)
 
-    def _of_launches(self, value, session, *point):
+    def _of_launches(self, value, *point):
         """A figure of each launch that counts. The launches may be condensed."""
-        return _samples(map(value, statistics.counted(self._measured(session, *point).launches)))
+        return _samples(map(value, statistics.counted(self._measured(*point).launches)))
 
-    def _compile_cost(self, kind, session, *point):
+    def _compile_cost(self, kind, *point):
         """Seconds lost to calls that compiled, one value for each launch of that kind."""
-        if self._question.cell(*point).mode == EAGER:
+        if self.question.cell(*point).mode == EAGER:
             raise SkipNotImplemented("eager compiles nothing")
-        costs = statistics.compile_costs(self._measured(session, *point).launches, kind)
+        costs = statistics.compile_costs(self._measured(*point).launches, kind)
         if not costs:
             raise SkipNotImplemented(f"no {kind} launch was made")
         return _samples(costs)
 
-    def _peak_memory(self, field, session, *point):
+    def _peak_memory(self, field, *point):
         """The field of `Launch` with the peak memory in bytes, one value for each launch that
         counts.
 
         Raises SkipNotImplemented (n/a) for a settled heap, which holds more by design.
         """
-        launches = statistics.counted(self._measured(session, *point).launches)
+        launches = statistics.counted(self._measured(*point).launches)
         values = [getattr(one, field) for one in launches]
         if None in values:
             raise SkipNotImplemented(
@@ -79,18 +73,18 @@ class _Cells:
             )
         return _samples(values)
 
-    def _page_faults(self, field, session, *point):
+    def _page_faults(self, field, *point):
         """Page faults a call, one value for each launch. ``field``: of `Launch`."""
-        pagings = [getattr(one, field) for one in self._measured(session, *point).launches]
+        pagings = [getattr(one, field) for one in self._measured(*point).launches]
         if None in pagings:
             raise SkipNotImplemented("page faults are counted on a CPU")
         return _samples(paging.faults for paging in pagings)
 
-    def _compiled(self, field, session, *point):
+    def _compiled(self, field, *point):
         """The JSON field of the cell's `Compiled`. Raises SkipNotImplemented (n/a) with the reason
         if it is unknown.
         """
-        compiled = self._measured(session, *point).compiled
+        compiled = self._measured(*point).compiled
         if compiled is None:
             raise SkipNotImplemented("no cold launch recorded what the compiler did")
         value = compiled.value(field)
@@ -98,15 +92,83 @@ class _Cells:
             raise SkipNotImplemented(compiled.unknown.get(field, "not reported by this release"))
         return value
 
-    def _recaptures(self, which, session, *point):
+    def _recaptures(self, which, *point):
         """One of the cell's `Compiled.recaptures`. Raises SkipNotImplemented (n/a) with the reason
         if it is unknown.
         """
-        counts = self._compiled("recaptures", session, *point)
+        counts = self._compiled("recaptures", *point)
         if which not in counts:
-            unknown = self._compiled("unknown", session, *point)
+            unknown = self._compiled("unknown", *point)
             raise SkipNotImplemented(unknown.get(f"recaptures.{which}", "not tried"))
         return counts[which]
+
+
+class _Timed:
+    """Times of steady calls: of a forward pass, a training step or a pass over a stream."""
+
+    def track_latency(self, *point):
+        """Seconds a call in the mode, in the steady state."""
+        return self._latency(*point)
+
+    track_latency.unit = "seconds"
+
+    def track_time_ratio(self, *point):
+        """Time in the mode over time in eager, in turns. Below 1: a gain."""
+        return self._time_ratio(*point)
+
+    track_time_ratio.unit = "mode/eager"
+
+
+class _InEager:
+    """The other side of each pair."""
+
+    def track_eager_latency(self, *point):
+        """Seconds a call in eager, in the steady state."""
+        return self._of_launches(statistics.eager_latency_of, *point)
+
+    track_eager_latency.unit = "seconds"
+
+
+class _ColdCompile:
+    """What a first process pays."""
+
+    def track_cold_compile(self, *point):
+        """Seconds lost to calls that compiled, with an empty cache."""
+        return self._compile_cost("cold", *point)
+
+    track_cold_compile.unit = "seconds"
+
+
+class _WarmCompile:
+    """What a second process pays."""
+
+    def track_warm_compile(self, *point):
+        """Seconds lost to calls that compiled, with Inductor's cache of an earlier process."""
+        return self._compile_cost("warm", *point)
+
+    track_warm_compile.unit = "seconds"
+
+
+class _Memory:
+    """The peak of a process that runs only the compiled model."""
+
+    def track_peak_memory(self, *point):
+        """Peak memory in bytes: resident on a CPU, and there of a default heap only (`Allocator`);
+        reserved by torch on a GPU.
+        """
+        return self._peak_memory("peak_memory_bytes", *point)
+
+    track_peak_memory.unit = "bytes"
+
+
+class _EagerMemory:
+    """The peak of a process that runs only eager."""
+
+    def track_eager_peak_memory(self, *point):
+        """Peak resident set in bytes."""
+        return self._peak_memory("eager_peak_memory_bytes", *point)
+
+    track_eager_peak_memory.unit = "bytes"
 
 
 class _Failed(Exception):

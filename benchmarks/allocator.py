@@ -1,60 +1,37 @@
 """How much of the gain comes from the compiler, and how much from malloc?"""
 
-from torchcompile_suite import matrix
-from torchcompile_suite.analysis import statistics
+from torchcompile_suite import matrix, workloads
 
-from ._base import _Cells
+from ._base import _Cells, _EagerMemory, _InEager, _Memory, _Timed
 
 
-class _Allocators(_Cells, question=matrix.ALLOCATOR):
+class _Allocators(_Timed, _InEager, _Memory, _EagerMemory, _Cells):
     """The same cell in processes with another allocator (malloc)."""
 
-    def track_eager_latency(self, session, *point):
-        """Seconds a call in eager."""
-        return self._of_launches(statistics.eager_latency_of, session, *point)
-
-    track_eager_latency.unit = "seconds"
-
-    def track_latency(self, session, *point):
-        """Seconds a call compiled."""
-        return self._latency(session, *point)
-
-    track_latency.unit = "seconds"
-
-    def track_time_ratio(self, session, *point):
-        """Compiled time over eager time, both with that allocator. Below 1: the compiler gains."""
-        return self._time_ratio(session, *point)
-
-    track_time_ratio.unit = "mode/eager"
-
-    def track_eager_page_faults(self, session, *point):
+    def track_eager_page_faults(self, *point):
         """Page faults of a call in eager."""
-        return self._page_faults("eager_paging", session, *point)
+        return self._page_faults("eager_paging", *point)
 
     track_eager_page_faults.unit = "faults"
 
-    def track_page_faults(self, session, *point):
+    def track_page_faults(self, *point):
         """Page faults of a compiled call."""
-        return self._page_faults("paging", session, *point)
+        return self._page_faults("paging", *point)
 
     track_page_faults.unit = "faults"
 
-    def track_eager_peak_memory(self, session, *point):
-        """Peak resident set in bytes of a process that runs only eager."""
-        return self._peak_memory("eager_peak_memory_bytes", session, *point)
 
-    track_eager_peak_memory.unit = "bytes"
-
-    def track_peak_memory(self, session, *point):
-        """Peak resident set in bytes of a process that runs only the compiled model."""
-        return self._peak_memory("peak_memory_bytes", session, *point)
-
-    track_peak_memory.unit = "bytes"
-
-
-class Allocator(_Allocators, question=matrix.ALLOCATOR):
+class Allocator(_Allocators):
     """Inference at batch 1. ``default-heap``: the C library's malloc as a script gets it."""
 
+    question = matrix.ALLOCATOR
+    param_names = ["workload", "allocator"]
+    params = [workloads.names(), matrix.ALLOCATORS]
 
-class TrainingAllocator(_Allocators, question=matrix.TRAINING_ALLOCATOR):
+
+class TrainingAllocator(_Allocators):
     """A training step in float32. ``default-heap``: the C library's malloc as a script gets it."""
+
+    question = matrix.TRAINING_ALLOCATOR
+    param_names = ["workload", "allocator"]
+    params = [workloads.tagged("training"), matrix.ALLOCATORS]

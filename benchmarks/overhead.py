@@ -1,46 +1,31 @@
 """What does a compiled call cost beyond its kernels, and from which size does a graph gain?"""
 
-from torchcompile_suite import matrix
-from torchcompile_suite.analysis import statistics
+from torchcompile_suite import matrix, workloads
 
-from ._base import _Cells
+from ._base import _Cells, _InEager, _Timed
 
 
-class Overhead(_Cells, question=matrix.OVERHEAD):
+class Overhead(_Timed, _InEager, _Cells):
     """Graphs of small operators: their arithmetic is nothing, so a call's time is its overhead."""
 
-    def track_latency(self, session, *point):
-        """Seconds a call in the mode."""
-        return self._latency(session, *point)
+    question = matrix.OVERHEAD
+    param_names = ["workload", "mode"]
+    params = [workloads.tagged("overhead"), matrix.COMPILED]
 
-    track_latency.unit = "seconds"
-
-    def track_eager_latency(self, session, *point):
-        """Seconds a call in eager."""
-        return self._of_launches(statistics.eager_latency_of, session, *point)
-
-    track_eager_latency.unit = "seconds"
-
-    def track_time_ratio(self, session, *point):
-        """Time in the mode over time in eager. Below 1: a gain."""
-        return self._time_ratio(session, *point)
-
-    track_time_ratio.unit = "mode/eager"
-
-    def track_guards(self, session, *point):
+    def track_guards(self, *point):
         """Guards that Dynamo checks in each call."""
-        return self._compiled("guards", session, *point)
+        return self._compiled("guards", *point)
 
     track_guards.unit = "guards"
 
-    def track_guard_check(self, session, *point):
+    def track_guard_check(self, *point):
         """Seconds to check the guards in each call."""
-        return self._compiled("guard_check_s", session, *point)
+        return self._compiled("guard_check_s", *point)
 
     track_guard_check.unit = "seconds"
 
-    def track_launches(self, session, *point):
+    def track_launches(self, *point):
         """Kernel launches of one call."""
-        return self._compiled("launches", session, *point)
+        return self._compiled("launches", *point)
 
     track_launches.unit = "launches"

@@ -1,21 +1,20 @@
 """What does bfloat16 gain, alone and with the compiler?"""
 
-from torchcompile_suite import matrix
+from torchcompile_suite import matrix, workloads
+from torchcompile_suite.modes import MODES
 
-from ._base import _Cells
+from ._base import _Cells, _Timed
 
 
-class Precision(_Cells, question=matrix.PRECISION):
+class Precision(_Timed, _Cells):
     """A forward pass in a bfloat16 autocast region, eager or compiled."""
 
-    def track_latency(self, session, *point):
-        """Seconds a call, in the steady state."""
-        return self._latency(session, *point)
+    question = matrix.PRECISION
+    param_names = ["workload", "batch_size", "mode"]
+    params = [workloads.tagged("precision"), [1, 5], list(MODES)]
 
-    track_latency.unit = "seconds"
-
-    def track_time_ratio(self, session, *point):
+    def track_time_ratio(self, *point):
         """Time in bfloat16 in the mode over time in float32 in eager. Below 1: a gain."""
-        return self._time_ratio(session, *point)
+        return self._time_ratio(*point)
 
     track_time_ratio.unit = "bfloat16 mode/float32 eager"

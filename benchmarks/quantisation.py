@@ -2,38 +2,38 @@
 
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
-from torchcompile_suite import matrix
+from torchcompile_suite import matrix, workloads
 from torchcompile_suite.analysis import statistics
+from torchcompile_suite.cell import QUANTISATIONS
+from torchcompile_suite.modes import MODES
 
-from ._base import _Cells
+from ._base import _Cells, _Timed
 
 
-class Quantisation(_Cells, question=matrix.QUANTISATION):
+class Quantisation(_Timed, _Cells):
     """A forward pass with int8 weights by torchao, in eager or compiled."""
 
-    def track_latency(self, session, *point):
-        """Seconds a call, in the steady state."""
-        return self._latency(session, *point)
+    question = matrix.QUANTISATION
+    param_names = ["workload", "dtype", "mode"]
+    params = [workloads.tagged("quantisation"), list(QUANTISATIONS), list(MODES)]
 
-    track_latency.unit = "seconds"
-
-    def track_float32_latency(self, session, *point):
+    def track_float32_latency(self, *point):
         """Seconds a call of the module in float32 in eager."""
-        return self._of_launches(statistics.eager_latency_of, session, *point)
+        return self._of_launches(statistics.eager_latency_of, *point)
 
     track_float32_latency.unit = "seconds"
 
-    def track_time_ratio(self, session, *point):
+    def track_time_ratio(self, *point):
         """Time with int8 in the mode over time in float32 in eager. Below 1: a gain."""
-        return self._time_ratio(session, *point)
+        return self._time_ratio(*point)
 
     track_time_ratio.unit = "int8 mode/float32 eager"
 
-    def track_float32_error(self, session, *point):
+    def track_float32_error(self, *point):
         """Relative error of the quantised module against the module in float32."""
         errors = [
             launch.accuracy.float32_error
-            for launch in self._measured(session, *point).launches
+            for launch in self._measured(*point).launches
             if launch.accuracy is not None and launch.accuracy.float32_error is not None
         ]
         if not errors:

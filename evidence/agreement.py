@@ -34,13 +34,11 @@ from torchcompile_suite.cell import DEFAULT_HEAP, OK, Cell, Interference, Launch
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host import heap
 from torchcompile_suite.host.files import append_line, read_lines
-from torchcompile_suite.measuring import interpreter
 from torchcompile_suite.measuring.interference import Watch
 from torchcompile_suite.presentation.sheets import Sheet
-from torchcompile_suite.releases import catalogue, environments
 
-from . import tables
-from .pools import ENVIRONMENT, NO_VECTOR_CHECK
+from . import collect, tables
+from .collect import launch
 
 CELLS = (
     Cell("resnet18", 1, "default"),
@@ -75,7 +73,9 @@ TURNS = 12
 WARM_UP = 20
 KEPT = Path(__file__).with_name("agreement.jsonl")
 PLAIN = Path(__file__).with_name("plain") / "plain.py"
-MORE_WORKLOADS = Path(__file__).with_name("plain") / "workloads.py"
+MORE_WORKLOADS = {
+    "TORCHCOMPILE_SUITE_WORKLOADS": str(Path(__file__).with_name("plain") / "workloads.py")
+}
 
 
 class Disturbed(Exception):
@@ -114,15 +114,14 @@ class Difference(NamedTuple):
 
 def measure() -> None:
     """Make the missing rounds. May be interrupted and run again."""
-    python, installed = environments.install(catalogue.read()[-1], ENVIRONMENT)
-    print(installed, flush=True)
+    python = collect.newest()
     with tempfile.TemporaryDirectory(prefix="agreement-") as scratch:
         # The first rounds of all cells, then more of those that need them.
         for most in range(ROUNDS, MOST_ROUNDS + 1):
             for number, cell in enumerate(CELLS):
                 folder = Path(scratch, str(number))
                 while len(_made(cell, "settled", "suite")) < most and not _done(cell):
-                    _keep_round(python.absolute(), cell, folder)
+                    _keep_round(python, cell, folder)
 
 
 def _keep_round(python: Path, cell: Cell, folder: Path) -> None:
@@ -160,11 +159,12 @@ def _round(python: Path, cell: Cell, folder: Path) -> list[Round]:
     """A launch of the suite at each end, then the four plain processes."""
     made, compiled = [], folder / "suite"
     if not compiled.exists():
-        launch(python, Request(cell, "cold", str(compiled), observe=False))
+        launch(python, Request(cell, "cold", str(compiled), observe=False), MORE_WORKLOADS)
     for end in WITHIN:
         allocator = DEFAULT_HEAP if end == "default" else "system"
         at_end = msgspec.structs.replace(cell, allocator=allocator)
-        ours = launch(python, Request(at_end, "warm", str(compiled), observe=False))
+        request = Request(at_end, "warm", str(compiled), observe=False)
+        ours = launch(python, request, MORE_WORKLOADS)
         _refuse_disturbed(ours.interference)
         assert ours.paging is not None
         assert ours.eager_paging is not None
@@ -213,26 +213,6 @@ def _made_by(
     )
 
 
-def launch(python: Path, request: Request) -> Launch:
-    """One launch of the suite in that Python. Raises SuiteError if it fails."""
-    Path(request.cache_dir).mkdir(parents=True, exist_ok=True)
-    done = subprocess.run(
-        [str(python), "-m", "torchcompile_suite.measuring.launches"],
-        input=msgspec.json.encode(request),
-        env=_environment(python, {"TORCHCOMPILE_SUITE_WORKLOADS": str(MORE_WORKLOADS)}),
-        stdout=subprocess.PIPE,
-        check=True,
-    )
-    made = msgspec.json.decode(done.stdout, type=Launch)
-    if not made.outcome.ok:
-        raise SuiteError(f"{request.cell}: {made.outcome}")
-    return made
-
-
-def _environment(python: Path, more: dict[str, str]) -> dict[str, str]:
-    return interpreter.environment(python, {**NO_VECTOR_CHECK, **more})
-
-
 class Turn(NamedTuple):
     """A turn of a plain process: seconds and page faults a call."""
 
@@ -257,7 +237,7 @@ def _scripts(
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            env=_environment(python, variables),
+            env=collect.variables(python, variables),
         )
     try:
         with ThreadPoolExecutor(len(running)) as pool:

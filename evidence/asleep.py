@@ -17,8 +17,7 @@ from torchcompile_suite.fleet import inspection, messages
 from torchcompile_suite.fleet.messages import Began, Finished, Launched, Measured, Order, Said
 from torchcompile_suite.host import machine
 from torchcompile_suite.results import segments
-from torchcompile_suite.results.canonical import canonical
-from torchcompile_suite.results.segments import Header, Segment
+from torchcompile_suite.results.segments import Header, Segment, canonical
 
 ROUNDS = 3
 

@@ -34,12 +34,11 @@ from torchcompile_suite.commits.judge import Side
 from torchcompile_suite.commits.measuring import Measuring
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host.files import append_line, read_lines
-from torchcompile_suite.measuring import interpreter
 from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.releases import catalogue, environments
 
-from . import tables
-from .pools import ROOT
+from . import collect, tables
+from .collect import ROOT
 from .wheels import Repository, sources
 
 BEFORE, AFTER = "2.9.0", "2.9.1"
@@ -130,7 +129,7 @@ def calibrate() -> Size:
     python = environments.python_in(FOLDER / "environment")
     done = subprocess.run(
         [python, "-c", ROUNDS, CELLS["slower call"].workload],
-        env=interpreter.environment(python),
+        env=collect.variables(python),
         capture_output=True,
         text=True,
         check=True,

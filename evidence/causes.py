@@ -1,4 +1,4 @@
-"""What does the state of the heap explain? Four puzzles of method 2, measured at both ends.
+"""What does the state of the heap explain? Four puzzles of earlier measurements, at both ends.
 
 - `pointwise_chain` had a second state, in which only eager was six times slower.
 - The training step of `relevance_information` had an interval of 17 to 168 %.
@@ -28,7 +28,7 @@ from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.releases import catalogue, environments
 
 from . import tables
-from .agreement import launch
+from .collect import launch
 
 ENDS = {"settled": "system", "default": DEFAULT_HEAP}
 LAUNCHES = 6

@@ -8,19 +8,19 @@ releases.
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import msgspec
 
 from torchcompile_suite import matrix
-from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host.files import append_line, read_lines
 from torchcompile_suite.launch.generate.orders import TARGET_VARIABLE
-from torchcompile_suite.measuring import interpreter
 from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.releases import catalogue, environments
 
 from . import tables
+from .collect import variables
 
 KEPT = Path(__file__).with_name("expected.jsonl")
 RELEASES = ("v2.4", "v2.9", "v2.15")
@@ -47,15 +47,14 @@ def measure() -> None:
         release = catalogue.find(name)
         if release.version in done:
             continue
-        answer = interpreter.ask(
-            environments.ready(release),
-            "evidence.expected_runner",
-            b"",
-            {TARGET_VARIABLE: matrix.GENERATED_TARGET},
+        python = environments.ready(release)
+        counted = subprocess.run(
+            [str(python), "-m", "evidence.expected_runner"],
+            env=variables(python, {TARGET_VARIABLE: matrix.GENERATED_TARGET}),
+            stdout=subprocess.PIPE,
+            check=True,
         )
-        if answer.status:
-            raise SuiteError(f"{release.version}: {answer.last_line}")
-        for text in answer.out.splitlines():
+        for text in counted.stdout.splitlines():
             line = Line(release=release.version, **msgspec.json.decode(text))
             append_line(KEPT, msgspec.json.encode(line))
 

@@ -16,7 +16,7 @@ from torchcompile_suite.cell import Cell, Launch, Measurement
 from torchcompile_suite.presentation.sheets import Sheet
 
 from . import draws, tables
-from .pools import CELLS, pool
+from .pools import every_pool
 
 REPORTS = 400
 COPIES = 2
@@ -62,7 +62,7 @@ def asv_alarms(before: list[Measurement], after: list[Measurement], use_stats: b
 def table() -> list[tables.Part]:
     """A line for each way to draw launches and each judge."""
     random = np.random.default_rng(2024)
-    pools = {name: pool(name) for name in CELLS}
+    pools = every_pool()
     names = ["cells", "flagged", "share of cells", "reports with an alarm"]
     lines = []
     for in_a_row in (False, True):

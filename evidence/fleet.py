@@ -37,13 +37,12 @@ from torchcompile_suite.analysis import summaries
 from torchcompile_suite.cell import Measurement
 from torchcompile_suite.cli.history import BUDGET_S, newest_patches
 from torchcompile_suite.cli.recorded import RESULTS
-from torchcompile_suite.fleet import inspection, options, planning
-from torchcompile_suite.fleet.diary import Diary, Plan
+from torchcompile_suite.fleet import inspection
 from torchcompile_suite.fleet.driver import Driver
-from torchcompile_suite.fleet.durations import Durations
-from torchcompile_suite.fleet.left import Task
+from torchcompile_suite.fleet.head import SYSTEM
 from torchcompile_suite.fleet.messages import Event, Node, Order, Said
-from torchcompile_suite.fleet.store import Store
+from torchcompile_suite.fleet.plan import Durations, Plan, Task, expected
+from torchcompile_suite.fleet.store import Diary, Store
 from torchcompile_suite.host import machine
 from torchcompile_suite.host.files import append_line, read_lines
 from torchcompile_suite.measuring import series
@@ -146,12 +145,12 @@ class Nothing:
         """All of them."""
         return dict(self._nodes), []
 
-    def start(self, order: Order, machines: Sequence[str], *, slot: bool = True) -> int:
+    def start(self, order: Order, machines: Sequence[str]) -> int:
         """Begin at once."""
         self._number += 1
-        name = next(one for one in machines if one in self._free or not slot)
+        name = next(one for one in machines if one in self._free or not order.series)
         order = msgspec.structs.replace(order, machine=name)
-        if slot:
+        if order.series:
             del self._free[name]
             said = said_by(order, self._record)
         else:
@@ -189,7 +188,6 @@ def drive(transport: Any, plan: Plan, folder: Path) -> None:
         Store(folder / "results", [], commits(), ENVIRONMENT),
         Diary(folder / "diary"),
         python="3.11",
-        commits=commits(),
         mine=inspection.described(Order("driver", releases=releases())),
         done=(),
         wait_s=60.0,
@@ -212,7 +210,7 @@ def with_ray(nodes: int) -> Ran:
         lines = functools.partial(
             asleep, seconds=seconds, record=msgspec.json.encode(a_record()), log=str(log)
         )
-        head = {"num_cpus": 0, "include_dashboard": False, "_system_config": options.SYSTEM}
+        head = {"num_cpus": 0, "include_dashboard": False, "_system_config": SYSTEM}
         simulated = Simulated(initialize_head=True, head_node_args=head)
         try:
             for number in range(nodes):
@@ -234,7 +232,7 @@ def with_ray(nodes: int) -> Ran:
         len(plan.tasks),
         end - begin,
         sum(row[2] - row[1] for row in rows),
-        planning.expected(list(seconds.values()), nodes).seconds,
+        expected(list(seconds.values()), nodes).seconds,
         driver_s,
         _peak_bytes(),
         _host(),

@@ -31,7 +31,7 @@ from torchcompile_suite.releases import catalogue, environments
 from torchcompile_suite.results import records
 
 from . import tables
-from .pools import ROOT
+from .collect import ROOT
 from .series import without_rounds
 
 RELEASES = ("v2.4", "v2.9", "v2.15")
@@ -66,28 +66,33 @@ def measure() -> None:
     cells = "|".join(filter(None, map(matrix.pattern, CELLS)))
     for release in releases:
         if (APART, [release.version]) not in made:
-            _run(APART, [release.version], ["asv", "run", f"{release.tag}^!", "--bench", cells])
+            _keep(APART, [release.version], ["asv", "run", f"{release.tag}^!", "--bench", cells])
     if (IN_TURNS, versions) not in made:
         command = ["torchcompile_suite", "history", *(release.tag for release in releases)]
-        _run(IN_TURNS, versions, [*command, "--cells", cells])
+        _keep(IN_TURNS, versions, [*command, "--cells", cells])
 
 
-def _run(way: str, versions: list[str], command: Sequence[str]) -> None:
-    """Run a module in a folder without results, and keep what it measured."""
-    folder = FOLDER / way.replace(" ", "-") / "-".join(versions)
+def run(folder: Path, command: Sequence[str]) -> tuple[float, list[Measurement]]:
+    """Run a module in a folder without results: its wall time in seconds, and what it measured."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     shutil.copy(ROOT / "asv.conf.json", folder)
     (folder / "benchmarks").symlink_to(ROOT / "benchmarks", target_is_directory=True)
-    print(f"{way}: {', '.join(versions)}", flush=True)
     started = time.monotonic()
     subprocess.run([sys.executable, "-m", *command], cwd=folder, check=True)
-    seconds = time.monotonic() - started
-    found = [record.measurement for record in records.read(folder / "results").records]
+    seconds = round(time.monotonic() - started, 1)
+    return seconds, [one.measurement for one in records.read(folder / "results").records]
+
+
+def _keep(way: str, versions: list[str], command: Sequence[str]) -> None:
+    """Run a module, and keep what it measured."""
+    print(f"{way}: {', '.join(versions)}", flush=True)
+    folder = FOLDER / way.replace(" ", "-") / "-".join(versions)
+    seconds, found = run(folder, command)
     cells = {matrix.on_any_device(one.cell) for one in found if one.outcome.ok}
     if len(found) != len(versions) * len(CELLS) or cells != set(CELLS):
         raise SuiteError(f"{folder} lacks a cell of {', '.join(versions)}; run again")
-    append_line(KEPT, msgspec.json.encode(Command(way, versions, round(seconds, 1), found)))
+    append_line(KEPT, msgspec.json.encode(Command(way, versions, seconds, found)))
 
 
 def comparisons(measurements: Sequence[Measurement]) -> list[Comparison]:

@@ -26,7 +26,7 @@ from torchcompile_suite.releases import catalogue
 from torchcompile_suite.releases.catalogue import Release
 
 from . import tables
-from .pools import ROOT
+from .collect import ROOT
 from .wheels import sources
 
 FOLDER = ROOT / ".asv" / "overlays-env"

@@ -6,48 +6,17 @@ goes on where it stopped. Leave the machine alone meanwhile.
 
 from __future__ import annotations
 
-import os
-import subprocess
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
-
-import msgspec
 
 from torchcompile_suite.analysis import statistics
 from torchcompile_suite.cell import Cell, Launch
-from torchcompile_suite.host.files import read_lines
-from torchcompile_suite.measuring import interpreter
 from torchcompile_suite.presentation.sheets import Sheet
-from torchcompile_suite.releases import catalogue, environments
 
-from . import tables
-from .collect import Job, Pool, missing
+from . import collect, tables
+from .collect import Pool
 
-ROOT = Path(__file__).resolve().parents[1]
 POOLS = Path(__file__).with_name("pools")
-
-
-class Machine(NamedTuple):
-    """A machine with pools of all cells. ``power``: its pools of `evidence.power`, if it has any.
-
-    The first one is measured by the newest method. The confidence levels of the suite's intervals
-    were chosen with the pools of the last one.
-    """
-
-    name: str
-    pools: Path
-    power: Path | None = None
-
-
-MACHINES = (
-    Machine("EPYC 26, method 3", POOLS, POOLS.with_name("pools-power")),
-    Machine("Xeon, method 2", POOLS.with_name("pools-xeon"), POOLS.with_name("pools-power-xeon")),
-    Machine("EPYC 25, method 1", POOLS.with_name("pools-epyc")),
-)
-ENVIRONMENT = ROOT / ".asv" / "evidence-env"
-# Import path of the suite and of this package, for a process in that environment.
-PYTHONPATH = f"{interpreter.SOURCE}{os.pathsep}{ROOT}"
 
 # A convolution net, a transformer, one fused kernel, and a function that is mostly overhead.
 CELLS = {
@@ -57,71 +26,44 @@ CELLS = {
     "tiny": Cell("softmax_matmul", 1, "default"),
 }
 LAUNCHES = 60
-# Without this variable every process starts another one, which imports torch, to learn which
-# vector instructions the processor has.
-NO_VECTOR_CHECK = {"TORCHINDUCTOR_VEC_ISA_OK": "1"}
 
 
-def pool(name: str, folder: Path = POOLS) -> list[Launch]:
-    """The forked launches of one of the cells that count.
+def launches(name: str) -> list[Launch]:
+    """All launches of one of the cells."""
+    return collect.kept(POOLS, name)
+
+
+def pool(name: str) -> list[Launch]:
+    """The launches of one of the cells that count.
 
     A run would have repeated the others, because a neighbour disturbed them.
     """
-    quiet_s = _quiet_s(folder)
-    return [one for one in forked(name, folder) if not statistics.disturbed(one, quiet_s)]
+    return [one for one in launches(name) if not statistics.disturbed(one, _quiet_s())]
 
 
-def every_pool() -> dict[tuple[str, str], list[Launch]]:
-    """The `pool` of each machine and cell, by their names."""
-    return {
-        (machine.name, name): pool(name, machine.pools) for machine in MACHINES for name in CELLS
-    }
-
-
-def forked(name: str, folder: Path) -> list[Launch]:
-    """All forked launches of one of the cells."""
-    launches = read_lines(folder / f"{name}.jsonl", Launch)
-    return [launch for launch in launches if launch.process == "forked"]
+def every_pool() -> dict[str, list[Launch]]:
+    """The `pool` of each cell, by its name."""
+    return {name: pool(name) for name in CELLS}
 
 
 @cache
-def _quiet_s(folder: Path) -> float | None:
-    """Seconds of the calibration loop in the quietest launch of the folder; None if not known."""
-    return statistics.quietest(one for name in CELLS for one in forked(name, folder))
-
-
-def run_in_release(job: Job) -> None:
-    """Fill the pools in the environment of the newest release, which is made or updated first.
-
-    Nothing is installed if the pools are full.
-    """
-    if not missing(job):
-        return
-    python, installed = environments.install(catalogue.read()[-1], ENVIRONMENT)
-    print(installed, flush=True)
-    subprocess.run(
-        [str(python), "-m", "evidence.collect"],
-        input=msgspec.json.encode(job),
-        env=interpreter.environment(python, {"PYTHONPATH": PYTHONPATH}),
-        check=True,
-    )
+def _quiet_s() -> float | None:
+    """Seconds of the calibration loop in the quietest launch of all pools; None if not known."""
+    return statistics.quietest(one for name in CELLS for one in launches(name))
 
 
 def measure() -> None:
     """Fill the pools."""
-    pools = [Pool(name, cell, forked=LAUNCHES) for name, cell in CELLS.items()]
-    run_in_release(Job(pools, str(POOLS), variables=NO_VECTOR_CHECK))
+    collect.fill(POOLS, [Pool(name, cell, LAUNCHES) for name, cell in CELLS.items()])
 
 
 def table() -> list[tables.Part]:
     """A line for each pool."""
-    lines = []
-    for machine in MACHINES:
-        for name, cell in CELLS.items():
-            launches = forked(name, machine.pools)
-            count = str(len(pool(name, machine.pools)))
-            lines.append([machine.name, name, str(cell), count, tables.measured_on(launches)])
-    columns = ["machine", "pool", "cell", "undisturbed", "measured"]
+    lines = [
+        [name, str(cell), str(len(pool(name))), tables.measured_on(launches(name))]
+        for name, cell in CELLS.items()
+    ]
+    columns = ["pool", "cell", "undisturbed", "measured"]
     return [Sheet(columns, frozenset(["undisturbed"]), lines)]
 
 

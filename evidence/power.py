@@ -7,7 +7,7 @@ that the report calls that cell's figure worse.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +15,13 @@ import numpy as np
 from torchcompile_suite.analysis import change, statistics
 from torchcompile_suite.analysis.change import Difference, Side
 from torchcompile_suite.cell import Cell, Launch, Measurement
-from torchcompile_suite.host.files import read_lines
 from torchcompile_suite.presentation.sheets import Sheet
 
-from . import draws, false_alarms, faults, tables
-from .collect import Job, Pool
-from .pools import CELLS, MACHINES, NO_VECTOR_CHECK, ROOT, Machine, pool, run_in_release
+from . import collect, draws, false_alarms, faults, tables
+from .collect import Pool
+from .pools import CELLS, POOLS, every_pool
 
+FOLDER = POOLS.with_name("pools-power")
 TRIES = 200
 LAUNCHES = 30
 # This many launches of the healthy workload measure what a call takes on this machine.
@@ -42,45 +42,34 @@ FAULTS = {
 
 def measure() -> None:
     """Fill the pools of the healthy and the faulty workloads."""
-    folder = MACHINES[0].power
-    assert folder is not None
-    _fill(folder, {faults.HEALTHY: CALIBRATION}, NO_VECTOR_CHECK)
-    healthy = _launches_of(faults.HEALTHY, folder)[:CALIBRATION]
+    _fill({faults.HEALTHY: CALIBRATION})
+    healthy = collect.kept(FOLDER, faults.HEALTHY)[:CALIBRATION]
     call_s = float(np.median([statistics.launch_latency(launch.pairs_s) for launch in healthy]))
     compile_s = float(np.median(statistics.compile_costs(healthy, "warm")))
     sizes = {
         faults.CALL_VARIABLE: str(SLOWER_CALL * call_s),
         faults.SLIGHT_CALL_VARIABLE: str(SLIGHTLY_SLOWER_CALL * call_s),
         faults.COMPILE_VARIABLE: str(SLOWER_COMPILE * compile_s),
-        "TORCHCOMPILE_SUITE_WORKLOADS": str(ROOT / "evidence" / "injected.py"),
+        "TORCHCOMPILE_SUITE_WORKLOADS": str(Path(__file__).with_name("injected.py")),
     }
     # More launches of the healthy workload, now in turns with the faulty ones.
     wanted = {faults.HEALTHY: CALIBRATION + LAUNCHES, **dict.fromkeys(FAULTS, LAUNCHES)}
-    _fill(folder, wanted, {**NO_VECTOR_CHECK, **sizes})
+    _fill(wanted, sizes)
 
 
-def _fill(folder: Path, wanted: dict[str, int], variables: dict[str, str]) -> None:
+def _fill(wanted: dict[str, int], variables: Mapping[str, str] = collect.NONE) -> None:
     """Fill the pool of each workload up to that many launches."""
-    pools = [Pool(name, Cell(name, 1, "default"), forked=count) for name, count in wanted.items()]
-    run_in_release(Job(pools, str(folder), variables=variables))
+    pools = [Pool(name, Cell(name, 1, "default"), count) for name, count in wanted.items()]
+    collect.fill(FOLDER, pools, variables)
 
 
-def _launches_of(name: str, folder: Path) -> list[Launch]:
-    """The launches of one of the workloads, in the order of the rounds."""
-    return read_lines(folder / f"{name}.jsonl", Launch)
-
-
-def measured() -> dict[Machine, dict[str, list[Launch]]]:
-    """The launches of each workload on each machine that has any.
+def measured() -> dict[str, list[Launch]]:
+    """The launches of each workload.
 
     Of the rounds in which a neighbour disturbed none of them: a run would have repeated it.
     """
-    return {one: _undisturbed(one.power) for one in MACHINES if one.power is not None}
-
-
-def _undisturbed(folder: Path) -> dict[str, list[Launch]]:
-    pools = {faults.HEALTHY: _launches_of(faults.HEALTHY, folder)[CALIBRATION:]}
-    pools |= {fault: made for fault in FAULTS if (made := _launches_of(fault, folder))}
+    pools = {faults.HEALTHY: collect.kept(FOLDER, faults.HEALTHY)[CALIBRATION:]}
+    pools |= {fault: collect.kept(FOLDER, fault) for fault in FAULTS}
     quiet_s = statistics.quietest(launch for launches in pools.values() for launch in launches)
     rounds = [
         made
@@ -100,33 +89,27 @@ def size(fault: str, launches: dict[str, list[Launch]]) -> str:
 
 
 def table() -> list[tables.Part]:
-    """A line for each machine, fault and target of the stopping rule."""
+    """A line for each fault and target of the stopping rule."""
     names = ["true size", "precision", "found", "other cells flagged", "launches a side"]
     made = measured()
     lines = [
-        [machine.name, fault.replace("_", " "), FAULTS[fault], size(fault, launches), *figures]
-        for machine, launches in made.items()
-        for fault in FAULTS
-        if fault in launches
-        for figures in _found(machine, launches[faults.HEALTHY], launches[fault], FAULTS[fault])
+        [fault.replace("_", " "), figure, size(fault, made), *figures]
+        for fault, figure in FAULTS.items()
+        for figures in _found(made[faults.HEALTHY], made[fault], figure)
     ]
     return [
         f"{TRIES} comparisons of eight workloads, one of them faulty. precision: what the stopping "
         "rule asks of the ratio's interval; at the smallest one the whole budget is used.",
-        Sheet(["machine", "injected", "figure", *names], frozenset(names), lines),
-        tables.measured_on(
-            one for launches in made.values() for side in launches.values() for one in side
-        ),
+        Sheet(["injected", "figure", *names], frozenset(names), lines),
+        tables.measured_on(one for launches in made.values() for one in launches),
     ]
 
 
-def _found(
-    machine: Machine, healthy: list[Launch], faulty: list[Launch], figure: str
-) -> Iterator[list[str]]:
+def _found(healthy: list[Launch], faulty: list[Launch], figure: str) -> Iterator[list[str]]:
     """A line of figures for each target of the stopping rule."""
     name = next(name for name, cell in CELLS.items() if cell.workload == faults.HEALTHY)
     cell = Cell(f"{name}-0", 1, "default")
-    pools = {key: pool(key, machine.pools) for key in CELLS}
+    pools = every_pool()
     for precision in PRECISIONS:
         random = np.random.default_rng(2024)
         found = wrong = used = 0

@@ -27,7 +27,8 @@ import psutil
 
 from torchcompile_suite.analysis import statistics
 from torchcompile_suite.cell import Cell, Launch
-from torchcompile_suite.fleet import messages, options, place, plain
+from torchcompile_suite.fleet import messages, place, plain
+from torchcompile_suite.fleet.head import HARDWARE, MACHINE, SLOT, SYSTEM
 from torchcompile_suite.fleet.messages import Failed, Measured, Order, Said
 from torchcompile_suite.host import machine
 from torchcompile_suite.host.files import append_line, read_lines
@@ -113,14 +114,14 @@ def cluster(turn: str) -> Iterator[Any]:
 
     from torchcompile_suite.fleet import transport
 
-    head = {"num_cpus": 0, "include_dashboard": False, "_system_config": options.SYSTEM}
+    head = {"num_cpus": 0, "include_dashboard": False, "_system_config": SYSTEM}
     everything = os.sched_getaffinity(0)
     simulated = Simulated(initialize_head=True, head_node_args=head)
     try:
         for slot in range(len(CELLS)):
             os.sched_setaffinity(0, {slot})
-            labels = {options.MACHINE: f"slot{slot}-{turn}", options.HARDWARE: "any"}
-            simulated.add_node(num_cpus=0, resources={options.SLOT: 1}, labels=labels)
+            labels = {MACHINE: f"slot{slot}-{turn}", HARDWARE: "any"}
+            simulated.add_node(num_cpus=0, resources={SLOT: 1}, labels=labels)
         os.sched_setaffinity(0, everything)
         made = transport.Cluster()
         made.connect(simulated.address)

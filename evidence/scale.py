@@ -42,8 +42,7 @@ from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.releases import catalogue, ledger
 from torchcompile_suite.results import records, segments
 from torchcompile_suite.results.asv_files import BENCHMARKS
-from torchcompile_suite.results.canonical import canonical
-from torchcompile_suite.results.segments import Header
+from torchcompile_suite.results.segments import Header, canonical
 
 from . import tables
 

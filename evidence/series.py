@@ -22,7 +22,7 @@ from torchcompile_suite.measuring.series import TELLING_ROUNDS
 from torchcompile_suite.presentation.sheets import Sheet
 
 from . import faults, power, tables
-from .pools import CELLS, Machine, pool
+from .pools import CELLS, every_pool
 
 TRIES = 200
 COPIES = 2
@@ -69,34 +69,28 @@ def without_rounds(measurements: Sequence[Measurement]) -> list[Measurement]:
 
 
 def table() -> list[tables.Part]:
-    """A line for each machine, fault and way to judge."""
+    """A line for each fault and way to judge."""
     names = ["found", "other cells flagged", "rounds", "± eager", "± compiled"]
     made = power.measured()
+    pools = every_pool()
     lines = [
-        [machine.name, injected, *figures]
-        for machine, launches in made.items()
+        [f"{power.FAULTS[fault]} {power.size(fault, made)}" if fault else "none", *figures]
         for fault in ("", *power.FAULTS)
-        if not fault or fault in launches
-        for injected in [_injected(fault, launches)]
-        for figures in _tried(machine, launches, fault)
+        for figures in _tried(pools, made, fault)
     ]
     return [
         f"{TRIES} comparisons of eight workloads in series of at most {TELLING_ROUNDS} rounds, one "
         "of the workloads faulty in the second release. ±: the median half-width of a change.",
-        Sheet(["machine", "injected", "judged", *names], frozenset(names), lines),
-        tables.measured_on(
-            one for machine in made for name in CELLS for one in pool(name, machine.pools)
-        ),
+        Sheet(["injected", "judged", *names], frozenset(names), lines),
+        tables.measured_on(one for launches in pools.values() for one in launches),
     ]
 
 
-def _injected(fault: str, launches: dict[str, list[Launch]]) -> str:
-    return f"{power.FAULTS[fault]} {power.size(fault, launches)}" if fault else "none"
-
-
-def _tried(machine: Machine, launches: dict[str, list[Launch]], fault: str) -> Iterator[list[str]]:
+def _tried(
+    healthy: dict[str, list[Launch]], launches: dict[str, list[Launch]], fault: str
+) -> Iterator[list[str]]:
     """A line of figures for each way to judge."""
-    pools = {name: twins(pool(name, machine.pools)) for name in CELLS}
+    pools = {name: twins(made) for name, made in healthy.items()}
     target = next(name for name, cell in CELLS.items() if cell.workload == faults.HEALTHY)
     target_cell = Cell(f"{target}-0", 1, "default")
     random = np.random.default_rng(2024)

@@ -66,14 +66,13 @@ def table() -> list[tables.Part]:
     ]
     lines = []
     pools = every_pool()
-    for (machine, name), launches in pools.items():
+    for name, launches in pools.items():
         x = log_ratios(launches)
         cost = np.log([statistics.compile_costs([launch], "warm")[0] for launch in launches])
         latency = np.log([statistics.launch_latency(launch.pairs_s) for launch in launches])
         mad = 1.4826 * float(np.median(np.abs(x - np.median(x))))
         lines.append(
             [
-                machine,
                 name,
                 str(len(launches)),
                 f"{math.exp(x.mean()):.3f}",
@@ -88,7 +87,7 @@ def table() -> list[tables.Part]:
     return [
         "Standard deviation between launches of the log ratio, if each launch had timed only the "
         "first part of its pairs; of the log latency and of the log warm compile cost.",
-        Sheet(["machine", "pool", *names], frozenset(names), lines),
+        Sheet(["pool", *names], frozenset(names), lines),
         tables.measured_on(launch for launches in pools.values() for launch in launches),
     ]
 

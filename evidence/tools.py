@@ -24,13 +24,12 @@ from torchcompile_suite.analysis import statistics
 from torchcompile_suite.cell import DEFAULT_HEAP, Cell, Launch, Request
 from torchcompile_suite.host import heap
 from torchcompile_suite.host.files import append_line, read_lines
-from torchcompile_suite.measuring import interpreter
 from torchcompile_suite.presentation.sheets import Sheet
-from torchcompile_suite.releases import catalogue, environments
+from torchcompile_suite.releases import catalogue
 
-from . import tables
-from .agreement import PLAIN, launch
-from .pools import ENVIRONMENT, NO_VECTOR_CHECK, ROOT
+from . import collect, tables
+from .agreement import PLAIN
+from .collect import ROOT, launch
 
 CELLS = (Cell("mobilenetv2_100", 4, "default"), Cell("resnet18", 1, "default"))
 ENDS = ("default", "settled")
@@ -214,7 +213,7 @@ def _libraries() -> Path:
 def measure() -> None:
     """Make the missing runs. May be interrupted and run again."""
     release = catalogue.read()[-1]
-    python = environments.install(release, ENVIRONMENT)[0].absolute()
+    python = collect.newest()
     libraries = _libraries()
     for number, cell, (tool, answer), end in itertools.product(
         range(REPEATS), CELLS, TOOLS.items(), ENDS
@@ -223,13 +222,12 @@ def measure() -> None:
             continue
         with tempfile.TemporaryDirectory(prefix="tools-") as folder:
             variables = {
-                **NO_VECTOR_CHECK,
                 # Ours settles the heap itself.
                 **(heap.VARIABLES if end == "settled" and answer is not this_suite else {}),
                 "PYTHONPATH": str(libraries),
                 "TORCHINDUCTOR_CACHE_DIR": f"{folder}/cache",
             }
-            place = Place(python, interpreter.environment(python, variables), Path(folder), end)
+            place = Place(python, collect.variables(python, variables), Path(folder), end)
             start = time.monotonic()
             eager_s, mode_s = answer(place, cell)
         made = Run(cell, tool, end, eager_s, mode_s, time.monotonic() - start, release.version)

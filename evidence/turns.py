@@ -17,13 +17,11 @@ import msgspec
 import numpy as np
 
 from torchcompile_suite.host.files import append_line, read_lines
-from torchcompile_suite.measuring import interpreter
 from torchcompile_suite.presentation.sheets import Sheet
-from torchcompile_suite.releases import catalogue, environments
 
-from . import tables
-from .peers import SETTLES
-from .pools import CELLS, ENVIRONMENT, NO_VECTOR_CHECK, PYTHONPATH, ROOT
+from . import collect, tables
+from .pools import CELLS
+from .turns_runner import SETTLES
 
 PROCESSES = 8
 # Seconds; 0 is one call.
@@ -53,10 +51,10 @@ def measure() -> None:
         if sum(1 for process in known if process.cell == name) <= number
     ]
     if missing:
-        python, _ = environments.install(catalogue.read()[-1], ENVIRONMENT)
+        python = collect.newest()
         with tempfile.TemporaryDirectory(prefix="evidence-") as folder:
             for number, name in missing:
-                process = Process(name, _measure(python.absolute(), name, number, folder))
+                process = Process(name, _measure(python, name, number, folder))
                 append_line(KEPT, msgspec.json.encode(process))
                 print(f"{name} {number + 1}", flush=True)
 
@@ -66,18 +64,11 @@ def _measure(python: Path, name: str, number: int, folder: str) -> list[list[flo
     order = [(number + shift) % len(TURNS) for shift in range(len(TURNS))]
     printed = subprocess.run(
         [
-            str(python), "-m", "evidence.peers.turns", CELLS[name].workload,
+            str(python), "-m", "evidence.turns_runner", CELLS[name].workload,
             *(str(TURNS[index]) for index in order),
         ],
-        env=interpreter.environment(
-            python,
-            {
-                **NO_VECTOR_CHECK,
-                "PYTHONPATH": PYTHONPATH,
-                "TORCHINDUCTOR_CACHE_DIR": f"{folder}/cache",
-            },
-        ),
-        stdout=subprocess.PIPE, check=True, cwd=ROOT,
+        env=collect.variables(python, {"TORCHINDUCTOR_CACHE_DIR": f"{folder}/cache"}),
+        stdout=subprocess.PIPE, check=True, cwd=collect.ROOT,
     ).stdout  # fmt: skip
     by_index = dict(zip(order, json.loads(printed), strict=True))
     return [by_index[index] for index in range(len(TURNS))]

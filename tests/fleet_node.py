@@ -25,7 +25,7 @@ from torchcompile_suite.cell import METHOD, OK, Launch, Measurement
 from torchcompile_suite.fleet import inspection, node
 from torchcompile_suite.fleet.messages import Launched, Order, Told
 from torchcompile_suite.fleet.node import Say
-from torchcompile_suite.measuring import series
+from torchcompile_suite.measuring import journal, rounds
 from torchcompile_suite.measuring.series import Series
 
 PREFIX = "TORCHCOMPILE_SUITE_TEST_"
@@ -67,7 +67,7 @@ def work(order: Order, plan: Series, folder: Path, say: Say) -> dict[str, Measur
         within_s = float(variable("WITHIN_S", "60"))
         say(Launched(release, launch.round, f"a launch of {order.machine}", within_s))
 
-    return series.measure(plan, make, folder, watch)
+    return rounds.measure(plan, make, journal.of_series(plan, folder), watch)
 
 
 class Newer(msgspec.Struct, frozen=True, tag="newer"):

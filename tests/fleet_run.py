@@ -11,9 +11,9 @@ import functools
 import os
 from pathlib import Path
 
-from torchcompile_suite.fleet import options
+from torchcompile_suite.fleet.head import VARIABLES
 
-os.environ.update(options.VARIABLES)  # as the command does, before it imports Ray
+os.environ.update(VARIABLES)  # as the command does, before it imports Ray
 
 import ray
 

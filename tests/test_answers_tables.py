@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -24,12 +25,14 @@ from torchcompile_suite.cell import (
     Status,
 )
 from torchcompile_suite.presentation import answers
-from torchcompile_suite.presentation.answers import (
+from torchcompile_suite.presentation.answers import Answer
+from torchcompile_suite.presentation.answers.generated import graph_breaks
+from torchcompile_suite.presentation.answers.overhead import overhead
+from torchcompile_suite.presentation.answers.pays import inference
+from torchcompile_suite.presentation.answers.variants import (
     attention,
-    graph_breaks,
-    inference,
-    overhead,
     quantisation,
+    ways_of_attention,
 )
 from torchcompile_suite.results.records import Record
 from torchcompile_suite.site import cells
@@ -76,18 +79,18 @@ def small(operators: int, inputs: int, eager: float, mode: float) -> Record:
     return timed(Cell(f"small_{operators}x{inputs}", 1, "default"), eager, mode, compiled)
 
 
-def test_every_module_asks_and_answers_without_records() -> None:
-    for module in (overhead, attention, quantisation, graph_breaks):
-        assert module.QUESTION.endswith("?")
-        answer = module.answer([])
+def test_every_question_answers_without_records() -> None:
+    for name in ("overhead", "attention", "quantisation", "graph_breaks"):
+        asked = answers.get(name)
+        assert asked.title.endswith("?")
+        answer = asked.answer([])
         assert not answer.measured
         assert answer.sentence.endswith(".")
-    assert {"overhead", "attention", "quantisation", "graph_breaks"} <= set(answers.names())
 
 
 def test_the_smallest_graph_that_gains_is_the_first_whose_interval_lies_below_1() -> None:
     """1 operator is slower, 10 do not tell, 100 gain, and 1000 gain more."""
-    found = overhead.answer(
+    found = overhead(
         [
             small(1000, 1, 900e-6, 90e-6),
             small(1, 1, 2e-6, 12e-6),
@@ -110,16 +113,14 @@ def test_the_smallest_graph_that_gains_is_the_first_whose_interval_lies_below_1(
 
 
 def test_a_single_graph_is_an_answer_too() -> None:
-    found = overhead.answer([small(1, 1, 2e-6, 12e-6)])
+    found = overhead([small(1, 1, 2e-6, 12e-6)])
     assert "of those with 1 input (operators: 1) none gains" in found.sentence
     assert "instead of" not in found.sentence
 
 
 def test_a_graph_without_numbers_is_in_the_table_with_its_reason() -> None:
     cell = Cell("small_1000x1", 1, "default")
-    found = overhead.answer(
-        [small(1, 1, 2e-6, 12e-6), failed(cell, Status.TIMEOUT, "took over 300 s")]
-    )
+    found = overhead([small(1, 1, 2e-6, 12e-6), failed(cell, Status.TIMEOUT, "took over 300 s")])
     assert found.sentence.endswith("1 cell has no number: the table has the reasons.")
     assert "timeout: took over 300 s" in found.sheet.lines[1]
     assert len({len(line) for line in (*found.sheet.lines, found.sheet.columns)}) == 1
@@ -128,12 +129,12 @@ def test_a_graph_without_numbers_is_in_the_table_with_its_reason() -> None:
 def test_other_cells_of_the_same_workloads_are_not_asked() -> None:
     other = Cell("small_1x1", 1, "default", allocator="libc")
     foreign = Cell("small_2x1", 1, "default")
-    assert not overhead.answer([timed(other, 1, 1), timed(foreign, 1, 1)]).measured
+    assert not overhead([timed(other, 1, 1), timed(foreign, 1, 1)]).measured
 
 
 def test_ways_are_compared_with_sdpa_of_the_same_mask_in_eager() -> None:
     way = "attention_{}_512".format
-    found = attention.answer(
+    found = attention(
         [
             timed(Cell(way("sdpa"), 1, "default"), 4e-3, 4.4e-3),
             timed(Cell(way("sdpa_causal"), 1, "default"), 2e-3, 2e-3),
@@ -155,7 +156,7 @@ def test_ways_are_compared_with_sdpa_of_the_same_mask_in_eager() -> None:
 
 
 def test_a_way_without_its_reference_has_no_comparison() -> None:
-    found = attention.answer([timed(Cell("attention_flex_128", 1, "default"), 80e-3, 6e-3)])
+    found = attention([timed(Cell("attention_flex_128", 1, "default"), 80e-3, 6e-3)])
     assert found.sheet.lines[0][6] == "-"
     assert found.measured
 
@@ -171,7 +172,7 @@ def test_the_interval_of_a_quotient_has_the_drift_of_the_machine() -> None:
     moved = [*calm[:1], timed(Cell(way("sdpa"), 1, "max-autotune"), 4.8e-3, 5e-3), calm[2]]
 
     def width(records: list[Record]) -> float:
-        one = next(one for one in attention._ways(records) if one.way == "flex")
+        one = next(one for one in ways_of_attention(records) if one.way == "flex")
         assert one.over is not None
         return statistics.half_width(one.over)
 
@@ -186,7 +187,7 @@ def int8(workload: str, dtype: str, mode: str, eager: float, time: float) -> Rec
 
 def test_int8_is_compared_with_float32_in_eager_and_in_the_same_mode() -> None:
     dynamic, weights = QUANTISATIONS
-    found = quantisation.answer(
+    found = quantisation(
         [
             int8("linear_4096", weights, "default", 8e-3, 2e-3),
             int8("linear_4096", weights, "eager", 8e-3, 16e-3),
@@ -223,7 +224,7 @@ def test_what_is_not_quantised_still_has_an_answer_for_float32() -> None:
         for dtype in QUANTISATIONS
         for mode in ("eager", "default")
     ]
-    found = quantisation.answer([*refused, timed(Cell("mine", 1, "default"), 8e-3, 4e-3)])
+    found = quantisation([*refused, timed(Cell("mine", 1, "default"), 8e-3, 4e-3)])
     assert found.sentence.startswith(f"None of 4 cells has a number: unsupported: {reason}. ")
     assert "Float32 compiled, of its time in eager: mode default 0.50 [" in found.sentence
     assert not found.sheet.lines
@@ -240,11 +241,11 @@ def generated(workload: str, breaks: int) -> Record:
 
 def test_graph_breaks_stand_beside_pytorchs(break_lines: Path) -> None:
     same, other = generated("mobilenetv2_100", 0), generated("ghostnet_100", 2)
-    found = graph_breaks.answer([same, same, other, generated("resnet18", 0)])
+    found = graph_breaks([same, same, other, generated("resnet18", 0)])
     assert [line[0] for line in found.sheet.lines] == ["ghostnet_100", "mobilenetv2_100"]
     assert found.sentence.startswith("1 of 2 timm models")
     assert "another number: ghostnet_100" in found.sentence
-    lines = [dict(zip(graph_breaks.COLUMNS, line, strict=True)) for line in found.sheet.lines]
+    lines = [dict(zip(found.sheet.columns, line, strict=True)) for line in found.sheet.lines]
     first, second = lines
     assert (first["graph breaks"], first["PyTorch's number"], first["equal"]) == ("2", "0", "no")
     assert "here x.py:1: a reason" in first["why"]
@@ -268,7 +269,7 @@ def test_their_cells_have_titles_of_their_own() -> None:
 def test_what_is_no_model_is_left_out_of_the_mean_over_models() -> None:
     model = timed(Cell("resnet18", 1, "default"), 1.0, 0.5)
     others = [small(1, 1, 1.0, 5.0), timed(Cell("attention_sdpa_512", 1, "default"), 1.0, 5.0)]
-    assert inference.answer([model, *others]) == inference.answer([model])
+    assert inference([model, *others]) == inference([model])
 
 
 def test_a_users_model_is_quantised_in_both_ways_and_compiled_without() -> None:
@@ -284,7 +285,7 @@ def test_a_users_model_is_quantised_in_both_ways_and_compiled_without() -> None:
         ),
     }
     assert {cell.batch_size for cell in made} == {8}
-    found = quantisation.answer([timed(cell, 2e-3, 1e-3) for cell in made])
+    found = quantisation([timed(cell, 2e-3, 1e-3) for cell in made])
     assert len(found.sheet.lines) == 4
 
 
@@ -298,15 +299,17 @@ def test_a_users_model_is_quantised_in_both_ways_and_compiled_without() -> None:
 def test_any_times_give_a_sentence_and_a_line_for_each_cell(
     times: dict[Cell, tuple[float, float]],
 ) -> None:
-    found = overhead.answer([timed(cell, *seconds) for cell, seconds in times.items()])
+    found = overhead([timed(cell, *seconds) for cell, seconds in times.items()])
     assert len(found.sheet.lines) == len(times)
     assert "nan" not in found.sentence
 
 
-@pytest.mark.parametrize("module", [overhead, attention, quantisation, graph_breaks])
-def test_records_that_nobody_asked_for_give_no_line(module: object) -> None:
+@pytest.mark.parametrize("answer", [overhead, attention, quantisation, graph_breaks])
+def test_records_that_nobody_asked_for_give_no_line(
+    answer: Callable[[Sequence[Record]], Answer],
+) -> None:
     others = [
         timed(Cell("resnet18", 1, "default"), 1, 1),
         timed(Cell("resnet18", 1, "eager"), 1, 1),
     ]
-    assert not module.answer(others).measured  # type: ignore[attr-defined]
+    assert not answer(others).measured

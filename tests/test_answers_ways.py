@@ -21,18 +21,14 @@ from torchcompile_suite.cell import (
     Status,
     Way,
 )
-from torchcompile_suite.presentation.answers import (
-    Answer,
-    dynamic_shapes,
-    freezing,
-    regional,
-)
-from torchcompile_suite.presentation.answers._parts import NOTHING
+from torchcompile_suite.presentation.answers import Answer
+from torchcompile_suite.presentation.answers.common import NOTHING
+from torchcompile_suite.presentation.answers.ways import dynamic_shapes, freezing, regional
 from torchcompile_suite.results.records import Record
 
 from . import examples
 
-ANSWERS = (freezing.answer, regional.answer, dynamic_shapes.answer)
+ANSWERS = (freezing, regional, dynamic_shapes)
 FAILED = Outcome(Status.COMPILE_ERROR, "while in compile: [red]no[/red]")
 
 
@@ -83,9 +79,9 @@ def test_without_measurements_the_sentence_says_so() -> None:
 
 def test_a_failed_cell_is_a_line_with_its_reason_and_no_figure() -> None:
     for answer, failed in (
-        (freezing.answer, measured("m", 1, outcome=FAILED, way="freezing")),
-        (regional.answer, measured("m", 1, outcome=FAILED, way="nested-region")),
-        (dynamic_shapes.answer, measured("m", 1, outcome=FAILED, shapes="unbacked")),
+        (freezing, measured("m", 1, outcome=FAILED, way="freezing")),
+        (regional, measured("m", 1, outcome=FAILED, way="nested-region")),
+        (dynamic_shapes, measured("m", 1, outcome=FAILED, shapes="unbacked")),
     ):
         sentence, lines = asked(answer, failed)
         assert "no figures here: 1 cells ended as compile-error" in sentence
@@ -96,7 +92,7 @@ def test_a_failed_cell_is_a_line_with_its_reason_and_no_figure() -> None:
 
 def test_freezing_is_compared_with_plain_compiling() -> None:
     sentence, lines = asked(
-        freezing.answer,
+        freezing,
         measured("good", 0.8, 20.0),
         measured("good", 0.4, 40.0, way="freezing"),
         measured("bad", 0.5, 20.0),
@@ -126,7 +122,7 @@ def test_memory_is_that_of_the_default_heap() -> None:
         msgspec.structs.replace(one, peak_memory_bytes=750_000_000) for one in twins[1].launches
     ]
     sentence, lines = asked(
-        freezing.answer,
+        freezing,
         measured("m", 0.8),
         measured("m", 0.4, way="freezing"),
         twins[0],
@@ -143,7 +139,7 @@ def blocks(count: int, ratio: float, cold_s: float, way: Way) -> Measurement:
 
 def test_regional_compilation_begins_to_pay_at_a_number_of_blocks() -> None:
     sentence, lines = asked(
-        regional.answer,
+        regional,
         *(blocks(count, 0.5, 2.0 + count, "whole") for count in (2, 6, 12, 24)),
         *(blocks(count, 0.55, 7.0, "regional") for count in (2, 6, 12, 24)),
     )
@@ -160,7 +156,7 @@ def test_regional_compilation_begins_to_pay_at_a_number_of_blocks() -> None:
 
 def test_a_difference_of_one_cold_start_within_the_margin_is_not_claimed() -> None:
     sentence, _ = asked(
-        regional.answer,
+        regional,
         *(blocks(count, 0.5, 20.0, "whole") for count in (6, 24)),
         *(blocks(count, 0.5, 18.5, "nested-region") for count in (6, 24)),
     )
@@ -175,7 +171,7 @@ def stream(ratio: float, first_s: float, shapes: Shapes, again: int, new: int) -
 
 def test_the_best_policy_is_named_with_those_that_cannot_be_told_from_it() -> None:
     sentence, lines = asked(
-        dynamic_shapes.answer,
+        dynamic_shapes,
         stream(0.70, 60.0, "recompile", 0, 6),
         stream(0.6999, 20.0, "dynamic", 0, 0),
         stream(1.30, 30.0, "buckets", 1, 2),
@@ -193,7 +189,7 @@ def test_the_best_policy_is_named_with_those_that_cannot_be_told_from_it() -> No
 
 
 def test_where_no_policy_gains_the_nearest_is_named() -> None:
-    sentence, _ = asked(dynamic_shapes.answer, stream(1.4, 9.0, "marked", 0, 0))
+    sentence, _ = asked(dynamic_shapes, stream(1.4, 9.0, "marked", 0, 0))
     assert "no policy for shapes is surely faster than eager; the nearest is marked" in sentence
     assert "refuses requests of new shapes with none of them" in sentence
 

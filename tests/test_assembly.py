@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchcompile_suite import published
+from torchcompile_suite import matrix
 from torchcompile_suite.analysis import assembly, change, history, summary
 from torchcompile_suite.cell import METHOD, OK, Cell, Launch, Measurement
 from torchcompile_suite.results.records import Record
 
 RELEASES = ["2.4.1", "2.9.1", "2.15.0"]
-CELLS = published.SERIES[:4]
+CELLS = matrix.SERIES[:4]
 
 
 def record(

@@ -16,17 +16,21 @@ from typing import Any
 
 import pytest
 from asv import util
+from asv.console import log
 from asv.environment import get_environment_class_by_name, get_environments
 from asv.plugins.virtualenv import Virtualenv
 from asv.results import Results
 from asv.runner import BenchmarkResult
 
-from torchcompile_suite.asv import derived, environment, patches, repository, tables
+from torchcompile_suite import matrix
+from torchcompile_suite.asv import environment, export, patches, reading, repository, runner
 from torchcompile_suite.asv.command import ROWS_VARIABLE
+from torchcompile_suite.cell import Cell, Measurement, Outcome, Status
 from torchcompile_suite.host import machine
 from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import segments
 
+from . import examples
 from .conftest import ROOT
 from .irregular import IRREGULAR
 
@@ -51,7 +55,8 @@ def test_another_asv_is_refused_in_one_line(change: str) -> None:
 def test_every_patch_has_a_reason_and_is_listed_once() -> None:
     names = [str(patch.target) for patch in patches.PATCHES]
     assert len(names) == len(set(names))
-    assert all(patch.reason for patch in patches.PATCHES)
+    assert len(names) <= 9
+    assert all(patch.reason and patch.issue for patch in patches.PATCHES)
 
 
 def test_environments_keep_the_names_of_published_results() -> None:
@@ -80,53 +85,69 @@ def _conf(name: str) -> Any:
     return Config.load(str(ROOT / name))
 
 
-# Three axes; one cell of them was measured before, two are measured now.
-PARAMS = [["'a'", "'b'"], ["1"], ["'eager'", "'default'"]]
-BENCHMARK = {"name": "m.C.track_x", "params": PARAMS, "unit": "seconds", "version": "1"}
-BENCHMARK |= {"param_names": ["workload", "batch_size", "mode"]}
-FAILURE = (
-    "For parameters: 'b', 1, 'default'\nTraceback (most recent call last):\n  File x\n"
-    "benchmarks._base._Failed: crash: killed\n\n"
-)
+LATENCY = "inference.Inference.track_latency"
+CELLS = (Cell("resnet18", 1, "default"), Cell("resnet18", 8, "default"))
 
 
-def _results(stderr: str = "") -> Results:
+@pytest.fixture
+def printed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What ASV's console gets."""
+    lines: list[str] = []
+    for name in ("info", "add_padded"):
+        monkeypatch.setattr(log, name, lambda text, **_: lines.append(text))
+    return lines
+
+
+def _run(*measured: Measurement) -> Results:
+    """ASV's results of a run that has made these measurements."""
+    recorded = export.Recorded(measured)
+    benchmark = json.loads((ROOT / "results" / "benchmarks.json").read_text())[LATENCY]
+    points = matrix.INFERENCE.points
+    selected = [at for at, point in enumerate(points) if matrix.INFERENCE.cell(*point) in CELLS]
     results = Results.unnamed()
-    nan = float("nan")
-    result = BenchmarkResult(
-        [1.0, nan, 2.0, None], [None] * 4, [None] * 4, 1 if stderr else 0, stderr, None
-    )
-    results.add_result(BENCHMARK, result)
+    export.fill(results, [LATENCY], ROOT / "benchmarks", recorded)
+    runner._show(benchmark, selected, ROOT / "benchmarks", recorded, results)
     return results
 
 
-def test_a_run_prints_its_own_cells_only() -> None:
-    shown = tables.of_run(lambda *_: pytest.fail("ASV's own table"))
-    tables.select({"m.C.track_x": [2, 3]})
-    results = _results(FAILURE)
-    assert shown(results, BENCHMARK) == (
-        "1/2 failed",
-        "b, 1, eager: 2.00s\nb, 1, default: failed: crash: killed",
+def test_a_run_prints_its_own_cells_and_why_one_failed(printed: list[str]) -> None:
+    crash = Outcome(Status.CRASH, "killed")
+    results = _run(
+        examples.measurement(),
+        examples.measurement(batch_size=8, outcome=crash),
+        examples.measurement("vit16x6x384"),
     )
-    assert results.stderr["m.C.track_x"] == ""  # the traceback repeats what was printed
+    name, info, details = printed
+    assert (name, info) == (LATENCY, "1/2 failed")
+    good, bad = details.splitlines()
+    assert re.fullmatch(r"resnet18, 1, default: 30\.0±\S+ms", good)
+    assert bad == "resnet18, 8, default: failed: crash: killed"
+    assert results.errcode[LATENCY] == 1, "asv run ends with status 2"
 
 
-def test_the_traceback_of_a_bug_stays_for_show_stderr() -> None:
-    tables.select({"m.C.track_x": [3]})
-    results = _results(FAILURE.replace("benchmarks._base._Failed: crash: killed", "KeyError: 'x'"))
-    info, details = tables.of_run(lambda *_: None)(results, BENCHMARK)
-    assert (info, details) == ("1/1 failed", "b, 1, default: failed: KeyError: 'x'")
-    assert "File x" in results.stderr["m.C.track_x"]
+def test_what_a_release_does_not_support_has_not_failed(printed: list[str]) -> None:
+    lacks = Outcome(Status.UNSUPPORTED, "no such mode")
+    results = _run(examples.measurement(), examples.measurement(batch_size=8, outcome=lacks))
+    assert printed[1] == "ok"
+    assert printed[2].splitlines()[1] == "resnet18, 8, default: n/a"
+    assert results.errcode[LATENCY] == 0
 
 
-def test_show_prints_measured_cells_only() -> None:
-    tables.select({})
-    info, details = tables.of_show(lambda *_: None)(_results(), BENCHMARK)
-    assert info == "1/3 failed"
-    assert [line.split(":")[0] for line in details.splitlines()] == [
-        "a, 1, eager",
-        "b, 1, eager",
-        "b, 1, default",
+def test_show_prints_measured_cells_only(capsys: pytest.CaptureFixture[str]) -> None:
+    params = [["'a'", "'b'"], ["1"], ["'eager'", "'default'"]]
+    benchmark = {"name": "m.C.track_x", "params": params, "unit": "seconds", "version": "1"}
+    results = Results.unnamed()
+    none = [None] * 4
+    made = BenchmarkResult([1.0, math.nan, 2.0, None], none, none, 0, "", None)
+    results.add_result(benchmark, made)
+    reading._MeasuredCells()._print_benchmark("box", results, benchmark)
+    name, info, *lines = capsys.readouterr().out.splitlines()
+    assert name.startswith("m.C.track_x [box/")
+    assert info == "  1/3 failed"
+    assert [line.strip() for line in lines if line] == [
+        "a, 1, eager: 1.00s",
+        "b, 1, eager: 2.00s",
+        "b, 1, default: failed",
     ]
 
 
@@ -217,22 +238,6 @@ def test_what_is_no_file_is_left_out_in_one_line(clone: Path, tmp_path: Path, pl
     assert f"left out: {CHOSEN}/odd.json: cannot be read: not a regular file\n" in error
 
 
-def test_the_run_s_own_commands_do_not_read_a_fifo(tmp_path: Path) -> None:
-    """`asv run` reads results/ itself, where no folder of links can stand in."""
-    with IRREGULAR["fifo"](tmp_path / "x" / "odd.json"):
-        code = (
-            "import sys; from torchcompile_suite.asv import patches; patches.apply();"
-            "from asv import util; util.load_json(sys.argv[1])"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", code, str(tmp_path / "x" / "odd.json")],
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-    assert re.search(r"UserError: .*odd\.json is not a regular file", done.stderr)
-
-
 def test_replacements_take_what_the_originals_take() -> None:
     """ASV calls by keyword: each parameter of a replacement exists in the original."""
     for patch in patches.PATCHES:
@@ -252,7 +257,7 @@ def test_the_staged_folder_keeps_what_asv_prints(clone: Path) -> None:
     shown = {row.split("|")[-2].strip() for row in out.splitlines() if ".track_" in row}
     held = set()
     results = clone / "results"
-    for file in derived.derive(
+    for file in export.derive(
         results,
         [results / CHOSEN / "machine.json"],
         ledger.compute()[0],

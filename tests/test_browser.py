@@ -27,7 +27,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from torchcompile_suite import targets
 from torchcompile_suite.analysis import summaries, summary
-from torchcompile_suite.asv import derived
+from torchcompile_suite.asv import export
 from torchcompile_suite.asv.staging import is_published
 from torchcompile_suite.cell import OK, Cell, Outcome, Status
 from torchcompile_suite.presentation import answers
@@ -205,7 +205,7 @@ def _with_results() -> set[str]:
     commits = ledger.compute()[0]
     contents = [
         json.loads(file.content)
-        for file in derived.derive(results, machines, commits, ROOT / "benchmarks", [])
+        for file in export.derive(results, machines, commits, ROOT / "benchmarks", [])
     ]
     return {
         name

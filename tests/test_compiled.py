@@ -6,7 +6,6 @@ depend on the release is tested on the newest.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,8 @@ import pytest
 
 from torchcompile_suite.cell import ARTEFACTS, Cell, Launch, Plan, Request, Status
 from torchcompile_suite.launch import caches
+from torchcompile_suite.launch.inspect import artefacts
+from torchcompile_suite.measuring import processes
 from torchcompile_suite.releases import extras
 
 from .conftest import ReleaseEnvironment, releases
@@ -490,12 +491,19 @@ def test_an_allocator_is_loaded_or_missed_with_the_package(ours: Launches) -> No
         assert "apt-get install libtcmalloc-minimal4" in launch.outcome.reason
 
 
+def opened(environment: ReleaseEnvironment, cell: Cell, folder: Path) -> artefacts.Written:
+    variables = {"TORCHCOMPILE_SUITE_WORKLOADS": str(WORKLOADS)}
+    order = msgspec.json.encode(artefacts.Order(cell, str(folder)))
+    measured = processes.Environment(environment.python, variables)
+    answer, reason = processes.asked(measured, artefacts.MODULE, order, 600)
+    assert answer, reason
+    return msgspec.json.decode(answer, type=artefacts.Written)
+
+
 def test_open_says_which_kernel_came_from_which_line(
     newest: ReleaseEnvironment, tmp_path: Path
 ) -> None:
-    order = {"cell": msgspec.to_builtins(CELLS["softmax"]), "folder": str(tmp_path / "opened")}
-    done = newest.run("-m", "torchcompile_suite.launch.inspect.artefacts", input=json.dumps(order))
-    assert done.returncode == 0, done.stderr
+    assert opened(newest, CELLS["softmax"], tmp_path / "opened").kinds
     index = (tmp_path / "opened" / "index.md").read_text()
     assert "fusion.py:" in index
     assert "torch.softmax(x @ y" in index
@@ -507,9 +515,7 @@ def test_open_says_which_kernel_came_from_which_line(
 def test_open_of_what_cannot_be_built_is_one_line(
     newest: ReleaseEnvironment, tmp_path: Path
 ) -> None:
-    order = {"cell": {"workload": "nobody", "batch_size": 1, "mode": "default"}, "folder": "x"}
-    done = newest.run(
-        "-m", "torchcompile_suite.launch.inspect.artefacts", input=json.dumps(order), cwd=tmp_path
-    )
-    assert done.returncode == 1
-    assert "no workload 'nobody'" in done.stderr.strip().splitlines()[-1]
+    written = opened(newest, Cell("nobody", 1, "default"), tmp_path / "opened")
+    assert written.kinds == []
+    assert "no workload 'nobody'" in written.error
+    assert "\n" not in written.error

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from torchcompile_suite import matrix, published
+from torchcompile_suite import matrix
 from torchcompile_suite.analysis import coverage
 from torchcompile_suite.cell import METHOD, Cell, Compiled, Measurement, Outcome, Status
 from torchcompile_suite.cli import app, history
@@ -162,21 +162,21 @@ def test_the_command_counts_series_and_the_core_of_three_releases(
     for version in versions:
         file = records.path(folder, commits[version], "env")
         file.parent.mkdir(parents=True, exist_ok=True)
-        for cell in dict.fromkeys([*published.SERIES, *matrix.core_cells()]):
+        for cell in dict.fromkeys([*matrix.SERIES, *matrix.core_cells()]):
             records.append(file, measurement(cell, WHOLE, release=version, method=METHOD))
     done = CliRunner().invoke(app.app, ["coverage"])
     assert done.exit_code == 0, done.output
-    planned = len(published.SERIES)
+    planned = len(matrix.SERIES)
     counted = f"{len(versions)} releases: {planned} planned, {planned} complete, 0 failed"
     assert counted in done.output
-    assert all(catalogue.find(name).version in done.output for name in published.CORE_OF)
-    failed = measurement(published.SERIES[0], None, Outcome(Status.CRASH, "signal 11"), version)
+    assert all(catalogue.find(name).version in done.output for name in matrix.CORE_OF)
+    failed = measurement(matrix.SERIES[0], None, Outcome(Status.CRASH, "signal 11"), version)
     records.append(file, failed)
     done = CliRunner().invoke(app.app, ["coverage"])
     assert f"{planned - 1} complete, 1 failed in a release" in done.output
-    assert f"{versions[-1]}: {published.SERIES[0]}: crash: signal 11" in done.output
+    assert f"{versions[-1]}: {matrix.SERIES[0]}: crash: signal 11" in done.output
     # Times of an older method do not count.
-    records.append(file, measurement(published.SERIES[0], WHOLE, release=version))
+    records.append(file, measurement(matrix.SERIES[0], WHOLE, release=version))
     done = CliRunner().invoke(app.app, ["coverage"])
     assert f"{planned - 1} complete, 0 failed in a release, 1 lack a release" in done.output
 

@@ -49,8 +49,8 @@ properties = types.SimpleNamespace(major=9, minor=0, total_memory=10 << 30)
 torch.cuda.current_device = lambda: 1
 torch.backends.cudnn.version = lambda: 91002
 torch.cuda.get_device_properties = lambda ordinal: properties
-cuda.seen = lambda: cuda.Seen((cuda.Device("a", "H100", 1), cuda.Device("b", "H100", 1)))
-slice_ = nvml.Gpu("MIG-b", "H100", "1g.10gb", 10 << 30, 700.0, 1980, True, True, 0)
+cuda.seen = lambda: cuda.Seen((cuda.Gpu("a", "H100"), cuda.Gpu("b", "H100")))
+slice_ = cuda.Gpu("MIG-b", "H100", "1g.10gb", 10 << 30, 700.0, 1980, True, True, 0)
 nvml.device = lambda uuid: slice_ if uuid == "b" else None
 told["accelerator"] = msgspec.to_builtins(accelerator.describe())
 nvml.device = lambda uuid: None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import string
 import subprocess
 import sys
 import sysconfig
@@ -12,9 +14,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from torchcompile_suite import doctor
 from torchcompile_suite.cli.app import app
-from torchcompile_suite.doctor import hardware, software
-from torchcompile_suite.doctor.check import Level
+from torchcompile_suite.doctor import Level, hardware, software
 
 from .conftest import ReleaseEnvironment
 
@@ -127,6 +129,29 @@ def test_every_check_of_the_machine_has_a_text_and_a_remedy_if_needed() -> None:
     for check in hardware.checks():
         assert check.says, check
         assert bool(check.remedy) == (check.level is not Level.OK), check
+
+
+def test_every_fault_has_its_words() -> None:
+    """A fault that no machine here has is still one that can be printed."""
+    made: dict[str, set[str]] = {}
+    for file in doctor.FAULTS.parent.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "fault":
+                (kind,) = node.args
+                made[ast.literal_eval(kind)] = {str(word.arg) for word in node.keywords}
+    needed = {
+        kind: {
+            word
+            for text in texts.values()
+            for _, word, _, _ in string.Formatter().parse(text)
+            if word is not None
+        }
+        for kind, texts in doctor._faults().items()
+    }
+    assert made == needed
+    for kind, texts in doctor._faults().items():
+        assert set(texts) == {"name", "level", "says", "remedy"}, kind
+        assert texts["level"] in ("warning", "error", "{level}"), kind
 
 
 def test_a_missing_torch_is_an_error_with_a_remedy(tmp_path: Path) -> None:

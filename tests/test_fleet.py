@@ -25,23 +25,12 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torchcompile_suite import matrix, published
+from torchcompile_suite import matrix
 from torchcompile_suite.cell import METHOD, OK, Cell, Launch, Measurement
-from torchcompile_suite.doctor.check import Level
+from torchcompile_suite.doctor import Level
 from torchcompile_suite.errors import SuiteError
-from torchcompile_suite.fleet import (
-    driver,
-    head,
-    inspection,
-    left,
-    messages,
-    place,
-    plain,
-    planning,
-)
-from torchcompile_suite.fleet.diary import Diary, Line, Plan
+from torchcompile_suite.fleet import driver, head, inspection, messages, place, plain
 from torchcompile_suite.fleet.driver import Driver
-from torchcompile_suite.fleet.durations import Durations
 from torchcompile_suite.fleet.messages import (
     Began,
     ClusterLost,
@@ -56,15 +45,16 @@ from torchcompile_suite.fleet.messages import (
     Order,
     Said,
 )
-from torchcompile_suite.fleet.store import Store
+from torchcompile_suite.fleet.plan import Durations, Known, Plan, Task, expected
+from torchcompile_suite.fleet.store import Diary, Line, Store
 from torchcompile_suite.host import machine
 from torchcompile_suite.host.files import append_line
-from torchcompile_suite.measuring import interpreter, series
+from torchcompile_suite.measuring import journal, processes, series
 from torchcompile_suite.measuring.series import Series
+from torchcompile_suite.measuring.settings import Settings
 from torchcompile_suite.releases import environments, ledger
 from torchcompile_suite.results import records, segments
-from torchcompile_suite.results.canonical import canonical
-from torchcompile_suite.results.segments import Header, Segment
+from torchcompile_suite.results.segments import Header, Segment, canonical
 
 from . import examples
 from .conftest import ROOT
@@ -109,7 +99,7 @@ def order(cell: Cell = CELL, rounds: int = 3, name: str = "box") -> Order:
     st.integers(min_value=1, max_value=70),
 )
 def test_a_plan_is_as_good_as_lists_can_be(durations_s: list[float], machines: int) -> None:
-    made = planning.expected(durations_s, machines)
+    made = expected(durations_s, machines)
     assert made.ideal_s <= made.seconds * (1 + 1e-9)
     # Graham's bound for any list: the last series begins when no machine is free any more.
     bound = sum(durations_s) / machines + max(durations_s) * (1 - 1 / machines)
@@ -120,8 +110,8 @@ def test_a_plan_is_as_good_as_lists_can_be(durations_s: list[float], machines: i
 def test_many_series_keep_all_machines_busy() -> None:
     chosen = random.Random(1)
     durations_s = [chosen.uniform(300, 1500) for _ in range(1000)]
-    assert planning.expected(durations_s, 64).efficiency > 0.97
-    assert planning.expected(durations_s, 1).efficiency == pytest.approx(1)
+    assert expected(durations_s, 64).efficiency > 0.97
+    assert expected(durations_s, 1).efficiency == pytest.approx(1)
 
 
 def recorded(cell: Cell, release: str, seconds: float, machine_name: str = "box") -> records.Record:
@@ -159,10 +149,12 @@ def test_durations_of_an_older_method_do_not_count() -> None:
 
 def test_the_longest_series_goes_first() -> None:
     cells = [Cell(name, 1, "default") for name in ("resnet18", "gpt_decode", "pointwise_chain")]
-    known = Durations([recorded(cells[1], "2.9.1", 500), recorded(cells[2], "2.9.1", 5)], 75.0)
-    tasks = left.tasks([Series(cell, RELEASES) for cell in cells], ENV, known)
-    assert [task.series.cell for task in tasks] == [cells[1], cells[0], cells[2]]
-    assert len({task.id for task in tasks}) == 3
+    records = [recorded(cells[1], "2.9.1", 500), recorded(cells[2], "2.9.1", 5)]
+    plan = Known(records, "box-cpu", ["box"], ENV, commits(), 75.0).plan(
+        cells, RELEASES, Settings()
+    )
+    assert [task.series.cell for task in plan.tasks] == [cells[1], cells[0], cells[2]]
+    assert len({task.id for task in plan.tasks}) == 3
 
 
 def test_cells_are_chosen_as_asv_would() -> None:
@@ -251,7 +243,7 @@ def test_neighbours_of_an_installed_suite_are_not_on_the_import_path(
     (site / "torchcompile_suite").symlink_to(ROOT / "src" / "torchcompile_suite")
     (site / "ray").mkdir()
     (site / "ray-2.60.0.dist-info").mkdir()
-    monkeypatch.setattr(interpreter, "SOURCE", site)
+    monkeypatch.setattr(processes, "SOURCE", site)
     for _ in range(2):  # the second process finds the link of the first
         alone = plain.source()
         assert [one.name for one in alone.iterdir()] == ["torchcompile_suite"]
@@ -331,7 +323,7 @@ def test_a_machine_measures_a_series_and_says_all_of_it() -> None:
         assert segment.header.machine == "box"
         assert len(part.data) < 100_000  # Ray hands over at once what is smaller
     # Compiled code goes; the journal stays until the driver has stored the results.
-    assert [one.name for one in place.of_series("box", order().id).iterdir()] == [series.JOURNAL]
+    assert [one.name for one in place.of_series("box", order().id).iterdir()] == [journal.FILE]
 
 
 @pytest.mark.parametrize("how", ["closed", "killed"])
@@ -417,7 +409,7 @@ def hardware() -> str:
 
 
 def test_an_equal_machine_is_admitted() -> None:
-    assert inspection.refusal(described(), described("driver"), RELEASES, hardware()) == ""
+    assert inspection.refusal(described(), described("driver"), hardware()) == ""
 
 
 @pytest.mark.parametrize(
@@ -437,14 +429,14 @@ def test_an_equal_machine_is_admitted() -> None:
 def test_a_machine_that_would_spoil_numbers_is_refused(
     changes: dict[str, object], says: str
 ) -> None:
-    reason = inspection.refusal(described(**changes), described("driver"), RELEASES, hardware())
+    reason = inspection.refusal(described(**changes), described("driver"), hardware())
     assert says in reason
     assert "\n" not in reason
 
 
 def test_a_warning_that_only_makes_noise_is_no_refusal() -> None:
     noisy = described(faults=[Fault("turbo", Level.WARNING, "on", "switch it off")])
-    assert inspection.refusal(noisy, described("driver"), RELEASES, hardware()) == ""
+    assert inspection.refusal(noisy, described("driver"), hardware()) == ""
 
 
 def test_the_doctor_looks_at_this_machine() -> None:
@@ -511,11 +503,12 @@ def fields(name: str = "box") -> dict[str, str | int]:
 def kept(results: Path) -> list[tuple[str, str, Cell]]:
     """All measurements on disk, with repetitions: machine, release, cell."""
     found = []
-    for folder in records.machine_folders(results, []):
-        for of_place in records.files(folder, []).values():
-            for piece in records.read_files(of_place, []):
-                commit = {commit: release for release, commit in commits().items()}[piece.commit]
-                found += [(folder.name, commit, entry.measurement.cell) for entry in piece.entries]
+    releases = {commit: release for release, commit in commits().items()}
+    for folder in records.machine_folders(results)[0]:
+        for file, of_place in records.files(folder)[0].items():
+            release = releases[records.place(file)[0]]
+            for entries, _ in records.read_files(of_place):
+                found += [(folder.name, release, entry.measurement.cell) for entry in entries]
     return found
 
 
@@ -583,6 +576,21 @@ def test_a_diary_says_the_same_after_a_kill(tmp_path: Path) -> None:
     diary.add(Line(7.0, "anew", "s", "a"))
     diary.add(Line(8.0, "back", machine="a"))
     assert (Diary(tmp_path).home, Diary(tmp_path).lost) == ({}, {})
+
+
+def test_the_state_of_a_series_is_that_of_the_diary_and_of_the_cluster(tmp_path: Path) -> None:
+    diary = Diary(tmp_path)
+    for series_, home in (("s", "a"), ("t", "b"), ("u", "c")):
+        diary.note("given", series_, home)
+    diary.note("lost", "", "b")
+    diary.note("failed", "u", "c", "why")
+    assert diary.state("s") == ("running", " on a, by the diary; --address asks the cluster")
+    assert diary.state("s", {"a"}) == ("running", " on a")
+    assert diary.state("s", {"a"}, {"a"}) == ("waiting", " for a")
+    assert diary.state("s", {"c"})[0] == "lost"
+    assert diary.state("t", {"a"})[0] == "lost"
+    assert diary.state("u") == ("failed", ": why")
+    assert diary.state("v") == ("waiting", "")
 
 
 # The examples of docs/fleet/.
@@ -747,9 +755,9 @@ class World:
     def machines(self) -> tuple[Mapping[str, Node], list[str]]:
         return dict(self.alive), []
 
-    def start(self, order: Order, machines: Sequence[str], *, slot: bool = True) -> int:
+    def start(self, order: Order, machines: Sequence[str]) -> int:
         self.number += 1
-        self.pieces[self.number] = (order, list(machines), slot)
+        self.pieces[self.number] = (order, list(machines), order.series is not None)
         return self.number
 
     def cancel(self, piece: int, *, force: bool = False) -> None:
@@ -830,27 +838,28 @@ class World:
         ]
 
 
-CELLS = published.SERIES[:6]
+CELLS = matrix.SERIES[:6]
 
 
 def plan_of(cells: Sequence[Cell] = CELLS) -> Plan:
     plans = [Series(cell, RELEASES, rounds=1) for cell in cells]
-    return Plan(hardware(), ENV, left.tasks(plans, ENV, Durations([], 75.0)))
+    tasks = [Task(series.identity(one, ENV), one, 75.0) for one in plans]
+    return Plan(hardware(), ENV, sorted(tasks, key=lambda task: task.id))
 
 
 def drive(world: World, folder: Path, plan: Plan, wait_s: float = 0.0) -> driver.Ended:
     results = folder / "results"
-    known = records.read(results).records
-    newest = left.newest(known, ENV, commits())
+    found = records.read(results).records
+    machines = sorted({record.machine for record in found})
+    known = Known(found, hardware(), machines, ENV, commits(), 75.0)
     return Driver(
         world,
         plan,
-        Store(results, known, commits(), ENV),
+        Store(results, found, commits(), ENV),
         Diary(folder / "diary"),
         python="3.11",
-        commits=commits(),
         mine=described("driver"),
-        done=driver.done(plan, newest, sorted({record.machine for record in known})),
+        done=known.done(plan),
         wait_s=wait_s,
         show=lambda _text: None,
     ).run()

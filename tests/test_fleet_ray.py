@@ -23,10 +23,11 @@ import msgspec
 import psutil
 import pytest
 
-from torchcompile_suite.fleet import messages, options, plain
+from torchcompile_suite.fleet import messages, plain
+from torchcompile_suite.fleet.head import SYSTEM, VARIABLES
 from torchcompile_suite.fleet.messages import Order
 from torchcompile_suite.host import machine
-from torchcompile_suite.measuring import interpreter
+from torchcompile_suite.measuring import processes
 from torchcompile_suite.results import records
 
 from .conftest import ROOT
@@ -65,7 +66,7 @@ class Fleet:
             "no_monitor": True,
             # Nodes notice a lost head after seconds instead of a minute. Ray aborts the driver by
             # then, too: later than `head.PATIENCE_S`, or the driver could not say the cause.
-            "_system_config": {**options.SYSTEM, "gcs_rpc_server_reconnect_timeout_s": 20},
+            "_system_config": {**SYSTEM, "gcs_rpc_server_reconnect_timeout_s": 20},
         }
         self.cluster = Cluster(initialize_head=True, head_node_args=self._head)
 
@@ -146,8 +147,8 @@ def started(place: Path) -> Iterator[Fleet]:
         patch.setenv("TORCHCOMPILE_SUITE_FLEET", str(place / "machines"))
         patch.setenv("TORCHCOMPILE_SUITE_TEST_SETTINGS", str(place / "settings.json"))
         # The workers of Ray are processes of this Python and need what it has.
-        patch.setenv("PYTHONPATH", interpreter.import_path(ROOT))
-        for name, value in options.VARIABLES.items():
+        patch.setenv("PYTHONPATH", processes.import_path(ROOT))
+        for name, value in VARIABLES.items():
             patch.setenv(name, value)
         made = Fleet(place, f"mark-{os.getpid()}-{place.name}")
         try:
@@ -362,8 +363,8 @@ def test_a_killed_head_is_said_in_one_line_and_nothing_is_lost(fragile: Fleet) -
     fleet = fragile
     driver = fleet.start()
     lines = until(driver, "a launch of", times=8)
-    for processes in fleet.cluster.head_node.all_processes.values():
-        for one in processes:
+    for group in fleet.cluster.head_node.all_processes.values():
+        for one in group:
             one.process.kill()
     rest = read(driver)
     assert driver.returncode == 1, "\n".join(rest)
@@ -519,11 +520,14 @@ print(json.dumps({"type": "told", "text": "shown", "within_s": 60}), flush=True)
 """
 THROUGH_RAY = """
 import functools, sys
+from torchcompile_suite.cell import Cell
 from torchcompile_suite.fleet import plain, transport
 from torchcompile_suite.fleet.messages import Order
+from torchcompile_suite.measuring.series import Series
 cluster = transport.Cluster(functools.partial(plain.lines, program=(sys.argv[2],)))
 cluster.connect(sys.argv[1])
-cluster.start(Order("any"), ["one"])
+measures = Order("any", series=Series(Cell("resnet18", 1, "default"), ()))
+cluster.start(measures, ["one"])
 said = None
 while said is None:
     for event in cluster.hear(1.0):
@@ -541,7 +545,7 @@ def test_without_a_cluster_this_machine_measures_alone(
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("PYTHONPATH", interpreter.import_path(ROOT))
+    monkeypatch.setenv("PYTHONPATH", processes.import_path(ROOT))
     folder = tmp_path / "clone"
     folder.mkdir()
     shutil.copy(ROOT / "asv.conf.json", folder)

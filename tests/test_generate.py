@@ -23,6 +23,7 @@ from torchcompile_suite.cli.app import app
 from torchcompile_suite.launch.generate.occupancy import occupancy
 from torchcompile_suite.launch.generate.orders import Order
 from torchcompile_suite.measuring.generation import Generator
+from torchcompile_suite.measuring.processes import Environment
 
 from .conftest import ReleaseEnvironment, releases
 
@@ -82,7 +83,7 @@ Make = Callable[..., list[Launch]]
 
 
 def generate(python: Path, *cells: Cell, target: str = SM90, **order: object) -> list[Launch]:
-    with closing(Generator(python, target)) as generator:
+    with closing(Generator(Environment(python), target)) as generator:
         return made_by(generator)(*cells, **order)
 
 
@@ -107,14 +108,14 @@ def make(
     request: pytest.FixtureRequest, make_environment: Callable[[str], ReleaseEnvironment]
 ) -> Iterator[Make]:
     """Generates cells for cuda:sm90 on a release."""
-    with closing(Generator(make_environment(request.param).python, SM90)) as generator:
+    with closing(Generator(Environment(make_environment(request.param).python), SM90)) as generator:
         yield made_by(generator)
 
 
 @pytest.fixture(scope="module")
 def make_newest(newest: ReleaseEnvironment) -> Iterator[Make]:
     """Generates cells for cuda:sm90 on the newest release."""
-    with closing(Generator(newest.python, SM90)) as generator:
+    with closing(Generator(Environment(newest.python), SM90)) as generator:
         yield made_by(generator)
 
 
@@ -171,7 +172,9 @@ def test_the_same_in_another_order_and_with_other_cores(
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(allowed)})
     try:
-        with closing(Generator(newest.python, SM90, {"OMP_NUM_THREADS": "1"})) as generator:
+        with closing(
+            Generator(Environment(newest.python, {"OMP_NUM_THREADS": "1"}), SM90)
+        ) as generator:
             again = made_by(generator)(*reversed(cells))
     finally:
         os.sched_setaffinity(0, allowed)

@@ -27,6 +27,7 @@ from torchcompile_suite.cell import (
     Status,
 )
 from torchcompile_suite.cli import app
+from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.launch.generate.occupancy import occupancy
 from torchcompile_suite.launch.generate.recorder import Recorder
 from torchcompile_suite.launch.inspect.notes import Node
@@ -56,7 +57,7 @@ def test_targets_are_those_of_the_issue_and_their_order_is_kept() -> None:
         assert Cell("m", 1, "default", target=name).target == name
         assert target.shared_a_block + target.shared_reserved <= target.shared_a_multiprocessor
         assert target.threads_a_multiprocessor % targets.WARP == 0
-    with pytest.raises(KeyError, match="cuda:sm90"):
+    with pytest.raises(SuiteError, match="cuda:sm90"):
         targets.get("cuda:sm1")
 
 

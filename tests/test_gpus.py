@@ -20,14 +20,13 @@ from torchcompile_suite.cell import (
     Launch,
     Measurement,
 )
-from torchcompile_suite.cli import try_model
+from torchcompile_suite.cli import recorded
+from torchcompile_suite.doctor import Check, Level, software
 from torchcompile_suite.doctor import gpus as doctor
-from torchcompile_suite.doctor import software
-from torchcompile_suite.doctor.check import Check, Level
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host import cuda, machine, nvml
 from torchcompile_suite.launch.messages import Turn
-from torchcompile_suite.measuring import launches
+from torchcompile_suite.measuring import rounds
 from torchcompile_suite.releases import catalogue, drivers
 from torchcompile_suite.results import records
 
@@ -48,7 +47,7 @@ def test_an_h100_names_the_machine(gpus: Simulated) -> None:
     assert machine.detect().device == H100
     assert machine.detect().machine.endswith("-nvidia-h100-80gb-hbm3")
     (gpu,) = nvml.visible()
-    assert gpu == nvml.Gpu(H100_UUID, H100, "", 85520809984, 700.0, 1980, True, True, gpu.numa_node)
+    assert gpu == cuda.Gpu(H100_UUID, H100, "", 85520809984, 700.0, 1980, True, True, gpu.numa_node)
     assert nvml.device(H100_UUID.removeprefix("GPU-")) == gpu, "as torch gives it"
     assert nvml.device("0" * 8) is None
 
@@ -223,9 +222,9 @@ def test_a_trial_on_the_cpu_is_saved_as_one(
     gpus: Simulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gpus.plug_in("h100")
-    monkeypatch.setattr(try_model, "RESULTS", tmp_path)
-    try_model._save([measured("cpu", "AMD EPYC")])
-    try_model._save([measured("cuda", H100)])
+    monkeypatch.setattr(recorded, "RESULTS", tmp_path)
+    recorded.save([measured("cpu", "AMD EPYC")])
+    recorded.save([measured("cuda", H100)])
     cpu, gpu = sorted(folder.name for folder in tmp_path.iterdir() if folder.is_dir())
     assert cpu.endswith("g-cpu")
     assert gpu.endswith("-nvidia-h100-80gb-hbm3")
@@ -370,7 +369,7 @@ def on_gpu(state: DeviceState | None, others_share: float = 0.0) -> Launch:
     ],
 )
 def test_heat_and_foreign_processes_disturb_a_gpu(state: DeviceState | None, reason: str) -> None:
-    assert launches.judged(on_gpu(state), [], 3, None).disturbed == reason
+    assert rounds.judged(on_gpu(state), [], 3, None).disturbed == reason
 
 
 def test_load_on_other_processors_does_not(tmp_path: Path) -> None:

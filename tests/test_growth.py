@@ -29,8 +29,8 @@ from torchcompile_suite.cell import (
     Status,
 )
 from torchcompile_suite.host import heap
-from torchcompile_suite.presentation.answers import memory as answers
-from torchcompile_suite.presentation.answers._parts import NOTHING
+from torchcompile_suite.presentation.answers.common import NOTHING
+from torchcompile_suite.presentation.answers.processes import memory as answer
 from torchcompile_suite.results.records import Record
 from torchcompile_suite.site import cells
 from torchcompile_suite.trial import questions
@@ -165,7 +165,7 @@ def test_on_an_accelerator_the_host_does_not_decide() -> None:
 
 def test_the_answer_names_the_memory_that_decides() -> None:
     made = measured(1000.0, 1010.0, 990.0, cell=msgspec.structs.replace(CELL, device="cuda"))
-    found = answers.answer([record(made)])
+    found = answer([record(made)])
     assert "the device memory of a compiled model grows in 1" in found.sentence
     assert "device MiB: first" in found.sheet.columns
 
@@ -191,7 +191,7 @@ def test_no_samples_of_a_stranger_break_the_answer(calls: list[int], resident: l
         msgspec.structs.replace(one, growth=Growth(calls, resident)) for one in made.launches
     ]
     strange = msgspec.structs.replace(made, launches=launches)
-    sheet = answers.answer([record(strange)]).sheet
+    sheet = answer([record(strange)]).sheet
     assert all(len(line) == len(sheet.columns) for line in sheet.lines)
 
 
@@ -213,7 +213,7 @@ def test_the_answer_says_what_grows_by_how_much() -> None:
         "2026-11-23T00:00:00+00:00",
         1.0,
     )
-    found = answers.answer([record(one) for one in (grows, stays, missing)])
+    found = answer([record(one) for one in (grows, stays, missing)])
     assert "over up to 10,000 calls" in found.sentence.lower()
     assert "grows in 1 (softmax_matmul with changing shapes (recompile): 1,000 [" in found.sentence
     assert "does not grow in 1 (softmax_matmul with fixed shapes: 0.5 [" in found.sentence
@@ -227,12 +227,12 @@ def test_the_answer_says_what_grows_by_how_much() -> None:
 
 
 def test_without_a_number_the_answer_says_so() -> None:
-    assert answers.answer([]).sentence == NOTHING
+    assert answer([]).sentence == NOTHING
     failed = Measurement(CELL, Outcome(Status.CRASH, "killed"), [], "", 1.0)
-    assert answers.answer([record(failed)]).sentence == "No cell has a number: crash: killed."
+    assert answer([record(failed)]).sentence == "No cell has a number: crash: killed."
     unsampled = measured(0.0)
     bare = [msgspec.structs.replace(one, growth=None) for one in unsampled.launches]
-    found = answers.answer([record(msgspec.structs.replace(unsampled, launches=bare))])
+    found = answer([record(msgspec.structs.replace(unsampled, launches=bare))])
     assert found.sentence
 
 

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 import pytest
 from playwright.sync_api import Browser
 
-from torchcompile_suite.asv import derived
+from torchcompile_suite.asv import export
 from torchcompile_suite.presentation import answers
 from torchcompile_suite.releases import ledger
-from torchcompile_suite.results import segments
+from torchcompile_suite.results import records, segments
 from torchcompile_suite.results.segments import Header, Segment
 from torchcompile_suite.site import build, render
-from torchcompile_suite.site.plain import address
+from torchcompile_suite.site.render import address
 
 from .conftest import ROOT
 from .irregular import IRREGULAR
@@ -152,7 +152,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     ledger_commits = ledger.compute()[0]
     package = ROOT / "benchmarks"
     description = good / "machine.json"
-    asv_file = max(derived.derive(good.parent, [description], ledger_commits, package, []))
+    asv_file = max(export.derive(good.parent, [description], ledger_commits, package, []))
     asv_base = json.loads(asv_file.content)
     asv_base["results"] = {name: asv_base["results"][name] for name in BENCHMARKS}
     record_bases = [json.loads(min(lines, key=len)) for lines in (timed, generated)]
@@ -204,7 +204,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
 def _machines_with_both() -> Iterator[tuple[Path, tuple[list[bytes], list[bytes]]]]:
     """The folders of machines, with the lines of their timed and of their generated cells."""
     for file in ROOT.glob("results/*/machine.json"):
-        lines = [line for one in segments.find(file.parent) for line in segments.read(one).lines]
+        lines = [
+            line
+            for one in records.segment_files(file.parent)[0]
+            for line in segments.read(one).lines
+        ]
         generated = [line for line in lines if b'"target":"cuda' in line]
         timed = [line for line in lines if b'"target":"cuda' not in line]
         if timed and generated:

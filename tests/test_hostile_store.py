@@ -15,9 +15,9 @@ import msgspec
 import pytest
 
 from torchcompile_suite.analysis import summaries, summary
-from torchcompile_suite.asv import derived
+from torchcompile_suite.asv import export
 from torchcompile_suite.releases import ledger
-from torchcompile_suite.results import asv_files, merging, records, sealing, segments
+from torchcompile_suite.results import asv_files, records, sealing, segments
 from torchcompile_suite.results.segments import Header, Segment
 from torchcompile_suite.site import build
 
@@ -71,7 +71,7 @@ def judged(results: Path, broken: list[str]) -> None:
         summary.rows(content.records)
     checked = asv_files.check(results, COMMITS)
     files = list(
-        derived.derive(results, checked.machines.values(), COMMITS, ROOT / "benchmarks", [])
+        export.derive(results, checked.machines.values(), COMMITS, ROOT / "benchmarks", [])
     )
     assert [file for file in files if file.path.parent.name == "good"]
     for file in files:
@@ -101,10 +101,10 @@ def shown(results: Path, broken: list[str]) -> None:
 
 def merged(results: Path, target: Path) -> None:
     """Merging takes what is sound, whatever else there is, and a second time nothing."""
-    first = merging.merge(target, results)
+    first = sealing.merge(target, results)
     assert first.added > 0
     before = tree(target)
-    again = merging.merge(target, results)
+    again = sealing.merge(target, results)
     assert again.added == 0
     assert tree(target) == before
     assert [one for one in records.read(target).records if one.machine == "good"]
@@ -263,7 +263,7 @@ def _loop(folder: Path) -> None:
 def test_odd_names(good: Path, tmp_path: Path, odd: Callable[[Path], None]) -> None:
     odd(machine(good, "box"))
     judged(good, [])
-    merging.merge(tmp_path / "target", good)
+    sealing.merge(tmp_path / "target", good)
     sealed = sealing.seal(good / "box")
     assert records.read(good).records
     assert sealed.segments == []

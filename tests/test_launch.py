@@ -1,4 +1,4 @@
-"""Real launches and sessions: torch of the newest release, real compiles, real failures."""
+"""Real launches and measurements: torch of the newest release, real compiles, real failures."""
 
 from __future__ import annotations
 
@@ -42,17 +42,20 @@ SLEEP = f"sleep {SLEEP_S}"
 # Guards against a hanging test; generous, because the machine may be busy.
 PATIENCE_S = 600
 
-# Measures one cell in a session of its own, as a benchmark process of ASV does. The number of pairs
+# Measures one cell in a process of its own, as `asv run` does. The number of pairs
 # ends a launch, not the time, so that a busy machine measures as many.
 MEASURE = """
 import json, sys
 from pathlib import Path
 import msgspec
 from torchcompile_suite.cell import Cell, Plan
-from torchcompile_suite.measuring.session import Session
+from torchcompile_suite.host.orphans import die_with_parent
+from torchcompile_suite.measuring.alone import Alone
+from torchcompile_suite.measuring.processes import HERE
 from torchcompile_suite.measuring.settings import Settings
 
 if __name__ == "__main__":
+    die_with_parent()
     request = json.loads(sys.argv[1])
     record = Path(request.pop("record"))
     workload, mode = request.pop("workload"), request.pop("mode")
@@ -60,8 +63,9 @@ if __name__ == "__main__":
     request.setdefault("launches", 3)
     # Other tests run at the same time, and disturb this one.
     request.setdefault("repeats", 0)
-    session = Session(Path.cwd(), Settings(record=record, plan=plan, **request))
-    measurement = session.measure(Cell(workload, 1, mode))
+    reuse = request.pop("reuse", False)
+    alone, cell = Alone(HERE, Settings(plan=plan, **request), record), Cell(workload, 1, mode)
+    measurement = (alone.recorded(cell) if reuse else None) or alone.measure(cell)
     print(msgspec.json.encode(measurement).decode())
 """
 
@@ -221,24 +225,19 @@ def test_a_request_that_is_none_ends_with_status_2(newest: ReleaseEnvironment) -
     assert done.stderr.startswith("torchcompile_suite.measuring.launches: not a request")
 
 
-def test_a_session_measures_once_and_remembers(
-    newest: ReleaseEnvironment, compiled: Measured
-) -> None:
+def test_warm_launches_reuse_what_the_cold_one_compiled(compiled: Measured) -> None:
     first = compiled.measurement
     assert first.outcome.ok, first.outcome
     assert [launch.kind for launch in first.launches] == ["cold", "warm", "warm"]
     assert {launch.process for launch in first.launches} == {"fresh"}
+    assert all(launch.interference for launch in first.launches)
     cold_s, *warm_s = (launch.warm_up_s[0] for launch in first.launches)
-    assert min(warm_s) < cold_s, "a warm launch reuses what the cold one compiled"
-    # The same measurement again, although the settings now forbid any launch.
-    folder = compiled.folder
-    again = measure(newest, folder, "well", "default", launch_limit_s=0.001)
-    assert again == first
-    assert len((folder / "r.jsonl").read_text().splitlines()) == 1
+    assert min(warm_s) < cold_s
+    assert len((compiled.folder / "r.jsonl").read_text().splitlines()) == 1
 
 
-def test_a_session_stops_when_it_is_precise(newest: ReleaseEnvironment, tmp_path: Path) -> None:
-    # Three launches meet this target on any machine; tests/test_session.py has the stopping rule.
+def test_it_stops_when_it_is_precise(newest: ReleaseEnvironment, tmp_path: Path) -> None:
+    # Three launches meet this target on any machine; tests/test_alone.py has the stopping rule.
     measurement = measure(newest, tmp_path, "well", "eager", launches=None, precision=10)
     assert measurement.outcome.ok, measurement.outcome
     assert measurement.stopped == "precise"
@@ -273,7 +272,7 @@ def test_a_busy_machine_is_seen_and_the_launch_repeated(
     assert measurement.launches[3].pairs_s, "its figures are kept"
 
 
-def test_a_session_reuses_what_is_recorded_and_repeats_what_failed(
+def test_what_is_recorded_is_reused_and_what_failed_is_repeated(
     newest: ReleaseEnvironment, tmp_path: Path
 ) -> None:
     runs = [tmp_path / name for name in "abc"]

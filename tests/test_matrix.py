@@ -9,11 +9,12 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
 from torchcompile_suite import matrix, workloads
+from torchcompile_suite.asv import export
 from torchcompile_suite.cell import Cell, Protocol, Shapes, Start, Way
 from torchcompile_suite.modes import EAGER
 from torchcompile_suite.results import records
@@ -59,6 +60,15 @@ def names(found: dict[str, list[list[str]]]) -> list[str]:
 def test_every_class_is_a_question_and_every_question_a_class() -> None:
     found = {name.rpartition(".")[0] for name in benchmarks()}
     assert found == set(matrix.QUESTIONS)
+
+
+def test_a_class_shows_the_axes_of_its_question() -> None:
+    for name in benchmarks():
+        method: Any = export.method_of(ROOT / "benchmarks", name)
+        owner = method.__self__
+        assert owner.question is matrix.find(name)
+        axes = dict(zip(owner.param_names, map(list, owner.params), strict=True))
+        assert axes == {key: list(values) for key, values in owner.question.axes.items()}, name
 
 
 def test_the_core_patterns_select_the_core_and_nothing_else() -> None:
@@ -114,16 +124,10 @@ def test_each_policy_of_the_axis_is_a_value_that_records_may_hold() -> None:
 
 def test_each_tag_puts_some_cell_into_the_core() -> None:
     """Except for `tracing`, which adds to the record of a cell and makes none."""
-    tables = (
-        matrix.INFERENCE_TAGS,
-        matrix.TRAINING_TAGS,
-        matrix.PRECISION_TAGS,
-        matrix.QUANTISATION_TAGS,
-    )
-    by_point = {tag for table in tables for tag in table.values()}
-    assert by_point <= set(workloads.TAGS)
-    for tag in set(workloads.TAGS) - by_point - {"tracing"}:
-        assert workloads.tagged(tag), tag
+    by_point = {tag for question in matrix.QUESTIONS.values() for tag in question.core.values()}
+    assert by_point == set(workloads.TAGS) - {"tracing"}
+    # No workload of the suite's has this one; a user's can.
+    assert {tag for tag in workloads.TAGS if not workloads.tagged(tag)} <= {"batch5"}
 
 
 def test_a_point_of_a_question_is_one_cell_and_the_baseline_says_what_it_pairs() -> None:

@@ -15,7 +15,7 @@ from torchcompile_suite.host import cuda, machine
     [
         (cuda.Seen(), "CUDA sees no GPU"),
         (cuda.Seen((), "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", 12000), "DRIVER_MISMATCH"),
-        (cuda.Seen((cuda.Device("u", "H100", 1),), "", 13000), ""),
+        (cuda.Seen((cuda.Gpu("u", "H100"),), "", 13000), ""),
     ],
 )
 def test_a_gpu_that_cannot_be_used_is_refused_before_the_run(

@@ -15,20 +15,26 @@ from . import examples
 from .test_generated import made
 
 
-def test_events_of_another_process_are_shown_with_time_left() -> None:
+def test_cells_are_shown_with_time_left() -> None:
     shown: list[str] = []
     measured = measurement_line(examples.measurement())
-    with progress.listening(CellProgress(lambda: 3, shown.append).hear):
-        progress.stage("resnet18, batch 1, default", "build")
-        progress.started("resnet18, batch 1, default")
-        progress.finished("resnet18, batch 1, default", measured, 60.0)
-        progress.finished("vit, batch 1, default", f"{measured} (measured before)")
+    cells = CellProgress(shown.append, total=3)
+    cells.started("resnet18, batch 1, default")
+    cells.finished("resnet18, batch 1, default", measured, 60.0)
+    cells.finished("vit, batch 1, default", f"{measured} (measured before)")
     assert "cell 1 of 3: resnet18, batch 1, default: measuring" in shown[0]
     assert (
         "30 ms a call, 0.75 of eager's time +-11.5% in 3 launches; about 2 minutes left" in shown[1]
     )
     assert "measured before" in shown[2]
     assert "about a minute left" in shown[2]
+
+
+def test_events_of_another_process_are_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[progress.Event] = []
+    with progress.listening(heard.append):
+        progress.stage("resnet18, batch 1, default", "build")
+    assert [(event.kind, event.text) for event in heard] == [("stage", "build")]
     assert progress.VARIABLE not in os.environ
 
 

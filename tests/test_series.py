@@ -6,7 +6,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar
 
 import msgspec
 import pytest
@@ -14,12 +13,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
-from torchcompile_suite import matrix, published, workloads
+from torchcompile_suite import matrix, workloads
 from torchcompile_suite.analysis import change, statistics
-from torchcompile_suite.asv import interleaved
-from torchcompile_suite.cell import METHOD, OK, Cell, Interference, Launch, Outcome, Status
+from torchcompile_suite.asv import interleaved, runner
+from torchcompile_suite.cell import (
+    METHOD,
+    OK,
+    Cell,
+    Interference,
+    Launch,
+    Measurement,
+    Outcome,
+    Status,
+)
 from torchcompile_suite.cli import history
-from torchcompile_suite.measuring import series, settings
+from torchcompile_suite.measuring import journal, rounds, series, settings
 from torchcompile_suite.measuring.series import Series
 from torchcompile_suite.modes import EAGER
 from torchcompile_suite.presentation import wording
@@ -78,11 +86,12 @@ class Machine:
 
 def measure(
     folder: Path, machine: Machine, releases: tuple[str, ...] = RELEASES, **options: object
-) -> dict[str, series.Measurement]:
-    return series.measure(Series(CELL, releases, **options), machine, folder)  # type: ignore[arg-type]
+) -> dict[str, Measurement]:
+    plan = Series(CELL, releases, **options)  # type: ignore[arg-type]
+    return rounds.measure(plan, machine, journal.of_series(plan, folder))
 
 
-def rounds(machine: Machine, releases: int = len(RELEASES)) -> list[list[str]]:
+def rounds_of(machine: Machine, releases: int = len(RELEASES)) -> list[list[str]]:
     names = [release for release, _ in machine.made]
     return [names[at : at + releases] for at in range(0, len(names), releases)]
 
@@ -90,7 +99,7 @@ def rounds(machine: Machine, releases: int = len(RELEASES)) -> list[list[str]]:
 def test_every_round_has_every_release_and_reverses_the_order(tmp_path: Path) -> None:
     machine = Machine()
     measured = measure(tmp_path, machine, rounds=4)
-    assert rounds(machine) == [list(RELEASES), list(RELEASES)[::-1]] * 2
+    assert rounds_of(machine) == [list(RELEASES), list(RELEASES)[::-1]] * 2
     assert [kind for _, kind in machine.made] == ["cold"] * 3 + ["warm"] * 9
     for release in RELEASES:
         assert [launch.round for launch in measured[release].launches] == [1, 2, 3, 4]
@@ -120,7 +129,7 @@ def test_only_releases_with_an_open_question_go_on(tmp_path: Path) -> None:
 def test_neighbours_that_cannot_be_told_apart_end_it_after_some_rounds(tmp_path: Path) -> None:
     noisy = Machine(noise=lambda number: 1.0 + 0.02 * (number % 5))
     measured = measure(tmp_path, noisy, precision=0.5)
-    assert {len(one.launches) for one in measured.values()} == {series.TELLING_ROUNDS}
+    assert {len(one.launches) for one in measured.values()} == {rounds.TELLING_ROUNDS}
     assert {one.stopped for one in measured.values()} == {"precise"}
 
 
@@ -212,11 +221,11 @@ def test_a_series_is_a_plan_and_a_folder(tmp_path: Path) -> None:
     """Both can be sent to another machine: the rounds go on there, and nothing else is needed."""
     plan = Series(CELL, RELEASES, rounds=4)
     with pytest.raises(Stopped):
-        series.measure(plan, Machine(stop_at=7), tmp_path / "here")
+        rounds.measure(plan, Machine(stop_at=7), journal.of_series(plan, tmp_path / "here"))
     shutil.move(tmp_path / "here", tmp_path / "there")
     sent = msgspec.json.decode(msgspec.json.encode(plan), type=Series)
     machine = Machine()
-    measured = series.measure(sent, machine, tmp_path / "there")
+    measured = rounds.measure(sent, machine, journal.of_series(sent, tmp_path / "there"))
     assert len(machine.made) == 4 * len(RELEASES) - 7
     assert len({launch.series for one in measured.values() for launch in one.launches}) == 1
 
@@ -224,14 +233,14 @@ def test_a_series_is_a_plan_and_a_folder(tmp_path: Path) -> None:
 def test_a_torn_journal_is_read_up_to_the_tear(tmp_path: Path) -> None:
     with pytest.raises(Stopped):
         measure(tmp_path, Machine(stop_at=7), rounds=4)
-    journal = tmp_path / series.JOURNAL
-    journal.write_bytes(journal.read_bytes()[:-20])
+    file = tmp_path / journal.FILE
+    file.write_bytes(file.read_bytes()[:-20])
     machine = Machine()
     measured = measure(tmp_path, machine, rounds=4)
     assert all(len(one.launches) == 4 for one in measured.values())
 
 
-def compared(measured: dict[str, series.Measurement], before: str, after: str) -> change.Comparison:
+def compared(measured: dict[str, Measurement], before: str, after: str) -> change.Comparison:
     sides = [change.Side(release, [measured[release]]) for release in (before, after)]
     return change.compare("box", *sides)
 
@@ -299,7 +308,7 @@ def test_a_lasting_failure_does_not_measure_the_others_again(tmp_path: Path) -> 
     retry = series.again(plan, failed)
     assert retry is not None
     machine = Machine(failing="2.9.1")
-    series.measure(retry, machine, tmp_path / "b")
+    rounds.measure(retry, machine, journal.of_series(retry, tmp_path / "b"))
     assert machine.made == [("2.9.1", "cold")]
     sound = measure(tmp_path / "c", Machine(), rounds=3)
     assert series.again(plan, sound) is None, "nothing failed"
@@ -325,7 +334,7 @@ def test_an_eager_cell_needs_no_ratio(tmp_path: Path) -> None:
     """The ratio of eager to eager is no figure of a release, so no round is spent on it."""
     noisy = Machine(noise=lambda number: 1.0 + 0.02 * (number % 4))
     eager = Series(Cell("resnet18", 1, EAGER), RELEASES, precision=0.5)
-    series.measure(eager, noisy, tmp_path / "eager")
+    rounds.measure(eager, noisy, journal.of_series(eager, tmp_path / "eager"))
     assert len(noisy.made) == statistics.FIRST_LOOK * len(RELEASES)
     noisy = Machine(noise=lambda number: 1.0 + 0.02 * (number % 4))
     measure(tmp_path / "compiled", noisy, precision=0.5)
@@ -350,23 +359,21 @@ def test_a_history_has_the_newest_patch_of_every_minor() -> None:
 def test_the_history_touches_every_family_and_can_be_selected() -> None:
     models = [workloads.get(name) for name in workloads.names() if matrix.made_for(name) is None]
     families = {model.family for model in models if "inference" in model.core}
-    assert {workloads.get(cell.workload).family for cell in published.SERIES} >= families
-    assert len(history._patterns("history")) == len(published.SERIES)
+    assert {workloads.get(cell.workload).family for cell in matrix.SERIES} >= families
+    assert len(history._patterns("history")) == len(matrix.SERIES)
     assert history._patterns("core") == matrix.core_patterns()
     assert history._patterns("Inference.*resnet18") == ["Inference.*resnet18"]
 
 
 def test_the_series_of_the_published_history_come_first() -> None:
-    class Benchmarks(dict[str, None]):
-        benchmark_selection: ClassVar = {
-            f"{question.name}.track": range(len(question.points))
-            for question in (matrix.INFERENCE, matrix.ALLOCATOR, matrix.CODEGEN)
-        }
-
-    names = Benchmarks.benchmark_selection
-    cells = list(interleaved._cells(Benchmarks.fromkeys(names), "cpu"))
-    asked = {matrix.cell_at(name, index) for name, indexes in names.items() for index in indexes}
-    first = [cell for cell in published.SERIES if cell in asked]
+    selection = {
+        f"{question.name}.track": list(range(len(question.points)))
+        for question in (matrix.INFERENCE, matrix.ALLOCATOR, matrix.CODEGEN)
+    }
+    asked = runner._cells(selection)
+    assert len(asked) == len(set(asked))
+    cells = interleaved.in_order(asked)
+    first = [cell for cell in matrix.SERIES if cell in asked]
     assert cells[: len(first)] == first
-    assert not any(cell in published.SERIES or cell.target for cell in cells[len(first) :])
-    assert len(cells) == len({cell for cell in asked if cell and not cell.target})
+    assert not any(cell in matrix.SERIES for cell in cells[len(first) :])
+    assert sorted(map(str, cells)) == sorted(map(str, asked))

@@ -42,11 +42,10 @@ from torchcompile_suite.launch.messages import (
     Said,
 )
 from torchcompile_suite.launch.starts.orders import CACHE, PREPARED, SERVICE, Prepared
-from torchcompile_suite.measuring import interference, processes, turns
-from torchcompile_suite.measuring.launches import heap_state, launcher
-from torchcompile_suite.measuring.starts import Starts
-from torchcompile_suite.presentation.answers import starts as answers
-from torchcompile_suite.presentation.answers._parts import NOTHING
+from torchcompile_suite.measuring import interference, starts, turns
+from torchcompile_suite.measuring.launches import heap_state
+from torchcompile_suite.presentation.answers.common import NOTHING
+from torchcompile_suite.presentation.answers.processes import starts as answer
 from torchcompile_suite.results import records
 from torchcompile_suite.results.records import Record
 
@@ -143,7 +142,7 @@ class Bench:
                 (cache / "left.so").write_bytes(b"more code")
             return process
 
-        return Starts(spawn).run(self.request, self.workspace, 100)
+        return starts.launch(spawn, self.request, self.workspace, 100)
 
     @property
     def sides(self) -> list[str]:
@@ -244,8 +243,6 @@ def test_a_process_that_fails_ends_the_launch(
 
 def test_processes_of_a_start_are_users_processes() -> None:
     assert heap_state(CELL) == "default"
-    assert isinstance(launcher(CELL), Starts)
-    assert not isinstance(launcher(Cell("resnet18", 1, "default")), Starts)
 
 
 def test_what_a_process_and_its_children_use_is_not_that_of_others() -> None:
@@ -316,7 +313,7 @@ def test_a_start_has_no_compile_cost_but_all_other_figures() -> None:
 
 
 def test_the_answer_names_the_fastest_way_and_every_other_one() -> None:
-    found = answers.answer(
+    found = answer(
         of(
             started("uncached", 2.0, 30.0),
             started("disk-cache", 2.0, 5.0, 4_000_000),
@@ -341,13 +338,13 @@ def test_the_answer_names_the_fastest_way_and_every_other_one() -> None:
 def test_the_answer_does_not_claim_what_cannot_be_told() -> None:
     slower = of_starts.models(of(started("disk-cache", 2.0, 5.0)))[0]
     assert slower.payoff is Payoff.LOSS
-    assert "starts fastest in eager" in answers.answer(of(started("disk-cache", 2.0, 5.0))).sentence
+    assert "starts fastest in eager" in answer(of(started("disk-cache", 2.0, 5.0))).sentence
     (close,) = of_starts.models(
         of(started("disk-cache", 2.0, 5.0), started("precompile", 2.0, 5.0))
     )
     assert [way.row.cell.start for way in close.fastest] == ["disk-cache", "precompile"]
-    assert answers.answer([]).sentence == NOTHING
-    assert "no start has a number" in answers.answer(of(failed("precompile"))).sentence
+    assert answer([]).sentence == NOTHING
+    assert "no start has a number" in answer(of(failed("precompile"))).sentence
 
 
 def test_records_of_strangers_do_not_break_the_answer() -> None:
@@ -356,7 +353,7 @@ def test_records_of_strangers_do_not_break_the_answer() -> None:
         msgspec.structs.replace(one, start=None, eager_start=Started({"<b>": 1.0}))
         for one in strange.launches
     ]
-    found = answers.answer(of(msgspec.structs.replace(strange, launches=launches)))
+    found = answer(of(msgspec.structs.replace(strange, launches=launches)))
     assert not any("<b>" in column for column in found.sheet.columns)
     assert all(len(line) == len(found.sheet.columns) for line in found.sheet.lines)
 
@@ -478,4 +475,4 @@ def test_every_loader_is_one_that_something_is_made_for() -> None:
     for name in service.LOADERS:
         assert f'return "{name}"' in text, name
     assert set(service.PACKAGES) <= service.LOADERS.keys()
-    assert processes.MEASURING != SERVICE
+    assert starts.MEASURING != SERVICE

@@ -18,9 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchcompile_suite.cell import Measurement, Outcome, Overlay, Status
-from torchcompile_suite.results import merging, records, sealing, segments
-from torchcompile_suite.results.canonical import canonical, record_id
-from torchcompile_suite.results.segments import Header, Segment
+from torchcompile_suite.results import records, sealing, segments
+from torchcompile_suite.results.segments import Header, Segment, canonical, record_id
 
 from . import examples
 from .irregular import IRREGULAR
@@ -56,10 +55,10 @@ def tree(folder: Path) -> dict[str, bytes]:
 def identities(results: Path) -> set[str]:
     return {
         entry.identity
-        for folder in records.machine_folders(results, [])
-        for files in records.files(folder, []).values()
-        for piece in records.read_files(files, [])
-        for entry in piece.entries
+        for folder in records.machine_folders(results)[0]
+        for files in records.files(folder)[0].values()
+        for entries, _ in records.read_files(files)
+        for entry in entries
     }
 
 
@@ -238,7 +237,7 @@ def test_only_regular_files_are_segments(tmp_path: Path, place: str) -> None:
     odd = tmp_path / "box" / "2.9.1" / f"odd{segments.SUFFIX}"
     with IRREGULAR[place](odd):
         content = records.read(tmp_path)
-        merged = merging.merge(tmp_path / "other", tmp_path)
+        merged = sealing.merge(tmp_path / "other", tmp_path)
     assert len(content.records) == 1
     assert list(map(str, content.problems)) == [
         f"box/2.9.1/{odd.name}: cannot be read: not a regular file"
@@ -285,7 +284,7 @@ def test_sealed_measurements_read_as_before(tmp_path: Path) -> None:
     sealed = sealing.seal(tmp_path / "box")
     assert sealed.problems == []
     assert not file.exists()
-    assert sealed.segments == segments.find(tmp_path / "box")
+    assert (sealed.segments, []) == records.segment_files(tmp_path / "box")
     after = records.read(tmp_path), records.history(file, made("eager").cell)
     assert after == before
     assert records.newest(file, made("eager").cell) == made("eager", 2)
@@ -507,7 +506,7 @@ def test_any_order_of_merges_gives_the_same_bytes(
         target = shutil.copytree(order[0], folder / attempt)
         for source in [*order[1:], *chosen.sample(stores, len(stores))]:  # all of them twice
             before = tree(source)
-            assert merging.merge(target, source).problems == []
+            assert sealing.merge(target, source).problems == []
             assert tree(source) == before
         trees.append(tree(target))
     assert trees[0] == trees[1]
@@ -515,7 +514,7 @@ def test_any_order_of_merges_gives_the_same_bytes(
     # Associative, too: the merge of merges.
     nested = folder / "nested"
     for source in (folder / "one", folder / "other"):
-        merging.merge(nested, source)
+        sealing.merge(nested, source)
     assert tree(nested) == trees[0]
 
 
@@ -552,7 +551,7 @@ def test_any_split_merges_back_into_the_same_bytes(
     present = [part for part in [*stores, folder / "damaged"] if part.exists()]
     problems = []
     for source in [*chosen.sample(present, len(present)), *chosen.sample(present, len(present))]:
-        problems += merging.merge(target, source).problems
+        problems += sealing.merge(target, source).problems
     assert (tree(target) if target.exists() else {}) == wanted
     assert len(problems) == 2 * torn
 
@@ -562,7 +561,7 @@ def test_a_damaged_file_is_named_and_left_out(tmp_path: Path) -> None:
     records.append(journal(source), made())
     (good,) = sealing.seal(source / "box").segments
     bad = _hashed(source, DAMAGED["truncated"][0])
-    merged = merging.merge(target, source)
+    merged = sealing.merge(target, source)
     assert merged.added == 1
     assert [problem.where for problem in merged.problems] == [f"box/2.9.1/{bad.name}"]
     assert list(tree(target)) == [str(good.relative_to(source))]
@@ -573,7 +572,7 @@ def test_another_machine_of_the_same_name_is_left_out(tmp_path: Path) -> None:
         description(tmp_path / name, cpu=cpu)
         records.append(journal(tmp_path / name), made(scale=len(cpu + name)))
         description(tmp_path / name, machine=f"only-{name}")
-    merged = merging.merge(tmp_path / "a", tmp_path / "b")
+    merged = sealing.merge(tmp_path / "a", tmp_path / "b")
     (problem,) = merged.problems
     assert problem.where == "box/machine.json"
     assert "choose another name" in problem.reason
@@ -589,9 +588,9 @@ def test_a_broken_description_is_named_and_replaced_by_a_sound_one(
     description(a)
     description(b)
     (b / "box" / "machine.json").write_bytes(text)
-    merged = merging.merge(a, b)
+    merged = sealing.merge(a, b)
     assert [problem.where for problem in merged.problems] == ["box/machine.json"]
-    merging.merge(b, a)
+    sealing.merge(b, a)
     assert tree(a) == tree(b)
 
 
@@ -600,7 +599,7 @@ def test_other_words_for_one_machine_make_no_order(tmp_path: Path) -> None:
     description(a, os="Linux")
     description(b, os="Darwin")
     for target, source in ((a, b), (b, a)):
-        assert merging.merge(target, source).problems == []
+        assert sealing.merge(target, source).problems == []
     assert tree(a) == tree(b)
 
 

@@ -25,7 +25,6 @@ from torchcompile_suite.cell import (
     Outcome,
     Status,
 )
-from torchcompile_suite.measuring import processes
 from torchcompile_suite.trial import script, view
 from torchcompile_suite.trial.outline import Outline
 from torchcompile_suite.trial.run import TrialResult
@@ -88,45 +87,6 @@ def test_a_file_of_the_current_folder_hides_no_module_before_it_is_imported() ->
     variables = script.variables()
     assert variables["PYTHONSAFEPATH"] == "1"
     assert str(Path.cwd()) not in variables["PYTHONPATH"].split(":")[:1]
-
-
-FORKS = """
-import multiprocessing
-from torchcompile_suite.measuring import processes
-
-def chooses():
-    multiprocessing.set_start_method("spawn")
-    print("chosen")
-    return b"chosen"
-
-assert processes.in_child(chooses, 60.0) == (b"chosen", "")
-"""
-
-
-def test_a_fork_may_choose_a_start_method() -> None:
-    # In a process of its own: pytest's may have chosen one already.
-    subprocess.run([sys.executable, "-c", FORKS], check=True)
-
-
-def fails() -> bytes:
-    raise ValueError("no answer")
-
-
-def test_a_fork_that_fails_says_why() -> None:
-    answer, reason = processes.in_child(fails, 60.0)
-    assert answer == b""
-    assert reason == "exit status 1 without a result: ValueError: no answer"
-
-
-def waits() -> bytes:
-    import time
-
-    time.sleep(60)
-    return b""
-
-
-def test_a_fork_that_takes_too_long_is_ended() -> None:
-    assert processes.in_child(waits, 0.1) == (b"", "it took more than 0 s")
 
 
 # What a launch finds out

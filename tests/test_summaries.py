@@ -154,9 +154,9 @@ def test_only_what_is_new_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     read: list[Path] = []
     original = records.read_segment
 
-    def watched(file: Path, problems: list[records.Problem]) -> records.Piece:
+    def watched(file: Path) -> records.Read[list[records.Entry]]:
         read.append(file)
-        return original(file, problems)
+        return original(file)
 
     monkeypatch.setattr(records, "read_segment", watched)
     assert len(summaries.read(tmp_path).records) == 12

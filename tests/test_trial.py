@@ -34,10 +34,12 @@ from torchcompile_suite.cell import (
     Outcome,
     Status,
 )
-from torchcompile_suite.cli import try_model
+from torchcompile_suite.cli import recorded
 from torchcompile_suite.cli.app import app
-from torchcompile_suite.host.files import append_line
-from torchcompile_suite.measuring import interpreter
+from torchcompile_suite.errors import SuiteError
+from torchcompile_suite.measuring import processes, rounds
+from torchcompile_suite.measuring.journal import Journal
+from torchcompile_suite.measuring.series import Series
 from torchcompile_suite.presentation import answers
 from torchcompile_suite.results import records
 from torchcompile_suite.trial import plan, questions, target, view
@@ -473,16 +475,23 @@ def test_compare_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.Monke
     made = examples.measurement("model")
     kept: list[Path] = []
 
-    def ask(python: Path, module: str, order: bytes, more: dict[str, str]) -> interpreter.Completed:
-        kept.append(Path(msgspec.json.decode(order)["kept"]))
-        for line in (plan.Known(outline=FREE), plan.Known(measurement=made)):
-            append_line(kept[0], msgspec.json.encode(line))
-        return interpreter.Completed(0, b"", "")
+    def asked(*_: object) -> tuple[bytes, str]:
+        return msgspec.json.encode(FREE), ""
 
-    monkeypatch.setattr(interpreter, "ask", ask)
+    def measure(
+        series: Series, make: object, journal: Journal, *_: object
+    ) -> dict[str, Measurement]:
+        assert journal.file is not None
+        kept.append(journal.file)
+        for launch in made.launches:
+            journal.add("", launch, 1.0)
+        return {"": made}
+
+    monkeypatch.setattr(processes, "asked", asked)
+    monkeypatch.setattr(rounds, "measure", measure)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     measurement = torchcompile_suite.compare("a module, as far as pickle cares", (1,))  # type: ignore[arg-type]
-    assert measurement == made
+    assert measurement.launches == made.launches
     assert isinstance(measurement, torchcompile_suite.Measurement)
     assert isinstance(torchcompile_suite.figures(measurement), torchcompile_suite.Row)
     assert not kept[0].exists()
@@ -601,7 +610,7 @@ def test_outputs_of_any_type_are_compared_or_named(
     assert "accuracy not checked" not in out.replace(notes[0], "")
     launches = json.loads(file.read_text())["measurements"][0]["launches"]
     assert {launch["process"] for launch in launches} == {"fresh"}
-    assert len(set(readers.read_text().split())) > len(launches), "the worker, and each launch"
+    assert len(set(readers.read_text().split())) > len(launches), "the outline, and each launch"
 
 
 @pytest.mark.nightly
@@ -749,11 +758,11 @@ def test_what_is_saved_does_not_depend_on_a_cell_that_ended_early(
     killed = examples.measurement(outcome=Outcome(Status.TIMEOUT, "killed"), mode="max-autotune")
     launches = [msgspec.structs.replace(one, environment=None) for one in killed.launches]
     killed = msgspec.structs.replace(killed, launches=launches)
-    assert try_model._save([killed, examples.measurement()])[0].startswith("saved to ")
+    assert recorded.save([killed, examples.measurement()])[0].startswith("saved to ")
     found = records.read(tmp_path / "results").records
     assert {(one.measurement.cell.mode, one.release) for one in found} == {
         ("max-autotune", "2.9.1"),
         ("default", "2.9.1"),
     }
-    with pytest.raises(TrialError, match="of a failed cell is not a release"):
-        try_model._save([killed])
+    with pytest.raises(SuiteError, match="of a failed cell is not a release"):
+        recorded.save([killed])

@@ -11,7 +11,7 @@ from torchcompile_suite.analysis import advice
 from torchcompile_suite.cell import Outcome, Status
 from torchcompile_suite.launch.whereabouts import Look, Whereabouts, phase, read, told
 from torchcompile_suite.measuring import processes, turns
-from torchcompile_suite.measuring.interpreter import import_path
+from torchcompile_suite.measuring.processes import HERE, import_path
 
 TORCH = "/x/site-packages/torch"
 
@@ -123,7 +123,7 @@ def test_a_process_says_how_far_it_is_even_in_native_code(
 ) -> None:
     (tmp_path / "waits.py").write_text(WAITS.format(work=work))
     path = {"PYTHONPATH": import_path(tmp_path)}
-    process = processes.spawn(tmp_path / "log", "waits", path)
+    process = processes.spawn(HERE, tmp_path / "log", "waits", path)
     try:
         with pytest.raises(turns.TimedOut, match=words):
             process.hear(time.monotonic() + 5)
@@ -133,7 +133,9 @@ def test_a_process_says_how_far_it_is_even_in_native_code(
 
 def test_a_process_that_cannot_answer_gets_no_signal(tmp_path: Path) -> None:
     (tmp_path / "waits.py").write_text("import time; time.sleep(100)")
-    process = processes.spawn(tmp_path / "log", "waits", {"PYTHONPATH": import_path(tmp_path)})
+    process = processes.spawn(
+        HERE, tmp_path / "log", "waits", {"PYTHONPATH": import_path(tmp_path)}
+    )
     try:
         with pytest.raises(turns.TimedOut) as late:
             process.hear(time.monotonic() + 3)

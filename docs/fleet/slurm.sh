@@ -2,8 +2,8 @@
 # A fleet on Slurm: sbatch docs/fleet/slurm.sh v2.4 v2.9 v2.15
 #
 # The first node has Ray's head and the driver, and measures nothing. Each other node is a machine.
-# When the job ends or is cancelled, submit it again: it goes on. Home and the clone are on a shared
-# file system; the releases are on a disk of each node, because twelve of them take 84 GB.
+# When the job ends or is cancelled, submit it again: it continues. Home and the clone are on a
+# shared file system; the releases are on a disk of each node, because twelve of them take 84 GB.
 #SBATCH --job-name=torchcompile-suite
 #SBATCH --nodes=9
 #SBATCH --ntasks-per-node=1
@@ -17,8 +17,8 @@ local_disk=${LOCAL_DISK:-/tmp}
 export TORCHCOMPILE_SUITE_ENVIRONMENTS="$local_disk/torchcompile-suite-$USER/releases"
 export TORCHCOMPILE_SUITE_FLEET="$local_disk/torchcompile-suite-$USER/fleet"
 
-# Whoever can reach a Ray cluster can run programs on it. The token is in the shared home folder.
-# Ray lets other users read its file, unless the umask forbids that.
+# Everybody who can reach a Ray cluster can run programs on it. The token is in the shared home
+# folder. Ray lets other users read its file, unless the umask forbids that.
 export RAY_AUTH_MODE=token
 (umask 077 && ray get-auth-token --generate >/dev/null)
 

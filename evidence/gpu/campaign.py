@@ -32,6 +32,7 @@ from statistics import median
 from typing import Any
 
 import msgspec
+from torchcompile_suite.measuring.session import Session
 
 from torchcompile_suite import matrix
 from torchcompile_suite.cell import DEFAULT_HEAP, Cell, Launch, Measurement, Plan
@@ -39,7 +40,6 @@ from torchcompile_suite.host import machine
 from torchcompile_suite.host.files import append_line, read_lines
 from torchcompile_suite.measuring import generation
 from torchcompile_suite.measuring.launches import launcher, make_launch
-from torchcompile_suite.measuring.session import Session
 from torchcompile_suite.measuring.settings import Settings
 from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import records, sealing

@@ -1,7 +1,8 @@
-"""The questions as axes: which cells exist, and which of them a bare ``asv run`` measures.
+"""The questions as axes: which cells exist, which of them a bare ``asv run`` measures, and of which
+the history is published.
 
-These are the core: the most informative values of each question, so that the core of a release
-takes an hour on two cores. The others are measured with ``--bench``.
+A bare run measures the core: the most informative values of each question, so that the core of a
+release takes an hour on two cores. The others are measured with ``--bench``.
 
 Axes never depend on what is installed, and values are only added, because ASV keeps a result under
 its values. Two questions may share a cell; it is measured once.
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -45,51 +46,42 @@ PROTOCOLS = ["right", WARM_UP_MIXED, "data-inside", "no-sync", "grad-on", "train
 _DEVICE = Cell("any", 1, EAGER).device
 CHANGES = ["repeat", "dtype", "device", "requires_grad", "size", "stride"]
 
-# A point of a question, without the workload -> the tag (`workloads.TAGS`) that a workload needs so
+# Point of a question, without the workload -> the tag (`workloads.TAGS`) that a workload needs so
 # that the point is in its core. A point that is not listed is in no core.
-INFERENCE_TAGS = {
-    (1, EAGER): "eager",
-    (1, "default"): "inference",
-    (1, "reduce-overhead"): "reduce-overhead",
-    (1, "max-autotune"): "max-autotune",
-    (5, "max-autotune"): "batch5",
-    (8, "default"): "batch8",
-}
-COMPILED_TAGS = {
-    (mode,): tag for (batch_size, mode), tag in INFERENCE_TAGS.items() if batch_size == 1
-}
-TRAINING_TAGS = {
-    ("default", "float32", 1): "training",
-    ("default", "bfloat16", 1): "training_variants",
-    ("default", "float32", 4): "training_variants",
-}
+Core = Mapping[tuple[Any, ...], str]
 # What is generated for a GPU that is not here: on the one that most people rent.
 GENERATED_TARGET = "cuda:sm90"
-GENERATED_TAGS = {
-    ("default", GENERATED_TARGET): "inference",
-    ("reduce-overhead", GENERATED_TARGET): "inference",
-}
-GENERATED_TRAINING_TAGS = {("default", GENERATED_TARGET): "training"}
-PRECISION_TAGS = {
-    (1, EAGER): "precision",
-    (1, "default"): "precision_compiled",
-}
-# Whether int8 gains, and whether the compile makes it gain: both modes answer it together.
-QUANTISATION_TAGS = {("int8-dynamic", mode): "quantisation" for mode in (EAGER, "default")}
+# Axis -> the field of the cell, where the two have different names. The changes of the inputs that
+# cause a recapture are all recorded in one cell.
+_FIELDS = {"policy": "shapes", "change": ""}
 
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """The axes of a benchmark class, the cell at each point, and which points are in the core.
+    """The axes of a benchmark class, and which of their points are in the core.
 
-    ``name`` is the class as ASV spells it, ``module.Class``. ``cell`` and ``in_core`` take the
-    values of a point in the order of the axes.
+    ``name`` is the class as ASV spells it, ``module.Class``. The first axis is the workload.
+    ``fixed``: what the cells have in fields without an axis.
     """
 
     name: str
     axes: dict[str, Sequence[Any]]
-    cell: Callable[..., Cell]
-    in_core: Callable[..., bool]
+    core: Core
+    fixed: Mapping[str, Any]
+
+    def cell(self, *point: Any) -> Cell:
+        """The cell at a point: values in the order of the axes."""
+        fields: dict[str, Any] = {"batch_size": 1, "mode": "default", **self.fixed}
+        for axis, value in zip(self.axes, point, strict=True):
+            if field := _FIELDS.get(axis, axis):
+                fields[field] = value
+        if fields.get("protocol") == WARM_UP_MIXED:
+            fields["protocol"] = "right"
+        return Cell(**fields)
+
+    def in_core(self, workload: str, *point: Any) -> bool:
+        """Whether a bare ``asv run`` measures the point."""
+        return self.core.get(point) in workloads.get(workload).core
 
     @cached_property
     def points(self) -> list[tuple[Any, ...]]:
@@ -99,11 +91,8 @@ class Question:
     @cached_property
     def by_cell(self) -> dict[Cell, list[tuple[Any, ...]]]:
         """The points of each cell."""
-        return self._by_cell(self.points)
-
-    def _by_cell(self, points: Iterable[tuple[Any, ...]]) -> dict[Cell, list[tuple[Any, ...]]]:
         cells: dict[Cell, list[tuple[Any, ...]]] = {}
-        for point in points:
+        for point in self.points:
             cells.setdefault(self.cell(*point), []).append(point)
         return cells
 
@@ -115,234 +104,142 @@ class Question:
         cell = on_any_device(cell)
         here, *others = self.axes.values()
         if cell.workload not in here and cell.workload not in workloads.names():
-            return self._by_cell(itertools.product([cell.workload], *others)).get(cell, [])
+            points = itertools.product([cell.workload], *others)
+            return [point for point in points if self.cell(*point) == cell]
         return self.by_cell.get(cell, [])
 
 
-def _by_tag(tags: Mapping[tuple[Any, ...], str]) -> Callable[..., bool]:
-    """In the core: the points whose tag is in the workload's core."""
-    return lambda workload, *point: tags.get(tuple(point)) in workloads.get(workload).core
+QUESTIONS: dict[str, Question] = {}
+"""All questions by name. Of several questions with one cell, the first one stands for it."""
 
 
-def _with_tag(tag: str, *values: str) -> Callable[..., bool]:
-    """In the core: the points of workloads with the tag in their core, and of these only the
-    ``values`` of the last axis, if any are given.
-    """
-    return lambda workload, *point: (
-        tag in workloads.get(workload).core and (not values or point[-1] in values)
-    )
+def _question(
+    name: str, tag: str, axes: Mapping[str, Sequence[Any]], core: Core, **fixed: Any
+) -> Question:
+    """A question about the workloads with a tag, and its place in `QUESTIONS`."""
+    made = Question(name, {"workload": workloads.tagged(tag), **axes}, core, fixed)
+    QUESTIONS[name] = made
+    return made
 
 
-def _allocator_in_core(workload: str, allocator: str) -> bool:
-    """In the core: the default heap, and one other allocator to show the allocator's share."""
-    core = workloads.get(workload).core
-    if allocator == DEFAULT_HEAP:
-        return "default_heap" in core
-    return "allocator" in core and allocator in ("libc", "tcmalloc")
+def _of_axis(
+    name: str, tag: str, axis: str, values: Sequence[Any], core: Sequence[Any], **fixed: Any
+) -> Question:
+    """A question with one more axis than the workload. ``core``: the values in it."""
+    return _question(name, tag, {axis: values}, {(value,): tag for value in core}, **fixed)
 
 
-def _default(workload: str, *_: Any) -> Cell:
-    return Cell(workload, 1, "default")
-
-
-def _protocol(workload: str, protocol: str) -> Cell:
-    right = protocol == WARM_UP_MIXED
-    return Cell(workload, 1, "default", protocol="right" if right else protocol)  # type: ignore[arg-type]
-
-
-def _compiled(name: str) -> Question:
-    """A question about the cells that `INFERENCE` measures at batch 1."""
-    return Question(
-        name,
-        {"workload": workloads.names(), "mode": COMPILED},
-        lambda workload, mode: Cell(workload, 1, mode),
-        _by_tag(COMPILED_TAGS),
-    )
-
-
-def _tagged(name: str, tag: str) -> Question:
-    """A question about the workloads with a tag, in the cells that `INFERENCE` has at batch 1.
-
-    In the core: mode default.
-    """
-    return Question(
-        name,
-        {"workload": workloads.tagged(tag), "mode": COMPILED},
-        lambda workload, mode: Cell(workload, 1, mode),
-        _by_tag({("default",): tag}),
-    )
-
-
-INFERENCE = Question(
-    "inference.Inference",
-    {"workload": workloads.names(), "batch_size": [1, 8, 5], "mode": list(MODES)},
-    lambda workload, batch_size, mode: Cell(workload, batch_size, mode),
-    _by_tag(INFERENCE_TAGS),
-)
-COMPILATION = _compiled("compilation.Compilation")
-GRAPHS = _compiled("graphs.Graphs")
-KERNELS = _compiled("kernels.Kernels")
-WARM_UP = _compiled("warm_up.WarmUp")
-GUARDS = Question(
-    "graphs.Guards",
-    {"workload": workloads.tagged("guards"), "change": CHANGES},
-    _default,
-    _with_tag("guards"),
-)
-TRAINING = Question(
-    "training.Training",
-    {
-        "workload": workloads.tagged("training"),
-        "mode": list(MODES),
-        "dtype": DTYPES,
-        "accumulation": [1, 4],
-    },
-    lambda workload, mode, dtype, accumulation: Cell(
-        workload,
-        TRAINING_BATCH,
-        mode,
-        phase="training",
-        dtype=dtype,
-        accumulation=accumulation,
-    ),
-    _by_tag(TRAINING_TAGS),
-)
-PRECISION = Question(
-    "precision.Precision",
-    {"workload": workloads.tagged("precision"), "batch_size": [1, 5], "mode": list(MODES)},
-    lambda workload, batch_size, mode: Cell(
-        workload, batch_size, mode, dtype="bfloat16", baseline="eager-float32"
-    ),
-    _by_tag(PRECISION_TAGS),
-)
-DYNAMIC_SHAPES = Question(
-    "dynamic_shapes.DynamicShapes",
-    {"workload": workloads.tagged("dynamic_shapes"), "policy": POLICIES},
-    lambda workload, policy: Cell(workload, 1, "default", shapes=policy),
-    _with_tag("dynamic_shapes", "recompile", "dynamic"),
-)
-BACKEND = Question(
-    "backends.Backends",
-    {"workload": workloads.tagged("backends"), "backend": BACKENDS},
-    lambda workload, backend: Cell(workload, 1, "default", backend=backend),
-    _with_tag("backends", "eager", "aot_eager", "inductor"),
-)
-PROTOCOL = Question(
-    "protocol.Protocol",
-    {"workload": workloads.tagged("protocol"), "protocol": PROTOCOLS},
-    _protocol,
-    _with_tag("protocol", "right", WARM_UP_MIXED, "data-inside", "grad-on"),
-)
-ALLOCATOR = Question(
-    "allocator.Allocator",
-    {"workload": workloads.names(), "allocator": ALLOCATORS},
-    lambda workload, allocator: Cell(workload, 1, "default", allocator=allocator),
-    _allocator_in_core,
-)
-TRAINING_ALLOCATOR = Question(
-    "allocator.TrainingAllocator",
-    {"workload": workloads.tagged("training"), "allocator": ALLOCATORS},
-    lambda workload, allocator: Cell(
-        workload, TRAINING_BATCH, "default", phase="training", allocator=allocator
-    ),
-    _with_tag("training", DEFAULT_HEAP),
-)
-COLD_START = Question(
-    "starts.ColdStart",
-    {"workload": workloads.tagged("starts"), "start": STARTS},
-    lambda workload, start: Cell(workload, 1, "default", start=start),
-    _with_tag("starts"),
-)
-MEMORY_OVER_TIME = Question(
-    "memory.MemoryOverTime",
-    {"workload": workloads.tagged("memory_over_time"), "shapes": CHANGING},
-    lambda workload, shapes: Cell(
-        workload, 1, "default", shapes=shapes, allocator=DEFAULT_HEAP, protocol="many-calls"
-    ),
-    _with_tag("memory_over_time", "static", "recompile"),
-)
-
-OVERHEAD = _tagged("overhead.Overhead", "overhead")
-ATTENTION = _tagged("attention.Attention", "attention")
-QUANTISATION = Question(
-    "quantisation.Quantisation",
-    {
-        "workload": workloads.tagged("quantisation"),
-        "dtype": list(QUANTISATIONS),
-        "mode": list(MODES),
-    },
-    lambda workload, dtype, mode: Cell(workload, 1, mode, dtype=dtype, baseline="eager-float32"),
-    _by_tag(QUANTISATION_TAGS),
-)
-
-FREEZING = Question(
-    "freezing.Freezing",
-    {"workload": workloads.tagged("freezing"), "way": FREEZING_WAYS},
-    lambda workload, way: Cell(workload, 1, "default", way=way),
-    _with_tag("freezing", "freezing"),
-)
-# Memory on a CPU is measured with the default heap only.
-FREEZING_MEMORY = Question(
-    "freezing.FreezingMemory",
-    {"workload": workloads.tagged("freezing"), "way": FREEZING_WAYS},
-    lambda workload, way: Cell(workload, 1, "default", allocator=DEFAULT_HEAP, way=way),
-    _with_tag("freezing_memory", "freezing"),
-)
-REGIONAL = Question(
-    "regional.Regional",
-    {"workload": workloads.tagged("regional"), "way": REGIONAL_WAYS},
-    lambda workload, way: Cell(workload, 1, "default", way=way),
-    # `nested-region` is not in the core: older releases lack it.
-    _with_tag("regional", "whole", "regional"),
-)
-
-CODEGEN = Question(
-    "codegen.Codegen",
-    {"workload": workloads.names(), "mode": COMPILED, "target": list(targets.read())},
-    lambda workload, mode, target: Cell(workload, 1, mode, target=target),
-    _by_tag(GENERATED_TAGS),
-)
-TRAINING_CODEGEN = Question(
-    "codegen.TrainingCodegen",
-    {
-        "workload": workloads.tagged("training"),
-        "mode": COMPILED,
-        "target": list(targets.read()),
-    },
-    lambda workload, mode, target: Cell(
-        workload, TRAINING_BATCH, mode, phase="training", target=target
-    ),
-    _by_tag(GENERATED_TRAINING_TAGS),
-)
-
-QUESTIONS = {
-    question.name: question
-    for question in (
-        INFERENCE,
-        COMPILATION,
-        GRAPHS,
-        GUARDS,
-        KERNELS,
-        WARM_UP,
-        TRAINING,
-        PRECISION,
-        DYNAMIC_SHAPES,
-        BACKEND,
-        PROTOCOL,
-        ALLOCATOR,
-        TRAINING_ALLOCATOR,
-        FREEZING,
-        FREEZING_MEMORY,
-        REGIONAL,
-        COLD_START,
-        MEMORY_OVER_TIME,
-        CODEGEN,
-        TRAINING_CODEGEN,
-        OVERHEAD,
-        ATTENTION,
-        QUANTISATION,
-    )
+_INFERENCE_CORE = {
+    (1, EAGER): "eager",
+    (1, "default"): "inference",
+    (1, "reduce-overhead"): "reduce-overhead",
+    (1, "max-autotune"): "max-autotune",
+    (5, "max-autotune"): "batch5",
+    (8, "default"): "batch8",
 }
+# Of the cells that `INFERENCE` has at batch 1.
+_COMPILED_AXES = {"mode": COMPILED}
+_COMPILED_CORE = {(mode,): tag for (size, mode), tag in _INFERENCE_CORE.items() if size == 1}
+_GENERATED_AXES = {"mode": COMPILED, "target": list(targets.read())}
+_TRAINED = {"phase": "training", "batch_size": TRAINING_BATCH}
+
+INFERENCE = _question(
+    "inference.Inference",
+    "inference",
+    {"batch_size": [1, 8, 5], "mode": list(MODES)},
+    _INFERENCE_CORE,
+)
+COMPILATION = _question("compilation.Compilation", "inference", _COMPILED_AXES, _COMPILED_CORE)
+GRAPHS = _question("graphs.Graphs", "inference", _COMPILED_AXES, _COMPILED_CORE)
+GUARDS = _of_axis("graphs.Guards", "guards", "change", CHANGES, CHANGES)
+KERNELS = _question("kernels.Kernels", "inference", _COMPILED_AXES, _COMPILED_CORE)
+WARM_UP = _question("warm_up.WarmUp", "inference", _COMPILED_AXES, _COMPILED_CORE)
+TRAINING = _question(
+    "training.Training",
+    "training",
+    {"mode": list(MODES), "dtype": DTYPES, "accumulation": [1, 4]},
+    {
+        ("default", "float32", 1): "training",
+        ("default", "bfloat16", 1): "training_variants",
+        ("default", "float32", 4): "training_variants",
+    },
+    **_TRAINED,
+)
+PRECISION = _question(
+    "precision.Precision",
+    "precision",
+    {"batch_size": [1, 5], "mode": list(MODES)},
+    {(1, EAGER): "precision", (1, "default"): "precision_compiled"},
+    dtype="bfloat16",
+    baseline="eager-float32",
+)
+DYNAMIC_SHAPES = _of_axis(
+    "dynamic_shapes.DynamicShapes", "dynamic_shapes", "policy", POLICIES, ["recompile", "dynamic"]
+)
+BACKEND = _of_axis(
+    "backends.Backends", "backends", "backend", BACKENDS, ["eager", "aot_eager", "inductor"]
+)
+PROTOCOL = _of_axis(
+    "protocol.Protocol",
+    "protocol",
+    "protocol",
+    PROTOCOLS,
+    ["right", WARM_UP_MIXED, "data-inside", "grad-on"],
+)
+# The default heap, and one other allocator to show the allocator's share.
+ALLOCATOR = _question(
+    "allocator.Allocator",
+    "inference",
+    {"allocator": ALLOCATORS},
+    {(DEFAULT_HEAP,): "default_heap", ("libc",): "allocator", ("tcmalloc",): "allocator"},
+)
+TRAINING_ALLOCATOR = _of_axis(
+    "allocator.TrainingAllocator", "training", "allocator", ALLOCATORS, [DEFAULT_HEAP], **_TRAINED
+)
+FREEZING = _of_axis("freezing.Freezing", "freezing", "way", FREEZING_WAYS, ["freezing"])
+# Memory on a CPU is measured with the default heap only.
+FREEZING_MEMORY = _question(
+    "freezing.FreezingMemory",
+    "freezing",
+    {"way": FREEZING_WAYS},
+    {("freezing",): "freezing_memory"},
+    allocator=DEFAULT_HEAP,
+)
+# `nested-region` is not in the core: older releases lack it.
+REGIONAL = _of_axis("regional.Regional", "regional", "way", REGIONAL_WAYS, ["whole", "regional"])
+COLD_START = _of_axis("starts.ColdStart", "starts", "start", STARTS, STARTS)
+MEMORY_OVER_TIME = _of_axis(
+    "memory.MemoryOverTime",
+    "memory_over_time",
+    "shapes",
+    CHANGING,
+    ["static", "recompile"],
+    allocator=DEFAULT_HEAP,
+    protocol="many-calls",
+)
+CODEGEN = _question(
+    "codegen.Codegen",
+    "inference",
+    _GENERATED_AXES,
+    {(mode, GENERATED_TARGET): "inference" for mode in ("default", "reduce-overhead")},
+)
+TRAINING_CODEGEN = _question(
+    "codegen.TrainingCodegen",
+    "training",
+    _GENERATED_AXES,
+    {("default", GENERATED_TARGET): "training"},
+    **_TRAINED,
+)
+OVERHEAD = _of_axis("overhead.Overhead", "overhead", "mode", COMPILED, ["default"])
+ATTENTION = _of_axis("attention.Attention", "attention", "mode", COMPILED, ["default"])
+# Whether int8 gains, and whether the compile makes it gain: both modes answer it together.
+QUANTISATION = _question(
+    "quantisation.Quantisation",
+    "quantisation",
+    {"dtype": list(QUANTISATIONS), "mode": list(MODES)},
+    {("int8-dynamic", mode): "quantisation" for mode in (EAGER, "default")},
+    baseline="eager-float32",
+)
 
 
 def made_for(workload: str) -> Question | None:
@@ -436,11 +333,9 @@ def _patterns() -> dict[Cell, str]:
     """The expressions of all cells. Cached: the site asks for thousands of cells."""
     patterns: dict[Cell, str] = {}
     for question in QUESTIONS.values():
-        for point in question.points:
+        for cell, (point, *_) in question.by_cell.items():
             values = ", ".join(re.escape(repr(value)) for value in point)
-            patterns.setdefault(
-                question.cell(*point), rf"^{re.escape(question.name)}\.\w+\({values}\)"
-            )
+            patterns.setdefault(cell, rf"^{re.escape(question.name)}\.\w+\({values}\)")
     return patterns
 
 
@@ -463,3 +358,40 @@ def _core() -> list[Cell]:
             if question.in_core(*point)
         )
     )
+
+
+# The published history.
+_CONVOLUTION_NETS = ("resnet18", "mobilenetv3_small_100", "mobilenetv2_100", "convnext_atto")
+_VISION_TRANSFORMERS = ("vit_tiny_patch16_224", "vit16x6x384")
+_MODELS = (
+    *_CONVOLUTION_NETS,
+    *_VISION_TRANSFORMERS,
+    *("gpt_prefill", "gpt_decode"),
+    *("operator_stochastic", "operator_deterministic"),
+    *("relevance_information", "relevance_salience", "relevance_query"),
+    *("softmax_matmul", "pointwise_chain", "branch_on_value"),
+)
+_TRAINED_MODELS = (
+    *("resnet18", "mobilenetv3_small_100", "vit_tiny_patch16_224", "vit16x6x384"),
+    *("gpt_prefill", "relevance_information"),
+)
+# Eager against eager is the noise floor. Two models of different families show it.
+_NOISE_FLOOR = ("resnet18", "vit16x6x384")
+
+SERIES = (
+    *(Cell(model, 1, "default") for model in _MODELS),
+    # The other batch size, then the other modes: what most readers ask next.
+    *(Cell(model, 8, "default") for model in (*_CONVOLUTION_NETS, *_VISION_TRANSFORMERS)),
+    # What a call costs beyond its kernels.
+    Cell("small_1x1", 1, "default"),
+    *(Cell(model, 1, "max-autotune") for model in _MODELS),
+    *(Cell(model, TRAINING_BATCH, "default", phase="training") for model in _TRAINED_MODELS),
+    *(Cell(model, 1, "default", allocator=DEFAULT_HEAP) for model in _CONVOLUTION_NETS),
+    *(Cell(model, 1, "reduce-overhead") for model in _MODELS),
+    *(Cell(model, 1, EAGER) for model in _NOISE_FLOOR),
+)
+"""The cells of the published history, most informative first. Each is measured in turns, in the
+newest patch of every minor release, on one machine: a series."""
+
+CORE_OF = ("v2.4", "v2.9", "v2.15")
+"""The releases whose whole core is published."""

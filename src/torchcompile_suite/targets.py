@@ -13,6 +13,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from .errors import SuiteError
+
 FILE = Path(__file__).with_name("targets.toml")
 WARP = 32
 """Threads of a warp, on every NVIDIA GPU."""
@@ -60,8 +62,8 @@ def read() -> dict[str, Target]:
 
 
 def get(name: str) -> Target:
-    """The target of that name. Raises KeyError, which lists the known names."""
+    """The target of that name. Raises SuiteError, which lists the known names."""
     try:
         return read()[name]
     except KeyError:
-        raise KeyError(f"no target {name!r}; there are: {', '.join(read())}") from None
+        raise SuiteError(f"no target {name!r}; there are: {', '.join(read())}") from None

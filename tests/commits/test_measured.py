@@ -16,7 +16,7 @@ from torchcompile_suite.cell import Overlay, Status
 from torchcompile_suite.commits import journal, overlay
 from torchcompile_suite.commits.clone import Clone
 from torchcompile_suite.releases import catalogue
-from torchcompile_suite.results import overlay_marker, records
+from torchcompile_suite.results import descriptions, records
 
 from ..conftest import ReleaseEnvironment
 from ..shards import Report
@@ -85,7 +85,7 @@ def test_a_commit_is_overlaid_recorded_and_removed(
     with pytest.raises(overlay.Refused, match="cannot import name 'a_name_it_has_not'"):
         overlay.install(history.clone, history.broken, folder)
     assert files(folder) == before
-    refused = overlay_marker.read(folder)
+    refused = descriptions.overlay(folder)
     assert refused is not None
     assert "a_name_it_has_not" in refused.refused
 

@@ -18,7 +18,7 @@ from torchcompile_suite.commits.clone import Clone, Difference
 from torchcompile_suite.commits.differences import changed_files, classify
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.releases import catalogue
-from torchcompile_suite.results import overlay_marker
+from torchcompile_suite.results import descriptions
 
 BASE = catalogue.find("2.9.0")
 
@@ -190,10 +190,10 @@ def test_the_base_is_restored_exactly(
         now = {path: content for path, (_, content) in state(packages).items()}
         wanted = {**FILES, **contents}
         assert now == {path: content for path, content in wanted.items() if content is not None}
-        assert overlay_marker.read(folder) is not None
+        assert descriptions.overlay(folder) is not None
         journal.restore(folder)
         assert state(packages) == before
-        assert overlay_marker.read(folder) is None
+        assert descriptions.overlay(folder) is None
 
 
 @pytest.mark.parametrize("after", range(1, 40, 3))
@@ -220,7 +220,7 @@ def test_killed_at_any_moment(tmp_path: Path, after: int) -> None:
     killed = subprocess.run(command, check=False).returncode
     assert killed in (0, 9)
     if state(packages) != before:
-        marker = overlay_marker.read(tmp_path)
+        marker = descriptions.overlay(tmp_path)
         assert marker is not None
         assert "interrupted" in marker.refused
     journal.restore(tmp_path)
@@ -239,8 +239,8 @@ def test_bytecode_of_another_commit_is_not_run(tmp_path: Path) -> None:
 
 
 def test_a_marker_that_cannot_be_read_counts_as_refused(tmp_path: Path) -> None:
-    assert overlay_marker.read(tmp_path) is None
-    (tmp_path / overlay_marker.FILE).write_text("{")
-    found = overlay_marker.read(tmp_path)
+    assert descriptions.overlay(tmp_path) is None
+    (tmp_path / descriptions.OVERLAY_FILE).write_text("{")
+    found = descriptions.overlay(tmp_path)
     assert found is not None
     assert "cannot be read" in found.refused

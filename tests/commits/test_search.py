@@ -20,6 +20,7 @@ from torchcompile_suite.commits.judge import Side
 from torchcompile_suite.commits.search import next_place
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host.files import append_line
+from torchcompile_suite.measuring.journal import Line
 
 
 class Scripted:
@@ -46,10 +47,11 @@ class Scripted:
 
 
 def test_launches_that_an_older_suite_kept_do_not_count(tmp_path: Path) -> None:
+    """An older suite named the commit in another field."""
     kept = tmp_path / "kept.jsonl"
     for method, mode_s in ((1, 0.9), (METHOD, 0.8)):
         launch = Launch("warm", OK, pairs_s=[(1.0, mode_s)], method=method)
-        append_line(kept, msgspec.json.encode(measuring.Known("c0ffee", launch)))
+        append_line(kept, msgspec.json.encode(Line(commit="c0ffee", launch=launch)))
     clone = Clone(Repository(tmp_path / "clone").folder)
     search = measuring.Measuring(clone, Cell("resnet18", 1, "default"), "ratio", tmp_path, kept)
     assert search.values("c0ffee") == [pytest.approx(0.8)]

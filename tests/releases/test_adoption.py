@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,12 +10,13 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from torchcompile_suite.cell import OK, Cell, Launch, Request
+from torchcompile_suite.cell import OK, Cell, Request
 from torchcompile_suite.cli.history import by_python
 from torchcompile_suite.cli.releases import app
 from torchcompile_suite.errors import SuiteError
-from torchcompile_suite.measuring import interpreter
-from torchcompile_suite.releases import adoption, catalogue, environments, stamp
+from torchcompile_suite.measuring import launches
+from torchcompile_suite.measuring.processes import Environment
+from torchcompile_suite.releases import adoption, catalogue, environments, install, stamp
 
 from ..conftest import ReleaseEnvironment
 
@@ -73,13 +75,34 @@ def test_an_adopted_environment_is_the_release_s_until_it_is_removed(
     assert environments.adopted(release) == HERE
     program = environments.ready(release, HERE)
     assert not stamp.from_a_lock(str(program.parent.parent))
-    found = interpreter.ask(program, "torch.version", b"")
-    assert found.status == 0, found.log
+    subprocess.run([program, "-m", "torch.version"], check=True)
+    assert not (program.parent.parent / install.MARKER).exists()
     # Once more is as good as once.
     assert adoption.adopt(python)[1] == f"{release.version}+mine"
     environments.remove(release)
     assert not environments.is_ready(release, HERE)
     assert python.exists(), "the user's own stays"
+
+
+def test_an_adoption_that_fails_leaves_nothing_to_the_release_s_own(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next installation empties what has the marker: it would find the user's packages."""
+    release = catalogue.find("v2.15")
+    python = _python(tmp_path / "mine", release.version, release.git_version)
+    ask = adoption._ask
+
+    def lose(program: Path) -> install.Said:
+        found = ask(program)
+        return found if program == python else msgspec.structs.replace(found, versions={})
+
+    monkeypatch.setattr(adoption, "_ask", lose)
+    with pytest.raises(SuiteError, match="do not import in"):
+        adoption.adopt(python)
+    place = environments.folder_of(release, HERE)
+    assert (environments.packages_in(place) / "adopted.pth").exists()
+    assert (place / install.MARKER).exists()
+    assert not environments.is_ready(release, HERE)
 
 
 def test_an_environment_from_a_lock_is_not_replaced(tmp_path: Path, folder: Path) -> None:
@@ -109,11 +132,7 @@ def test_a_record_says_that_its_torch_is_not_from_a_lock(
 ) -> None:
     _, build, program = adoption.adopt(newest.python)
     request = Request(Cell("small_1x1", 1, "eager"), "cold", str(tmp_path / "cache"))
-    found = interpreter.ask(
-        program, "torchcompile_suite.measuring.launches", msgspec.json.encode(request)
-    )
-    assert found.status == 0, found.log
-    launch = msgspec.json.decode(found.out, type=Launch)
+    launch = launches.run(Environment(program), request)
     assert launch.outcome == OK
     assert launch.environment is not None
     assert launch.environment.adopted == build == launch.environment.torch

@@ -19,10 +19,10 @@ from torchcompile_suite.releases import (
     drivers,
     environments,
     extras,
-    ledger_objects,
+    install,
+    ledger,
     locking,
     room,
-    sizes,
     stamp,
 )
 
@@ -52,7 +52,7 @@ class Uv:
         if self.killed:
             raise KeyboardInterrupt
         if self.full:
-            raise environments.LockError("install.py: the disk is full")
+            raise install.LockError("the disk is full")
         self.installed.append(release.version)
         return program, f"torch {release.version}"
 
@@ -88,7 +88,7 @@ def test_a_full_disk_at_the_fifth_environment_keeps_the_others(uv: Uv) -> None:
     for release in RELEASES[:4]:
         environments.ready(release, PYTHON)
     uv.full = True
-    with pytest.raises(environments.LockError, match="disk is full"):
+    with pytest.raises(install.LockError, match="disk is full"):
         environments.ready(RELEASES[4], PYTHON)
     assert [environments.is_ready(one, PYTHON) for one in RELEASES] == [True] * 4 + [False]
     uv.full = False
@@ -117,7 +117,7 @@ def test_an_environment_from_before_the_extras_gets_them_and_takes_no_room(
     for release in (with_extras, without):
         environments.ready(release, PYTHON)
         file = environments.folder_of(release, PYTHON) / stamp.FILE
-        content = ledger_objects.release_file(release) + ledger_objects.lock_file(release)
+        content = ledger.release_file(release) + ledger.lock_file(release)
         file.write_text(hashlib.sha256(content).hexdigest())
     assert not environments.is_ready(with_extras, PYTHON)
     assert environments.is_ready(without, PYTHON), "what has no extras is as it was"
@@ -174,7 +174,7 @@ def _with_free(monkeypatch: pytest.MonkeyPatch, environments_that_fit: int) -> N
     size = 7_000_000_000
     free = environments_that_fit * size + room.SPARE_BYTES
     monkeypatch.setattr(environments, "free_bytes", lambda: free)
-    monkeypatch.setattr(sizes, "needed_bytes", lambda releases: size * len(releases))
+    monkeypatch.setattr(room, "needed_bytes", lambda releases: size * len(releases))
 
 
 @pytest.mark.parametrize(

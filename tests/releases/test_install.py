@@ -1,24 +1,39 @@
-"""install.py, run as a program, with a small real lock. Only the import check is replaced."""
+"""Installations with a small real lock and the real uv. Only the import check is replaced."""
 
-import dataclasses
+from __future__ import annotations
+
 import fcntl
-import json
 import os
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from torchcompile_suite.releases import catalogue, extras, install
+from torchcompile_suite.host.files import alone
+from torchcompile_suite.releases import catalogue, environments, extras, install
+from torchcompile_suite.releases.install import MARKER, LockError, Said
 
-SCRIPT = Path(install.__file__)
 RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
+RELEASE = msgspec.structs.replace(catalogue.find("2.4.1"), pythons=(RUNNING,))
+
+# Installs into the folder, and is killed when the packages are there.
+KILLED = """
+import os, pathlib, signal, sys
+from torchcompile_suite.releases import catalogue, environments, extras
+catalogue.LOCKS, folder = map(pathlib.Path, sys.argv[1:])
+extras.read = lambda: {}
+environments.prove = lambda release, python: os.kill(os.getpid(), signal.SIGKILL)
+environments.install(catalogue.find("2.4.1"), folder)
+"""
 
 
-def uv(*arguments):
+def uv(*arguments: object) -> str:
     command = [sys.executable, "-m", "uv", *map(str, arguments)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
@@ -27,212 +42,264 @@ UV = uv("--version").split()[1]
 
 
 @pytest.fixture
-def environment(tmp_path):
-    uv("venv", "--python", sys.executable, tmp_path / "env")
-    uv(
-        "pip",
-        "install",
-        "--python",
-        tmp_path / "env" / "bin" / "python",
-        f"uv=={UV}",
-        "six==1.17.0",
-    )
-    return tmp_path / "env"
+def environment(tmp_path: Path) -> Path:
+    """An environment with packages that are not in the lock."""
+    made = tmp_path / "env"
+    uv("venv", "--python", sys.executable, made)
+    uv("pip", "install", "--python", made / "bin" / "python", f"uv=={UV}", "six==1.17.0")
+    return made
 
 
-@pytest.fixture
-def checkout(tmp_path):
-    return make_checkout(tmp_path / "checkout", ["idna==3.10", f"uv=={UV}"])
-
-
-def make_checkout(folder, lines, pythons=(RUNNING,)):
+@pytest.fixture(autouse=True)
+def lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Sets the lines of the release's lock. It has no extras, and its packages import."""
+    folder = tmp_path / "locks"
     folder.mkdir()
-    (folder / "release.json").write_text(json.dumps({"version": "2.4.1", "pythons": pythons}))
-    (folder / "requirements.txt").write_text("# A comment.\n" + "\n".join(lines) + "\n")
-    return folder
+    monkeypatch.setattr(catalogue, "LOCKS", folder)
+    monkeypatch.setattr(extras, "read", dict)
+    monkeypatch.setattr(environments, "prove", lambda release, python: "proven")
+
+    def write(*lines: str) -> None:
+        text = "".join(f"{line}\n" for line in ("# A comment.", *lines, f"uv=={UV}"))
+        (folder / "2.4.1.txt").write_text(text)
+
+    write("idna==3.10")
+    return write
 
 
-def run(python, checkout, check="return 'proven'", before="", **variables):
-    """Run install.py with ``check`` in place of the imports of torch, torchvision and timm."""
-    driver = checkout.parent / "driver.py"
-    driver.write_text(
-        f"import os, signal, sys; sys.path.insert(0, {str(SCRIPT.parent)!r}); import install\n"
-        f"def check(wanted): {check}\n{before}\n"
-        "sys.exit(install.main(sys.argv[1:], check))\n"
-    )
-    return subprocess.run(
-        [python, driver, checkout],
-        env={**os.environ, **variables},
+def with_extras(monkeypatch: pytest.MonkeyPatch, **versions: str) -> None:
+    pinned = {package: {extras.EVERY: version} for package, version in versions.items()}
+    monkeypatch.setattr(extras, "read", lambda: pinned)
+
+
+def packages(environment: Path) -> list[str]:
+    return sorted(uv("pip", "freeze", "--python", environment / "bin" / "python").split())
+
+
+def test_environment_holds_exactly_the_lock(environment: Path) -> None:
+    assert "six==1.17.0" in packages(environment)
+    python, line = environments.install(RELEASE, environment)
+    assert (python, line) == (environment / "bin" / "python", "proven")
+    assert packages(environment) == ["idna==3.10", f"uv=={UV}"]
+    assert not (environment / MARKER).exists()
+    compiled = environments.packages_in(environment) / "idna" / "__pycache__"
+    assert any(compiled.iterdir()), "else the first measured cell compiles it"
+
+
+def test_an_environment_is_made_if_there_is_none(tmp_path: Path) -> None:
+    """A Python without its settings is that of the system, where nothing may change."""
+    folder = tmp_path / "parent" / "env"
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin" / "python").symlink_to(sys.executable)
+    environments.install(RELEASE, folder)
+    assert packages(folder) == ["idna==3.10", f"uv=={UV}"]
+    done = subprocess.run(
+        [folder / "bin" / "python", "-c", "import sys; print(sys.prefix)"],
         capture_output=True,
         text=True,
     )
+    assert done.stdout.strip() == str(folder)
 
 
-def packages(environment):
-    listed = uv("pip", "freeze", "--python", environment / "bin" / "python")
-    return sorted(listed.split())
+@pytest.mark.parametrize("end", [LockError("torch does not import"), KeyboardInterrupt(), None])
+def test_an_unfinished_installation_is_mended(
+    environment: Path, end: BaseException | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = environments.packages_in(environment)
 
+    def fail(release: catalogue.Release, python: Path) -> str:
+        assert end is not None
+        raise end
 
-def site(environment):
-    return environment / "lib" / f"python{RUNNING}" / "site-packages"
-
-
-def test_environment_holds_exactly_the_lock(environment, checkout):
-    assert "six==1.17.0" in packages(environment)
-    done = run(environment / "bin/python", checkout)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "proven\n", "")
+    with monkeypatch.context() as patched:
+        patched.setattr(environments, "prove", fail)
+        if end is None:
+            command = [sys.executable, "-c", KILLED, str(catalogue.LOCKS), str(environment)]
+            assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+            # As after a kill inside uv: files missing, others left over, metadata complete.
+            (files / "idna" / "core.py").unlink()
+            (files / "idna" / "of_another_version.py").write_text("")
+        else:
+            with pytest.raises(type(end)):
+                environments.install(RELEASE, environment)
+            assert packages(environment) == [], "it may have filled the disk"
+    assert (environment / MARKER).exists()
+    (files / "half-1.0.dist-info").mkdir()
+    environments.install(RELEASE, environment)
+    assert (files / "idna" / "core.py").exists()
+    assert not (files / "idna" / "of_another_version.py").exists()
     assert packages(environment) == ["idna==3.10", f"uv=={UV}"]
-    assert not (environment / install.MARKER).exists()
+    assert not (environment / MARKER).exists()
 
 
-@pytest.mark.parametrize(
-    ("check", "status"),
-    [
-        ("raise install.InstallError('torch does not import')", 1),
-        ("raise KeyboardInterrupt", 130),
-        ("os.kill(os.getpid(), signal.SIGKILL)", -9),
-    ],
-)
-def test_an_unfinished_installation_is_repaired(environment, checkout, check, status):
-    python = environment / "bin/python"
-    done = run(python, checkout, check)
-    assert done.returncode == status
-    assert "Traceback" not in done.stderr
-    assert (environment / install.MARKER).exists()
-    # The state after a kill inside uv: some files missing, others left over, metadata complete.
-    (site(environment) / "idna" / "core.py").unlink()
-    (site(environment) / "idna" / "of_another_version.py").write_text("")
-    (site(environment) / "half-1.0.dist-info").mkdir()
-    assert run(python, checkout).returncode == 0
-    assert (site(environment) / "idna" / "core.py").exists()
-    assert not (site(environment) / "idna" / "of_another_version.py").exists()
-    assert packages(environment) == ["idna==3.10", f"uv=={UV}"]
-    assert not (environment / install.MARKER).exists()
+def test_a_mended_environment_is_as_a_new_one(environment: Path, tmp_path: Path) -> None:
+    (environment / MARKER).touch()
+    environments.install(RELEASE, environment)
+    environments.install(RELEASE, tmp_path / "new")
+    found = [
+        {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+        for folder in map(environments.packages_in, (environment, tmp_path / "new"))
+    ]
+    assert found[0] == found[1]
 
 
-def test_extras_come_on_top_of_the_lock_without_dependencies(environment, checkout):
+def test_extras_come_on_top_of_the_lock_without_dependencies(
+    environment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """jinja2 requires markupsafe, which the lock does not have."""
-    (checkout / install.EXTRAS_FILE).write_text("jinja2==3.1.6\n")
-    python = environment / "bin/python"
-    assert run(python, checkout).returncode == 0
     locked = ["idna==3.10", f"uv=={UV}"]
-    assert packages(environment) == sorted([*locked, "jinja2==3.1.6"])
-    assert run(python, checkout).returncode == 0
-    assert packages(environment) == sorted([*locked, "jinja2==3.1.6"])
-    (checkout / install.EXTRAS_FILE).write_text("jinja2==3.1.5\n")
-    assert run(python, checkout).returncode == 0
-    assert packages(environment) == sorted([*locked, "jinja2==3.1.5"])
-    (checkout / install.EXTRAS_FILE).unlink()
-    assert run(python, checkout).returncode == 0
+    for version in ("3.1.6", "3.1.6", "3.1.5"):
+        with_extras(monkeypatch, jinja2=version)
+        environments.install(RELEASE, environment)
+        assert packages(environment) == sorted([*locked, f"jinja2=={version}"])
+    with_extras(monkeypatch)
+    environments.install(RELEASE, environment)
     assert packages(environment) == locked
 
 
-def test_an_extra_that_does_not_install_is_named_and_repaired(environment, checkout):
-    (checkout / install.EXTRAS_FILE).write_text("jinja2==0.0.99\n")
-    python = environment / "bin/python"
-    done = run(python, checkout)
-    assert done.returncode == 1
-    assert done.stderr.startswith("install.py: uv could not install jinja2==0.0.99;")
-    assert (environment / install.MARKER).exists()
-    (checkout / install.EXTRAS_FILE).unlink()
-    assert run(python, checkout).returncode == 0
+def test_an_extra_that_does_not_install_is_named_and_mended(
+    environment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_extras(monkeypatch, jinja2="0.0.99")
+    with pytest.raises(LockError, match=r"^uv could not install jinja2==0\.0\.99;"):
+        environments.install(RELEASE, environment)
+    assert (environment / MARKER).exists()
+    with_extras(monkeypatch)
+    environments.install(RELEASE, environment)
     assert packages(environment) == ["idna==3.10", f"uv=={UV}"]
 
 
-def test_the_real_check_imports_the_extras(environment, checkout):
-    """Small packages stand for torch and its extras; the check itself is the real one."""
-    (checkout / install.EXTRAS_FILE).write_text("jinja2==3.1.6\n")
-    as_torch = "install._IMPORTED = ('idna',); install.judge_imports = lambda w, found: str(found)"
-    done = run(environment / "bin/python", checkout, "return install.import_all(wanted)", as_torch)
-    assert done.returncode == 0, done.stderr
-    assert "'failed': 'jinja2'" in done.stdout
-    assert "markupsafe" in done.stdout
+@pytest.fixture
+def really(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real check, with small packages in place of torch and its extras; it shows all."""
+    monkeypatch.setattr(environments, "prove", install.prove)
+    monkeypatch.setattr(install, "_IMPORTED", ("idna",))
+    monkeypatch.setattr(install, "judge", lambda release, said: repr(said))
 
 
-def test_another_cuda_brings_its_own_libraries(environment, checkout):
+def test_the_real_check_imports_the_extras(
+    environment: Path, monkeypatch: pytest.MonkeyPatch, really: None
+) -> None:
+    with_extras(monkeypatch, jinja2="3.1.6")
+    _, line = environments.install(RELEASE, environment)
+    assert "failed={'jinja2': \"ModuleNotFoundError: No module named 'markupsafe'\"}" in line
+    assert "'idna': '3.10'" in line
+
+
+def test_the_real_check_knows_the_module_of_each_extra(
+    environment: Path, monkeypatch: pytest.MonkeyPatch, really: None
+) -> None:
+    with_extras(monkeypatch, **{"nvidia-ml-py": "13.615.71"})
+    _, line = environments.install(RELEASE, environment)
+    assert "failed={}" in line
+    assert "'nvidia-ml-py': '13.615.71'" in line
+
+
+def test_a_build_that_crashes_is_named(
+    environment: Path, monkeypatch: pytest.MonkeyPatch, really: None
+) -> None:
+    monkeypatch.setattr(install, "ASK", "import sys; sys.exit('Illegal instruction')")
+    with pytest.raises(LockError, match=r"crashes on import \(exit status 1\); .* Illegal inst"):
+        environments.install(RELEASE, environment)
+
+
+def test_another_cuda_brings_its_own_libraries(
+    environment: Path, lock: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """jinja2 stands for torch, and markupsafe for what that build of it requires."""
-    lines = ["jinja2==3.1.6", "nvidia-of-another-cuda==1.0", "triton==0.1", f"uv=={UV}"]
-    (checkout / "requirements.txt").write_text("\n".join(lines) + "\n")
-    done = run(environment / "bin/python", checkout, UV_TORCH_BACKEND="cu128")
-    assert (done.returncode, done.stderr) == (0, "")
-    found = packages(environment)
-    assert [name.partition("==")[0] for name in found] == ["jinja2", "markupsafe", "uv"]
-    run(environment / "bin/python", checkout, UV_TORCH_BACKEND="cpu")
+    lock("jinja2==3.1.6", "nvidia-of-another-cuda==1.0", "triton==0.1")
+    monkeypatch.setenv("UV_TORCH_BACKEND", "cu128")
+    environments.install(RELEASE, environment)
+    found = [name.partition("==")[0] for name in packages(environment)]
+    assert found == ["jinja2", "markupsafe", "uv"]
+    monkeypatch.setenv("UV_TORCH_BACKEND", "cpu")
+    environments.install(RELEASE, environment)
     assert packages(environment) == ["jinja2==3.1.6", f"uv=={UV}"], "a lock is whole"
 
 
-def test_the_real_check_knows_the_module_of_each_extra(environment, checkout):
-    (checkout / install.EXTRAS_FILE).write_text("\n".join(extras.pins("2.4.1")) + "\n")
-    as_torch = "install._IMPORTED = ('idna',); install.judge_imports = lambda w, found: str(found)"
-    done = run(environment / "bin/python", checkout, "return install.import_all(wanted)", as_torch)
-    assert done.returncode == 0, done.stderr
-    assert "failed" not in done.stdout
-    assert f"'nvidia-ml-py': '{extras.of('2.4.1')['nvidia-ml-py']}'" in done.stdout
-
-
-def test_an_installation_waits_for_another_one(environment, checkout):
+def test_an_installation_waits_for_another_one(environment: Path) -> None:
     """A killed run leaves an installation behind. The next run must not empty its environment."""
     with ThreadPoolExecutor() as pool:
-        with (environment / f"{install.MARKER}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            done = pool.submit(run, environment / "bin/python", checkout)
+        with environment.with_name("env.installing").open("w") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            done = pool.submit(environments.install, RELEASE, environment)
             time.sleep(1)
             assert not done.done()
-            assert not (environment / install.MARKER).exists()
-        assert done.result().returncode == 0
+            assert not (environment / MARKER).exists()
+        assert done.result()[1] == "proven"
 
 
-def test_failures_of_uv_are_one_line_and_its_last_lines(environment, tmp_path):
-    checkout = make_checkout(tmp_path / "bad", ["idna==0.0.99", f"uv=={UV}"])
-    done = run(environment / "bin/python", checkout)
-    assert done.returncode == 1
-    first, *rest = done.stderr.splitlines()
-    assert first == (
-        "install.py: uv could not install the lock of PyTorch 2.4.1; "
-        "the reason is in its last lines"
+def test_uv_keeps_the_lock_of_a_killed_run(tmp_path: Path) -> None:
+    started, ended, file = (tmp_path / name for name in ("started", "ended", "lock"))
+    work = f"import pathlib, time; pathlib.Path({str(started)!r}).touch(); time.sleep(1); "
+    work += f"pathlib.Path({str(ended)!r}).touch()"
+    code = (
+        "import pathlib, sys; from torchcompile_suite.host.files import alone\n"
+        "from torchcompile_suite.releases import locking\n"
+        "with alone(pathlib.Path(sys.argv[1])) as held:\n"
+        "    locking.run([sys.executable, '-c', sys.argv[2]], inherited=(held.fileno(),))\n"
     )
-    assert any("idna" in line for line in rest)
-    assert (environment / install.MARKER).exists()
+    run = subprocess.Popen([sys.executable, "-c", code, str(file), work])
+    while not started.exists():
+        time.sleep(0.01)
+    os.kill(run.pid, signal.SIGKILL)
+    run.wait()
+    with alone(file):
+        assert ended.exists()
 
 
-def test_a_missing_network_is_named(environment, tmp_path):
-    checkout = make_checkout(tmp_path / "new", ["idna==3.9", f"uv=={UV}"])
-    offline = {"UV_DEFAULT_INDEX": "http://127.0.0.1:9/simple", "UV_HTTP_RETRIES": "0"}
-    offline["UV_CACHE_DIR"] = str(tmp_path / "cache")
-    done = run(environment / "bin/python", checkout, **offline)
-    assert done.returncode == 1
-    assert "the package index cannot be reached" in done.stderr.splitlines()[0]
+def test_failures_of_uv_are_one_line_with_its_last_lines(
+    environment: Path, lock: Callable[..., None]
+) -> None:
+    lock("idna==0.0.99")
+    with pytest.raises(LockError) as caught:
+        environments.install(RELEASE, environment)
+    said = str(caught.value)
+    assert said.startswith(
+        "uv could not install the lock of PyTorch 2.4.1; the reason is in its last lines "
+    )
+    assert "idna==0.0.99" in said
+    assert "\n" not in said
+    assert (environment / MARKER).exists()
 
 
-def test_an_unsupported_python_touches_nothing(environment, tmp_path):
-    checkout = make_checkout(tmp_path / "old", ["idna==3.10", f"uv=={UV}"], ["3.1", "3.2"])
-    done = run(environment / "bin/python", checkout)
-    assert done.returncode == 1
-    assert done.stderr == (
-        f"install.py: PyTorch 2.4.1 has no wheels for Python {RUNNING}; supported: 3.1, 3.2\n"
+def test_a_missing_network_is_named(
+    environment: Path,
+    lock: Callable[..., None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lock("idna==3.9")
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
+    with pytest.raises(LockError, match="the package index cannot be reached"):
+        environments.install(RELEASE, environment)
+
+
+@pytest.mark.parametrize("said", ["No space left on device (os error 28)", "OS Error 28"])
+def test_a_full_disk_is_named(
+    environment: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    failed = subprocess.CompletedProcess([], 2, "", f"error: {said}\n")
+    monkeypatch.setattr(install, "run", lambda *arguments, **options: failed)
+    with pytest.raises(LockError, match=r"2\.4\.1: the disk is full; .* error: "):
+        environments.install(RELEASE, environment)
+
+
+def test_an_unsupported_python_touches_nothing(environment: Path) -> None:
+    other = msgspec.structs.replace(RELEASE, pythons=("3.98", "3.99"))
+    with pytest.raises(LockError) as caught:
+        environments.install(other, environment)
+    assert str(caught.value) == (
+        f"PyTorch 2.4.1 has no wheels for Python {RUNNING}; supported: 3.98, 3.99"
     )
     assert "six==1.17.0" in packages(environment)
-    assert not (environment / install.MARKER).exists()
+    assert not (environment / MARKER).exists()
 
 
-def test_a_system_python_is_refused(environment, checkout):
-    # This environment pretends to be a system's Python. If the check failed on a real one, or on
-    # the environment that runs the tests, the installation would remove every package there.
-    pretend = "sys.base_prefix = sys.prefix"
-    done = run(environment / "bin/python", checkout, before=pretend)
-    assert done.returncode == 1
-    assert "is not in a virtual environment" in done.stderr
-    assert "six==1.17.0" in packages(environment)
-
-
-@pytest.mark.parametrize(("arguments", "status"), [([], 2), (["a", "b"], 2), (["nowhere"], 1)])
-def test_wrong_use(arguments, status):
-    done = subprocess.run([sys.executable, SCRIPT, *arguments], capture_output=True, text=True)
-    assert done.returncode == status
-    assert len(done.stderr.splitlines()) == 1
-
-
-def test_a_cpu_installation_leaves_out_cuda():
+def test_a_cpu_installation_leaves_out_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
     for release in catalogue.read():
         lines = release.lock.read_text().splitlines()
         kept = install.without_cuda(lines)
@@ -241,53 +308,52 @@ def test_a_cpu_installation_leaves_out_cuda():
         assert len(lines) - len(kept) >= 11
 
 
-WANTED = install.Checkout("2.13.0", ("3.11",), Path("x"), {"uv": UV})
+NEWER = catalogue.find("2.13.0")
+VERSIONS = {"torch": "2.13.0", "torchvision": "0.28.0", "timm": "1.0.31"}
 
 
-def test_the_line_on_success():
-    found = {"torch": "2.13.0+cu130", "torchvision": "0.28.0", "timm": "1.0.31"}
-    line = install.judge_imports(WANTED, found)
+def said(versions: dict[str, str], **failed: str) -> Said:
+    return Said(RUNNING, [], versions, failed, "")
+
+
+def test_the_line_on_success() -> None:
+    line = install.judge(NEWER, said({**VERSIONS, "torch": "2.13.0+cu130"}))
     assert line == "torch 2.13.0+cu130, torchvision 0.28.0, timm 1.0.31"
 
 
-def test_the_line_on_success_names_the_extras():
-    wanted = dataclasses.replace(WANTED, extras={"torchao": "0.18.0"})
-    found = {"torch": "2.13.0", "torchvision": "0.28.0", "timm": "1.0.31", "torchao": "0.18.0+cpu"}
-    line = install.judge_imports(wanted, found)
+def test_the_line_on_success_names_the_extras(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_extras(monkeypatch, torchao="0.18.0")
+    found = {**VERSIONS, "torchao": "0.18.0+cpu"}
+    line = install.judge(NEWER, said(found))
     assert line == "torch 2.13.0, torchvision 0.28.0, timm 1.0.31, torchao 0.18.0+cpu"
-    for wrong in ({**found, "torchao": "0.17.0"}, {**found, "failed": "torchao", "error": "E: x"}):
-        with pytest.raises(install.InstallError, match="torchao"):
-            install.judge_imports(wanted, wrong)
+    for wrong in (said({**found, "torchao": "0.17.0"}), said(found, torchao="E: x")):
+        with pytest.raises(LockError, match="torchao"):
+            install.judge(NEWER, wrong)
 
 
 @pytest.mark.parametrize(
     ("found", "words"),
     [
         (
-            {
-                "torch": "2.13.0+cpu",
-                "torchvision": "0.28.0",
-                "failed": "torchvision",
-                "error": "RuntimeError: operator torchvision::nms does not exist",
-            },
+            said(
+                {**VERSIONS, "torch": "2.13.0+cpu"},
+                torchvision="RuntimeError: operator torchvision::nms does not exist",
+            ),
             ["torch 2.13.0+cpu and torchvision 0.28.0", "one index", "UV_TORCH_BACKEND"],
         ),
-        ({"torch": "2.12.0"}, ["2.13.0 was asked for and torch 2.12.0"]),
-        ({"failed": "torch", "error": "ImportError: libx.so"}, ["torch (missing)", "libx.so"]),
+        (said({"torch": "2.12.0"}), ["2.13.0 was asked for and torch 2.12.0"]),
         (
-            {
-                "torch": "2.13.0",
-                "torchvision": "0.28.0",
-                "timm": "1",
-                "failed": "timm",
-                "error": "E",
-            },
+            said({}, torch="ImportError: libx.so", timm="ImportError: torch"),
+            ["torch (missing)", "libx.so"],
+        ),
+        (
+            said({**VERSIONS, "timm": "1"}, timm="E"),
             ["timm 1 does not import with torch 2.13.0: E"],
         ),
     ],
 )
-def test_the_line_on_failure(found, words):
-    with pytest.raises(install.InstallError) as caught:
-        install.judge_imports(WANTED, found)
-    assert "\n" not in caught.value.args[0]
-    assert all(word in caught.value.args[0] for word in words)
+def test_the_line_on_failure(found: Said, words: list[str]) -> None:
+    with pytest.raises(LockError) as caught:
+        install.judge(NEWER, found)
+    assert "\n" not in str(caught.value)
+    assert all(word in str(caught.value) for word in words)

@@ -1,6 +1,5 @@
 """`releases add` against a small real index, over real HTTP, with the real uv."""
 
-import dataclasses
 import json
 import subprocess
 
@@ -10,9 +9,9 @@ from typer.testing import CliRunner
 from torchcompile_suite.analysis import summary
 from torchcompile_suite.cli.releases import app
 from torchcompile_suite.errors import SuiteError
-from torchcompile_suite.releases import catalogue, install, ledger, ledger_objects, locking, nightly
+from torchcompile_suite.releases import catalogue, install, ledger, locking, nightly
 from torchcompile_suite.releases.catalogue import Release
-from torchcompile_suite.releases.verify import Proof
+from torchcompile_suite.releases.environments import Proof
 
 from .test_index import filled, package_index  # noqa: F401 (fixtures)
 
@@ -176,10 +175,14 @@ def test_a_nightly_among_the_releases_is_refused(tmp_path):
         catalogue.nightlies(file)
 
 
-def test_a_nightlys_index_reaches_the_installation(with_nightlies, tmp_path):
-    release = with_nightlies[-1]
-    (tmp_path / ledger_objects.RELEASE_FILE).write_bytes(ledger_objects.release_file(release))
-    (tmp_path / ledger_objects.LOCK_FILE).write_bytes(catalogue.read()[-1].lock.read_bytes())
-    checkout = install.read_checkout(tmp_path)
-    assert checkout.index_url == "https://example.invalid/simple"
-    assert dataclasses.asdict(checkout)["version"] == SECOND
+def test_a_nightlys_index_reaches_the_installation(with_nightlies, tmp_path, monkeypatch):
+    commands = []
+
+    def run(command, **options):
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(install, "run", run)
+    install.sync(with_nightlies[-1], tmp_path / "python", 0)
+    (index,) = [command[command.index("--index") + 1] for command in commands if "sync" in command]
+    assert index == "https://example.invalid/simple"

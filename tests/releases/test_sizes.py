@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from torchcompile_suite.cli.history import newest_patches
 from torchcompile_suite.cli.releases import app
 from torchcompile_suite.errors import SuiteError
-from torchcompile_suite.releases import catalogue, environments, room, sizes
+from torchcompile_suite.releases import catalogue, environments, room
 
 from ..conftest import ReleaseEnvironment
 
@@ -21,17 +21,17 @@ HISTORY = newest_patches(catalogue.read())
 
 def test_the_size_of_every_release_of_a_history_is_known() -> None:
     """If this fails: install the new release, then run torchcompile-suite releases sizes."""
-    known = sizes.read()
-    lacking = {release.version: sizes.large_pins(release) - known.keys() for release in HISTORY}
+    known = room.read_sizes()
+    lacking = {release.version: room.large_pins(release) - known.keys() for release in HISTORY}
     assert not {version: pins for version, pins in lacking.items() if pins}
 
 
 def test_shared_packages_count_once() -> None:
     """Releases 2.11 to 2.13 have most of CUDA in common."""
-    apart = sum(sizes.needed_bytes([release]) for release in HISTORY)
-    together = sizes.needed_bytes(HISTORY)
+    apart = sum(room.needed_bytes([release]) for release in HISTORY)
+    together = room.needed_bytes(HISTORY)
     assert together < 0.8 * apart
-    assert sizes.needed_bytes(HISTORY[:1]) < sizes.needed_bytes(HISTORY[:2]) < together
+    assert room.needed_bytes(HISTORY[:1]) < room.needed_bytes(HISTORY[:2]) < together
 
 
 def test_a_history_of_all_minor_releases_is_one_group_on_a_usual_disk(
@@ -45,10 +45,10 @@ def test_a_history_of_all_minor_releases_is_one_group_on_a_usual_disk(
 
 def test_a_release_of_unknown_size_counts_as_the_largest() -> None:
     unknown = msgspec.structs.replace(HISTORY[0], version="2.4.0")
-    assert not sizes.large_pins(unknown) <= sizes.read().keys()
-    largest = max(sizes.needed_bytes([release]) for release in HISTORY)
-    assert sizes.needed_bytes([unknown]) > largest
-    assert sizes.needed_bytes([unknown, unknown]) == 2 * sizes.needed_bytes([unknown])
+    assert not room.large_pins(unknown) <= room.read_sizes().keys()
+    largest = max(room.needed_bytes([release]) for release in HISTORY)
+    assert room.needed_bytes([unknown]) > largest
+    assert room.needed_bytes([unknown, unknown]) == 2 * room.needed_bytes([unknown])
 
 
 def _package(site_packages: Path, name: str, version: str, listed: str) -> None:
@@ -68,37 +68,37 @@ def test_sizes_are_those_that_the_packages_themselves_list(tmp_path: Path) -> No
     _package(site_packages, "sympy", "1.14", f"s/x.py,sha256=z,{mebibytes}\n")
     table = tmp_path / "sizes.toml"
     table.write_text('"torch==2.4.1" = 1552\n"nvidia-cublas-cu12==12.1" = 7\n')
-    assert sizes.record([tmp_path / "env"], table) == ["torch==9.1.0"]
-    assert sizes.read(table) == {
+    assert room.record([tmp_path / "env"], table) == ["torch==9.1.0"]
+    assert room.read_sizes(table) == {
         "nvidia-cublas-cu12==12.1": 7 << 20,
         "torch==2.4.1": 1552 << 20,
         "torch==9.1.0": 4 << 20,
     }
-    assert sizes.record([tmp_path / "env"], table) == []
+    assert room.record([tmp_path / "env"], table) == []
 
 
 def test_a_table_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SuiteError, match=r"cannot write .*sizes\.toml"):
-        sizes.record([], tmp_path / "file" / "sizes.toml")
+        room.record([], tmp_path / "file" / "sizes.toml")
 
 
 @pytest.mark.slow
 def test_the_table_is_true_for_a_real_environment(newest: ReleaseEnvironment) -> None:
     """With its bytecode and its small packages, too."""
     release = catalogue.find(newest.version)
-    found = sizes.installed_bytes(newest.folder)
-    assert found.keys() == sizes.large_pins(release)
+    found = room.installed_bytes(newest.folder)
+    assert found.keys() == room.large_pins(release)
     for pin, size in found.items():
-        assert 0 <= sizes.read()[pin] - size < 1 << 20, pin
+        assert 0 <= room.read_sizes()[pin] - size < 1 << 20, pin
     files = [file.lstat() for file in newest.folder.rglob("*") if file.is_file()]
     taken = sum(file.st_size for file in files)
-    assert 0.85 * sizes.needed_bytes([release]) < taken <= sizes.needed_bytes([release])
+    assert 0.85 * room.needed_bytes([release]) < taken <= room.needed_bytes([release])
 
 
 def test_the_command_names_what_it_adds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(environments.FOLDER_VARIABLE, str(tmp_path))
-    monkeypatch.setattr(sizes, "FILE", tmp_path / "sizes.toml")
+    monkeypatch.setattr(room, "SIZES", tmp_path / "sizes.toml")
     place = tmp_path / "9.1.0-py3.11" / "lib" / "python3.11" / "site-packages"
     _package(place, "torch", "9.1.0", "torch/a.so,sha256=x,1\n")
     for says in ("torch==9.1.0", "nothing new"):

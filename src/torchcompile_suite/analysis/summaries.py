@@ -22,7 +22,7 @@ from msgspec import Struct
 from ..cell import Environment, Launch, Measurement
 from ..results import cached, records, segments
 from ..results.cached import Made
-from ..results.records import Entry, Piece, Problem, Record, Records
+from ..results.records import Entry, Problem, Read, Record, Records
 from ..results.segments import Header
 from . import statistics
 from .statistics import CondensedLaunch
@@ -67,16 +67,17 @@ class _Summary(Struct):
     header: Header
     environments: list[Environment]
     entries: list[_Entry]
+    problems: list[Problem]
 
 
 def read(results: Path) -> Records:
     """`records.read`, with condensed measurements."""
-    return _of_journals_too(records.read_with(results, _read))
+    return _of_journals_too(records.read(results, _read))
 
 
-def read_files(found: Iterable[Path], problems: list[Problem]) -> Iterator[Piece]:
+def read_files(found: Iterable[Path]) -> Iterator[Read[list[Entry]]]:
     """`records.read_files`, with condensed measurements from segments."""
-    return records.read_files(found, problems, _read)
+    return records.read_files(found, _read)
 
 
 def read_machine(folder: Path) -> Records:
@@ -90,7 +91,7 @@ def read_generated(results: Path) -> list[Record]:
     Segments that have none are known by the cache, so that this takes little even where the results
     of many machines take long to read.
     """
-    return list(records.read_with(results, _read_generated).generated)
+    return list(records.read(results, _read_generated).generated)
 
 
 def _of_journals_too(found: Records) -> Records:
@@ -120,39 +121,33 @@ def _condensed(launch: Launch, environment: Environment | None) -> CondensedLaun
     return CondensedLaunch(**fields, figures=figures)
 
 
-def _read(file: Path, problems: list[Problem]) -> Piece:
+def _read(file: Path) -> Read[list[Entry]]:
     """A segment's measurements, condensed; see `records.SegmentReader`."""
-    data = cached.get("summaries", _key(file), partial(_make, file, problems))
+    data = cached.get("summaries", _key(file), partial(_make, file))
     summary = msgspec.msgpack.decode(data, type=_Summary)
-    header = summary.header
-    segments.check_place(file, header)
-    entries = [entry.whole(summary.environments) for entry in summary.entries]
-    return Piece(file, header.commit, header.env_name, entries)
+    segments.check_place(file, summary.header)
+    return [entry.whole(summary.environments) for entry in summary.entries], summary.problems
 
 
-def _read_generated(file: Path, problems: list[Problem]) -> Piece:
+def _read_generated(file: Path) -> Read[list[Entry]]:
     """As `_read`; nothing of a segment without a cell that has a target."""
 
     def make() -> Made:
-        bad: list[Problem] = []
-        piece = _read(file, bad)
-        has = any(entry.measurement.cell.target for entry in piece.entries)
-        return Made(b"1" if has else b"0", keep=not bad)
+        has = any(entry.measurement.cell.target for entry in _read(file)[0])
+        return Made(b"1" if has else b"0")
 
     if cached.get("targets", _key(file), make) != b"0":
-        return _read(file, problems)
-    return Piece(file, "", "", [])
+        return _read(file)
+    return [], []
 
 
 def _key(file: Path) -> tuple[str, ...]:
     return file.name, str(file.lstat().st_size)
 
 
-def _make(file: Path, problems: list[Problem]) -> Made:
-    """The summary of a segment. One with bad lines is not kept, so that they are named again."""
-    bad: list[Problem] = []
-    piece = records.read_segment(file, bad)
-    problems += bad
+def _make(file: Path) -> Made:
+    """The summary of a segment. Its bad lines are a part of it, so that they are always named."""
+    found, problems = records.read_segment(file)
     known: dict[bytes, int] = {}
     environments: list[Environment] = []
 
@@ -163,9 +158,9 @@ def _make(file: Path, problems: list[Problem]) -> Made:
             environments.append(same)
         return number
 
-    entries = [_entry(entry, place) for entry in piece.entries]
-    summary = _Summary(segments.header(file), environments, entries)
-    return Made(msgspec.msgpack.encode(summary), keep=not bad)
+    entries = [_entry(entry, place) for entry in found]
+    summary = _Summary(segments.header(file), environments, entries, problems)
+    return Made(msgspec.msgpack.encode(summary))
 
 
 def _entry(entry: Entry, place: Callable[[Environment], int]) -> _Entry:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import math
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from asv import util
 from asv.benchmarks import Benchmarks
+from asv.environment import ExistingEnvironment
 
+from .. import matrix
+from ..host.files import write_atomically
 from ..results import asv_files
-from . import interleaved, tables
+from . import runner
 
 
 def discover(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -31,10 +37,11 @@ def discover(original: Callable[..., Any]) -> Callable[..., Any]:
         regex: Any = None,
         check: bool = False,
     ) -> Benchmarks:
-        here = original(cls, conf, repo, environments, commit_hash, None, check)
+        # The benchmarks are the same in each environment, and their releases may hang.
+        here = original(cls, conf, repo, [_Here(conf)], commit_hash, None, check)
         recorded = asv_files.recorded_benchmarks(Path(conf.results_dir))
         kept = [_with_recorded_values(one, recorded.get(name)) for name, one in here.items()]
-        benchmarks = cls(conf, kept, regex=regex)
+        benchmarks = Discovered(conf, kept, regex=_narrowed(regex))
         for name, selected in benchmarks.benchmark_selection.items():
             if selected is None:
                 continue
@@ -42,12 +49,41 @@ def discover(original: Callable[..., Any]) -> Callable[..., Any]:
             selected[:] = [index for index in selected if index < points]
             if not selected:
                 benchmarks.pop(name, None)
-        benchmarks.commits = list(commit_hash)  # for the progress of the run
-        tables.select(benchmarks.benchmark_selection)
-        interleaved.discovered(conf, repo, environments, commit_hash, benchmarks)
+        if (run := runner.current()) is not None:
+            run.commits, run.environments = list(commit_hash), list(environments)
         return benchmarks
 
     return discover
+
+
+class _Here(ExistingEnvironment):  # type: ignore[misc]
+    """This Python."""
+
+    # ASV finds environments by this name. It is that of no configuration.
+    tool_name = "torchcompile-suite"
+
+    def __init__(self, conf: Any) -> None:
+        super().__init__(conf, sys.executable, {}, {})
+
+
+class Discovered(Benchmarks):  # type: ignore[misc]
+    """ASV's list of benchmarks. A full disk must not truncate its file."""
+
+    def save(self) -> None:
+        """See `Benchmarks.save`."""
+        path = Path(self.get_benchmark_file_path(self._conf.results_dir))
+        content = {**self._all_benchmarks, "version": self.api_version}
+        try:
+            write_atomically(path, json.dumps(content, indent=4, sort_keys=True).encode())
+        except OSError as error:
+            raise util.UserError(
+                f"cannot write {path}: {error.strerror}; nothing was changed"
+            ) from None
+
+
+def _narrowed(regex: Any) -> Any:
+    """What `asv find` measures of a benchmark that is named without parameters: the core."""
+    return matrix.narrowed(regex) if isinstance(regex, str) else regex
 
 
 def _with_recorded_values(benchmark: dict[str, Any], recorded: dict[str, Any] | None) -> Any:

@@ -21,7 +21,7 @@ from ..releases import ledger
 from ..results import asv_files, records, sealing
 from ..results.asv_files import Result
 from ..results.records import Problem
-from . import derived
+from . import export
 
 
 class Carried(NamedTuple):
@@ -39,13 +39,8 @@ def carry_over(results: Path, package: Path) -> Carried:
     Running it again changes nothing. What cannot be carried over stays as it is. Raises OSError,
     and SuiteError if a measurement is missing afterwards.
     """
-    problems: list[Problem] = []
     before = _identities(results)
-    made: list[Path] = []
-    for folder in records.machine_folders(results, problems):
-        sealed = sealing.seal(folder)
-        made += sealed.segments
-        problems += sealed.problems
+    made, problems = sealing.seal_all(results)
     after = _identities(results)
     if lost := before - after:
         raise SuiteError(f"{len(lost)} measurements are not in the segments: restore {results}")
@@ -57,10 +52,10 @@ def _identities(results: Path) -> set[tuple[str, str]]:
     """All measurements: the place and the identity of each."""
     return {
         (str(journal), entry.identity)
-        for folder in records.machine_folders(results, [])
-        for journal, files in records.files(folder, []).items()
-        for piece in records.read_files(files, [])
-        for entry in piece.entries
+        for folder in records.machine_folders(results)[0]
+        for journal, files in records.files(folder)[0].items()
+        for entries, _ in records.read_files(files)
+        for entry in entries
     }
 
 
@@ -70,7 +65,7 @@ def _remove(results: Path, package: Path, problems: list[Problem]) -> int:
     checked = asv_files.check(results, commits)
     problems += checked.problems
     removed = 0
-    for made in derived.derive(results, checked.machines.values(), commits, package, []):
+    for made in export.derive(results, checked.machines.values(), commits, package, []):
         old = checked.results.get(results / made.path)
         if old is None:
             continue

@@ -15,7 +15,7 @@ from ..measuring.settings import PREFIX
 
 # A regular expression for `asv compare`, which has no --bench: rows of other cells are left out.
 ROWS_VARIABLE = PREFIX + "COMPARE"
-# Grace period after Ctrl-C: more than the launches themselves get (`measuring.interpreter`).
+# Grace period after Ctrl-C: more than the launches themselves get (`measuring.processes`).
 STOP_S = 30.0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,32 @@ from asv import util
 from asv.machine import Machine, MachineCollection
 
 from ..host import machine
-from ..measuring.settings import RESULTS_VARIABLE
 from ..results import asv_files
 from .errors import user_errors
+
+
+class StableMachine(Machine):  # type: ignore[misc]
+    """A machine whose fields are for ever those of its first run.
+
+    ASV begins a new series when one of them changes.
+    """
+
+    def save(self, results_dir: str) -> None:
+        """See `Machine.save`. Another machine of the same name is refused."""
+        file = Path(results_dir) / self.machine / machine.FILE
+        if not file.exists():
+            super().save(results_dir)
+            return
+        try:
+            recorded = asv_files.read_object(file)
+        except ValueError as error:
+            raise util.UserError(
+                f"{file} {error}; restore it, for instance with git checkout"
+            ) from None
+        with user_errors():
+            machine.check_same(recorded, self.__dict__)
+        recorded.pop("version", None)
+        self.__dict__.update(recorded)
 
 
 def load(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -33,10 +55,11 @@ def load(original: Callable[..., Any]) -> Callable[..., Any]:
             here = machine.detect(machine_name)
         if described:
             loaded = original(cls, machine_name=machine_name, **options)
+            loaded.__class__ = StableMachine
             # ASV's own description has no device, and CPU and GPU must not share a series.
             loaded.__dict__.setdefault("device", here.device)
         else:
-            loaded = cls()
+            loaded = StableMachine()
             loaded.__dict__.update(here._asdict())
         return loaded
 
@@ -49,36 +72,3 @@ def _is_described(name: str, path: str | None) -> bool:
     except util.UserError:
         return False
     return True
-
-
-def save(_original: Callable[..., Any]) -> Callable[..., Any]:
-    """`Machine.save`, which keeps the fields of a machine's first run for ever.
-
-    ASV begins a new series when one of them changes. This is also the first place that knows the
-    run's results folder, so the benchmarks get its path here.
-    """
-
-    def save(self: Machine, results_dir: str) -> None:
-        folder = Path(results_dir).resolve() / self.machine
-        file = folder / machine.FILE
-        if file.exists():
-            try:
-                recorded = asv_files.read_object(file)
-            except ValueError as error:
-                raise util.UserError(
-                    f"{file} {error}; restore it, for instance with git checkout"
-                ) from None
-            with user_errors():
-                machine.check_same(recorded, self.__dict__)
-            recorded.pop("version", None)
-            self.__dict__.update(recorded)
-        else:
-            util.write_json(str(file), self.__dict__, self.api_version)
-        os.environ[RESULTS_VARIABLE] = str(folder)
-
-    return save
-
-
-def get_defaults(_original: Callable[..., Any]) -> Callable[..., Any]:
-    """`Machine.get_defaults`, which ``asv machine`` offers."""
-    return lambda: machine.detect()._asdict()

@@ -12,22 +12,20 @@ from collections.abc import Callable, Iterable
 from importlib import metadata
 from typing import Any, NamedTuple
 
-from asv import graph, results, runner, util
+from asv import results, util
 from asv.benchmarks import Benchmarks
-from asv.commands import show as show_command
+from asv.commands import find as find_command
+from asv.commands import run as run_command
 from asv.commands.compare import Compare
-from asv.commands.find import Find
 from asv.commands.publish import Publish
 from asv.commands.run import Run
 from asv.commands.show import Show
 from asv.environment import Environment
-from asv.graph import Graph
 from asv.machine import Machine
 from asv.plugins.git import Git
 from asv.plugins.virtualenv import Virtualenv
-from asv.results import Results
 
-from . import axes, json_files, machine, publish, reading, run, steps, tables
+from . import axes, machine, publish, reading, run, runner
 
 TESTED = "0.6.6"
 
@@ -45,22 +43,26 @@ class Needed(NamedTuple):
 
 
 class Patch(NamedTuple):
-    """A replaced function: ``wrap`` gets the original and returns the replacement."""
+    """A replaced function: ``wrap`` gets the original and returns the replacement.
+
+    ``issue``: what ASV would need so that we would not replace it.
+    """
 
     target: Needed
     wrap: Callable[[Callable[..., Any]], Callable[..., Any]]
     reason: str
+    issue: str
 
 
+_RUN_BENCHMARKS = (
+    "benchmarks env results show_stderr quick profile extra_params record_samples append_samples "
+    "run_rounds launch_method"
+)
 _RUN = (
     "cls conf range_spec steps date_period bench attribute parallel show_stderr quick profile "
     "env_spec set_commit_hash dry_run machine _machine_file skip_successful skip_failed "
     "skip_existing_commits record_samples append_samples pull interleave_rounds launch_method "
     "durations _returns"
-)
-_FIND = (
-    "cls conf range_spec bench invert show_stderr parallel machine env_spec _machine_file "
-    "launch_method skip_save"
 )
 _COMPARE = "cls conf hash_1 hash_2 factor split only_changed sort machine env_spec use_stats"
 _PRINT_TABLE = (
@@ -71,101 +73,64 @@ _LOAD_MACHINE = "cls interactive force_interactive _path machine_name use_defaul
 
 PATCHES = (
     Patch(
-        Needed(Run, "run", _RUN),
-        run.run,
-        "the core without --bench, progress, --skip-existing cell by cell",
+        Needed(run_command, "run_benchmarks", _RUN_BENCHMARKS),
+        runner.run_benchmarks,
+        "measures each cell once, in processes of its own",
+        "Let a plugin provide what runs a benchmark: some are not measured by calling a function.",
     ),
     Patch(
-        Needed(Find, "run", _FIND),
-        run.find,
-        "the core's cells of a benchmark without parameters, progress",
+        Needed(find_command, "run_benchmarks", _RUN_BENCHMARKS),
+        runner.run_benchmarks,
+        "the same for `asv find`, which has a name of its own for it",
+        "As above.",
+    ),
+    Patch(
+        Needed(Run, "run", _RUN),
+        run.run,
+        "the core without --bench, --skip-existing and --interleave-rounds cell by cell",
+        "A hook before a run, when its commits and options are known.",
+    ),
+    Patch(
+        Needed(Benchmarks, "discover", "cls conf repo environments commit_hash regex check"),
+        axes.discover,
+        "in this Python; the workloads of earlier runs stay on the axes",
+        "Discover benchmarks in the running interpreter where they import nothing of the project.",
     ),
     Patch(
         Needed(Compare, "run", _COMPARE),
         reading.compare,
         "chooses the machine, reads sound files, prints measured rows only",
+        "`asv compare` prints a row for each parameter that neither commit has; skip them.",
     ),
     Patch(
         Needed(Show, "run", "cls conf commit bench machine env_spec details durations"),
         reading.show,
-        "chooses the machine, reads sound files",
+        "chooses the machine, reads sound files, prints measured cells only",
+        "`asv show` prints a row for each parameter without a result; skip them.",
     ),
     Patch(
         Needed(Publish, "run", "cls conf range_spec pull"),
         publish.publish,
-        "reads sound files",
+        "makes ASV's files of the records, and says what is left out",
+        "A hook before `asv publish` reads results.",
     ),
     Patch(
         Needed(results, "iter_results_paths", "results"),
         publish.sorted_paths,
         "what is published is the same everywhere",
-    ),
-    Patch(
-        Needed(Graph, "detect_steps", "self pool"),
-        steps.detect,
-        "the steps of a series that has not changed are kept",
-    ),
-    Patch(
-        Needed(Graph, "get_data", "self"),
-        steps.data,
-        "asked three times, it reduces the same points three times",
-    ),
-    Patch(
-        Needed(Graph, "get_steps", "self"),
-        steps.get,
-        "asked once for each series, it looks at all series",
-    ),
-    Patch(
-        Needed(Benchmarks, "discover", "cls conf repo environments commit_hash regex check"),
-        axes.discover,
-        "keeps the workloads of earlier runs on the axes",
-    ),
-    Patch(
-        Needed(runner, "format_benchmark_result", "results benchmark"),
-        tables.of_run,
-        "prints the cells of this run only",
-    ),
-    Patch(
-        Needed(show_command, "format_benchmark_result", "results benchmark"),
-        tables.of_show,
-        "prints measured cells only",
-    ),
-    Patch(
-        Needed(Results, "get_result_value", "self key params"),
-        tables.get_result_value,
-        "a cell that was never measured has not failed",
+        "Sort the files of results: the order of the disk decides on the order in graphs.",
     ),
     Patch(
         Needed(Machine, "load", _LOAD_MACHINE),
         machine.load,
         "a stable identity instead of questions",
-    ),
-    Patch(
-        Needed(Machine, "save", "self results_dir"),
-        machine.save,
-        "the first run's fields stay; another machine of the same name is refused",
-    ),
-    Patch(
-        Needed(Machine, "get_defaults", ""),
-        machine.get_defaults,
-        "`asv machine` offers the stable identity",
-    ),
-    Patch(
-        Needed(util, "write_json", "path data api_version compact"),
-        json_files.write_json,
-        "a full disk must not truncate a result file",
-    ),
-    Patch(
-        Needed(util, "load_json", "path api_version js_comments"),
-        json_files.load_json,
-        "a FIFO or a device in results/ must not stop ASV",
+        "Let a plugin describe the machine; no questions where it does.",
     ),
 )
 
 # What the subclasses call or override.
 NEEDED = (
     Needed(Compare, "print_table", _PRINT_TABLE),
-    Needed(graph, "_compute_graph_steps", "data reraise"),
     Needed(Environment, "create", "self"),
     Needed(Environment, "install_project", "self conf repo commit_hash"),
     Needed(Environment, "_get_installed_commit_hash", "self"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import os
 import re
@@ -9,10 +10,14 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from asv import util
 from asv.commands.compare import Compare
+from asv.commands.show import Show
 from asv.console import log
 from asv.repo import NoSuchNameError, get_repo
 from asv.results import Results, iter_results_for_machine_and_hash
+from asv_runner.console import color_print
+from asv_runner.statistics import get_err
 
 from ..errors import SuiteError
 from ..host import machine
@@ -38,13 +43,13 @@ def compare(original: Callable[..., Any]) -> Callable[..., Any]:
 def show(original: Callable[..., Any]) -> Callable[..., Any]:
     """`Show.run`, which shows a commit on one machine. Without a commit it lists all machines."""
 
-    def run(cls: Any, conf: Any, commit: str | None = None, **options: Any) -> Any:
+    def run(_cls: type[Show], conf: Any, commit: str | None = None, **options: Any) -> Any:
         with staged(conf) as stage:
             named = options.get("machine")
             if commit is not None or named is not None:
                 names = [commit] if commit is not None else []
                 options["machine"] = _machine(conf, stage, names, named, current=True)
-            return original(cls, conf, commit, **options)
+            return original(_MeasuredCells(), conf, commit, **options)
 
     return run
 
@@ -113,6 +118,53 @@ def _commits(conf: Any, checked: asv_files.Checked, names: Sequence[str]) -> lis
                 ) from None
             commits.extend(found)
     return commits
+
+
+class _MeasuredCells:
+    """Prints a line for each measured cell of a benchmark, and for no other.
+
+    ASV itself draws the whole grid of parameters. It is no subclass of `Show`, because ASV makes a
+    command of each subclass.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        function = inspect.getattr_static(Show, name)
+        return function.__func__.__get__(self)
+
+    def _print_benchmark(
+        self, machine_name: str, result: Results, benchmark: Any, show_details: bool = False
+    ) -> None:
+        name = benchmark["name"]
+        axes = result.get_result_params(name)
+        if show_details or not axes:
+            Show._print_benchmark(machine_name, result, {**benchmark, "params": axes}, show_details)
+            return
+        color_print(f"{name} [{machine_name}/{result.env_name}]", "green")
+        values = result.get_result_value(name, axes)
+        stats = result.get_result_stats(name, axes)
+        lines, failed = [], 0
+        for point, value, stat in zip(itertools.product(*axes), values, stats, strict=True):
+            if value == value:  # no NaN, which stands for a cell that was not measured
+                lines.append(shown(point, value, stat, benchmark["unit"]))
+                failed += value is None
+        color_print(f"  {summed_up(len(lines), failed)}", "red")
+        color_print("".join(f"  {line}\n" for line in lines))
+
+
+def shown(point: Sequence[str], value: Any, stat: Any, unit: str) -> str:
+    """A cell in a line. ``value``: None for a failure."""
+    error = get_err(value, stat) if stat else None
+    return f"{', '.join(map(_plain, point))}: {util.human_value(value, unit, err=error)}"
+
+
+def summed_up(cells: int, failed: int) -> str:
+    """What ASV prints behind the name of a benchmark."""
+    return f"{failed}/{cells} failed" if failed else "ok" if cells else "n/a"
+
+
+def _plain(value: str) -> str:
+    """A parameter as ASV prints it: text without its quotes."""
+    return value[1:-1] if len(value) > 2 and value[0] == value[-1] == "'" else value
 
 
 class _MeasuredRows:

@@ -1,7 +1,7 @@
 """The results that ASV reads: a temporary folder with what is sound, and nothing else.
 
 ASV stops at the first file that it cannot read. So `asv publish`, `asv compare` and `asv show` read
-a folder with the result files that are made from the measurements (`derived`), and links to ASV's
+a folder with the result files that are made from the measurements (`export`), and links to ASV's
 own sound files where there are no measurements.
 """
 
@@ -19,7 +19,7 @@ from ..host.files import write_atomically
 from ..releases import ledger
 from ..results import asv_files, regular
 from ..results.records import Problem
-from . import derived
+from . import export
 from .errors import user_errors
 from .repository import of_releases
 
@@ -72,7 +72,7 @@ def _fill(folder: Path, results: Path, conf: Any, every: bool) -> asv_files.Chec
     if commits is not None:
         package = Path(conf.benchmark_dir)
         machines = checked.machines.values()
-        for made in derived.derive(results, machines, commits, package, checked.problems):
+        for made in export.derive(results, machines, commits, package, checked.problems):
             file = folder / made.path
             checked.results.pop(results / made.path, None)
             try:

@@ -10,23 +10,19 @@ import typer
 from ..analysis.summary import version_key
 from ..presentation import answers, documents, markdown, terminal
 from ..presentation.answers import Answered, Asked
-from ..presentation.terminal import console, one_line_errors, say
+from ..presentation.terminal import console, say
 from ..releases import catalogue
 from ..results.records import Record
-from .recorded import MACHINE_HELP, read_generated, select
-from .report import Format
-
-
-def _names(incomplete: str) -> list[str]:
-    """Shell completion of the questions."""
-    return [name for name in answers.names() if name.startswith(incomplete)]
+from .options import Form, Format, MachineName, completing
+from .recorded import read_generated, select
 
 
 def answers_command(
     question: Annotated[
         str | None,
         typer.Argument(
-            help=f"One of: {', '.join(answers.names())}. Default: all.", autocompletion=_names
+            help=f"One of: {', '.join(answers.names())}. Default: all.",
+            autocompletion=completing(answers.names),
         ),
     ] = None,
     release: Annotated[
@@ -35,8 +31,8 @@ def answers_command(
             "--release", help="Such as v2.9; else the newest that has a cell of the question."
         ),
     ] = None,
-    machine_name: Annotated[str | None, typer.Option("--machine", help=MACHINE_HELP)] = None,
-    form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TABLE,
+    machine_name: MachineName = None,
+    form: Form = Format.TABLE,
 ) -> None:
     """Answer what people ask about torch.compile: one sentence, and the table it comes from.
 
@@ -44,21 +40,20 @@ def answers_command(
 
     Examples: torchcompile-suite answers training; torchcompile-suite answers --format markdown
     """
-    with one_line_errors():
-        wanted = [answers.get(question)] if question else answers.questions()
-        asked = [catalogue.find(release).version] if release else []
-        answered = [
-            *_timed([one for one in wanted if not one.of_targets], machine_name, asked),
-            *_generated([one for one in wanted if one.of_targets], asked),
-        ]
-        answered.sort(key=lambda one: wanted.index(one.asked))
-        if form is Format.JSON:
-            typer.echo(documents.answers_json(answered))
-            return
-        for number, one in enumerate(answered):
-            if number:
-                typer.echo()
-            _print(one, form)
+    wanted = [answers.get(question)] if question else answers.questions()
+    asked = [catalogue.find(release).version] if release else []
+    answered = [
+        *_timed([one for one in wanted if not one.of_targets], machine_name, asked),
+        *_generated([one for one in wanted if one.of_targets], asked),
+    ]
+    answered.sort(key=lambda one: wanted.index(one.asked))
+    if form is Format.JSON:
+        typer.echo(documents.answers_json(answered))
+        return
+    for number, one in enumerate(answered):
+        if number:
+            typer.echo()
+        _print(one, form)
 
 
 def _timed(

@@ -16,12 +16,14 @@ from .doctor import doctor_command
 from .fleet import app as fleet_app
 from .history import history_command
 from .open import open_command
+from .options import Commands
 from .releases import app as releases_app
 from .report import report_command
 from .results import app as results_app
 from .try_model import try_command
 
 app = typer.Typer(
+    cls=Commands,
     help="Does torch.compile pay, on this hardware, for this model, in this mode, since when?",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

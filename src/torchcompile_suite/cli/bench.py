@@ -17,12 +17,12 @@ import typer
 from ..asv import command
 from ..host import machine
 from ..measuring.settings import BUDGET_VARIABLE
-from ..presentation.terminal import one_line_errors
 from ..releases import catalogue
 from ..releases.catalogue import Release
 from . import history
+from .options import Format
 from .recorded import RESULTS, select
-from .report import Format, compare_releases, print_comparison, print_report
+from .report import compare_releases, print_comparison, print_report
 
 # A convolution net, a mobile one, a published and a hand-written transformer, in the default mode.
 # A compiled cell also measures eager, so no cell in eager mode is needed.
@@ -72,21 +72,20 @@ def bench_command(
 
     Example: torchcompile-suite bench v2.4 v2.9
     """
-    with one_line_errors():
-        # Results that came with the clone are older. Records have whole seconds.
-        began = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        measured = run(releases or [])
-        print()
-        versions = [release.version for release in measured]
-        here = machine.detect().machine
-        of_this_run = [
-            record for record in select(here).records if record.measurement.started_at >= began
-        ]
-        print_report(of_this_run, versions, Format.TABLE, here)
-        if len(versions) == 2:
-            comparison = compare_releases(of_this_run, *versions)
-            print_comparison(comparison, Format.TABLE, everything=True)
-        # nox has its own environment, so asv may not be on the PATH.
-        asv = os.path.relpath(Path(sys.executable).with_name("asv"))
-        typer.echo(f"\nRaw records: {RESULTS}/{here}/")
-        typer.echo(f"To open the history site: {asv} preview")
+    # Results that came with the clone are older. Records have whole seconds.
+    began = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    measured = run(releases or [])
+    print()
+    versions = [release.version for release in measured]
+    here = machine.detect().machine
+    of_this_run = [
+        record for record in select(here).records if record.measurement.started_at >= began
+    ]
+    print_report(of_this_run, versions, Format.TABLE, here)
+    if len(versions) == 2:
+        comparison = compare_releases(of_this_run, *versions)
+        print_comparison(comparison, Format.TABLE, everything=True)
+    # nox has its own environment, so asv may not be on the PATH.
+    asv = os.path.relpath(Path(sys.executable).with_name("asv"))
+    typer.echo(f"\nRaw records: {RESULTS}/{here}/")
+    typer.echo(f"To open the history site: {asv} preview")

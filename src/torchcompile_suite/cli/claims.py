@@ -7,16 +7,16 @@ from typing import Annotated
 import typer
 
 from ..analysis import claims
-from ..errors import SuiteError
 from ..presentation import documents, sheets, terminal
-from ..presentation.terminal import console, one_line_errors
+from ..presentation.terminal import console
 from ..presentation.wording import printable
 from ..releases import catalogue
-from .recorded import MACHINE_HELP, read_generated, select
+from .options import MachineName
+from .recorded import not_measured, read_generated, select
 
 
 def claims_command(
-    machine_name: Annotated[str | None, typer.Option("--machine", help=MACHINE_HELP)] = None,
+    machine_name: MachineName = None,
     release: Annotated[
         str | None, typer.Option("--release", help="Such as v2.9; else the newest measured.")
     ] = None,
@@ -26,25 +26,21 @@ def claims_command(
 
     Examples: torchcompile-suite claims; torchcompile-suite claims --release v2.4 --json
     """
-    with one_line_errors():
-        asked = [catalogue.find(release).version] if release else []
-        selection = select(machine_name, asked)
-        versions = asked or selection.versions
-        measurements = selection.measurements(versions[-1]) if versions else []
-        # Generated code is the same on all machines.
-        code = [one.measurement for one in read_generated() if one.release in versions[-1:]]
-        if not measurements:
-            what = f"v{versions[-1]}" if versions else "a release"
-            raise SuiteError(
-                f"nothing of {what} was measured on {selection.machine}; try: asv run RELEASE^!"
-            )
-        device = measurements[0].cell.device
-        judged = claims.judge(measurements, device, code)
-        if as_json:
-            typer.echo(documents.claims_json(judged))
-            return
-        out = console()
-        title = f"PyTorch {versions[-1]} on {selection.machine} ({device})"
-        out.print(printable(title), highlight=False, markup=False)
-        out.print(terminal.draw(sheets.documents(judged)))
-        out.print(terminal.draw(sheets.claims(judged)))
+    asked = [catalogue.find(release).version] if release else []
+    selection = select(machine_name, asked)
+    versions = asked or selection.versions
+    measurements = selection.measurements(versions[-1]) if versions else []
+    # Generated code is the same on all machines.
+    code = [one.measurement for one in read_generated() if one.release in versions[-1:]]
+    if not measurements:
+        raise not_measured(versions[-1:], selection.machine)
+    device = measurements[0].cell.device
+    judged = claims.judge(measurements, device, code)
+    if as_json:
+        typer.echo(documents.claims_json(judged))
+        return
+    out = console()
+    title = f"PyTorch {versions[-1]} on {selection.machine} ({device})"
+    out.print(printable(title), highlight=False, markup=False)
+    out.print(terminal.draw(sheets.documents(judged)))
+    out.print(terminal.draw(sheets.claims(judged)))

@@ -10,17 +10,18 @@ from typing import Annotated
 
 import typer
 
-from .. import matrix, published
+from .. import matrix
 from ..analysis import coverage
 from ..analysis.coverage import Coverage, Measured
 from ..cell import Measurement, Outcome
 from ..presentation import sheets, terminal
-from ..presentation.terminal import console, one_line_errors
+from ..presentation.terminal import console
 from ..presentation.wording import printable
 from ..releases import catalogue
 from ..results.records import Record
 from .history import newest_patches
-from .recorded import MACHINE_HELP, read_generated, read_results, select
+from .options import MachineName
+from .recorded import read_generated, read_results, select
 
 _machine = attrgetter("machine")
 
@@ -30,7 +31,7 @@ def coverage_command(
         list[str] | None,
         typer.Argument(help="Such as v2.4 v2.9: their core. Else all that is to be published."),
     ] = None,
-    machine_name: Annotated[str | None, typer.Option("--machine", help=MACHINE_HELP)] = None,
+    machine_name: MachineName = None,
 ) -> None:
     """Count cells: measured, ended otherwise, missing. Exit with 1 at any gap.
 
@@ -39,24 +40,19 @@ def coverage_command(
     series, and each cell of the core with its three releases, counts on the machine that has most
     of it.
     """
-    with one_line_errors():
-        asked = [catalogue.find(name).version for name in releases or []]
-        gaps = _of_releases(machine_name, asked) if asked else _published(machine_name)
-        typer.echo(f"unexplained gaps: {gaps}")
-        if gaps:
-            raise typer.Exit(1)
+    asked = [catalogue.find(name).version for name in releases or []]
+    gaps = _of_releases(machine_name, asked) if asked else _published(machine_name)
+    typer.echo(f"unexplained gaps: {gaps}")
+    if gaps:
+        raise typer.Exit(1)
 
 
 def _of_releases(machine_name: str | None, versions: Sequence[str]) -> int:
     """Print the coverage of the core of releases on one machine. Returns the number of gaps."""
     # The question is about completeness, so the method of the times comes second.
     selection = select(machine_name, versions, generated=True, completeness_first=True, every=False)
-    return _core(
-        {
-            version: _core_of(selection.measurements(version), selection.device)
-            for version in versions
-        }
-    )
+    device = selection.device
+    return _core({one: _core_of(selection.measurements(one), device) for one in versions})
 
 
 def _published(machine_name: str | None) -> int:
@@ -74,7 +70,7 @@ def _published(machine_name: str | None) -> int:
         # There is nothing to select either. The error says what to do.
         select(machine_name)
     gaps = _series(machines)
-    versions = [catalogue.find(name).version for name in published.CORE_OF]
+    versions = [catalogue.find(name).version for name in matrix.CORE_OF]
     core = coverage.series(machines, matrix.core_cells(), versions)
     # The generated code is the same on all machines. Where a cell failed on one of them and not on
     # another, the numbers count: the last record of a cell does.
@@ -88,17 +84,14 @@ def _published(machine_name: str | None) -> int:
 def _series(machines: Mapping[str, Measured]) -> int:
     """Print the coverage of the series of the history. Returns the number of gaps."""
     versions = [release.version for release in newest_patches(catalogue.read())]
-    covered = coverage.series(machines, published.SERIES, versions)
+    covered = coverage.series(machines, matrix.SERIES, versions)
     console().print(terminal.draw(sheets.series(covered)))
     gaps = 0
     for one in covered:
-        _print_ended({f"{version}: {one.cell}": each for version, each in one.ended.items()})
-        unexplained = [
-            f"{version}: {gap}" for version, found in one.unexplained.items() for gap in found
-        ]
-        for gap in unexplained:
-            _print(gap)
-        gaps += len(one.missing) + len(unexplained)
+        gaps += len(one.missing) + _list(
+            {f"{version}: {one.cell}": each for version, each in one.ended.items()},
+            [f"{version}: {gap}" for version, found in one.unexplained.items() for gap in found],
+        )
     typer.echo(
         f"series of {len(versions)} releases: {len(covered)} planned, "
         f"{sum(one.complete for one in covered)} complete, "
@@ -121,7 +114,12 @@ def _measured(of_machine: Sequence[Record]) -> Measured:
 def _core(covered: Mapping[str, Coverage]) -> int:
     """Print the coverage of the core of each release. Returns the number of gaps."""
     console().print(terminal.draw(sheets.coverage(covered)))
-    return sum(_list(version, one) for version, one in covered.items())
+    gaps = 0
+    for version, one in covered.items():
+        ended = {f"{version}: {cell}": outcome for cell, outcome in one.ended.items()}
+        found = [*(f"{cell}: not measured" for cell in one.missing), *one.unexplained]
+        gaps += _list(ended, [f"{version}: {gap}" for gap in found])
+    return gaps
 
 
 def _core_of(measurements: list[Measurement], device: str) -> Coverage:
@@ -134,19 +132,8 @@ def _core_of(measurements: list[Measurement], device: str) -> Coverage:
     return coverage.coverage(measurements, cells, device)
 
 
-def _list(version: str, covered: Coverage) -> int:
+def _list(ended: Mapping[str, Outcome], gaps: Sequence[str]) -> int:
     """Print the cells that ended otherwise, and the gaps. Returns the number of gaps."""
-    _print_ended({f"{version}: {cell}": outcome for cell, outcome in covered.ended.items()})
-    gaps = [*(f"{cell}: not measured" for cell in covered.missing), *covered.unexplained]
-    for gap in gaps:
-        _print(f"{version}: {gap}")
+    for line in (*(f"{where}: {outcome}" for where, outcome in ended.items()), *gaps):
+        typer.echo(printable(line))
     return len(gaps)
-
-
-def _print_ended(ended: Mapping[str, Outcome]) -> None:
-    for where, outcome in ended.items():
-        _print(f"{where}: {outcome}")
-
-
-def _print(line: str) -> None:
-    typer.echo(printable(line))

@@ -10,19 +10,16 @@ import msgspec
 import typer
 from rich.console import Console
 
-from ..doctor import hardware, software
-from ..doctor.check import Check, Level
-from ..presentation.terminal import console, one_line_errors, say
+from ..doctor import Check, Level, hardware, software
+from ..presentation.terminal import console, say
 from ..releases import catalogue, environments
+from .options import Installed, NoColor
 
 STYLES = {Level.OK: "green", Level.WARNING: "yellow", Level.ERROR: "bold red"}
 
 
 def doctor_command(
-    release: Annotated[
-        str | None,
-        typer.Option(help="A release to install, such as v2.9. Default: the torch of this Python."),
-    ] = None,
+    release: Installed = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list of objects.")] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="A warning gives exit status 1, too.")
@@ -30,9 +27,7 @@ def doctor_command(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print only warnings and errors.")
     ] = False,
-    no_color: Annotated[
-        bool, typer.Option("--no-color", help="Print no colors, like NO_COLOR=1.")
-    ] = False,
+    no_color: NoColor = False,
 ) -> None:
     """Check this machine for faults that affect compiling or measuring, and print remedies.
 
@@ -40,14 +35,13 @@ def doctor_command(
 
     Examples: torchcompile-suite doctor; torchcompile-suite doctor --release v2.9 --json
     """
-    with one_line_errors():
-        python = Path(sys.executable)
-        if release:
-            wanted = catalogue.find(release)
-            if not quiet and not environments.is_ready(wanted):
-                typer.echo(environments.making(wanted), err=True)
-            python = environments.ready(wanted)
-        checks = [*software.checks(python), *hardware.checks()]
+    python = Path(sys.executable)
+    if release:
+        wanted = catalogue.find(release)
+        if not quiet and not environments.is_ready(wanted):
+            typer.echo(environments.making(wanted), err=True)
+        python = environments.ready(wanted)
+    checks = [*software.checks(python), *hardware.checks()]
     if as_json:
         content = msgspec.json.encode([check._asdict() for check in checks])
         typer.echo(msgspec.json.format(content))

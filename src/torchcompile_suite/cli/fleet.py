@@ -15,32 +15,29 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple, NoReturn
 
-import msgspec
 import typer
 from filelock import FileLock, Timeout
 
-from .. import matrix, published
+from .. import matrix
 from ..asv import command
 from ..cell import Cell
-from ..doctor.check import Level
+from ..doctor import Level
 from ..errors import SuiteError
-from ..fleet import checkup, driver, inspection, left, options, planning
-from ..fleet.diary import Diary, Plan
+from ..fleet import inspection
 from ..fleet.driver import Driver
-from ..fleet.durations import Durations
-from ..fleet.head import watched
-from ..fleet.left import Newest, Task
+from ..fleet.head import VARIABLES, options_of_head, options_of_machine, watched
 from ..fleet.messages import ClusterLost, Order
-from ..fleet.store import Store
+from ..fleet.plan import Known, Plan, Task, expected
+from ..fleet.store import Diary, Store
 from ..host import machine
-from ..measuring.series import Series
 from ..measuring.settings import BUDGET_VARIABLE, NEEDED_FOR_CACHE_BYTES, Settings
 from ..presentation import sheets, terminal
 from ..presentation.terminal import console, one_line_errors
 from ..presentation.wording import printable
-from ..releases import catalogue, ledger, sizes
+from ..releases import catalogue, ledger, room
 from ..releases.catalogue import Release
-from ..results import classes, records
+from ..results import records
+from ..results.machines import classes
 from .history import BUDGET_S, in_order, newest_patches
 from .recorded import RESULTS, read_results
 
@@ -56,8 +53,6 @@ FOLDER = Path(".asv/fleet")
 MACHINES = (1, 2, 4, 8, 16, 32, 64)
 # How long a machine may be away before its series begin anew elsewhere.
 WAIT_MINUTES = 30.0
-# How long the first machine of a cluster may take to join.
-JOIN_S = 120.0
 # Of one measurement in a segment: what segments of this repository have.
 SEGMENT_BYTES = 4 << 10
 
@@ -105,7 +100,7 @@ def _cells(cells: str) -> list[Cell]:
     if cells == "core":
         return matrix.core_cells()
     if cells == "history":
-        return list(published.SERIES)
+        return list(matrix.SERIES)
     try:
         found = matrix.cells_matching("" if cells == "all" else cells)
     except re.error as error:
@@ -115,50 +110,29 @@ def _cells(cells: str) -> list[Cell]:
     return found
 
 
-def _plan(
-    releases: Sequence[Release],
-    cells: Sequence[Cell],
-    rounds: int | None,
-    hardware: str,
-    durations: Durations,
-) -> Plan:
-    os.environ.setdefault(BUDGET_VARIABLE, str(BUDGET_S))
-    settings = Settings.from_environment()
-    settings = settings._replace(launches=rounds or settings.launches)
-    device = "cpu" if hardware.endswith("-cpu") else "cuda"
-    versions = tuple(release.version for release in releases)
-    plans = [
-        Series.of(msgspec.structs.replace(cell, device=device), versions, settings)
-        for cell in cells
-    ]
+class _Wanted(NamedTuple):
+    """What the arguments name."""
+
+    releases: list[Release]
+    cells: list[Cell]
+    rounds: int | None
+
+    def plan(self, known: Known) -> Plan:
+        os.environ.setdefault(BUDGET_VARIABLE, str(BUDGET_S))
+        settings = Settings.from_environment()
+        settings = settings._replace(launches=self.rounds or settings.launches)
+        return known.plan(self.cells, [release.version for release in self.releases], settings)
+
+
+def _known(hardware: str) -> Known:
+    """The results here, for a plan of machines of that class."""
+    commits = {
+        version: commit[: records.COMMIT_DIGITS] for version, commit in ledger.commit_of().items()
+    }
+    named = classes(RESULTS).items()
+    machines = [name for name, of in named if machine.as_label(of) == hardware]
     environment = command.environment_name()
-    return Plan(hardware, environment, left.tasks(plans, environment, durations))
-
-
-class _Known(NamedTuple):
-    """The results here: the newest measurements, and the names of the machines of a class."""
-
-    recorded: list[records.Record]
-    newest: Newest
-    machines: list[str]
-
-    @classmethod
-    def read(cls, hardware: str) -> _Known:
-        recorded = read_results().records if RESULTS.is_dir() else []
-        named = classes.of_machines(RESULTS, []).items()
-        machines = [name for name, of in named if machine.as_label(of) == hardware]
-        newest = left.newest(recorded, command.environment_name(), _commits())
-        return cls(recorded, newest, machines)
-
-    def durations(self) -> Durations:
-        """The recorded durations; those of the class come first."""
-        return Durations(self.recorded, BUDGET_S, self.machines)
-
-
-def _commits() -> dict[str, str]:
-    """The ledger's commit of each release, as in the names of files."""
-    commits = ledger.commit_of()
-    return {version: commit[: records.COMMIT_DIGITS] for version, commit in commits.items()}
+    return Known(read_results().records, hardware, machines, environment, commits, BUDGET_S)
 
 
 def _here() -> str:
@@ -181,46 +155,41 @@ def plan(
     --cells core --machines 64
     """
     with one_line_errors():
-        chosen = _releases(releases)
-        label = hardware or _here()
-        known = _Known.read(label)
-        durations = known.durations()
-        made = _plan(chosen, _cells(cells), rounds, label, durations)
-        done = driver.done(made, known.newest, known.machines)
+        wanted = _Wanted(_releases(releases), _cells(cells), rounds)
+        known = _known(hardware or _here())
+        made = wanted.plan(known)
+        done = known.done(made)
         waiting = [task for task in made.tasks if task.id not in done]
         typer.echo(
-            f"class {label}: {len(made.tasks)} series of {len(chosen)} releases; {len(done)} are "
-            f"complete, {len(waiting)} are left"
+            f"class {made.hardware}: {len(made.tasks)} series of {len(made.releases)} releases; "
+            f"{len(done)} are complete, {len(waiting)} are left"
         )
         if waiting:
-            _print_plan(waiting, durations, machines, chosen)
+            _print_plan(waiting, known, machines, wanted.releases)
 
 
 def _print_plan(
-    waiting: Sequence[Task],
-    durations: Durations,
-    machines: int | None,
-    releases: Sequence[Release],
+    waiting: Sequence[Task], known: Known, machines: int | None, releases: Sequence[Release]
 ) -> None:
-    seconds = [task.seconds for task in waiting]
+    durations = known.durations
     recorded = sum(
         durations.of(task.series.cell, task.series.releases).recorded for task in waiting
     )
+    size = len(waiting) * len(releases)
     typer.echo(
-        f"durations: {recorded} of {len(waiting) * len(releases)} are recorded; the others are the "
-        f"cell's in other releases, else {durations.otherwise_s:g} s for a release"
+        f"durations: {recorded} of {size} are recorded; the others are the cell's in other "
+        f"releases, else {durations.otherwise_s:g} s for a release"
     )
-    expected = [planning.expected(seconds, one) for one in ([machines] if machines else MACHINES)]
-    rows = [(one.machines, one.seconds, one.ideal_s, one.efficiency) for one in expected]
+    seconds = [task.seconds for task in waiting]
+    rows = [expected(seconds, one) for one in ([machines] if machines else MACHINES)]
     console().print(terminal.draw(sheets.fleet(rows)))
-    gigabytes = sizes.needed_bytes(releases) / 1e9
+    gigabytes = room.needed_bytes(releases) / 1e9
     typer.echo(
         f"on each machine: up to {gigabytes:.0f} GB for {len(releases)} releases, whose "
         f"installation is not in these hours, and {NEEDED_FOR_CACHE_BYTES >> 30} GB for compiled "
         "code"
     )
-    size = len(waiting) * len(releases) * SEGMENT_BYTES
-    typer.echo(f"results/ grows by about {max(1, size >> 20)} MB")
+    typer.echo(f"results/ grows by about {max(1, size * SEGMENT_BYTES >> 20)} MB")
 
 
 @app.command()
@@ -243,9 +212,9 @@ def node(
     """
     with one_line_errors():
         if head:
-            typer.echo(" ".join(options.of_head()))
+            typer.echo(" ".join(options_of_head()))
             return
-        typer.echo(" ".join(options.of_machine(machine.name_in_fleet(name, host), _here())))
+        typer.echo(" ".join(options_of_machine(machine.name_in_fleet(name, host), _here())))
 
 
 @app.command()
@@ -271,43 +240,31 @@ def run(
     Example: torchcompile-suite fleet run v2.4 v2.9 v2.15 --address 10.0.0.1:6379
     """
     with one_line_errors(), _alone():
-        chosen = _releases(releases)
-        wanted = _cells(cells)
+        wanted = _Wanted(_releases(releases), _cells(cells), rounds)
         with _cluster(address) as cluster:
-            label = _class_of(cluster, hardware)
             try:
-                _run(cluster, chosen, wanted, rounds, label, wait * 60)
+                _run(cluster, wanted, inspection.class_of(cluster, hardware), wait * 60)
             except KeyboardInterrupt:
                 _say("stopped on all machines; rerun the same command to resume")
                 raise typer.Exit(130) from None
 
 
-def _run(
-    cluster: Cluster,
-    releases: Sequence[Release],
-    cells: Sequence[Cell],
-    rounds: int | None,
-    label: str,
-    wait_s: float,
-) -> None:
-    versions = [release.version for release in releases]
-    commits = _commits()
-    known = _Known.read(label)
-    made = _plan(releases, cells, rounds, label, known.durations())
-    done = driver.done(made, known.newest, known.machines)
-    store = Store(RESULTS, known.recorded, commits, made.environment)
+def _run(cluster: Cluster, wanted: _Wanted, hardware: str, wait_s: float) -> None:
+    known = _known(hardware)
+    made = wanted.plan(known)
+    done = known.done(made)
+    store = Store(RESULTS, known.records, known.commits, known.environment)
     del known  # the run may take weeks, and nobody needs the measurements any more
     diary = Diary(FOLDER)
     diary.write_plan(made)
-    _say(f"{len(made.tasks)} series of {', '.join(versions)}; {len(done)} are complete")
+    _say(f"{len(made.tasks)} series of {', '.join(made.releases)}; {len(done)} are complete")
     ended = Driver(
         cluster,
         made,
         store,
         diary,
         python=command.python(),
-        commits=commits,
-        mine=inspection.described(Order("driver", releases=tuple(versions))),
+        mine=inspection.described(Order("driver", releases=made.releases)),
         done=done,
         wait_s=wait_s,
         show=_say,
@@ -331,8 +288,7 @@ def status(address: Address = None) -> None:
         made = diary.read_plan()
         if made is None:
             raise SuiteError("there is no plan here yet; start with: torchcompile-suite fleet run")
-        known = _Known.read(made.hardware)
-        done = driver.done(made, known.newest, known.machines)
+        done = _known(made.hardware).done(made)
         alive: set[str] | None = None
         free: set[str] = set()
         if address:
@@ -342,7 +298,9 @@ def status(address: Address = None) -> None:
             name: [] for name in ("complete", "running", "waiting", "lost", "failed")
         }
         for task in made.tasks:
-            state, text = _state(task, diary, done, alive, free)
+            state, text = diary.state(task.id, alive, free)
+            if task.id in done:
+                state = "complete"
             lines[state].append(f"{state}: {task.series.cell}{text}")
         for state, of_state in lines.items():
             for line in of_state if state != "complete" else ():
@@ -350,25 +308,6 @@ def status(address: Address = None) -> None:
         typer.echo(", ".join(f"{len(many)} {name}" for name, many in lines.items()))
         if alive is not None:
             typer.echo(f"machines: {', '.join(sorted(alive)) or 'none'}; free: {len(free & alive)}")
-
-
-def _state(
-    task: Task, diary: Diary, done: set[str], alive: set[str] | None, free: set[str]
-) -> tuple[str, str]:
-    """The state of a series, and what else is known of it."""
-    home = diary.home.get(task.id)
-    if task.id in done:
-        return "complete", ""
-    if task.id in diary.failed:
-        return "failed", f": {diary.failed[task.id]}"
-    if home is None:
-        return "waiting", ""
-    if home in diary.lost or (alive is not None and home not in alive):
-        since = diary.lost.get(home, time.time())
-        return "lost", f" with {home}, since {time.strftime('%d %b %H:%M', time.localtime(since))}"
-    if alive is None:
-        return "running", f" on {home}, by the diary; --address asks the cluster"
-    return ("waiting", f" for {home}") if home in free else ("running", f" on {home}")
 
 
 @app.command()
@@ -384,14 +323,14 @@ def doctor(
     with one_line_errors():
         chosen = [release.version for release in _releases(releases)]
         with _cluster(address) as cluster:
-            label = _class_of(cluster, hardware)
-            found = checkup.checkup(cluster, chosen, command.python())
+            label = inspection.class_of(cluster, hardware)
+            found, faults = inspection.checkup(cluster, chosen, command.python())
         mine = inspection.described(Order("driver", releases=tuple(chosen)))
-        refused = len(found.faults)
-        for text in found.faults:
+        refused = len(faults)
+        for text in faults:
             typer.echo(printable(f"refused   {text}"))
-        for name, described in sorted(found.described.items()):
-            reason = inspection.refusal(described, mine, chosen, label)
+        for name, described in sorted(found.items()):
+            reason = inspection.refusal(described, mine, label)
             refused += bool(reason)
             typer.echo(printable(f"refused   {name}: {reason}" if reason else f"ok        {name}"))
             for fault in described.faults:
@@ -425,7 +364,7 @@ def _leave(error: ClusterLost) -> NoReturn:
 @contextmanager
 def _cluster(address: str | None) -> Iterator[Cluster]:
     """The cluster at that address, or one of this machine. It is left at the end."""
-    os.environ.update(options.VARIABLES)
+    os.environ.update(VARIABLES)
     try:
         from ..fleet.transport import Cluster
     except ModuleNotFoundError as error:
@@ -439,7 +378,7 @@ def _cluster(address: str | None) -> Iterator[Cluster]:
         cluster.connect(address)
     else:
         cluster.start_here(machine.name_in_fleet(machine.detect().machine), _here())
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with watched(cluster.address(), _leave):
             yield cluster
@@ -448,30 +387,6 @@ def _cluster(address: str | None) -> Iterator[Cluster]:
     finally:
         signal.signal(signal.SIGTERM, before)
         cluster.close()
-
-
-def _interrupt(_number: int, _frame: object) -> None:
-    raise KeyboardInterrupt
-
-
-def _class_of(cluster: Cluster, hardware: str | None) -> str:
-    """The class to measure: the only one in the cluster, or the one that the user names."""
-    until = time.monotonic() + JOIN_S
-    while not (found := cluster.machines())[0]:
-        for fault in found[1]:
-            raise SuiteError(fault)
-        if time.monotonic() > until:
-            raise SuiteError(
-                "no machine of the cluster has the resource bench; start them with what "
-                "torchcompile-suite fleet node prints"
-            )
-        time.sleep(1.0)
-    present = sorted({one.hardware for one in found[0].values()})
-    if hardware is None and len(present) > 1:
-        raise SuiteError(f"machines of several classes; choose one with --class: {present}")
-    if hardware is not None and hardware not in present:
-        raise SuiteError(f"no machine of class {hardware}; there are: {', '.join(present)}")
-    return hardware or present[0]
 
 
 def _say(text: str) -> None:

@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from .. import matrix, published
+from .. import matrix
 from ..asv import command
 from ..errors import SuiteError
 from ..measuring.settings import BUDGET_VARIABLE, LAUNCHES_VARIABLE
@@ -112,7 +112,7 @@ def _patterns(cells: str) -> list[str]:
     if cells == "core":
         return matrix.core_patterns()
     if cells == "history":
-        return [pattern for cell in published.SERIES if (pattern := matrix.pattern(cell))]
+        return [pattern for cell in matrix.SERIES if (pattern := matrix.pattern(cell))]
     return [cells]
 
 
@@ -125,7 +125,7 @@ def history_command(
         str,
         typer.Option(
             "--cells",
-            help=f"core, history (the {len(published.SERIES)} of the published history: half a "
+            help=f"core, history (the {len(matrix.SERIES)} of the published history: half a "
             "day), or an expression for asv run --bench.",
         ),
     ] = "history",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -13,9 +14,11 @@ from ..cell import Cell
 from ..errors import SuiteError
 from ..host import machine
 from ..launch.generate.orders import Order
-from ..measuring import interpreter
+from ..launch.inspect import artefacts
+from ..measuring import processes
 from ..measuring.generation import Generator
-from ..presentation.terminal import one_line_errors
+from ..measuring.processes import Environment
+from ..measuring.settings import LAUNCH_LIMIT_S
 from ..releases import catalogue, environments
 from ..releases.catalogue import Release
 
@@ -38,20 +41,18 @@ def open_cell(cell: Cell, release: Release, folder: Path) -> str:
     python = environments.ready(release)
     if cell.target:
         return _write_code(cell, release, python, folder)
-    order = msgspec.json.encode({"cell": cell, "folder": str(folder.absolute())})
-    answer = interpreter.ask(python, "torchcompile_suite.launch.inspect.artefacts", order)
-    if answer.status:
-        raise SuiteError(f"{cell} on {release.version}: {answer.last_line}")
-    return answer.out.decode().strip().splitlines()[-1]
+    order = msgspec.json.encode(artefacts.Order(cell, str(folder.absolute())))
+    answer, reason = processes.asked(Environment(python), artefacts.MODULE, order, LAUNCH_LIMIT_S)
+    written = msgspec.json.decode(answer, type=artefacts.Written) if answer else None
+    if written is None or written.error:
+        raise SuiteError(f"{cell} on {release.version}: {written.error if written else reason}")
+    return ", ".join(written.kinds) or "no graph was compiled"
 
 
 def _write_code(cell: Cell, release: Release, python: Path, folder: Path) -> str:
     """Write the code for the cell's target to ``folder``. Returns what was written, in words."""
-    generator = Generator(python, cell.target)
-    try:
+    with closing(Generator(Environment(python), cell.target)) as generator:
         launch = generator.make(Order(cell, assemble=True, folder=str(folder.absolute())))
-    finally:
-        generator.close()
     if launch.generated is None:
         raise SuiteError(f"{cell} on {release.version}: {launch.outcome.reason}")
     return (
@@ -80,20 +81,17 @@ def open_command(
     Examples: torchcompile-suite open softmax_matmul --mode max-autotune --release v2.4;
     torchcompile-suite open softmax_matmul --target cuda:sm90
     """
-    with one_line_errors():
-        workloads.get(workload)
-        if mode not in matrix.COMPILED:
-            raise SuiteError(f"no mode {mode!r}; there are: {', '.join(matrix.COMPILED)}")
-        chosen = catalogue.find(release) if release else catalogue.read()[-1]
-        name = f"open-{workload}-{batch_size}-{mode}-{chosen.version}"
-        if target is None:
-            cell = Cell(workload, batch_size, mode, device=machine.device_kind())
-        elif target in targets.read():
-            cell = Cell(workload, batch_size, mode, target=target)
-            name += f"-{target.replace(':', '-')}"
-        else:
-            raise SuiteError(f"no target {target!r}; there are: {', '.join(targets.read())}")
-        folder = output or Path(name)
-        kinds = open_cell(cell, chosen, folder)
-        also = "" if cell.target else "guards, graph breaks, "
-        typer.echo(f"{folder}/index.md: {also}{kinds}")
+    workloads.get(workload)
+    if mode not in matrix.COMPILED:
+        raise SuiteError(f"no mode {mode!r}; there are: {', '.join(matrix.COMPILED)}")
+    chosen = catalogue.find(release) if release else catalogue.read()[-1]
+    name = f"open-{workload}-{batch_size}-{mode}-{chosen.version}"
+    if target is None:
+        cell = Cell(workload, batch_size, mode, device=machine.device_kind())
+    else:
+        cell = Cell(workload, batch_size, mode, target=targets.get(target).name)
+        name += f"-{target.replace(':', '-')}"
+    folder = output or Path(name)
+    kinds = open_cell(cell, chosen, folder)
+    also = "" if cell.target else "guards, graph breaks, "
+    typer.echo(f"{folder}/index.md: {also}{kinds}")

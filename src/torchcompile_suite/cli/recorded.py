@@ -1,4 +1,4 @@
-"""What the commands share: the recorded results of the machine that they show."""
+"""What the commands share: the recorded results that they show, and those that they add."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ import typer
 
 from ..analysis import assembly, summaries, summary
 from ..cell import Measurement
+from ..errors import SuiteError
 from ..host import machine
 from ..presentation.wording import printable
-from ..results import classes, machines, records
+from ..releases import ledger
+from ..results import machines, records, sealing
 from ..results.machines import NoResultsError
 from ..results.records import Problem, Record, Records
 
 RESULTS = Path("results")
-MACHINE_HELP = "A folder of results/; else this machine, or the most complete one."
 
 
 class Selection(NamedTuple):
@@ -42,6 +43,12 @@ class Selection(NamedTuple):
     def measurements(self, version: str) -> list[Measurement]:
         """The measurements of one release."""
         return [record.measurement for record in self.records if record.release == version]
+
+
+def not_measured(versions: Sequence[str], machine_name: str) -> SuiteError:
+    """What is wrong where a machine has nothing of those versions; of none: of any release."""
+    what = " and ".join(f"v{version}" for version in versions) or "a release"
+    return SuiteError(f"nothing of {what} was measured on {machine_name}; try: asv run RELEASE^!")
 
 
 def read_results() -> Records:
@@ -85,8 +92,8 @@ def select(
         completeness_first=completeness_first,
         every=every,
     )
-    linked: list[Problem] = []
-    folders = {folder.name: folder for folder in records.machine_folders(RESULTS, linked)}
+    found_folders, linked = records.machine_folders(RESULTS)
+    folders = {folder.name: folder for folder in found_folders}
     problems: list[Problem] = []
     read = partial(_records, generated=generated)
     found = read(folders.get(machine_name or here), problems)
@@ -106,13 +113,13 @@ def select(
     return Selection(choice.machine, found)
 
 
-def assembled(selection: Selection, versions: Sequence[str]) -> list[Record]:
-    """The records of the selection, with those of other machines of its class.
+def assembled(selection: Selection, versions: Sequence[str]) -> Selection:
+    """The selection with the records of other machines of its class.
 
     Each cell comes from one machine, the one that has it most completely (`assembly.assemble`).
     Says on standard error which machines take part, if there are several.
     """
-    known = classes.of_machines(RESULTS, [])
+    known = machines.classes(RESULTS)
     mine = known.get(selection.machine)
     records_of_class = list(selection.records)
     problems: list[Problem] = []
@@ -132,7 +139,34 @@ def assembled(selection: Selection, versions: Sequence[str]) -> list[Record]:
             ),
             err=True,
         )
-    return found.records
+    return selection._replace(records=found.records)
+
+
+def save(measurements: Sequence[Measurement]) -> list[str]:
+    """Add the measurements of a trial to results/. Returns what there is to say about it.
+
+    Raises SuiteError if the release is not in the ledger, or if a file cannot be written.
+    """
+    if not measurements:
+        return []
+    commits = ledger.commit_of()
+    # All are of one torch. One that ended early, such as a timeout, does not know it.
+    torch = next(filter(None, map(records.release, measurements)), "")
+    if torch not in commits:
+        raise SuiteError(
+            f"torch {torch or 'of a failed cell'} is not a release of the ledger, so --save "
+            "has no place for it; see: torchcompile-suite releases list"
+        )
+    kind = measurements[0].cell.device
+    folder = RESULTS / machine.detect(kind=kind).machine
+    try:
+        machine.record(folder, kind)
+        for measurement in measurements:
+            records.append(records.path(folder, commits[torch], records.TRIAL), measurement)
+    except OSError as error:
+        raise SuiteError(f"cannot write to {folder}: {error.strerror}") from None
+    left = [f"not sealed: {problem}" for problem in sealing.seal(folder).problems]
+    return [f"saved to {folder}; to see it on the site: nox -s site", *left]
 
 
 def _records(

@@ -8,10 +8,13 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ..presentation.terminal import console, one_line_errors
-from ..releases import adoption, catalogue, environments, ledger, room, sizes
+from ..presentation.terminal import console
+from ..releases import adoption, catalogue, environments, ledger, room
+from .options import Commands
 
-app = typer.Typer(help="The PyTorch releases that can be compared.", no_args_is_help=True)
+app = typer.Typer(
+    cls=Commands, help="The PyTorch releases that can be compared.", no_args_is_help=True
+)
 
 
 @app.command("list")
@@ -20,8 +23,7 @@ def list_() -> None:
 
     Example: torchcompile-suite releases list
     """
-    with one_line_errors():
-        commits, tags = ledger.compute()
+    commits, tags = ledger.compute()
     table = Table()
     for heading in ("tags", "version", "date", "pythons", "upstream", "ledger"):
         table.add_column(heading, no_wrap=True)
@@ -49,15 +51,12 @@ def verify(
 
     Example: torchcompile-suite releases verify v2.4 v2.15
     """
-    from ..releases import verify as verification
-
     failed = False
-    with one_line_errors():
-        releases = [catalogue.find(name) for name in versions or []] or catalogue.read()
-        for proof in verification.verify(releases):
-            failed |= not proof.ok
-            status = "ok" if proof.ok else "FAILED"
-            typer.echo(f"{proof.release.tag}  {status}  {proof.seconds:.0f} s  {proof.line}")
+    releases = [catalogue.find(name) for name in versions or []] or catalogue.read()
+    for proof in map(environments.verify, releases):
+        failed |= not proof.ok
+        status = "ok" if proof.ok else "FAILED"
+        typer.echo(f"{proof.release.tag}  {status}  {proof.seconds:.0f} s  {proof.line}")
     if failed:
         raise typer.Exit(1)
 
@@ -70,9 +69,8 @@ def lock(version: Annotated[str, typer.Argument(help="A release, such as 2.9.0."
     """
     from ..releases import locking
 
-    with one_line_errors():
-        release = catalogue.find(version)
-        new = locking.lock(release.version)
+    release = catalogue.find(version)
+    new = locking.lock(release.version)
     typer.echo(f"{release.lock.name}: {'written' if new else 'confirmed, unchanged'}")
 
 
@@ -93,9 +91,8 @@ def add(
     """
     from ..releases import nightly
 
-    with one_line_errors():
-        for release in nightly.add(versions, index_url):
-            typer.echo(f"added {release.tag}, upstream commit {release.git_version}")
+    for release in nightly.add(versions, index_url):
+        typer.echo(f"added {release.tag}, upstream commit {release.git_version}")
 
 
 @app.command()
@@ -108,9 +105,8 @@ def adopt(
     --release` use it until `releases remove`. Its results say that it is not from the release's
     lock. Example: torchcompile-suite releases adopt ~/venv/bin/python
     """
-    with one_line_errors():
-        release, build, program = adoption.adopt(python.absolute())
-        commit = ledger.commit_of()[release.version][:8]
+    release, build, program = adoption.adopt(python.absolute())
+    commit = ledger.commit_of()[release.version][:8]
     minor = program.parent.parent.name.rpartition("-py")[2]
     typer.echo(f"torch {build} stands for {release.tag} (ledger {commit}); to measure with it:")
     typer.echo(f"  torchcompile-suite try resnet18 --release {release.tag}")
@@ -142,9 +138,8 @@ def sizes_command() -> None:
     `history` plans with these sizes. For maintainers, after a release is added and installed.
     Example: torchcompile-suite releases sizes
     """
-    with one_line_errors():
-        new = sizes.record((one.folder for one in environments.installed()), sizes.FILE)
-    typer.echo(f"{sizes.FILE.name}: {', '.join(new) or 'nothing new'}")
+    new = room.record((one.folder for one in environments.installed()), room.SIZES)
+    typer.echo(f"{room.SIZES.name}: {', '.join(new) or 'nothing new'}")
 
 
 @app.command()
@@ -155,12 +150,11 @@ def remove(
 
     Example: torchcompile-suite releases remove v2.4
     """
-    with one_line_errors():
-        releases = [catalogue.find(version) for version in versions]
-        before = environments.free_bytes()
-        for release in releases:
-            room.remove(release)
-        freed = environments.free_bytes() - before
+    releases = [catalogue.find(version) for version in versions]
+    before = environments.free_bytes()
+    for release in releases:
+        room.remove(release)
+    freed = environments.free_bytes() - before
     names = ", ".join(release.version for release in releases)
     typer.echo(f"removed: {names}; {max(0, freed) / 1e9:.1f} GB were freed")
 
@@ -174,8 +168,7 @@ def update() -> None:
     # Imported here: the client of the index takes a second, and `list` must not wait for it.
     from ..releases import index
 
-    with one_line_errors():
-        new = index.update()
+    new = index.update()
     for release in new:
         typer.echo(f"added {release.tag}, released {release.date:%Y-%m-%d}")
     if not new:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum
 from typing import Annotated
 
 import typer
@@ -14,27 +13,20 @@ from ..cell import Measurement
 from ..errors import SuiteError
 from ..presentation import documents, markdown, sheets, terminal, wording
 from ..presentation.sheets import Sheet
-from ..presentation.terminal import console, one_line_errors
+from ..presentation.terminal import console
 from ..presentation.wording import printable
 from ..releases import catalogue
 from ..results.machines import NoResultsError
 from ..results.records import Record
+from .options import Form, Format, MachineName
 from .recorded import (
-    MACHINE_HELP,
     Selection,
     assembled,
+    not_measured,
     read_generated,
     read_results,
     select,
 )
-
-
-class Format(str, Enum):
-    """How a report is written."""
-
-    TABLE = "table"
-    MARKDOWN = "markdown"
-    JSON = "json"
 
 
 def report_command(
@@ -42,8 +34,8 @@ def report_command(
         list[str] | None,
         typer.Argument(help="One is shown; two, such as v2.4 v2.9, are compared. Default: all."),
     ] = None,
-    machine_name: Annotated[str | None, typer.Option("--machine", help=MACHINE_HELP)] = None,
-    form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TABLE,
+    machine_name: MachineName = None,
+    form: Form = Format.TABLE,
     everything: Annotated[
         bool, typer.Option("--all", help="In a comparison, show unchanged cells, too.")
     ] = False,
@@ -57,18 +49,17 @@ def report_command(
 
     Examples: torchcompile-suite report v2.9; torchcompile-suite report v2.4 v2.9 --format markdown
     """
-    with one_line_errors():
-        wanted = [catalogue.find(name).version for name in releases or []]
-        if len(wanted) == 2:
-            _compare(wanted, machine_name, form, everything, fail_on_regression)
-        elif fail_on_regression:
-            raise SuiteError("--fail-on-regression needs two releases, such as v2.4 v2.9")
-        elif wanted or machine_name:
-            _show(wanted, machine_name, form)
-        else:
-            results = read_results()
-            _warn(results.generated)
-            print_report(results.records, wanted, form, code=generated.rows(results.generated, []))
+    wanted = [catalogue.find(name).version for name in releases or []]
+    if len(wanted) == 2:
+        _compare(wanted, machine_name, form, everything, fail_on_regression)
+    elif fail_on_regression:
+        raise SuiteError("--fail-on-regression needs two releases, such as v2.4 v2.9")
+    elif wanted or machine_name:
+        _show(wanted, machine_name, form)
+    else:
+        results = read_results()
+        _warn(results.generated)
+        print_report(results.records, wanted, form, code=generated.rows(results.generated, []))
 
 
 def _compare(
@@ -82,15 +73,12 @@ def _compare(
     of_targets = read_generated()
     _warn(of_targets)
     code = generated.compare(of_targets, *versions)
-    try:
-        selection = select(machine_name, versions)
-    except NoResultsError:
-        if not code.compared or fail_on_regression or _unknown(machine_name, of_targets):
-            raise
+    enough = bool(code.compared) and not fail_on_regression
+    selection = _selected(machine_name, versions, of_targets, enough)
+    if selection is None:
         _print_code(code, form)
         return
-    found = selection.records if machine_name else assembled(selection, versions)
-    comparison = compare_releases(found or selection.records, *versions)
+    comparison = compare_releases(selection.records, *versions)
     print_comparison(comparison, form, everything, code)
     if fail_on_regression and comparison.regressions:
         raise typer.Exit(1)
@@ -101,20 +89,33 @@ def _show(versions: list[str], machine_name: str | None, form: Format) -> None:
     of_targets = read_generated()
     _warn(of_targets)
     code = generated.rows(of_targets, versions)
-    try:
-        selection = select(machine_name, versions, every=False)
-    except NoResultsError:
-        if not code or _unknown(machine_name, of_targets) or form is Format.JSON:
-            raise
+    enough = bool(code) and form is not Format.JSON
+    selection = _selected(machine_name, versions, of_targets, enough, every=False)
+    if selection is None:
         _print_generated(code, form)
         return
-    found = selection.records if machine_name else assembled(selection, versions)
-    print_report(found, versions, form, selection.machine, code)
+    print_report(selection.records, versions, form, selection.machine, code)
 
 
-def _unknown(machine_name: str | None, of_targets: Sequence[Record]) -> bool:
-    """Whether the machine that was asked for has generated nothing either."""
-    return machine_name not in {None, *(record.machine for record in of_targets)}
+def _selected(
+    machine_name: str | None,
+    versions: list[str],
+    of_targets: Sequence[Record],
+    enough: bool,
+    *,
+    every: bool = True,
+) -> Selection | None:
+    """The records of the named machine, or of a machine and those of its class.
+
+    None without any, if what was generated for targets is ``enough``. Raises NoResultsError.
+    """
+    try:
+        selection = select(machine_name, versions, every=every)
+    except NoResultsError:
+        if not enough or machine_name not in {None, *(record.machine for record in of_targets)}:
+            raise
+        return None
+    return selection if machine_name else assembled(selection, versions)
 
 
 def _warn(code: Sequence[Record]) -> None:
@@ -139,19 +140,13 @@ def _print_code(code: generated.Comparison, form: Format) -> None:
 
 def compare_releases(records: Sequence[Record], before: str, after: str) -> change.Comparison:
     """Compare two versions, each cell on its machine. Raises ChangeError."""
-    of_machine: dict[str, list[Record]] = {}
-    for record in records:
-        of_machine.setdefault(record.machine, []).append(record)
-    return change.compare_machines(
-        {
-            name: (_side(Selection(name, mine), before), _side(Selection(name, mine), after))
-            for name, mine in of_machine.items()
-        }
-    )
 
+    def side(machine: str, version: str) -> change.Side:
+        mine = [one for one in records if (one.machine, one.release) == (machine, version)]
+        return change.Side(version, [one.measurement for one in mine])
 
-def _side(selection: Selection, version: str) -> change.Side:
-    return change.Side(version, selection.measurements(version))
+    names = dict.fromkeys(record.machine for record in records)
+    return change.compare_machines({one: (side(one, before), side(one, after)) for one in names})
 
 
 # What a table of generated code says, and what not.
@@ -178,11 +173,8 @@ def print_comparison(
         f"{change.FALSE_DISCOVERY_RATE:.0%} over all figures; not changed: surely within "
         f"{change.MARGIN:.0%}; time ratio: compiled over eager."
     )
-    drawn = [
-        sheets.changed(comparison, everything),
-        sheets.gaps(comparison),
-        sheets.means(comparison),
-    ]
+    changed = sheets.changed(comparison, everything)
+    drawn = [changed, sheets.gaps(comparison), sheets.means(comparison)]
     _print(form, drawn, explained, wording.judgement(comparison))
     _print_changes(code, form)
 
@@ -211,13 +203,10 @@ def print_report(
     if not rows and code and form is not Format.JSON and not machine_name:
         _print_generated(code, form)
         return
+    if not rows and records and versions:
+        raise not_measured(versions, machine_name)
     if not rows:
-        what = " and ".join(f"v{version}" for version in versions)
-        raise SuiteError(
-            f"nothing of {what} was measured on {machine_name}; try: asv run RELEASE^!"
-            if records and versions
-            else "nothing was measured yet; start with: nox -s bench"
-        )
+        raise SuiteError("nothing was measured yet; start with: nox -s bench")
     if form is Format.JSON:
         typer.echo(documents.rows_json(rows))
         return

@@ -10,12 +10,12 @@ from typing import Annotated
 import typer
 
 from ..errors import SuiteError
-from ..presentation.terminal import one_line_errors
 from ..presentation.wording import printable
-from ..results import merging
+from ..results import sealing
+from .options import Commands
 from .recorded import RESULTS
 
-app = typer.Typer(help="The files of results/.", no_args_is_help=True)
+app = typer.Typer(cls=Commands, help="The files of results/.", no_args_is_help=True)
 
 
 @app.command()
@@ -28,24 +28,23 @@ def merge(
     A damaged file is named and left out, and so is another machine of the same name; then the exit
     status is 1. Example: torchcompile-suite results merge results ../other/results
     """
-    with one_line_errors():
-        left_out = 0
-        for source in sources:
-            if not source.is_dir():
-                raise SuiteError(f"{source} is no folder")
-            try:
-                merged = merging.merge(target, source)
-            except OSError as error:
-                raise SuiteError(
-                    f"cannot write {error.filename or target}: {error.strerror}; what was merged "
-                    "is whole, so correct this and merge again"
-                ) from None
-            for problem in merged.problems:
-                typer.echo(printable(f"left out: {problem}"), err=True)
-            typer.echo(printable(f"{source}: new files in {target}: {merged.added}"))
-            left_out += len(merged.problems)
-        if left_out:
-            raise typer.Exit(1)
+    left_out = 0
+    for source in sources:
+        if not source.is_dir():
+            raise SuiteError(f"{source} is no folder")
+        try:
+            merged = sealing.merge(target, source)
+        except OSError as error:
+            raise SuiteError(
+                f"cannot write {error.filename or target}: {error.strerror}; what was merged "
+                "is whole, so correct this and merge again"
+            ) from None
+        for problem in merged.problems:
+            typer.echo(printable(f"left out: {problem}"), err=True)
+        typer.echo(printable(f"{source}: new files in {target}: {merged.added}"))
+        left_out += len(merged.problems)
+    if left_out:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -56,10 +55,9 @@ def carry_over() -> None:
     measurements. What cannot be carried over stays and is named. Example: torchcompile-suite
     results carry-over
     """
-    with one_line_errors():
-        if not RESULTS.is_dir():
-            raise SuiteError(f"no {RESULTS} here; run this in a clone of torchcompile-suite")
-        # In a process of its own, because it imports ASV.
-        command = [sys.executable, "-m", "torchcompile_suite.asv.carrying", str(RESULTS)]
-        if subprocess.run(command).returncode:
-            raise SuiteError("nothing was lost; the message above says what to correct")
+    if not RESULTS.is_dir():
+        raise SuiteError(f"no {RESULTS} here; run this in a clone of torchcompile-suite")
+    # In a process of its own, because it imports ASV.
+    command = [sys.executable, "-m", "torchcompile_suite.asv.carrying", str(RESULTS)]
+    if subprocess.run(command).returncode:
+        raise SuiteError("nothing was lost; the message above says what to correct")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from ..analysis.statistics import Interval
@@ -22,12 +22,11 @@ MOST_OF_SUSPECT = 40
 
 
 class Measures(Protocol):
-    """The measurements that a search needs. `measuring.Measuring` implements it.
+    """The measurements that a search needs. `measuring.Measuring` implements it."""
 
-    ``refused``: from commit to the reason why it cannot be measured.
-    """
-
-    refused: dict[str, str]
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """The commits that cannot be measured, with the reason."""
 
     def values(self, commit: str) -> list[float]:
         """The metric of the commit, one value a launch."""

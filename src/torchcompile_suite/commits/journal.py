@@ -17,7 +17,7 @@ import msgspec
 from ..cell import Overlay
 from ..errors import SuiteError
 from ..host.files import write_atomically
-from ..results import overlay_marker
+from ..results.descriptions import OVERLAY_FILE
 
 JOURNAL = "torchcompile-suite-overlay.journal"
 # The folder with the files of the base that an overlay replaces.
@@ -51,7 +51,7 @@ def forget(folder: Path) -> None:
 
 def mark(folder: Path, overlay: Overlay) -> None:
     """Write the marker that tells measuring processes what the environment holds."""
-    write_atomically(folder / overlay_marker.FILE, msgspec.json.encode(overlay))
+    write_atomically(folder / OVERLAY_FILE, msgspec.json.encode(overlay))
 
 
 def apply(
@@ -103,7 +103,7 @@ def restore(folder: Path) -> None:
         _remove_bytecode(target)
     begin(folder, journal.base)
     shutil.rmtree(saved, ignore_errors=True)
-    (folder / overlay_marker.FILE).unlink(missing_ok=True)
+    (folder / OVERLAY_FILE).unlink(missing_ok=True)
 
 
 def packages_of(folder: Path) -> Path:

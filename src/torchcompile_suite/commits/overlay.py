@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from ..cell import Overlay
-from ..releases import catalogue, drivers, environments, verify
+from ..releases import catalogue, drivers, environments
 from ..releases.catalogue import Release
 from ..releases.install import MARKER
 from . import journal
@@ -82,7 +82,7 @@ def _holds(folder: Path, base: Release) -> bool:
     """Whether the environment holds the base, and no other program has changed it since."""
     if journal.base_version(folder) != base.version or (folder / MARKER).exists():
         return False
-    return base.git_version in (None, verify.read_git_version(folder))
+    return base.git_version in (None, environments.read_git_version(folder))
 
 
 def _needed_drift(commit: str, base: Release, needed: Sequence[str]) -> str:

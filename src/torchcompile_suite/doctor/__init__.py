@@ -1,4 +1,54 @@
 """``torchcompile-suite doctor``: faults of this machine that affect compiling or measuring.
 
-`software` checks the Python whose torch is to be used, `hardware` checks the machine.
+`software` checks the Python whose torch is to be used, `hardware` checks the machine, and `gpus`
+its GPU. The words of all faults and their remedies are in ``faults.toml``.
 """
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+FAULTS = Path(__file__).with_name("faults.toml")
+
+
+class Level(str, Enum):
+    """How severe a fault is. An error makes numbers wrong, or nothing runs."""
+
+    OK = "ok"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class Check(NamedTuple):
+    """One check: its name, its level, the observation, and the remedy unless the level is ok."""
+
+    name: str
+    level: Level
+    says: str
+    remedy: str = ""
+
+
+def ok(name: str, says: str) -> Check:
+    """A check without a fault."""
+    return Check(name, Level.OK, says)
+
+
+def error(name: str, says: str, remedy: str) -> Check:
+    """A fault that makes numbers wrong, or nothing runs."""
+    return Check(name, Level.ERROR, says, remedy)
+
+
+def fault(kind: str, **words: object) -> Check:
+    """The fault of that kind in ``faults.toml``, with the words for what it has in braces."""
+    texts = {field: text.format(**words) for field, text in _faults()[kind].items()}
+    return Check(texts["name"], Level(texts["level"]), texts["says"], texts["remedy"])
+
+
+@cache
+def _faults() -> dict[str, dict[str, str]]:
+    return msgspec.toml.decode(FAULTS.read_bytes(), type=dict[str, dict[str, str]])

@@ -7,14 +7,16 @@ from collections.abc import Iterator
 
 from ..analysis.statistics import FAULTS
 from ..host import nvml
+from ..host.cuda import Gpu
 from ..host.machine import DEVICE_VARIABLE
-from ..host.nvml import Gpu, Health
-from .check import Check, ok, warning
+from ..host.nvml import Health
+from . import Check, fault, ok
 
 # The check that a machine without an owner in front of it has to pass.
 PROCESSES = "GPU processes"
 # The driver rounds its limits.
 _ROUNDING_W = 1.0
+_UNKNOWN = "the driver does not tell"
 
 
 def checks() -> Iterator[Check]:
@@ -24,11 +26,7 @@ def checks() -> Iterator[Check]:
         return
     gpu, health = gpus[0], nvml.health(gpus[0].uuid)
     if health is None:
-        yield warning(
-            "GPU driver",
-            f"NVML does not know the {gpu.name}: its clocks and other processes are not watched",
-            "pip install nvidia-ml-py; for a container: NVIDIA_DRIVER_CAPABILITIES=compute,utility",
-        )
+        yield fault("gpu_unknown", gpu=gpu.name)
         return
     yield ok("GPU driver", health.driver)
     yield mig(gpu)
@@ -48,51 +46,36 @@ def mig(gpu: Gpu) -> Check:
 
 def persistence(gpu: Gpu) -> Check:
     """Whether the driver stays awake when no process uses the GPU."""
-    if gpu.persistence is None:
-        return ok("GPU persistence", "the driver does not tell")
-    if gpu.persistence:
-        return ok("GPU persistence", "on")
-    return warning(
-        "GPU persistence",
-        "off: the driver starts anew with each process, which takes up to seconds",
-        "sudo nvidia-smi -pm 1",
-    )
+    if gpu.persistence is False:
+        return fault("gpu_persistence")
+    return ok("GPU persistence", "on" if gpu.persistence else _UNKNOWN)
 
 
 def power(gpu: Gpu, health: Health) -> Check:
     """Whether somebody has lowered the limit of the power."""
     limit_w, default_w = gpu.power_limit_w, health.default_power_limit_w
     if limit_w is None or default_w is None:
-        return ok("GPU power", "the driver does not tell")
+        return ok("GPU power", _UNKNOWN)
     if limit_w < default_w - _ROUNDING_W:
-        return warning(
-            "GPU power",
-            f"limited to {limit_w:.0f} W; the default is {default_w:.0f} W",
-            f"sudo nvidia-smi -pl {default_w:.0f}",
-        )
+        return fault("gpu_power", limit_w=limit_w, default_w=default_w)
     return ok("GPU power", f"limit {limit_w:.0f} W")
 
 
 def clocks(health: Health) -> Check:
     """Whether the driver lowers the clocks now, before anything is measured."""
     if health.slowed_by is None:
-        return ok("GPU clocks", "the driver does not tell")
-    text = ", ".join(health.slowed_by)
+        return ok("GPU clocks", _UNKNOWN)
+    reasons = ", ".join(health.slowed_by)
     if FAULTS.intersection(health.slowed_by):
-        return warning(
-            "GPU clocks", f"lowered now: {text}", "let it cool, and look at its fans and supply"
-        )
-    return ok("GPU clocks", text or "nothing lowers them")
+        return fault("gpu_clocks", reasons=reasons)
+    return ok("GPU clocks", reasons or "nothing lowers them")
 
 
 def processes(health: Health) -> Check:
     """Whether other processes use the GPU."""
-    if health.processes is None:
-        return ok(PROCESSES, "the driver does not tell")
     if health.processes:
-        listed = ", ".join(map(str, sorted(health.processes)))
-        return warning(PROCESSES, f"others use the GPU: {listed}", "end them, or use another GPU")
-    return ok(PROCESSES, "no other process uses the GPU")
+        return fault("gpu_processes", processes=", ".join(map(str, sorted(health.processes))))
+    return ok(PROCESSES, _UNKNOWN if health.processes is None else "no other process uses the GPU")
 
 
 def ecc(gpu: Gpu) -> Check:

@@ -14,8 +14,7 @@ import psutil
 
 from ..host.allocators import LIBRARIES, preload
 from ..measuring.settings import NEEDED_FOR_CACHE_BYTES
-from . import gpus
-from .check import Check, error, ok, warning
+from . import Check, fault, gpus, ok
 
 # Time for which other processes and other guests are watched.
 WATCH_S = 2.0
@@ -53,46 +52,31 @@ def _text(file: Path) -> str:
 
 def governor() -> Check:
     """The policy that sets the processors' frequency."""
-    name = "frequency governor"
     governors = {_text(file) for file in SYSTEM.glob("cpu[0-9]*/cpufreq/scaling_governor")} - {""}
-    if not governors:
-        return ok(name, "the kernel does not tell (probably a virtual machine)")
-    if governors == {"performance"}:
-        return ok(name, "performance")
-    return warning(
-        name,
-        f"{', '.join(sorted(governors))}: the frequency follows the load",
-        "sudo cpupower frequency-set --governor performance",
-    )
+    if governors - {"performance"}:
+        return fault("governor", governors=", ".join(sorted(governors)))
+    unknown = "the kernel does not tell (probably a virtual machine)"
+    return ok("frequency governor", "performance" if governors else unknown)
 
 
 def turbo() -> Check:
     """Whether the frequency depends on heat and on the load of the other cores."""
-    name = "turbo"
     intel, others = SYSTEM / "intel_pstate" / "no_turbo", SYSTEM / "cpufreq" / "boost"
     enabled = {"0": "1", "1": "0"}.get(_text(intel)) or _text(others)
-    if not enabled:
-        return ok(name, "the kernel does not tell")
-    if enabled == "0":
-        return ok(name, "off")
+    if enabled in ("", "0"):
+        return ok("turbo", "off" if enabled else "the kernel does not tell")
     file, value = (intel, 1) if _text(intel) else (others, 0)
-    return warning(
-        name,
-        "on: the frequency depends on heat and on the load of the other cores",
-        f"echo {value} | sudo tee {file}",
-    )
+    return fault("turbo", value=value, file=file)
 
 
 def load() -> Iterator[Check]:
     """The load of other processes, and of other guests of the host, over `WATCH_S`."""
-    processes = []
-    for process in psutil.process_iter(["pid", "name"]):
-        if _share(process) is not None:  # psutil measures from the first call to the second
-            processes.append(process)
+    # psutil measures from the first call to the second.
+    running = [one for one in psutil.process_iter(["pid", "name"]) if _share(one) is not None]
     before = psutil.cpu_times()
     time.sleep(WATCH_S)
     after = psutil.cpu_times()
-    yield other_processes(_shares(processes))
+    yield other_processes(_shares(running))
     yield _other_guests(before, after)
 
 
@@ -119,7 +103,7 @@ def other_processes(shares: Sequence[tuple[float, str, int]]) -> Check:
     if not busy:
         return ok("other load", "no other process takes more than a tenth of a core")
     listed = ", ".join(f"{name} ({pid}) {share:.0%}" for share, name, pid in busy[:MOST_NAMED])
-    return warning("other load", f"of a core: {listed}", "end them, or wait until they end")
+    return fault("other_processes", processes=listed)
 
 
 def _other_guests(before: Any, after: Any) -> Check:
@@ -127,11 +111,7 @@ def _other_guests(before: Any, after: Any) -> Check:
     stolen_s = getattr(after, "steal", 0.0) - getattr(before, "steal", 0.0)
     stolen = stolen_s / (WATCH_S * (os.cpu_count() or 1))
     if stolen > STOLEN:
-        return warning(
-            "other guests",
-            f"the host gave {stolen:.0%} of the processors to other guests",
-            "measure at a quieter time, or on your own host",
-        )
+        return fault("other_guests", share=stolen)
     return ok("other guests", f"the host gave {stolen:.1%} of the processors to other guests")
 
 
@@ -141,11 +121,7 @@ def cores() -> Check:
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else total
     quota = _quota()
     if quota and quota < usable:
-        return warning(
-            "cores",
-            f"{quota:g} of {total}: the container's quota stops threads during a call",
-            "give the container whole cores: --cpuset-cpus instead of --cpus",
-        )
+        return fault("quota", quota=quota, total=total)
     return ok("cores", f"{usable} of {total}")
 
 
@@ -159,16 +135,10 @@ def _quota() -> float:
 
 def siblings() -> Check:
     """Whether processors are hardware threads of shared cores."""
-    name = "shared cores"
     groups = {_text(file) for file in SYSTEM.glob("cpu[0-9]*/topology/thread_siblings_list")} - {""}
-    shared = [group for group in groups if not group.isdecimal()]
-    if not shared:
-        return ok(name, "no hardware threads share a core" if groups else "unknown")
-    return warning(
-        name,
-        f"hardware threads share a core: {', '.join(sorted(shared)[:4])}",
-        "keep one thread of each core idle, or bind to one of each pair: taskset --cpu-list",
-    )
+    if shared := sorted(group for group in groups if not group.isdecimal()):
+        return fault("shared_cores", groups=", ".join(shared[:4]))
+    return ok("shared cores", "no hardware threads share a core" if groups else "unknown")
 
 
 def allocator() -> Check:
@@ -186,11 +156,7 @@ def huge_pages() -> Check:
     choices = _text(Path("/sys/kernel/mm/transparent_hugepage/enabled"))
     chosen = choices.partition("[")[2].partition("]")[0]
     if chosen == "never":
-        return warning(
-            "huge pages",
-            "never: large tensors cost more page faults",
-            "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
-        )
+        return fault("huge_pages")
     return ok("huge pages", chosen or "the kernel does not tell")
 
 
@@ -199,7 +165,7 @@ def memory() -> Check:
     available = psutil.virtual_memory().available
     text = f"{available / 2**30:.1f} GiB available"
     if available < NEEDED_MEMORY_BYTES:
-        return warning("memory", text, "end other processes: compiling alone takes some GiB")
+        return fault("memory", available=text)
     return ok("memory", text)
 
 
@@ -209,7 +175,5 @@ def disk() -> Check:
     free = shutil.disk_usage(folder).free
     text = f"{free / 2**30:.1f} GiB free for compiled code ({folder})"
     if free < NEEDED_FOR_CACHE_BYTES:
-        return error(
-            "disk", text, f"free at least {NEEDED_FOR_CACHE_BYTES >> 20} MiB, or set TMPDIR"
-        )
+        return fault("disk", free=text, needed=NEEDED_FOR_CACHE_BYTES >> 20)
     return ok("disk", text)

@@ -4,13 +4,13 @@ Ray carries work and decides which free machine gets it. Files decide what is le
 here, the journal of each series on the machine that measures it, and the driver's diary.
 
 - ``messages``: what the driver and a machine say to each other
-- ``durations``, ``planning``: how long series take, and on how many machines
-- ``left``: which series are not complete on any machine of the class
+- ``plan``: which series are left, how long they take, and on how many machines
 - ``node``: the process that measures on a machine. It knows nothing of Ray.
+- ``place``: where a machine keeps its series
 - ``plain``: starts `node` without anything that Ray has set
 - ``inspection``: what a machine must be like to take part
-- ``diary``, ``store``: the driver's files
+- ``store``: the driver's files
 - ``driver``: who gets what next, and what a lost machine means
-- ``options``: how Ray has to be started
+- ``head``: how Ray has to be started, and whether the head of the cluster is there
 - ``transport``: Ray. Nothing else imports it.
 """

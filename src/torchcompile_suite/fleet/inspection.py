@@ -1,46 +1,45 @@
-"""What a machine must be like to take part: the same suite, and nothing that spoils numbers."""
+"""What a machine must be like to take part: the same suite, and nothing that spoils numbers.
+
+A machine looks at itself (`described`, `faults`). The driver decides (`refusal`).
+"""
 
 from __future__ import annotations
 
 import hashlib
 import platform
 import sysconfig
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Iterator, Sequence
 from importlib import metadata
-from pathlib import Path
 
-from ..doctor import gpus, hardware, software
-from ..doctor.check import Check, Level, error
+from ..doctor import Check, Level, error, gpus, hardware, software
+from ..errors import SuiteError
 from ..host import machine
 from ..releases import catalogue, environments, room
 from ..releases.catalogue import Release
+from ..results import cached
 from . import place
-from .messages import Described, Fault, Order
+from .messages import START_S, Described, Failed, Fault, Order, Transport
 
 # Warnings of the doctor that mean wrong numbers here: nobody sits in front of the machine.
 SPOILING = frozenset({"other load", "cores", gpus.PROCESSES})
 # A process that ends within seconds is no load; Ray itself has just started one.
 LOOKS = 3
-PACKAGE = Path(__file__).resolve().parents[1]
+# How long the first machine of a cluster may take to join.
+JOIN_S = 120.0
 
 
 def suite() -> str:
     """The digest of the suite's source: machines with another one measure by another method."""
-    digest = hashlib.sha256()
-    for file in sorted(PACKAGE.rglob("*.py")):
-        digest.update(f"{file.relative_to(PACKAGE)}\n".encode())
-        digest.update(file.read_bytes())
-    return digest.hexdigest()[:16]
+    return cached.version(*sorted(cached.PACKAGE.rglob("*.py")))[:16]
 
 
-def locks(releases: Iterable[str]) -> dict[str, str]:
+def locks(releases: Sequence[str]) -> dict[str, str]:
     """The digest of each release's lock and extras; a release that is unknown here is missing."""
-    known = {release.version: release for release in catalogue.everything()}
-    return {one: _digest(known[one]) for one in releases if one in known}
-
-
-def _digest(release: catalogue.Release) -> str:
-    return hashlib.sha256(environments.digest(release).encode()).hexdigest()[:16]
+    return {
+        one.version: hashlib.sha256(environments.digest(one).encode()).hexdigest()[:16]
+        for one in _known(releases)
+    }
 
 
 def ray_version() -> str:
@@ -80,16 +79,16 @@ def _checks(order: Order) -> Iterator[Check]:
     if releases:
         yield software.compiler({"include": _include(releases, order.python)})
         yield _releases(releases, order.python)
-    for left in reversed(range(LOOKS)):
+    for _ in range(LOOKS):
         checks = list(hardware.checks())
-        busy = any(check.name == "other load" and check.level is not Level.OK for check in checks)
-        if not busy or not left:
-            yield from checks
-            return
+        if not any(one.name == "other load" and one.level is not Level.OK for one in checks):
+            break
+    yield from checks
 
 
 def _known(versions: Sequence[str]) -> list[Release]:
-    return [one for one in catalogue.everything() if one.version in versions]
+    known = {release.version: release for release in catalogue.everything()}
+    return [known[one] for one in versions if one in known]
 
 
 def _include(releases: Sequence[Release], python: str) -> str:
@@ -115,18 +114,18 @@ def _releases(releases: Sequence[Release], python: str) -> Check:
     return Check(name, Level.OK, says)
 
 
-def refusal(described: Described, mine: Described, releases: Sequence[str], hardware: str) -> str:
+def refusal(described: Described, mine: Described, hardware: str) -> str:
     """Why the machine may not measure; empty if it may.
 
-    ``mine`` is the driver's own description: versions have to be the same. ``hardware``: the class
-    that is measured.
+    ``mine`` is the driver's own description: versions have to be the same, and the locks of the
+    releases that it has. ``hardware``: the class that is measured.
     """
     reasons = []
     if machine.as_label(described.hardware) != hardware:
         reasons.append(f"its hardware is {described.hardware}, not of the class {hardware}")
     if described.ray != mine.ray:
         reasons.append(f"it has Ray {described.ray}, the driver has {mine.ray}")
-    others = [one for one in releases if described.locks.get(one) != mine.locks.get(one)]
+    others = [one for one, lock in mine.locks.items() if described.locks.get(one) != lock]
     if others:
         reasons.append(
             f"its lock of PyTorch {', '.join(others)} is not the driver's: update its clone"
@@ -139,3 +138,56 @@ def refusal(described: Described, mine: Described, releases: Sequence[str], hard
         if fault.level is Level.ERROR or fault.name in SPOILING
     ]
     return "; ".join(reasons)
+
+
+def checkup(
+    transport: Transport, releases: Sequence[str], python: str
+) -> tuple[dict[str, Described], list[str]]:
+    """Inspect every machine in the cluster, beside what is measured there.
+
+    Returns the descriptions by machine, and the faults of the others, in words. A doctor's look
+    takes seconds of a processor, so it can disturb a launch that runs. Raises ClusterLost.
+    """
+    found, faults = transport.machines()
+    pieces = {}
+    for name in sorted(found):
+        order = Order(name, inspect=True, releases=tuple(releases), python=python)
+        pieces[transport.start(order, [name])] = name
+    described: dict[str, Described] = {}
+    until = time.monotonic() + START_S
+    while pieces and time.monotonic() < until:
+        for event in transport.hear(1.0):
+            name = pieces.get(event.piece, "")
+            if isinstance(event.said, Described):
+                described[name] = event.said
+            elif isinstance(event.said, Failed):
+                faults.append(f"{name}: {event.said.reason}")
+            elif event.said is None:
+                pieces.pop(event.piece, None)
+                if event.fault:
+                    faults.append(f"{name}: {event.fault}")
+    faults += [f"{name}: no answer within {START_S:.0f} s" for name in pieces.values()]
+    return described, faults
+
+
+def class_of(transport: Transport, wanted: str | None) -> str:
+    """The class to measure, as a label: the only one in the cluster, or the ``wanted`` one.
+
+    Waits for the first machine. Raises SuiteError where there is no such class, and ClusterLost.
+    """
+    until = time.monotonic() + JOIN_S
+    while not (found := transport.machines())[0]:
+        for fault in found[1]:
+            raise SuiteError(fault)
+        if time.monotonic() > until:
+            raise SuiteError(
+                "no machine of the cluster has the resource bench; start them with what "
+                "torchcompile-suite fleet node prints"
+            )
+        time.sleep(1.0)
+    present = sorted({one.hardware for one in found[0].values()})
+    if wanted is None and len(present) > 1:
+        raise SuiteError(f"machines of several classes; choose one with --class: {present}")
+    if wanted is not None and wanted not in present:
+        raise SuiteError(f"no machine of class {wanted}; there are: {', '.join(present)}")
+    return wanted or present[0]

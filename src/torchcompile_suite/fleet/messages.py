@@ -1,14 +1,19 @@
-"""What the driver and a machine say to each other: JSON, one line each way at a time."""
+"""What the driver and a machine say to each other: JSON, one line each way at a time.
+
+`Transport` is what carries it: `transport.Cluster`.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
 
 from ..cell import Text
-from ..doctor.check import Level
+from ..doctor import Level
 from ..errors import SuiteError
 from ..measuring.series import Series
 
@@ -49,7 +54,7 @@ class Order(Struct, frozen=True):
 
 
 class Fault(Struct, frozen=True):
-    """A check that is not ok; the fields of `doctor.check.Check`."""
+    """A check that is not ok; the fields of `doctor.Check`."""
 
     name: Text
     level: Level
@@ -151,6 +156,48 @@ class Event(NamedTuple):
     machine: str = ""
     said: Said | None = None
     fault: str = ""
+
+
+@dataclass
+class Piece:
+    """An order that was handed to Ray, and what the driver has heard of it.
+
+    - ``machines``: one of them gets it. ``machine``: which; empty until one of several says so.
+    - ``limit_s``: until then, by the clock of `time.monotonic`, it has to say something.
+    - ``begun``: whether it has said anything. ``launches``: the number of those that it has said.
+    - ``done``: whether all that was wanted is here. ``reason``: why not, as far as it has said so.
+    - ``forced``: whether Ray was asked to kill its worker.
+    """
+
+    order: Order
+    machines: Sequence[str]
+    machine: str
+    limit_s: float
+    begun: bool = False
+    launches: int = 0
+    measured: list[Measured] = field(default_factory=list)
+    done: bool = False
+    reason: str = ""
+    forced: bool = False
+
+
+class Transport(Protocol):
+    """The machines of a cluster, and the pieces of work on them: see `transport.Cluster`."""
+
+    def machines(self) -> tuple[Mapping[str, Node], list[str]]:
+        """The machines that are alive, and the faults of other nodes."""
+
+    def start(self, order: Order, machines: Sequence[str]) -> int:
+        """Hand an order to one of the machines. One that measures waits for a free slot."""
+
+    def hear(self, timeout_s: float) -> Sequence[Event]:
+        """What pieces have said."""
+
+    def cancel(self, piece: int, *, force: bool = False) -> None:
+        """End a piece."""
+
+    def drop(self, piece: int) -> None:
+        """Hear nothing more of a piece."""
 
 
 def encode(message: Order | Said) -> bytes:

@@ -20,26 +20,14 @@ from ..cell import Launch, Measurement
 from ..errors import SuiteError
 from ..host import machine
 from ..host.orphans import die_with_parent
-from ..measuring import series, side_by_side
+from ..measuring import journal, rounds, series
 from ..measuring.progress import launch_line
 from ..measuring.series import Series
 from ..releases import catalogue, environments
 from ..results import records, segments
-from ..results.canonical import canonical
-from ..results.segments import Header, Segment
+from ..results.segments import Header, Segment, canonical
 from . import inspection, messages, place
-from .messages import (
-    INSTALL_S,
-    MARGIN_S,
-    Began,
-    Failed,
-    Finished,
-    Launched,
-    Measured,
-    Order,
-    Said,
-    Told,
-)
+from .messages import INSTALL_S, MARGIN_S, Launched, Order, Said, Told
 
 Say = Callable[[Said], None]
 # Measures the series of an order in a folder, and says each launch.
@@ -68,7 +56,7 @@ def main(work: Work | None = None) -> None:
     except KeyboardInterrupt:
         sys.exit(130)  # everything is in the journal
     except (SuiteError, OSError, msgspec.DecodeError) as error:
-        say(Failed(" ".join(str(error).split())[:4000]))
+        say(messages.Failed(" ".join(str(error).split())[:4000]))
 
 
 def _do(order: Order, priority: str, say: Say, work: Work) -> None:
@@ -76,7 +64,7 @@ def _do(order: Order, priority: str, say: Say, work: Work) -> None:
     if order.series is None:
         # Nothing is removed beside a measurement. The inspection names what is left.
         with contextlib.suppress(Timeout), lock.acquire(0):
-            _forget(order)
+            place.forget(order.machine, order.forget)
     if order.inspect:
         say(inspection.described(order, inspection.faults(order, priority)))
     if order.series is None:
@@ -85,15 +73,10 @@ def _do(order: Order, priority: str, say: Say, work: Work) -> None:
         raise SuiteError(priority)
     try:
         with lock.acquire(LOCK_S):
-            _forget(order)
+            place.forget(order.machine, order.forget)
             _measure(order, order.series, say, work)
     except Timeout:
         raise SuiteError("another process measures on this machine") from None
-
-
-def _forget(order: Order) -> None:
-    for identity in order.forget:
-        place.forget(order.machine, identity)
 
 
 def restore() -> str:
@@ -120,12 +103,12 @@ def restore() -> str:
 def _measure(order: Order, plan: Series, say: Say, work: Work) -> None:
     """Measure the series, or what an earlier piece has left of it."""
     folder = place.of_series(order.machine, order.id)
-    say(Began(series.recorded(folder)))
+    say(messages.Began(journal.recorded(folder)))
     measured = work(order, plan, folder, say)
     place.drop_compiled(order.machine, order.id)
     for version, measurement in measured.items():
         say(_segment(order, version, measurement))
-    say(Finished(machine.fields(order.machine), series.summary(measured)))
+    say(messages.Finished(machine.fields(order.machine), series.summary(measured)))
 
 
 def releases_in_turns(order: Order, plan: Series, folder: Path, say: Say) -> dict[str, Measurement]:
@@ -142,16 +125,16 @@ def releases_in_turns(order: Order, plan: Series, folder: Path, say: Say) -> dic
     def watch(release: str, launch: Launch) -> None:
         say(Launched(release, launch.round, launch_line(launch), within_s))
 
-    return side_by_side.measure(pythons, plan, folder, watch)
+    return rounds.in_turns(plan, pythons, folder, watch)
 
 
-def _segment(order: Order, version: str, measurement: Measurement) -> Measured:
+def _segment(order: Order, version: str, measurement: Measurement) -> messages.Measured:
     commit = order.commits[version]
     release = segments.folder_name(records.release(measurement), commit)
     header = Header(order.machine, release, commit, order.environment)
     line = canonical(msgspec.json.encode(measurement))
     path, data = segments.encode(Segment(header, [line]))
-    return Measured(version, str(path), data)
+    return messages.Measured(version, str(path), data)
 
 
 if __name__ == "__main__":

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import platformdirs
 
-from ..measuring import series
+from ..measuring import journal
 
 FOLDER_VARIABLE = "TORCHCOMPILE_SUITE_FLEET"
 
@@ -34,15 +35,16 @@ def of_series(machine: str, identity: str) -> Path:
 
 def journals(machine: str) -> dict[str, int]:
     """The series that the machine has begun, and the number of launches of each."""
-    found = sorted(of_machine(machine).glob(f"*/{series.JOURNAL}"))
-    return {file.parent.name: series.recorded(file.parent) for file in found}
+    found = sorted(of_machine(machine).glob(f"*/{journal.FILE}"))
+    return {file.parent.name: journal.recorded(file.parent) for file in found}
 
 
 def drop_compiled(machine: str, identity: str) -> None:
     """Remove the compiled code of a series that is complete. Its journal stays."""
-    shutil.rmtree(of_series(machine, identity) / series.CACHES, ignore_errors=True)
+    shutil.rmtree(of_series(machine, identity) / journal.CACHES, ignore_errors=True)
 
 
-def forget(machine: str, identity: str) -> None:
-    """Remove a series whose results are stored."""
-    series.discard(of_series(machine, identity))
+def forget(machine: str, identities: Iterable[str]) -> None:
+    """Remove series whose results are stored."""
+    for identity in identities:
+        journal.discard(of_series(machine, identity))

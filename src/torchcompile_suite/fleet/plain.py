@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,7 @@ from typing import IO
 import msgspec
 import psutil
 
-from ..measuring import interpreter
+from ..measuring import processes
 from . import place
 from .messages import START_S, Failed, Order, encode
 
@@ -45,6 +46,8 @@ CHOOSE_DEVICES = (
 # Python notices a cancelled task between two looks.
 LOOK_EVERY_S = 1.0
 _CHUNK_BYTES = 1 << 16
+# Grace period before SIGKILL.
+STOP_S = 10.0
 
 
 def variables(
@@ -64,7 +67,7 @@ def variables(
     path = [folder for folder in environ.get("PATH", os.defpath).split(os.pathsep) if folder != own]
     kept["PATH"] = os.pathsep.join(path)
     kept |= {name: before[name] for name in CHOOSE_DEVICES if name in before}
-    kept["PYTHONPATH"] = kept[interpreter.SOURCE_VARIABLE] = str(source)
+    kept["PYTHONPATH"] = kept[processes.SOURCE_VARIABLE] = str(source)
     return kept
 
 
@@ -85,7 +88,7 @@ def source() -> Path:
     Where the suite is installed, Ray and its packages lie beside it. A link stands for the suite
     then, because a measuring process must not find them.
     """
-    installed = interpreter.SOURCE
+    installed = processes.SOURCE
     if not any(installed.glob("*.dist-info")):
         return installed
     package = installed / "torchcompile_suite"
@@ -120,7 +123,7 @@ def lines(order: Order, program: Sequence[str] = PROGRAM) -> Iterator[bytes]:
             stderr=log,
             env=environment,
             cwd=folder,
-            # Ctrl-C and Ray's signals to the group of its worker do not reach it; `stop` ends it.
+            # Ctrl-C and Ray's signals to the group of its worker do not reach it; `_stop` ends it.
             start_new_session=True,
         )
         assert process.stdin is not None
@@ -135,13 +138,24 @@ def lines(order: Order, program: Sequence[str] = PROGRAM) -> Iterator[bytes]:
                 return
             if process.wait():
                 log.seek(0)
-                text = log.read().decode("utf-8", "replace")
-                ended = interpreter.Completed(process.returncode, b"", text)
-                reason = f"the measuring process ended with status {ended.status}"
-                yield encode(Failed(f"{reason}: {ended.last_line}"[:4000]))
+                said = log.read().decode("utf-8", "replace").strip().splitlines()
+                reason = f"the measuring process ended with status {process.returncode}"
+                last = said[-1] if said else "it printed no reason"
+                yield encode(Failed(f"{reason}: {last}"[:4000]))
         finally:
-            interpreter.stop(process)
+            _stop(process)
             process.stdout.close()
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End a process that leads a session: by Ctrl-C first, so that it ends its own processes."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(STOP_S)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 class _Limit(msgspec.Struct):

@@ -1,6 +1,6 @@
 """Ray as transport: which machines there are, and pieces of work that say lines.
 
-Nothing else imports Ray. `options` says what a node of Ray needs to be a machine of the fleet.
+Nothing else imports Ray. `head` says what a node of Ray needs to be a machine of the fleet.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ray._private.state import available_resources_per_node  # no public way wit
 from ..errors import SuiteError
 from ..host.orphans import die_with_parent
 from . import head, messages, plain
+from .head import HARDWARE, MACHINE, SLOT, SYSTEM
 from .messages import Event, Node, Order
-from .options import HARDWARE, MACHINE, SLOT, SYSTEM
 
 # Says what `plain.lines` says; another function stands for it in rehearsals.
 Lines = Callable[[Order], Iterator[bytes]]
@@ -47,7 +47,7 @@ class Cluster:
     def __init__(self, lines: Lines = plain.lines) -> None:
         """`connect` or `start_here` comes first."""
         self._lines = lines
-        self._pieces: dict[Any, int] = {}
+        self._pieces: dict[int, Any] = {}
         self._numbers = itertools.count(1)
 
     def connect(self, address: str) -> None:
@@ -123,33 +123,31 @@ class Cluster:
         available = available_resources_per_node()
         return {names.get(one, "") for one, left in available.items() if left.get(SLOT)} - {""}
 
-    def start(self, order: Order, machines: Sequence[str], *, slot: bool = True) -> int:
+    def start(self, order: Order, machines: Sequence[str]) -> int:
         """Hand an order to one of the machines. Returns the number of the piece.
 
-        Without ``slot`` it runs beside what is measured there: only for orders that do not measure.
+        An order that does not measure needs no slot: it runs beside what is measured there.
         """
-        options = {"resources": {SLOT: 1}} if slot else {}
+        options = {"resources": {SLOT: 1}} if order.series else {}
         selector = machines[0] if len(machines) == 1 else f"in({','.join(machines)})"
         generator = _work.options(
             num_returns="streaming", label_selector={MACHINE: selector}, **options
         ).remote(messages.encode(order), self._lines)
         number = next(self._numbers)
-        self._pieces[generator] = number
+        self._pieces[number] = generator
         return number
 
     def hear(self, timeout_s: float) -> list[Event]:
         """What pieces have said since the last call; waits for at most ``timeout_s``."""
-        ready, _ = ray.wait(list(self._pieces), timeout=timeout_s, fetch_local=False)
+        running = list(self._pieces.values())
+        ready, _ = ray.wait(running, timeout=timeout_s, fetch_local=False)
         if ready:
-            ready, _ = ray.wait(
-                list(self._pieces), num_returns=len(self._pieces), timeout=0, fetch_local=False
-            )
-        return [self._heard(generator) for generator in ready]
+            ready, _ = ray.wait(running, num_returns=len(running), timeout=0, fetch_local=False)
+        return [self._heard(number) for number, one in list(self._pieces.items()) if one in ready]
 
-    def _heard(self, generator: Any) -> Event:
-        number = self._pieces[generator]
+    def _heard(self, number: int) -> Event:
         try:
-            name, line = ray.get(next(generator))
+            name, line = ray.get(next(self._pieces[number]))
             return Event(number, name, messages.decode_said(line))
         except StopIteration:
             fault = ""
@@ -158,19 +156,18 @@ class Cluster:
         except msgspec.DecodeError:
             fault = "it says what this suite does not know: update its clone, or the driver's"
             self.cancel(number)
-        del self._pieces[generator]
+        del self._pieces[number]
         return Event(number, fault=fault)
 
     def cancel(self, piece: int, *, force: bool = False) -> None:
         """End a piece; with ``force`` by the end of Ray's worker process."""
-        generator = next((one for one, number in self._pieces.items() if number == piece), None)
-        if generator is not None:
+        if piece in self._pieces:
             with contextlib.suppress(exceptions.RayError, ValueError):
-                ray.cancel(generator, force=force)
+                ray.cancel(self._pieces[piece], force=force)
 
     def drop(self, piece: int) -> None:
         """Hear nothing more of a piece."""
-        self._pieces = {one: number for one, number in self._pieces.items() if number != piece}
+        self._pieces.pop(piece, None)
 
 
 # The causes that need other words than Ray's.

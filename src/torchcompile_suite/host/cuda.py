@@ -30,12 +30,27 @@ _NO_DEVICE = 100
 _NAME_BYTES = 256
 
 
-class Device(NamedTuple):
-    """A GPU, or a MIG slice of one. ``uuid``: without a prefix, as torch gives it."""
+class Gpu(NamedTuple):
+    """A GPU or a MIG slice of one. None or an empty text: the driver does not say.
+
+    - ``uuid``: with its prefix, ``GPU-`` or ``MIG-``; without one in `Seen`, as torch gives it.
+    - ``name``: as torch spells it; that of a slice ends with its profile.
+    - ``mig``: the profile, such as ``1g.10gb``; empty for a whole GPU.
+    - ``power_limit_w``: the limit that is enforced. ``max_sm_clock_mhz``: the fastest clock.
+    - ``ecc``, ``persistence``: whether the mode is on. ``numa_node``: of the host.
+
+    CUDA knows the first two and the memory; `host.nvml` asks for the rest.
+    """
 
     uuid: str
     name: str
-    memory_bytes: int
+    mig: str = ""
+    memory_bytes: int | None = None
+    power_limit_w: float | None = None
+    max_sm_clock_mhz: int | None = None
+    ecc: bool | None = None
+    persistence: bool | None = None
+    numa_node: int | None = None
 
 
 class Seen(NamedTuple):
@@ -46,7 +61,7 @@ class Seen(NamedTuple):
     - ``version``: of CUDA, the newest that the driver supports, such as 13000; 0 without a driver.
     """
 
-    devices: tuple[Device, ...] = ()
+    devices: tuple[Gpu, ...] = ()
     fault: str = ""
     version: int = 0
 
@@ -67,7 +82,7 @@ def _seen(_chosen: str | None, _order: str | None) -> Seen:
         devices, version = [], 0
     if not any(node.exists() for node in NODES):
         fault = ""  # the driver is installed where there is no GPU
-    return Seen(tuple(Device(*device) for device in devices), fault, version)
+    return Seen(tuple(Gpu(*device) for device in devices), fault, version)
 
 
 class _Refused(Exception):
@@ -94,7 +109,7 @@ def _ask() -> Seen:
     return Seen(devices, "", version.value)
 
 
-def _device(driver: Any, ordinal: int) -> Device:
+def _device(driver: Any, ordinal: int) -> Gpu:
     device = ctypes.c_int()
     _check(driver, driver.cuDeviceGet(ctypes.byref(device), ordinal))
     name = ctypes.create_string_buffer(_NAME_BYTES)
@@ -106,7 +121,8 @@ def _device(driver: Any, ordinal: int) -> Device:
     # have no other one, and no slices with UUIDs.
     ask = getattr(driver, "cuDeviceGetUuid_v2", None) or driver.cuDeviceGetUuid
     _check(driver, ask(identity, device))
-    return Device(str(uuid.UUID(bytes=identity.raw)), name.value.decode(), memory.value)
+    identified = str(uuid.UUID(bytes=identity.raw))
+    return Gpu(identified, name.value.decode(), memory_bytes=memory.value)
 
 
 def _check(driver: Any, status: int) -> None:

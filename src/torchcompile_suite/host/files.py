@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+
+from ..errors import SuiteError
 
 try:
     import fcntl
@@ -108,3 +111,16 @@ def read_lines(path: Path, kind: type[T]) -> list[T]:
         except msgspec.DecodeError:
             continue
     return values
+
+
+def need_free(folder: Path, needed_bytes: int, purpose: str, remedy: str) -> None:
+    """Raise SuiteError if the folder's disk has less free space than that.
+
+    ``remedy``: what to do when there is enough space.
+    """
+    free = shutil.disk_usage(folder).free
+    if free < needed_bytes:
+        raise SuiteError(
+            f"the disk for {purpose} has only {free >> 20} MiB left; free at least "
+            f"{needed_bytes >> 20} MiB, then {remedy}"
+        )

@@ -9,6 +9,7 @@ sold) and accelerator.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import platform
@@ -62,7 +63,7 @@ def cpu_model() -> str:
     except OSError:
         return platform.processor() or platform.machine()
     fields = dict(re.findall(r"^([\w ]+?)\s*:\s*(.*)$", text.split("\n\n")[0], re.MULTILINE))
-    name = re.sub(r"\s+", " ", fields.get("model name", platform.machine())).strip()
+    name = fields.get("model name", platform.machine())
     name = re.sub(r"\((R|TM)\)|CPU|@.*", "", name, flags=re.IGNORECASE)
     name = re.sub(r"\s+", " ", name).strip()
     if {"cpu family", "model"} <= fields.keys():
@@ -76,12 +77,8 @@ def ram_gib() -> int:
     The kernel reports a little less than the installed memory, and upgrades change its number.
     """
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    step = 1
-    while True:
-        for size in (step, step * 3 // 2):
-            if total <= size:
-                return size
-        step *= 2
+    sizes = (size for step in itertools.count() for size in (1 << step, (3 << step) // 2))
+    return next(size for size in sizes if total <= size)
 
 
 def device_kind() -> str:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from statistics import median_low
 from typing import Any, NamedTuple, TypeVar
 
 from ..cell import DeviceState
 from . import cuda
+from .cuda import Gpu
 
 # The driver's reasons for a lower clock, as bits, in NVML's order. That the device is idle is none.
 POWER_CAP = "software power cap"
@@ -40,26 +41,6 @@ _GIB = 2**30
 _Answer = TypeVar("_Answer")
 
 
-class Gpu(NamedTuple):
-    """A GPU or a MIG slice of one. None or an empty text: the driver does not say.
-
-    - ``uuid``: with its prefix, ``GPU-`` or ``MIG-``. ``name``: as torch spells it; that of a slice
-      ends with its profile. ``mig``: the profile, such as ``1g.10gb``; empty for a whole GPU.
-    - ``power_limit_w``: the limit that is enforced. ``max_sm_clock_mhz``: the fastest clock.
-    - ``ecc``, ``persistence``: whether the mode is on. ``numa_node``: of the host.
-    """
-
-    uuid: str
-    name: str
-    mig: str
-    memory_bytes: int | None
-    power_limit_w: float | None
-    max_sm_clock_mhz: int | None
-    ecc: bool | None
-    persistence: bool | None
-    numa_node: int | None
-
-
 class Health(NamedTuple):
     """What may spoil numbers now. None: the driver does not say.
 
@@ -78,14 +59,13 @@ def visible() -> list[Gpu]:
     return [_visible(one) for one in cuda.seen().devices]
 
 
-def _visible(seen: cuda.Device) -> Gpu:
+def _visible(seen: Gpu) -> Gpu:
     known = device(seen.uuid)
     if known is not None:
         # torch has its name from CUDA.
         return known._replace(name=full_name(seen.name, known.mig))
     mig = seen.name.partition(" MIG ")[2]
-    uuid = f"{'MIG' if mig else 'GPU'}-{seen.uuid}"
-    return Gpu(uuid, seen.name, mig, seen.memory_bytes, None, None, None, None, None)
+    return seen._replace(uuid=f"{'MIG' if mig else 'GPU'}-{seen.uuid}", mig=mig)
 
 
 def device(uuid: str) -> Gpu | None:
@@ -116,11 +96,7 @@ class Watch:
         self._open = contextlib.ExitStack()
         self._uuid = uuid
         self._device: _Device | None = None
-        self._clocks: list[int] = []
-        self._temperatures: list[int] = []
-        self._powers_w: list[float] = []
-        self._slowed_by: set[str] = set()
-        self._others: list[int] = []
+        self._readings: list[_Reading] = []
 
     def __enter__(self) -> Watch:
         """Open NVML. Without it or without a device, `state` is None."""
@@ -137,32 +113,37 @@ class Watch:
 
         ``own``: the numbers of the measuring processes, which use the device for us.
         """
-        found = self._device
-        if found is None:
-            return
-        _add(self._clocks, found.sm_clock_mhz())
-        _add(self._temperatures, found.temperature_c())
-        _add(self._powers_w, found.power_w())
-        self._slowed_by.update(found.slowed_by() or ())
-        _add(self._others, _others(found.processes(), own))
+        if self._device is not None:
+            self._readings.append(self._device.reading(own))
 
     def state(self) -> DeviceState | None:
         """All readings together; None if the device cannot be asked."""
         if self._device is None:
             return None
-        clocks = self._clocks
+        readings = self._readings
+        clocks = _known(one.sm_clock_mhz for one in readings)
+        slowed_by = {text for one in readings for text in one.slowed_by or ()}
         return DeviceState(
             sm_clock_mhz=(min(clocks), median_low(clocks), max(clocks)) if clocks else None,
-            temperature_c=max(self._temperatures, default=None),
-            power_w=max(self._powers_w, default=None),
-            slowed_by=[reason for reason in REASONS.values() if reason in self._slowed_by],
-            others=max(self._others, default=None),
+            temperature_c=max(_known(one.temperature_c for one in readings), default=None),
+            power_w=max(_known(one.power_w for one in readings), default=None),
+            slowed_by=[reason for reason in REASONS.values() if reason in slowed_by],
+            others=max(_known(one.others for one in readings), default=None),
         )
 
 
-def _add(readings: list[_Answer], reading: _Answer | None) -> None:
-    if reading is not None:
-        readings.append(reading)
+class _Reading(NamedTuple):
+    """The state of a device at one time, as in `DeviceState`."""
+
+    sm_clock_mhz: int | None
+    temperature_c: int | None
+    power_w: float | None
+    slowed_by: list[str] | None
+    others: int | None
+
+
+def _known(answers: Iterable[_Answer | None]) -> list[_Answer]:
+    return [answer for answer in answers if answer is not None]
 
 
 def _others(listed: list[int] | None, own: Collection[int]) -> int | None:
@@ -256,19 +237,15 @@ class _Device:
             processes=self.processes(),
         )
 
-    def sm_clock_mhz(self) -> int | None:
-        clock: int | None = self._ask(
-            "nvmlDeviceGetClockInfo", self._gpu, self._pynvml.NVML_CLOCK_SM
+    def reading(self, own: Collection[int]) -> _Reading:
+        pynvml = self._pynvml
+        return _Reading(
+            self._ask("nvmlDeviceGetClockInfo", self._gpu, pynvml.NVML_CLOCK_SM),
+            self._ask("nvmlDeviceGetTemperature", self._gpu, pynvml.NVML_TEMPERATURE_GPU),
+            _watts(self._ask("nvmlDeviceGetPowerUsage", self._gpu)),
+            self.slowed_by(),
+            _others(self.processes(), own),
         )
-        return clock
-
-    def temperature_c(self) -> int | None:
-        sensor = self._pynvml.NVML_TEMPERATURE_GPU
-        temperature: int | None = self._ask("nvmlDeviceGetTemperature", self._gpu, sensor)
-        return temperature
-
-    def power_w(self) -> float | None:
-        return _watts(self._ask("nvmlDeviceGetPowerUsage", self._gpu))
 
     def slowed_by(self) -> list[str] | None:
         bits = self._ask("nvmlDeviceGetCurrentClocksEventReasons", self._gpu)

@@ -1,7 +1,6 @@
 """A measuring process from its first step to its last: request in, launch out (`messages`).
 
-A fresh process (`__main__`) and a forked one (`evidence/forks.py`) use the same function. Its
-first steps run before torch is imported.
+`__main__` starts it in a fresh interpreter. Its first steps run before torch is imported.
 """
 
 from __future__ import annotations

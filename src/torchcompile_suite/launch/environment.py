@@ -16,7 +16,7 @@ from ..cell import Environment
 from ..host import allocators
 from ..host.machine import cpu_model
 from ..releases import stamp
-from ..results import overlay_marker
+from ..results import descriptions
 from . import accelerator, caches
 from .device import Device
 
@@ -34,7 +34,7 @@ def describe(device: Device, load_1min: float) -> Environment:
     """The environment of this process, which measures on ``device``. ``load_1min``: the load of
     the machine when the process began.
     """
-    overlay = overlay_marker.read()
+    overlay = descriptions.overlay()
     return Environment(
         torch=str(torch.__version__),  # a TorchVersion, which JSON does not know
         torch_git=torch.version.git_version or "",

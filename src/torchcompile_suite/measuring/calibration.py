@@ -15,11 +15,18 @@ from __future__ import annotations
 import random
 import time
 import zlib
+from collections.abc import Callable, Set
 from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 from types import TracebackType
+from typing import Protocol
 
+from ..launch.connection import accept
+
+MODULE = "torchcompile_suite.measuring.calibration"
 ROUNDS = 4
+# A round takes a millisecond.
+LIMIT_S = 60.0
 # Takes about a tenth of a millisecond, with code and tables that fit in a core's own caches.
 TEXT = random.Random(0).randbytes(1000).hex().encode() * 30
 
@@ -30,7 +37,12 @@ def threads_for(kind: str, threads: int) -> int:
 
 
 class CalibrationLoop:
-    """Does the fixed work on some threads at each call; `seconds` is the median of its times."""
+    """Does the fixed work on some threads at each call; `seconds` is the median of its times.
+
+    ``pids``: the processes that do it, beside this one.
+    """
+
+    pids: Set[int] = frozenset()
 
     def __init__(self, threads: int) -> None:
         """Start the threads: one for each processor that the measurement uses."""
@@ -65,6 +77,64 @@ class CalibrationLoop:
         return max(self._pool.map(_rounds, range(self._threads)))
 
 
+class Process(Protocol):
+    """What does the work of a `RemoteLoop`."""
+
+    pid: int
+
+    def send(self, message: bytes) -> None:
+        """Send a message."""
+
+    def receive(self, deadline: float) -> bytes:
+        """The next message, at most until ``deadline`` (monotonic seconds)."""
+
+    def end(self) -> None:
+        """End the process."""
+
+
+class RemoteLoop(CalibrationLoop):
+    """The loop in a process of the Python that is measured, idle between two calls.
+
+    So all launches of a release have the loop of the same zlib, whatever Python drives them.
+    """
+
+    def __init__(self, start: Callable[[], Process], threads: int) -> None:
+        """``start`` starts ``python -m torchcompile_suite.measuring.calibration``."""
+        self._start = start
+        self._threads = threads
+        self._calls_s = []
+
+    def __enter__(self) -> RemoteLoop:
+        """See `CalibrationLoop.__enter__`."""
+        self._process = self._start()
+        self.pids = {self._process.pid}
+        self._process.send(str(self._threads).encode())
+        super().__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End the process."""
+        self._process.end()
+
+    def _slowest(self) -> float:
+        self._process.send(b"")
+        return float(self._process.receive(time.monotonic() + LIMIT_S))
+
+
+def _serve() -> None:
+    """Do the work for a `RemoteLoop`, until it is gone."""
+    connection = accept()
+    loop = CalibrationLoop(int(connection.recv_bytes()))
+    while True:
+        connection.recv_bytes()
+        connection.send_bytes(repr(loop._slowest()).encode())
+
+
 def _rounds(_thread: int) -> float:
     rounds_s = []
     for _ in range(ROUNDS):
@@ -72,3 +142,7 @@ def _rounds(_thread: int) -> float:
         zlib.compress(TEXT, 1)
         rounds_s.append(time.perf_counter() - start)
     return median(rounds_s)
+
+
+if __name__ == "__main__":
+    _serve()

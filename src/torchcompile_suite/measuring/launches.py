@@ -1,6 +1,6 @@
-"""One launch of a cell: how its processes start, whether it is cold or warm, whether it counts.
+"""One launch of a cell with the torch of a Python: how its processes start, and cold or warm.
 
-As a program, it makes the launch that a request asks for:
+As a program, it makes the launch that a request asks for, with the torch of its own Python:
 
 echo '{"cell": {"workload": "resnet18", "batch_size": 1, "mode": "default"},
        "kind": "cold", "cache_dir": "/tmp/cache", "schema": 1}' |
@@ -9,66 +9,30 @@ python -m torchcompile_suite.measuring.launches
 
 from __future__ import annotations
 
-import argparse
+import functools
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
-from ..analysis import statistics
-from ..cell import DEFAULT_HEAP, OK, TOO_BUSY, Cell, Heap, Launch, Outcome, Plan, Request, Status
+from ..cell import DEFAULT_HEAP, Cell, Heap, Launch, Plan, Request
+from ..errors import SuiteError
 from ..host import allocators
 from ..host.orphans import die_with_parent
-from . import interpreter
-from .processes import Fresh, Launcher
-from .progress import launch_line
-from .settings import LAUNCH_LIMIT_S, REPEATS_VARIABLE
-from .starts import Starts
+from . import calibration, generation, processes, starts, turns
+from .calibration import RemoteLoop
+from .processes import HERE, Environment
+from .series import Series
+from .settings import LAUNCH_LIMIT_S
 
 DEFAULT_PLAN = Plan()
-_MODULE = "torchcompile_suite.measuring.launches"
-# What the program of another Python may take beyond its launch: to start, and to end its processes.
-OWN_LIMIT_S = 120.0
 
 
-class Elsewhere:
-    """Launches with another Python's torch: a program of that Python starts their processes."""
-
-    def __init__(self, python: Path) -> None:
-        """``python``: the interpreter of the release that is measured."""
-        self._python = python
-
-    def run(self, request: Request, workspace: Path, limit_s: float) -> Launch:
-        """See `Launcher.run`. A program that ends without an answer is a launch that crashed."""
-        within_s = limit_s + OWN_LIMIT_S
-        try:
-            completed = interpreter.ask(
-                self._python,
-                _MODULE,
-                msgspec.json.encode(request),
-                arguments=["--limit", str(limit_s), "--workspace", str(workspace)],
-                limit_s=within_s,
-            )
-        except TimeoutError:
-            reason = f"the release's Python gave no answer within {within_s:.0f} s"
-            return Launch(request.kind, Outcome(Status.TIMEOUT, reason))
-        if completed.status == 0:
-            return msgspec.json.decode(completed.out, type=Launch)
-        reason = f"nothing was measured: {completed.last_line}"
-        return Launch(request.kind, Outcome(Status.CRASH, reason[:4000]))
-
-
-def launcher(cell: Cell) -> Launcher:
-    """The way to start the processes of the cell's launches with this Python."""
-    if cell.start:
-        return Starts()
-    if cell.allocator in ("system", DEFAULT_HEAP):
-        return Fresh()
-    # The dynamic linker preloads an allocator when a program starts.
-    return Fresh({"LD_PRELOAD": allocators.preload(cell.allocator)[0]})
+class Refused(Exception):
+    """Nothing of a release or commit can be measured; its argument is the reason."""
 
 
 def heap_state(cell: Cell) -> Heap:
@@ -79,11 +43,10 @@ def heap_state(cell: Cell) -> Heap:
     return "settled" if settled else "default"
 
 
-def make_launch(
-    starter: Launcher,
+def make(
+    environment: Environment,
     cell: Cell,
     cache: Path,
-    workspace: Path,
     *,
     plan: Plan = DEFAULT_PLAN,
     observe: bool = True,
@@ -91,9 +54,11 @@ def make_launch(
 ) -> Launch:
     """Measure the cell once in new processes: cold where ``cache`` is empty or missing, else warm.
 
-    ``workspace`` is a folder for what the processes print. A launch that takes more than
-    ``limit_s`` seconds is ended; its outcome is a timeout.
+    A launch that takes more than ``limit_s`` seconds is ended; its outcome is a timeout. The code
+    of a cell with a target is generated.
     """
+    if cell.target:
+        return generation.launch(environment, cell, limit_s)
     cache.mkdir(parents=True, exist_ok=True)
     kind = "warm" if any(cache.iterdir()) else "cold"
     request = Request(
@@ -104,51 +69,53 @@ def make_launch(
         observe,
         heap=heap_state(cell),
     )
-    return starter.run(request, workspace, limit_s)
+    return run(environment, request, limit_s)
 
 
-def judged(launch: Launch, before: Sequence[Launch], repeats: int, quiet_s: float | None) -> Launch:
-    """The launch, marked as disturbed if a neighbour slowed it: then it does not count.
-
-    ``before`` are the earlier launches of the cell. If ``repeats`` of them are marked, no further
-    launch is: a machine that is always disturbed must come to an end. If others take its processors
-    by then, there is no number. If only the calibration loop is slow, the launch counts: a host can
-    be in that state for hours, and its figures say so. ``quiet_s`` is the time of the loop on the
-    quiet machine, in seconds; None if it is not known. With ``repeats`` of 0 every launch counts.
-    """
-    reason = statistics.disturbed(launch, quiet_s)
-    if not reason or not repeats or not launch.outcome.ok:
-        return launch
-    repeated = len(before) - len(statistics.counted(before))
-    if repeated < repeats:
-        return msgspec.structs.replace(launch, disturbed=reason)
-    if taken := statistics.taken(launch):
-        text = (
-            f"{TOO_BUSY}: {taken} in launch {len(before) + 1} ({launch_line(launch)}), after "
-            f"{repeated} disturbed ones; torchcompile-suite doctor names what is busy, and "
-            f"{REPEATS_VARIABLE}=0 measures all the same"
-        )
-        return msgspec.structs.replace(launch, outcome=Outcome(Status.UNSETTLED, text))
-    return launch
+def of_series(
+    environment: Environment, series: Series, cache: Path, *, observe: bool = True
+) -> Launch:
+    """A launch as the series wants it (`make`). Raises `Refused` if its Python does not start."""
+    try:
+        processes.version(environment.python)
+    except SuiteError as error:
+        raise Refused(str(error)) from None
+    return make(
+        environment,
+        series.cell,
+        cache,
+        plan=series.plan,
+        observe=observe,
+        limit_s=series.launch_limit_s,
+    )
 
 
-def outcome_of(launches: Sequence[Launch]) -> Outcome:
-    """The outcome of the first failed launch; ok if every launch is ok."""
-    for number, launch in enumerate(launches, 1):
-        if not launch.outcome.ok:
-            named = number == 1 or launch.outcome.reason.startswith(TOO_BUSY)
-            where = "" if named else f"launch {number}: "
-            return Outcome(launch.outcome.status, where + launch.outcome.reason)
-    return OK if launches else Outcome(Status.CRASH, "no launch was made")
+def run(environment: Environment, request: Request, limit_s: float = LAUNCH_LIMIT_S) -> Launch:
+    """The launch that the request asks for, in new processes of that Python."""
+    spawn = functools.partial(processes.spawn, environment)
+    variables = {}
+    allocator = request.cell.allocator
+    if allocator not in ("system", DEFAULT_HEAP):
+        # The dynamic linker preloads an allocator when a program starts.
+        variables["LD_PRELOAD"] = allocators.preload(allocator)[0]
+    with tempfile.TemporaryDirectory(prefix="launch-", ignore_cleanup_errors=True) as folder:
+        workspace = Path(folder)
+        calibrate = calibration_of(environment, workspace / "calibration.log")
+        if request.cell.start:
+            return starts.launch(spawn, request, workspace, limit_s, calibrate)
+        start = functools.partial(spawn, module=starts.MEASURING, variables=variables)
+        return turns.launch(start, request, workspace, limit_s, calibrate)
+
+
+def calibration_of(environment: Environment, log: Path) -> Callable[[int], RemoteLoop]:
+    """The calibration loop in that Python, on so many threads."""
+    start = functools.partial(processes.spawn, environment, log, calibration.MODULE)
+    return functools.partial(RemoteLoop, start)
 
 
 def main() -> int:
     """One `cell.Request` on stdin, one `cell.Launch` on stdout. Returns the exit status."""
     die_with_parent()
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--limit", type=float, default=LAUNCH_LIMIT_S, help="seconds")
-    parser.add_argument("--workspace", help="a folder for what the processes print")
-    asked = parser.parse_args()
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what else is printed is no answer
     try:
@@ -156,11 +123,7 @@ def main() -> int:
     except msgspec.DecodeError as error:
         print(f"torchcompile_suite.measuring.launches: not a request: {error}", file=sys.stderr)
         return 2
-    request = msgspec.structs.replace(request, heap=heap_state(request.cell))
-    with tempfile.TemporaryDirectory(
-        dir=asked.workspace, prefix="launch-", ignore_cleanup_errors=True
-    ) as workspace:
-        launch = launcher(request.cell).run(request, Path(workspace), asked.limit)
+    launch = run(HERE, msgspec.structs.replace(request, heap=heap_state(request.cell)))
     with answer:
         answer.write(msgspec.json.encode(launch) + b"\n")
     return 0

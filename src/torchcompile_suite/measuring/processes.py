@@ -1,4 +1,4 @@
-"""Measuring processes: started, limited in time, and never left behind.
+"""Measuring processes: started by the Python that is measured, limited in time, never left behind.
 
 Each is a fresh interpreter, like a user's own script. A fork of a process that has imported torch
 would begin ten seconds earlier, but its numbers are not those of a script: in PyTorch 2.6.0,
@@ -12,6 +12,7 @@ its parent, so that it ends when the parent is killed.
 from __future__ import annotations
 
 import contextlib
+import functools
 import multiprocessing
 import os
 import signal
@@ -19,26 +20,28 @@ import subprocess
 import sys
 import tempfile
 import time
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple, NoReturn, Protocol
+from typing import NamedTuple
 
-from ..cell import Launch, Outcome, Request, Status
-from ..host.files import write_atomically
-from ..host.orphans import die_with_parent
+from ..cell import Outcome, Request, Status
+from ..errors import SuiteError
 from ..launch import messages, whereabouts
 from ..launch.messages import Asked, Said
 from . import turns
-from .interpreter import import_path
 
-MEASURING = "torchcompile_suite.launch"
+# Import path for environments in which the suite is not installed. A folder that has nothing but
+# the suite can stand for it (`fleet.plain`).
+SOURCE_VARIABLE = "TORCHCOMPILE_SUITE_SOURCE"
+SOURCE = Path(os.environ.get(SOURCE_VARIABLE) or Path(__file__).resolve().parents[2])
 LOG_TAIL = 4000
-# What a process may take to end after it has closed its connection.
+# What a process may take to end after it has closed its connection, or after a SIGKILL.
 GRACE_S = 10.0
-# Time between two looks at a fork, or at a file of answers.
+# What a Python may take to start.
+START_S = 60.0
+# Time between two looks at a file of answers.
 POLL_S = 0.02
 # A process is asked how far it is when half of its time has gone, half of the rest, and so on until
 # the rest is this short; and how long an answer may take.
@@ -50,20 +53,21 @@ class Exit(NamedTuple):
     """How a process ended.
 
     - ``code``: exit status; the negative signal number if a signal killed the process.
-    - ``timed_out``: the time limit ended it.
     - ``printed``: the end of its output.
     """
 
     code: int
-    timed_out: bool
     printed: str
 
 
-class Launcher(Protocol):
-    """A way to run launches."""
+class Environment(NamedTuple):
+    """Where processes run: a Python, and variables that they get beside those of this process."""
 
-    def run(self, request: Request, workspace: Path, limit_s: float) -> Launch:
-        """Measure in new processes. A failure is the outcome of the launch that is returned."""
+    python: Path
+    variables: Mapping[str, str] = MappingProxyType({})
+
+
+HERE = Environment(Path(sys.executable))
 
 
 class Process:
@@ -86,13 +90,21 @@ class Process:
 
     def say(self, asked: Asked | Request) -> None:
         """See `turns.Process.say`."""
+        self.send(messages.encode(asked))
+
+    def send(self, message: bytes) -> None:
+        """Send a message. Raises `turns.Lost`."""
         try:
-            self._connection.send_bytes(messages.encode(asked))
+            self._connection.send_bytes(message)
         except OSError:
             raise self._lost() from None
 
     def hear(self, deadline: float) -> Said:
         """See `turns.Process.hear`."""
+        return messages.decode_said(self.receive(deadline))
+
+    def receive(self, deadline: float) -> bytes:
+        """The next message. Raises `turns.Lost`, and `turns.TimedOut` at ``deadline``."""
         looks: list[whereabouts.Look] = []
         while True:
             left_s = max(0.0, deadline - time.monotonic())
@@ -104,7 +116,7 @@ class Process:
             if last:
                 raise turns.TimedOut(whereabouts.told(looks))
         try:
-            return messages.decode_said(self._connection.recv_bytes())
+            return self._connection.recv_bytes()
         except (EOFError, OSError):
             raise self._lost() from None
 
@@ -138,60 +150,75 @@ class Process:
     def _lost(self) -> turns.Lost:
         # A process that ends closes its end of the connection a moment before.
         code = self._join(GRACE_S)
-        return turns.Lost(_crash(Exit(1 if code is None else code, False, _tail(self._log))))
+        return turns.Lost(_crash(Exit(1 if code is None else code, _tail(self._log))))
 
     def end(self) -> None:
         """See `turns.Process.end`."""
         if self._ended:
             return  # the kernel may have given its number to another process
         self._ended = True
-        _kill_group(self.pid)
-        self._join(None)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        # A process that waits for a device or a disk that is gone cannot be killed.
+        self._join(GRACE_S)
         self._connection.close()
 
 
-class Fresh:
-    """A new interpreter for each process, like a user's own script."""
+def import_path(*folders: str | Path) -> str:
+    """PYTHONPATH for a process that must find the suite: its sources, ``folders``, and the value
+    that PYTHONPATH has here.
+    """
+    path = (SOURCE, *folders, os.environ.get("PYTHONPATH"))
+    return os.pathsep.join(str(folder) for folder in path if folder)
 
-    def __init__(self, variables: Mapping[str, str] = MappingProxyType({})) -> None:
-        """Set ``variables`` in the environment of the process; an empty value removes one."""
-        self._variables = variables
 
-    def run(self, request: Request, workspace: Path, limit_s: float) -> Launch:
-        """See `Launcher.run`."""
-        return turns.launch(self._start, request, workspace, limit_s)
-
-    def _start(self, log: Path) -> Process:
-        return spawn(log, MEASURING, self._variables)
+def variables_of(environment: Environment) -> dict[str, str]:
+    """All environment variables of a process: the suite's sources are on its import path, and the
+    programs of its Python come first on PATH.
+    """
+    return {
+        **os.environ,
+        "PYTHONPATH": import_path(Path.cwd()),
+        "PATH": f"{environment.python.parent}{os.pathsep}{os.environ.get('PATH', '')}",
+        **environment.variables,
+    }
 
 
 def spawn(
+    environment: Environment,
     log: Path,
     module: str,
     variables: Mapping[str, str] = MappingProxyType({}),
     arguments: Sequence[str] = (),
 ) -> Process:
-    """Start ``python -m module --connection FD``, with further ``arguments``.
+    """Start ``PYTHON -m module --connection FD``, with further ``arguments``.
 
-    ``variables``: as of `Fresh`. What the process prints goes to the file ``log``.
+    ``variables``: beside `variables_of`; an empty value removes one. What the process prints goes
+    to the file ``log``. Ctrl-C at the terminal does not reach it: `Process.end` ends it. Raises
+    `turns.Lost` if there is no such Python, and OSError if the log cannot be written.
     """
-    environment = {
-        **os.environ,
-        "PYTHONPATH": import_path(),
+    python = environment.python
+    wanted = {
+        **variables_of(environment),
         whereabouts.VARIABLE: str(_answers(log)),
         **variables,
     }
     ours, theirs = multiprocessing.Pipe()
     with log.open("wb") as output, theirs:
-        process = subprocess.Popen(
-            [sys.executable, "-m", module, "--connection", str(theirs.fileno()), *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            env={name: value for name, value in environment.items() if value},
-            pass_fds=[theirs.fileno()],
-            start_new_session=True,
-        )
+        command = [str(python), "-m", module, "--connection", str(theirs.fileno()), *arguments]
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env={name: value for name, value in wanted.items() if value},
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        except OSError as error:
+            reason = f"{python} cannot be started: {error.strerror}"
+            raise turns.Lost(Outcome(Status.CRASH, reason)) from None
 
     def join(limit_s: float | None) -> int | None:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -201,77 +228,40 @@ def spawn(
     return Process(process.pid, ours, log, join)
 
 
+def asked(environment: Environment, module: str, order: bytes, limit_s: float) -> tuple[bytes, str]:
+    """The one answer of a module to an order; or nothing and the reason, in one line."""
+    with tempfile.TemporaryDirectory(prefix="asked-", ignore_cleanup_errors=True) as folder:
+        process = spawn(environment, Path(folder, "log"), module)
+        try:
+            process.send(order)
+            return process.receive(time.monotonic() + limit_s), ""
+        except turns.TimedOut:
+            return b"", f"it took more than {limit_s:.0f} s"
+        except turns.Lost as lost:
+            return b"", lost.outcome.reason
+        finally:
+            process.end()
+
+
+@functools.cache
+def version(python: Path) -> str:
+    """The version of this Python, such as 3.11.7. Raises SuiteError if it does not start."""
+    command = [str(python), "-c", "import platform; print(platform.python_version())"]
+    try:
+        done = subprocess.run(command, timeout=START_S, capture_output=True, check=False)
+    except subprocess.TimeoutExpired:
+        raise SuiteError(f"{python} does not start within {START_S:.0f} s") from None
+    except OSError as error:
+        raise SuiteError(f"{python} does not start: {error.strerror}") from None
+    if done.returncode:
+        log = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise SuiteError(f"{python} does not start: {log[-1] if log else 'it printed no reason'}")
+    return done.stdout.decode().strip()
+
+
 def _answers(log: Path) -> Path:
     """The file in which a process says how far it is."""
     return log.with_suffix(".where")
-
-
-def in_child(work: Callable[[], bytes], limit_s: float) -> tuple[bytes, str]:
-    """Run ``work`` in a fork of this process.
-
-    Returns the result of ``work`` and the empty string; or nothing and the reason, in one line.
-
-    The fork is no child of `multiprocessing`: there, a script may no longer choose a start method.
-    """
-    with tempfile.TemporaryDirectory(prefix="child-") as folder:
-        answer, log = Path(folder, "answer"), Path(folder, "log")
-        pid = os.fork()
-        if pid == 0:
-            _child_main(work, answer, str(log))
-        ended = _wait(pid, log, limit_s)
-        if answer.exists():
-            return answer.read_bytes(), ""
-        if ended.timed_out:
-            return b"", f"it took more than {limit_s:.0f} s"
-        return b"", _crash(ended).reason
-
-
-def _wait(pid: int, log: Path, limit_s: float) -> Exit:
-    """Wait for the process, at most ``limit_s`` seconds, and end it with its group."""
-    deadline = time.monotonic() + limit_s
-    timed_out = False
-    ended = status = 0
-    try:
-        while not ended:
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            if not ended:
-                if timed_out := time.monotonic() > deadline:
-                    break
-                time.sleep(POLL_S)
-    finally:
-        _kill_group(pid)
-        if not ended:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)  # it may not lead its group yet
-            _, status = os.waitpid(pid, 0)
-    return Exit(os.waitstatus_to_exitcode(status), timed_out, _tail(log))
-
-
-def _child_main(work: Callable[[], bytes], answer: Path, log: str) -> NoReturn:
-    """The body of a process of `in_child`."""
-    status = 1
-    try:
-        detach(log)
-        write_atomically(answer, work())
-        status = 0
-    except BaseException:
-        os.write(2, traceback.format_exc().encode())
-    finally:
-        os._exit(status)
-
-
-def detach(log: str) -> None:
-    """Give this process its own group, end it with its parent, and send its output to the log."""
-    os.setsid()
-    die_with_parent()
-    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    os.dup2(descriptor, 1)
-    os.dup2(descriptor, 2)
-
-
-def _kill_group(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
 
 
 def _tail(log: Path) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 from ..analysis import statistics
 from ..cell import Launch, Measurement
-from ..launch.progress import Event
 
 
 def measurement_line(measurement: Measurement) -> str:
@@ -61,31 +60,31 @@ def rounded_duration(seconds: float) -> str:
 class CellProgress:
     """Prints a line when a cell begins and a line with its result.
 
-    ``total`` gives the number of cells to expect, 0 while it is unknown. ``show`` prints a line.
+    ``total``: the number of cells to expect; 0 while it is unknown. ``show`` prints a line.
     """
 
-    def __init__(self, total: Callable[[], int], show: Callable[[str], None]) -> None:
+    def __init__(self, show: Callable[[str], None], total: int = 0) -> None:
         """No cell has begun yet."""
-        self._total = total
+        self.total = total
         self._show = show
         self._done = 0
         self._measured_s: list[float] = []
 
-    def hear(self, event: Event) -> None:
-        """Print the events that are worth a line of a long run."""
-        total = self._total()
-        count = f"cell {self._done + 1}" + (f" of {total}" if total else "")
-        now = time.strftime("%H:%M:%S")
-        if event.kind == "started":
-            self._show(f"{now} {count}: {event.cell}: measuring")
-        if event.kind != "finished":
-            return
-        self._done += 1
-        if event.duration_s:
-            self._measured_s.append(event.duration_s)
-        line = f"{now} {count}: {event.cell}: {event.text}"
-        remaining = total - self._done
+    def started(self, cell: str) -> None:
+        """The measurement of the cell begins."""
+        self._say(f"{cell}: measuring")
+
+    def finished(self, cell: str, text: str, duration_s: float = 0.0) -> None:
+        """The cell is done. ``duration_s`` is 0 for a cell that was looked up."""
+        if duration_s:
+            self._measured_s.append(duration_s)
+        remaining = self.total - self._done - 1
         if remaining > 0 and self._measured_s:
-            mean = sum(self._measured_s) / len(self._measured_s)
-            line += f"; {rounded_duration(remaining * mean)} left"
-        self._show(line)
+            mean_s = sum(self._measured_s) / len(self._measured_s)
+            text += f"; {rounded_duration(remaining * mean_s)} left"
+        self._say(f"{cell}: {text}")
+        self._done += 1
+
+    def _say(self, text: str) -> None:
+        count = f"cell {self._done + 1}" + (f" of {self.total}" if self.total else "")
+        self._show(f"{time.strftime('%H:%M:%S')} {count}: {text}")

@@ -1,13 +1,12 @@
 """Settings of a measurement, the environment variables that carry them, and limits of the suite.
 
-ASV offers no way to pass options from its own process to the process of a benchmark, so the ASV
-plugin and the user set environment variables (``TORCHCOMPILE_SUITE_...``).
+The user sets the variables (``TORCHCOMPILE_SUITE_...``), and commands set them for an ``asv run``
+that they start.
 """
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -16,12 +15,8 @@ from msgspec import Meta
 from ..cell import Plan
 from ..errors import SuiteError
 from ..host.machine import device_kind
-from ..results import records
 
 PREFIX = "TORCHCOMPILE_SUITE_"
-RESULTS_VARIABLE = PREFIX + "RESULTS"
-REUSE_VARIABLE = PREFIX + "REUSE"
-LOOK_UP_VARIABLE = PREFIX + "LOOK_UP"
 LAUNCHES_VARIABLE = PREFIX + "LAUNCHES"
 LIMIT_VARIABLE = PREFIX + "LAUNCH_LIMIT_S"
 PRECISION_VARIABLE = PREFIX + "PRECISION"
@@ -50,12 +45,8 @@ _LARGEST = 10**9
 
 
 class Settings(NamedTuple):
-    """The settings of a session.
+    """How cells are measured.
 
-    - ``record``: the file that gets the raw measurements. None: no file.
-    - ``reuse``: reuse a settled measurement in that file instead of a new one.
-    - ``look_up``: use the newest measurement in that file, whatever it is: a series has just made
-      it.
     - ``launches``: the number of launches. None: ``precision`` (relative half-width of the ratio's
       interval) and ``budget_s`` (seconds for each cell) decide.
     - ``launch_limit_s``: a launch that takes longer is ended.
@@ -63,9 +54,6 @@ class Settings(NamedTuple):
     """
 
     device: str = "cpu"
-    record: Path | None = None
-    reuse: bool = False
-    look_up: bool = False
     launches: int | None = None
     precision: float = PRECISION
     budget_s: float = BUDGET_S
@@ -75,20 +63,12 @@ class Settings(NamedTuple):
 
     @classmethod
     def from_environment(cls) -> Settings:
-        """Read the variables that the ASV plugin and the user set.
+        """Read the variables that the commands and the user set.
 
         Raises SuiteError, which names the variable with a wrong value.
         """
-        results = os.environ.get(RESULTS_VARIABLE)
-        commit, env_name = os.environ.get("ASV_COMMIT"), os.environ.get("ASV_ENV_NAME")
-        record = None
-        if results and commit and env_name:
-            record = records.path(Path(results), commit, env_name)
         return cls(
             device=device_kind(),
-            record=record,
-            reuse=os.environ.get(REUSE_VARIABLE) == "1",
-            look_up=os.environ.get(LOOK_UP_VARIABLE) == "1",
             launches=_read(LAUNCHES_VARIABLE, int, 1, None),
             precision=_read(PRECISION_VARIABLE, float, 0.001, PRECISION),
             budget_s=_read(BUDGET_VARIABLE, float, 0, BUDGET_S),

@@ -20,30 +20,32 @@ import msgspec
 
 from ..cell import METHOD, Cell, Launch, Request, Side, Started
 from ..launch import caches, progress
-from ..launch.messages import Ended, Finish, FirstResult, Go, Imported
+from ..launch.messages import Ended, Finish, FirstResult, Go
 from ..launch.stages import rounded
 from ..launch.starts.orders import CACHE, LAUNCHES, PREPARED, SERVICE, Prepared, Service
-from . import processes, turns
+from . import turns
 from .calibration import CalibrationLoop, threads_for
 from .interference import Spans, on_device
 
 # Starts a process: its log, its module, further environment variables, further arguments.
 Spawn = Callable[[Path, str, Mapping[str, str], Sequence[str]], turns.Process]
+MEASURING = "torchcompile_suite.launch"
 
 
-class Starts:
-    """A way to run launches of cells with a ``start``."""
+def launch(
+    spawn: Spawn,
+    request: Request,
+    workspace: Path,
+    limit_s: float,
+    calibrate: turns.Calibrate = CalibrationLoop,
+) -> Launch:
+    """As `turns.launch`, for a cell with a ``start``. ``spawn`` starts a process.
 
-    def __init__(self, spawn: Spawn = processes.spawn) -> None:
-        """``spawn`` starts a process."""
-        self._spawn = spawn
-
-    def run(self, request: Request, workspace: Path, limit_s: float) -> Launch:
-        """See `processes.Launcher.run`. The request's cache folder is that of the cell: the first
-        launch in it prepares what the services find, the later ones use the same.
-        """
-        launch = _Launch(self._spawn, request, workspace, time.monotonic() + limit_s)
-        return turns.guarded(launch.make, request, limit_s)
+    The request's cache folder is that of the cell: the first launch in it prepares what the
+    services find, the later ones use the same.
+    """
+    made = _Launch(spawn, request, workspace, time.monotonic() + limit_s, calibrate)
+    return turns.guarded(made.make, request, limit_s)
 
 
 class _Run(NamedTuple):
@@ -56,8 +58,16 @@ class _Run(NamedTuple):
 class _Launch:
     _prepared: Prepared
 
-    def __init__(self, spawn: Spawn, request: Request, workspace: Path, deadline: float) -> None:
+    def __init__(
+        self,
+        spawn: Spawn,
+        request: Request,
+        workspace: Path,
+        deadline: float,
+        calibrate: turns.Calibrate,
+    ) -> None:
         self._spawn = spawn
+        self._calibrate = calibrate
         self._request = request
         self._cell: Cell = request.cell
         self._folder = Path(request.cache_dir).resolve()
@@ -78,7 +88,7 @@ class _Launch:
             return pairs >= plan.most_starts or spent_s >= plan.starts_s
 
         threads = threads_for(self._cell.device, self._prepared.threads)
-        with CalibrationLoop(threads) as calibration, self._device:
+        with self._calibrate(threads) as calibration, self._device:
             runs = turns.alternate(self._turn, enough, calibration, self._first())
         stages_s["turns"] = round(time.perf_counter() - begun, 4)
         assert self._checked is not None
@@ -105,10 +115,10 @@ class _Launch:
         shutil.rmtree(self._folder, ignore_errors=True)
         cache = self._folder / CACHE
         cache.mkdir(parents=True)
-        process = self._spawn(self._workspace / "prepare.log", processes.MEASURING, {}, ())
+        process = self._spawn(self._workspace / "prepare.log", MEASURING, {}, ())
         try:
             process.say(msgspec.structs.replace(self._request, cache_dir=str(cache)))
-            turns.expect(process, Imported, self._deadline)
+            turns.begun(process, self._deadline)
             process.say(Go())
             prepared = turns.expect(process, Ended, self._deadline).launch
         finally:

@@ -33,6 +33,11 @@ SAMPLE_S = 0.01
 # Calls of at least this many times `Plan.settle_s` need no settling: what the other side left in
 # the caches is under 1 % of their time, and calls that do not count would double the time.
 LONG_CALL = 10
+# What a process may take to import torch and what the model needs.
+IMPORT_LIMIT_S = 300.0
+
+# The calibration loop on so many threads.
+Calibrate = Callable[[int], CalibrationLoop]
 
 
 class TimedOut(Exception):
@@ -79,12 +84,17 @@ _Taken = TypeVar("_Taken")
 
 
 def launch(
-    start: Callable[[Path], Process], request: Request, workspace: Path, limit_s: float
+    start: Callable[[Path], Process],
+    request: Request,
+    workspace: Path,
+    limit_s: float,
+    calibrate: Calibrate = CalibrationLoop,
 ) -> Launch:
     """Measure the request's cell in new processes, at most for ``limit_s`` seconds.
 
-    ``start`` starts a process whose output goes to the file that it gets, in ``workspace``. Nothing
-    is raised for what the cell does: a failure is the outcome of the launch.
+    ``start`` starts a process whose output goes to the file that it gets, in ``workspace``.
+    ``calibrate``: the loop on so many threads. Nothing is raised for what the cell does: a failure
+    is the outcome of the launch.
     """
     deadline = time.monotonic() + limit_s
     hosted: list[tuple[Side, ...]] = [("eager",), ("mode",)]
@@ -96,7 +106,7 @@ def launch(
         for sides in hosted:
             processes[sides] = start(workspace / f"{sides[-1]}.log")
             processes[sides].say(msgspec.structs.replace(request, sides=sides))
-        return _launch(processes, request, deadline)
+        return _launch(processes, request, deadline, calibrate)
 
     try:
         return guarded(make, request, limit_s)
@@ -122,11 +132,14 @@ def guarded(make: Callable[[], Launch], request: Request, limit_s: float) -> Lau
 
 
 def _launch(
-    processes: dict[tuple[Side, ...], Process], request: Request, deadline: float
+    processes: dict[tuple[Side, ...], Process],
+    request: Request,
+    deadline: float,
+    calibrate: Calibrate,
 ) -> Launch:
     # Fresh processes import at the same time. Then each warms up alone.
     for process in processes.values():
-        expect(process, Imported, deadline)
+        begun(process, deadline)
     ready: dict[Side, float] = {}
     threads = 1
     for process in processes.values():
@@ -136,7 +149,7 @@ def _launch(
         threads = said.threads
     sides = {side: process for hosted, process in processes.items() for side in hosted}
     start = time.perf_counter()
-    times = _take_turns(sides, request, ready, threads, deadline)
+    times = _take_turns(sides, request, ready, threads, deadline, calibrate)
     turns_s = round(time.perf_counter() - start, 4)
     ended: dict[Side, Launch] = {}
     for hosted, process in processes.items():
@@ -165,6 +178,20 @@ def _launch(
     if reason := _unsettled(made):
         return msgspec.structs.replace(made, outcome=Outcome(Status.UNSETTLED, reason), pairs_s=[])
     return made
+
+
+def begun(process: Process, deadline: float) -> None:
+    """Wait until the process has imported torch. Raises as `expect`; and `Lost` if its Python hangs
+    at its start.
+    """
+    soon = time.monotonic() + IMPORT_LIMIT_S
+    try:
+        expect(process, Imported, min(deadline, soon))
+    except TimedOut:
+        if deadline <= soon:
+            raise
+        reason = f"its Python did not import torch within {IMPORT_LIMIT_S:.0f} s"
+        raise Lost(Outcome(Status.TIMEOUT, reason)) from None
 
 
 def expect(process: Process, kind: type[_Message], deadline: float) -> _Message:
@@ -212,10 +239,11 @@ def _take_turns(
     steady_s: dict[Side, float],
     threads: int,
     deadline: float,
+    calibrate: Calibrate,
 ) -> _Times:
     """Turns of both sides until the plan is met."""
     plan, kind = request.plan, request.cell.device
-    pids = {process.pid for process in sides.values()}
+    measured = {process.pid for process in sides.values()}
     count = max(1, math.ceil(SAMPLE_S / min(steady_s.values())))
     longest_s = max(steady_s.values())
     settle_s = plan.settle_s if longest_s < LONG_CALL * plan.settle_s else 0.0
@@ -225,13 +253,15 @@ def _take_turns(
         return expect(sides[side], Timed, deadline)
 
     def enough(pairs: int, spent_s: float) -> bool:
-        device.read(pids)
+        device.read(measured)
         met = pairs >= plan.min_pairs and spent_s >= plan.min_timed_s
         return met or spent_s >= plan.max_timed_s
 
-    watch = Watch(pids)
-    with CalibrationLoop(threads_for(kind, threads)) as calibration, on_device(kind) as device:
+    with calibrate(threads_for(kind, threads)) as calibration, on_device(kind) as device:
+        watch = Watch(measured | calibration.pids)
         timed = alternate(turn, enough, calibration)
+        # While all processes are there: one that is gone has no times.
+        interference = watch.shares(device.state())
     return _Times(
         pairs_s=[
             (eager.call_s, mode.call_s)
@@ -245,7 +275,7 @@ def _take_turns(
                 for eager, mode in zip(timed["eager"], timed["mode"], strict=True)
                 if eager.single_s is not None and mode.single_s is not None
             ],
-            "interference": watch.shares(device.state()),
+            "interference": interference,
             "calibration_s": calibrated(calibration),
         },
     )

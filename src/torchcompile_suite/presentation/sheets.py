@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ..analysis import generated as code
 from ..analysis.change import Comparison
@@ -14,6 +14,10 @@ from ..analysis.payoff import break_even
 from ..analysis.summary import Row
 from ..cell import Cell, Outcome
 from .wording import count, milliseconds, ratio, seconds
+
+T = TypeVar("T")
+Columns: TypeAlias = Mapping[str, Callable[[T], str]]
+"""The name of a column -> its text in the line of an item."""
 
 
 class Sheet(NamedTuple):
@@ -27,9 +31,48 @@ class Sheet(NamedTuple):
     lines: list[list[str]]
 
 
+# The columns that say which cell a line is of, and are numbers.
+_COUNTED = frozenset(("batch", "inputs", "length", "operators"))
+
+
+def sheet(
+    items: Iterable[T],
+    place: Columns[T],
+    figures: Columns[T],
+    reason: Callable[[T], str] = lambda _: "",
+) -> Sheet:
+    """A line for each item: ``place`` says which one it is, ``figures`` what is known of it.
+
+    Figures are numbers. ``reason``: why an item has none, empty if it has some. It stands in the
+    first column of the figures, and the others are empty.
+    """
+    lines = []
+    for item in items:
+        if why := reason(item):
+            own = [why, *[""] * (len(figures) - 1)]
+        else:
+            own = [of(item) for of in figures.values()]
+        lines.append([*(of(item) for of in place.values()), *own])
+    numbers = frozenset((*_COUNTED.intersection(place), *figures))
+    return Sheet([*place, *figures], numbers, lines)
+
+
+class _Ended(Protocol):
+    @property
+    def outcome(self) -> Outcome: ...
+
+
+def ended(one: _Ended) -> str:
+    """Why a cell has no number; empty if it ended well."""
+    return "" if one.outcome.ok else str(one.outcome)
+
+
+class _OfCell(Protocol):
+    @property
+    def cell(self) -> Cell: ...
+
+
 CELL = ["model", "batch", "mode"]
-# Calls that are each waited for, on an accelerator: they take longer than calls in a row.
-SINGLE = ["one eager call ms", "one compiled ms"]
 
 
 def cell_columns(cell: Cell) -> list[str]:
@@ -40,52 +83,38 @@ def cell_columns(cell: Cell) -> list[str]:
     return [cell.workload, str(cell.batch_size), mode]
 
 
-def no_number(outcome: Outcome, columns: int) -> list[str]:
-    """What a line has in that many columns if its cell has no number: the reason, in the first."""
-    return [str(outcome), *[""] * (columns - 1)]
+_MODEL: Columns[_OfCell] = {
+    "model": lambda one: one.cell.workload,
+    "batch": lambda one: str(one.cell.batch_size),
+}
+PLACE: Columns[_OfCell] = {**_MODEL, "mode": lambda one: cell_columns(one.cell)[-1]}
+"""The columns `CELL` of what has a cell."""
+_TARGET: Columns[_OfCell] = {
+    **_MODEL,
+    "mode": lambda one: one.cell.mode,
+    "target": lambda one: one.cell.target,
+}
+_WHERE: Columns[Row] = {"machine": lambda row: row.machine, "release": lambda row: row.release}
+_MEASURED: Columns[Row] = {
+    "eager ms": lambda row: milliseconds(row.eager_s),
+    "compiled ms": lambda row: milliseconds(row.latency_s),
+    "ratio [95 %]": lambda row: ratio(row.ratio),
+    "compile s": lambda row: seconds(row.cold_compile_s),
+    "warm s": lambda row: seconds(row.warm_compile_s),
+    "pays after": lambda row: str(break_even(row)),
+}
+# Calls that are each waited for, on an accelerator: they take longer than calls in a row.
+_SINGLE: Columns[Row] = {
+    "one eager call ms": lambda row: milliseconds(row.eager_single_s),
+    "one compiled ms": lambda row: milliseconds(row.single_s),
+}
 
 
 def measured(rows: Sequence[Row]) -> Sheet:
     """One line for each cell. Machine and release are columns only if there are several."""
-    places = {
-        name: value
-        for name, value in (("machine", _machine), ("release", _release))
-        if len({value(row) for row in rows}) > 1
-    }
-    figures = ["eager ms", "compiled ms", "ratio [95 %]", "compile s", "warm s", "pays after"]
-    single = any(row.single_s is not None for row in rows)
-    figures += SINGLE if single else []
-    lines = []
-    for row in rows:
-        line = [value(row) for value in places.values()]
-        line += cell_columns(row.cell)
-        if row.outcome.ok:
-            line += _figures(row)
-            line += [milliseconds(row.eager_single_s), milliseconds(row.single_s)] if single else []
-        else:
-            line += no_number(row.outcome, len(figures))
-        lines.append(line)
-    columns = [*places, *CELL, *figures]
-    return Sheet(columns, frozenset(("batch", *figures)), lines)
-
-
-def _machine(row: Row) -> str:
-    return row.machine
-
-
-def _release(row: Row) -> str:
-    return row.release
-
-
-def _figures(row: Row) -> list[str]:
-    return [
-        milliseconds(row.eager_s),
-        milliseconds(row.latency_s),
-        ratio(row.ratio),
-        seconds(row.cold_compile_s),
-        seconds(row.warm_compile_s),
-        str(break_even(row)),
-    ]
+    several = {name: of for name, of in _WHERE.items() if len({of(row) for row in rows}) > 1}
+    single = _SINGLE if any(row.single_s is not None for row in rows) else {}
+    return sheet(rows, {**several, **PLACE}, {**_MEASURED, **single}, reason=ended)
 
 
 def ends(both: Sequence[Ends]) -> Sheet:
@@ -130,20 +159,14 @@ def changed(comparison: Comparison, everything: bool = False) -> Sheet:
 
 def gaps(comparison: Comparison) -> Sheet:
     """The cells that cannot be compared, with the reasons."""
-    lines = [
-        [*cell_columns(change.cell), change.gap] for change in comparison.changes if change.gap
-    ]
-    return Sheet([*CELL, "why not compared"], frozenset(("batch",)), lines)
+    without = [change for change in comparison.changes if change.gap]
+    return sheet(without, {**PLACE, "why not compared": lambda change: change.gap}, {})
 
 
 def means(comparison: Comparison) -> Sheet:
     """The geometric mean of each figure over the cells that both releases have."""
     lines = [
-        [
-            name,
-            ratio(mean),
-            str(sum(1 for change in comparison.changes if name in change.effects)),
-        ]
+        [name, ratio(mean), str(sum(name in change.effects for change in comparison.changes))]
         for name, mean in comparison.means.items()
     ]
     columns = ["figure", "geometric mean of after/before [95 %]", "cells"]
@@ -168,37 +191,29 @@ def claims(judged: Sequence[Judged]) -> Sheet:
     return Sheet(["claim", "document", "it says", "verdict", "here"], frozenset(), lines)
 
 
+_WITHOUT = ["no numbers", "not measured", "unexplained"]
+
+
+def _without(covered: Coverage | SeriesCoverage) -> list[str]:
+    return [str(len(of)) for of in (covered.ended, covered.missing, covered.unexplained)]
+
+
 def coverage(covered: Mapping[str, Coverage]) -> Sheet:
     """One line for each release."""
-    columns = ["release", "cells", "ok", "no numbers", "not measured", "unexplained"]
-    lines = [
-        [
-            version,
-            str(release.ok + len(release.ended) + len(release.missing)),
-            str(release.ok),
-            str(len(release.ended)),
-            str(len(release.missing)),
-            str(len(release.unexplained)),
-        ]
-        for version, release in covered.items()
-    ]
+    lines = []
+    for version, release in covered.items():
+        cells = release.ok + len(release.ended) + len(release.missing)
+        lines.append([version, str(cells), str(release.ok), *_without(release)])
+    columns = ["release", "cells", "ok", *_WITHOUT]
     return Sheet(columns, frozenset(columns[1:]), lines)
 
 
 def series(covered: Sequence[SeriesCoverage]) -> Sheet:
     """One line for each series; columns count releases."""
-    counts = ["ok", "no numbers", "not measured", "unexplained"]
     lines = [
-        [
-            *cell_columns(one.cell),
-            str(len(one.ok)),
-            str(len(one.ended)),
-            str(len(one.missing)),
-            str(len(one.unexplained)),
-            one.machine,
-        ]
-        for one in covered
+        [*cell_columns(one.cell), str(len(one.ok)), *_without(one), one.machine] for one in covered
     ]
+    counts = ["ok", *_WITHOUT]
     return Sheet([*CELL, *counts, "machine"], frozenset(("batch", *counts)), lines)
 
 
@@ -212,41 +227,34 @@ _SHOWN = (
 def generated(rows: Sequence[code.Row]) -> Sheet:
     """One line for each cell with a target. Release is a column only if there are several."""
     several = len({row.release for row in rows}) > 1
-    shown = [name for name in _SHOWN if any(name in row.counts for row in rows)]
-    lines = []
-    for row in rows:
-        line = [row.release] if several else []
-        line += [row.cell.workload, str(row.cell.batch_size), row.cell.mode, row.cell.target]
-        if row.generated is None:
-            line += no_number(row.outcome, len(shown))
-        else:
-            line += [count(row.counts.get(name)) for name in shown]
-        lines.append(line)
-    columns = [*(["release"] if several else []), *CELL, "target", *shown]
-    return Sheet(columns, frozenset(("batch", *shown)), lines)
+    release: Columns[code.Row] = {"release": lambda row: row.release} if several else {}
+    shown = {name: _counted(name) for name in _SHOWN if any(name in row.counts for row in rows)}
+    return sheet(rows, {**release, **_TARGET}, shown, reason=_no_code)
+
+
+def _counted(name: str) -> Callable[[code.Row], str]:
+    return lambda row: count(row.counts.get(name))
+
+
+def _no_code(row: code.Row) -> str:
+    return str(row.outcome) if row.generated is None else ""
 
 
 def generated_changes(comparison: code.Comparison) -> Sheet:
     """One line for each count that differs between the two releases."""
-    lines = [
-        [
-            *(difference.cell.workload, str(difference.cell.batch_size)),
-            *(difference.cell.mode, difference.cell.target),
-            *(difference.name, count(difference.before), count(difference.after)),
-        ]
-        for difference in comparison.differences
-    ]
-    columns = [*CELL, "target", "count", comparison.before, comparison.after]
-    return Sheet(columns, frozenset(("batch", *columns[-2:])), lines)
+    return sheet(
+        comparison.differences,
+        {**_TARGET, "count": lambda difference: difference.name},
+        {
+            comparison.before: lambda difference: count(difference.before),
+            comparison.after: lambda difference: count(difference.after),
+        },
+    )
 
 
 def generated_gaps(comparison: code.Comparison) -> Sheet:
     """The cells whose code cannot be compared, with the reasons."""
-    lines = [
-        [gap.cell.workload, str(gap.cell.batch_size), gap.cell.mode, gap.cell.target, gap.reason]
-        for gap in comparison.gaps
-    ]
-    return Sheet([*CELL, "target", "why not compared"], frozenset(("batch",)), lines)
+    return sheet(comparison.gaps, {**_TARGET, "why not compared": lambda gap: gap.reason}, {})
 
 
 def fleet(expected: Sequence[tuple[int, float, float, float]]) -> Sheet:

@@ -10,7 +10,7 @@ from ..analysis.statistics import Interval
 
 def ratio(interval: Interval | None) -> str:
     """A ratio with its interval; a dash without a ratio."""
-    return "-" if interval is None else str(interval)
+    return number(interval, ".2f")
 
 
 def milliseconds(interval: Interval | None) -> str:
@@ -20,12 +20,19 @@ def milliseconds(interval: Interval | None) -> str:
 
 def seconds(value: float | None) -> str:
     """Seconds with one decimal; a dash without a time."""
-    return "-" if value is None else f"{value:.1f}"
+    return number(value, ".1f")
 
 
-def count(number: int | None) -> str:
+def number(value: Interval | float | None, spec: str, scale: float = 1) -> str:
+    """The value times ``scale``, in a format for each of its numbers; a dash without a value."""
+    if value is None:
+        return "-"
+    return format(value.scaled(scale) if isinstance(value, Interval) else value * scale, spec)
+
+
+def count(things: int | None) -> str:
     """A number of things, with commas between thousands; a dash without one."""
-    return "-" if number is None else f"{number:,}"
+    return number(things, ",")
 
 
 def plural(number: int, noun: str) -> str:

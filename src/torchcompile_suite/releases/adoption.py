@@ -10,43 +10,17 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-import msgspec
 from filelock import FileLock
 
 from ..errors import SuiteError
 from ..host import cuda
 from ..host.files import write_atomically
-from . import catalogue, environments, stamp
+from . import catalogue, environments, install, locking, stamp
 from .catalogue import Release
 
 # What the measuring processes and ASV's import; `torch` comes last, because it takes seconds.
 NEEDED = ("asv_runner", "msgspec", "numpy", "psutil", "scipy", "setuptools", "timm", "torch")
-_ASK = """
-import importlib, json, site, sys, sysconfig
-said = {"minor": "%d.%d" % sys.version_info[:2], "missing": [], "torch": "", "commit": ""}
-said["folders"] = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
-for name in sys.argv[1:]:
-    try:
-        module = importlib.import_module(name)
-    except Exception as error:
-        said["missing"].append("%s (%s)" % (name, error))
-if "torch" in sys.modules and not said["missing"]:
-    said["torch"] = str(module.__version__)
-    said["commit"] = module.version.git_version or ""
-print("\\n" + json.dumps(said))
-"""
-_PATH_FILE = "adopted.pth"
 _LIMIT_S = 300.0
-
-
-class _Said(msgspec.Struct):
-    """What a Python says of itself. ``folders``: those of its packages."""
-
-    minor: str
-    missing: list[str]
-    torch: str
-    commit: str
-    folders: list[str]
 
 
 def adopt(python: Path) -> tuple[Release, str, Path]:
@@ -56,8 +30,9 @@ def adopt(python: Path) -> tuple[Release, str, Path]:
     environment. Raises SuiteError if that Python lacks something, if its torch is no release, or
     if the release has an environment already.
     """
-    said = _ask(python, _needed())
-    release = _release(said)
+    said = _ask(python)
+    build = said.versions.get("torch", "none")
+    release = _release(said, build)
     folder = environments.folder_of(release, said.minor)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_name(f"{folder.name}.lock")):
@@ -68,42 +43,44 @@ def adopt(python: Path) -> tuple[Release, str, Path]:
             )
         environments.remove_folder(folder)
         _run(python, "-m", "venv", "--without-pip", str(folder))
+        # Until all is proven. Else a lock that is installed here later would find the user's, too.
+        (folder / install.MARKER).touch()
         program = environments.python_in(folder)
-        packages = _run(
-            program, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"
-        ).strip()
         lines = [f"import site; site.addsitedir({path!r})" for path in said.folders]
-        Path(packages, _PATH_FILE).write_text("\n".join(lines) + "\n", "utf-8")
-        found = _ask(program, _needed())
-        if found.torch != said.torch:
-            reason = ", ".join(found.missing) or f"it finds torch {found.torch}"
+        path_file = environments.packages_in(folder) / "adopted.pth"
+        path_file.write_text("\n".join(lines) + "\n", "utf-8")
+        found = _ask(program)
+        torch = found.versions.get("torch", "none")
+        if found.failed or torch != build:
+            reason = _missing(found) or f"it finds torch {torch}"
             raise SuiteError(f"the packages of {python} do not import in {folder}: {reason}")
-        content = f"{stamp.ADOPTED} {said.torch} of {python}\n"
+        content = f"{stamp.ADOPTED} {build} of {python}\n"
         write_atomically(folder / stamp.FILE, content.encode())
-    return release, said.torch, program
+        (folder / install.MARKER).unlink()
+    return release, build, program
 
 
-def _needed() -> tuple[str, ...]:
-    """What that Python has to import. Without pynvml nothing would watch a GPU."""
-    return (*(["pynvml"] if cuda.seen().devices else []), *NEEDED)
+def _ask(python: Path) -> install.Said:
+    """What that Python says of itself and of all that it has to import."""
+    # Without pynvml nothing would watch a GPU.
+    needed = (*(["pynvml"] if cuda.seen().devices else []), *NEEDED)
+    return install.read(_run(python, "-c", install.ASK, *needed))
 
 
-def _ask(python: Path, needed: tuple[str, ...]) -> _Said:
-    text = _run(python, "-c", _ASK, *needed)
-    return msgspec.json.decode(text.strip().splitlines()[-1], type=_Said)
+def _missing(said: install.Said) -> str:
+    """What does not import, and why."""
+    return ", ".join(f"{name} ({why.partition(': ')[2]})" for name, why in said.failed.items())
 
 
-def _release(said: _Said) -> Release:
+def _release(said: install.Said, build: str) -> Release:
     """The release of that torch. A build of another commit under its name is refused."""
-    if said.missing:
-        raise SuiteError(
-            f"this Python does not import {', '.join(said.missing)}; install that there first"
-        )
-    release = catalogue.find(said.torch.partition("+")[0])
+    if missing := _missing(said):
+        raise SuiteError(f"this Python does not import {missing}; install that there first")
+    release = catalogue.find(build.partition("+")[0])
     known = release.git_version
     if known is not None and said.commit not in ("", known):
         raise SuiteError(
-            f"torch {said.torch} was built from {said.commit[:8]}, PyTorch {release.version} from "
+            f"torch {build} was built from {said.commit[:8]}, PyTorch {release.version} from "
             f"{known[:8]}: the results would be filed under another release"
         )
     return release
@@ -112,15 +89,7 @@ def _release(said: _Said) -> Release:
 def _run(python: Path, *arguments: str) -> str:
     """What the program prints. Raises SuiteError if it cannot be started, or fails."""
     try:
-        done = subprocess.run(
-            [str(python), *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=_LIMIT_S,
-            check=False,
-        )
+        done = locking.run([python, *arguments], timeout_s=_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SuiteError(f"{python} does not run as a Python: {error}") from None
     if done.returncode:

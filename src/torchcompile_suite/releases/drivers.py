@@ -8,8 +8,9 @@ import re
 from ..errors import SuiteError
 from ..host import cuda, machine
 from .catalogue import Release
-from .install import BACKEND_VARIABLE
 
+# Of uv: which build of torch, such as cpu, cu128 or rocm6.4.
+BACKEND_VARIABLE = "UV_TORCH_BACKEND"
 # CUDA's major version -> the oldest drivers that support it. A driver supports all minor versions
 # of a major one: https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html
 BRANCHES = {11: 450, 12: 525, 13: 580}

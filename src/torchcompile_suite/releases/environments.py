@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,23 +22,16 @@ import platformdirs
 from filelock import FileLock
 
 from ..errors import SuiteError
-from ..host.files import write_atomically
+from ..host.files import alone, write_atomically
 from . import drivers, extras, stamp
 from .catalogue import Release
-from .install import EXTRAS_FILE
-from .ledger_objects import LOCK_FILE, RELEASE_FILE, lock_file, release_file
+from .install import MARKER, LockError, prove, sync
+from .ledger import lock_file, release_file
+from .locking import run
 
-INSTALL = Path(__file__).with_name("install.py")
 # The folder of all environments. By default it lies beside uv's cache, so that uv can link files
 # from the cache instead of copying them.
 FOLDER_VARIABLE = "TORCHCOMPILE_SUITE_ENVIRONMENTS"
-
-
-class LockError(SuiteError):
-    """The release's lock does not install or import on this machine.
-
-    The message is that of uv or of Python.
-    """
 
 
 def making(release: Release) -> str:
@@ -55,6 +50,20 @@ class Installed(NamedTuple):
     folder: Path
     own_bytes: int
     linked_bytes: int
+
+
+class Proof(NamedTuple):
+    """The result of installing one release's lock.
+
+    ``line`` is the text to show, ``seconds`` the duration, ``git_version`` the upstream commit of
+    the torch that was installed.
+    """
+
+    release: Release
+    ok: bool
+    line: str
+    seconds: float
+    git_version: str | None = None
 
 
 def root() -> Path:
@@ -157,27 +166,95 @@ def _lock_digest(release: Release) -> str:
 def install(release: Release, folder: Path, python: str | None = None) -> tuple[Path, str]:
     """Make the environment in ``folder`` hold exactly the release's lock and its extras.
 
-    An existing environment changes to the release. ``python``: see `ready`. Returns the
-    environment's Python, and a line with the versions that were imported. Raises LockError if the
-    lock does not install or import, and SuiteError if not even an empty environment can be made.
+    An existing environment changes to the release; one that an installation has left unfinished is
+    emptied first. ``python``: see `ready`. Returns the environment's Python, and a line with the
+    versions that were imported. Raises LockError if the lock does not install or import, and
+    SuiteError if not even an empty environment can be made.
     """
-    program = python_in(folder)
-    if not program.exists():
-        _create(release, folder, python)
-    with tempfile.TemporaryDirectory(prefix="release-") as checkout:
-        Path(checkout, RELEASE_FILE).write_bytes(release_file(release))
-        Path(checkout, LOCK_FILE).write_bytes(lock_file(release))
-        if pins := extras.pins(release.version):
-            Path(checkout, EXTRAS_FILE).write_text("\n".join(pins) + "\n", "utf-8")
-        done = _run([str(program), str(INSTALL), checkout])
-    if done.returncode:
-        raise LockError(" ".join(done.stderr.split()))
-    return program, done.stdout.strip()
+    program, marker = python_in(folder), folder / MARKER
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        # uv inherits this lock. It outlives a run that is killed, and then the next run waits.
+        with alone(folder.with_name(f"{folder.name}.installing")) as held:
+            if not _minor_in(folder):
+                _create(release, folder, python)
+            if not release.supports(minor := _minor_in(folder)):
+                raise LockError(
+                    f"PyTorch {release.version} has no wheels for Python {minor}; "
+                    f"supported: {', '.join(release.usable_pythons)}"
+                )
+            if marker.exists():
+                # uv considers a package installed as soon as its metadata exists: half a package
+                # would stay. Its option --reinstall keeps files whose RECORD is gone.
+                _empty(folder)
+            marker.write_text(f"PyTorch {release.version} is being installed\n", "utf-8")
+            try:
+                sync(release, program, held.fileno())
+                versions = prove(release, program)
+            except BaseException:
+                with suppress(OSError):
+                    _empty(folder)  # the disk may be full
+                raise
+            marker.unlink()
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        raise LockError(f"{error.strerror or error}{where}; run it again") from error
+    return program, versions
+
+
+def verify(release: Release) -> Proof:
+    """Install and import a release in a temporary environment.
+
+    It takes about 5 GB of disk if uv's cache is on another file system than the folder of
+    environments; otherwise uv links the files. Raises ``SuiteError`` if not even an empty
+    environment can be made.
+    """
+    started = time.monotonic()
+    # uv links files here under the same conditions as for the environments that stay.
+    place = root()
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(
+            prefix="verify-", dir=place, ignore_cleanup_errors=True
+        ) as scratch:
+            ok, line, git_version = _verify(release, Path(scratch).absolute() / "env")
+    except OSError as error:
+        raise SuiteError(f"cannot verify in {place}: {error}") from error
+    return Proof(release, ok, line, time.monotonic() - started, git_version)
+
+
+def _verify(release: Release, folder: Path) -> tuple[bool, str, str | None]:
+    """Whether the lock installs and imports, the line to show, and the upstream commit."""
+    try:
+        _, versions = install(release, folder)
+    except LockError as error:
+        return False, str(error), None
+    git_version = read_git_version(folder)
+    if release.git_version not in (None, git_version):
+        reason = (
+            f"torch.version.git_version is {git_version}, but releases.toml says "
+            f"{release.git_version}; one of the two belongs to another build"
+        )
+        return False, reason, git_version
+    return True, f"{versions}, git_version {git_version}", git_version
+
+
+def read_git_version(folder: Path) -> str | None:
+    """The upstream commit of the torch in an environment. Torch is not imported."""
+    file = packages_in(folder) / "torch" / "version.py"
+    text = file.read_text("utf-8") if file.exists() else ""
+    found = re.search(r"^git_version = '([0-9a-f]{40})'", text, re.MULTILINE)
+    return found[1] if found else None
 
 
 def python_in(folder: Path) -> Path:
     """The Python of the environment in ``folder``."""
     return folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+
+
+def packages_in(folder: Path) -> Path:
+    """The folder with the packages of an environment; it may be missing."""
+    return next(folder.glob("lib/python3*/site-packages"), folder / "Lib" / "site-packages")
 
 
 def adopted(release: Release) -> str:
@@ -207,8 +284,7 @@ def _create(release: Release, folder: Path, python: str | None) -> None:
     minor = python or _minor(release)
     runs = minor == f"{sys.version_info.major}.{sys.version_info.minor}"
     wanted = sys.executable if runs else minor
-    uv = [sys.executable, "-m", "uv", "venv", "--quiet", "--seed", "--python", wanted, str(folder)]
-    done = _run(uv)
+    done = run([sys.executable, "-m", "uv", "venv", "--quiet", "--python", wanted, folder])
     if done.returncode:
         reason = " ".join(done.stderr.split())
         raise SuiteError(
@@ -217,12 +293,24 @@ def _create(release: Release, folder: Path, python: str | None) -> None:
         )
 
 
-def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        errors="replace",
-        check=False,
-    )
+def _minor_in(folder: Path) -> str:
+    """The Python, such as 3.11, of the environment in ``folder``; empty if there is none.
+
+    Without its settings, its Python would be that of the system, where nothing may change.
+    """
+    settings = folder / "pyvenv.cfg"
+    if not (python_in(folder).exists() and settings.exists()):
+        return ""
+    found = re.search(r"^version(?:_info)? *= *(\d+\.\d+)", settings.read_text("utf-8"), re.M)
+    return found[1] if found else ""
+
+
+def _empty(folder: Path) -> None:
+    """Remove every package of the environment."""
+    for entry in sorted(packages_in(folder).glob("*")):
+        if entry.stem == "_virtualenv":
+            continue  # belongs to the empty environment
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()

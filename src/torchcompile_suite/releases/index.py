@@ -5,8 +5,8 @@ The index is the one that uv or pip use. An existing entry never changes: its co
 
 from __future__ import annotations
 
+import json
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Collection, Sequence
@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-import tomlkit
+import msgspec
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 from pypi_simple import (
@@ -59,8 +59,7 @@ def index_url() -> str:
             name, equals, url = value.partition("=")  # uv's form NAME=URL
             return url if equals and "/" not in name else value
     command = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or PYPI_SIMPLE_ENDPOINT
+    return locking.run(command).stdout.strip() or PYPI_SIMPLE_ENDPOINT
 
 
 def find_new(known: Collection[str], url: str) -> tuple[Release, ...]:
@@ -147,7 +146,7 @@ def _date_by_uv(version: str, pythons: Sequence[str]) -> datetime:
             "--python-version", oldest, "--format", "pylock.toml", "--output-file", "pylock.toml",
             cwd=folder, purpose=f"read the upload time of PyTorch {version}",
         )  # fmt: skip
-        lock = tomlkit.parse((folder / "pylock.toml").read_text("utf-8")).unwrap()
+        lock = msgspec.toml.decode((folder / "pylock.toml").read_bytes())
     wheels = lock["packages"][0].get("wheels", [])
     times: list[datetime] = [wheel["upload-time"] for wheel in wheels if "upload-time" in wheel]
     if not times:
@@ -164,18 +163,12 @@ def _three_numbers(version: str) -> str:
 
 def append(file: Path, kind: str, release: Release) -> None:
     """Append a release to the file's array of tables ``kind`` (release or nightly), atomically."""
-    document = tomlkit.parse(file.read_text("utf-8")) if file.exists() else tomlkit.document()
-    entry = tomlkit.table()
-    entry["version"] = release.version
-    entry["date"] = tomlkit.datetime(f"{release.date:%Y-%m-%dT%H:%M:%SZ}")
-    entry["pythons"] = list(release.pythons)
-    for name in ("git_version", "after", "index_url"):
+    # As text: the comments of the file stay as they are.
+    text = f"{file.read_text('utf-8').rstrip()}\n\n" if file.exists() else ""
+    text += f"[[{kind}]]\nversion = {json.dumps(release.version)}\n"
+    text += f"date = {release.date:%Y-%m-%dT%H:%M:%SZ}\n"
+    for name in ("pythons", "git_version", "after", "index_url"):
         if value := getattr(release, name):
-            entry[name] = value
-    if kind not in document:
-        document[kind] = tomlkit.aot()
-    entries = document[kind]
-    assert isinstance(entries, tomlkit.items.AoT)
-    entries.append(entry)
-    locking.replace(file, tomlkit.dumps(document))
+            text += f"{name} = {json.dumps(value, ensure_ascii=False)}\n"
+    locking.replace(file, text)
     catalogue.forget()

@@ -16,7 +16,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from packaging.version import Version
@@ -177,6 +177,34 @@ def check(version: str, text: str) -> None:
         raise SuiteError(f"the lock of PyTorch {version} lacks {lacks}; run uv's newest version")
 
 
+def run(
+    command: Sequence[str | Path],
+    *,
+    stdin: str = "",
+    variables: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    timeout_s: float | None = None,
+    inherited: Sequence[int] = (),
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end. Its exit status is the caller's to judge.
+
+    ``stdin``: what it reads. ``inherited``: file descriptors that it gets. Raises what
+    `subprocess.run` raises.
+    """
+    return subprocess.run(
+        command,
+        input=stdin,
+        env=variables,
+        cwd=folder,
+        timeout=timeout_s,
+        pass_fds=inherited,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+    )
+
+
 def run_uv(*arguments: str, cwd: Path, purpose: str) -> None:
     """Run the uv of this Python, without user settings that change what it resolves.
 
@@ -185,17 +213,8 @@ def run_uv(*arguments: str, cwd: Path, purpose: str) -> None:
     environment = {k: v for k, v in os.environ.items() if k not in _PERSONAL}
     # uv can resolve for a Python that is not installed, and must not download one.
     environment["UV_PYTHON_DOWNLOADS"] = "never"
-    done = subprocess.run(
-        [sys.executable, "-m", "uv", *arguments, "--quiet", "--python", sys.executable],
-        cwd=cwd,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        errors="replace",
-        check=False,
-    )
+    command = [sys.executable, "-m", "uv", *arguments, "--quiet", "--python", sys.executable]
+    done = run(command, variables=environment, folder=cwd)
     if done.returncode:
         reason = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
         raise SuiteError(f"uv could not {purpose}: {reason}")

@@ -15,7 +15,7 @@ import msgspec
 from pypi_simple import DistributionPackage
 
 from ..errors import SuiteError
-from . import catalogue, index, locking, verify
+from . import catalogue, environments, index, locking
 from .catalogue import LOCKS, NIGHTLIES, NIGHTLY, Release
 
 
@@ -24,7 +24,7 @@ def add(
     url: str | None,
     file: Path = NIGHTLIES,
     locks: Path = LOCKS,
-    prove: Callable[[Release], verify.Proof] = verify.prove,
+    prove: Callable[[Release], environments.Proof] = environments.verify,
 ) -> tuple[Release, ...]:
     """Append the named nightlies, oldest first, each with its lock and upstream commit.
 

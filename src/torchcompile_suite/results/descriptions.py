@@ -1,23 +1,29 @@
-"""machine.json: what a machine says about itself. Every reader of such a file reads it here.
+"""What a machine and an environment say about themselves. Every reader of such a file is here.
 
-The file may come from a stranger, and its values are published: in names of files, on pages, in the
-terminal. So a link is refused, which could lead to a private file, and so is text that no machine
-has.
+machine.json may come from a stranger, and its values are published: in names of files, on pages, in
+the terminal. So a link is refused, which could lead to a private file, and so is text that no
+machine has.
+
+The marker of an overlay says that a Python environment has a commit's Python files over its torch.
+`torchcompile_suite.commits` writes it. A measurement in that environment records the marker, or is
+refused because of it.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from ..cell import Measurement
+from ..cell import Measurement, Overlay
 from ..errors import SuiteError
 from ..host import machine, nvml
 from . import regular
 
+OVERLAY_FILE = "torchcompile-suite-overlay.json"
 _MOST_BYTES = 1 << 20
 # ASV makes the values parts of the names of files, of which a file system takes 255 bytes.
 _NAME_BYTES = 200
@@ -75,11 +81,9 @@ def read(folder: Path) -> Description:
     """The description in a machine's folder. Raises ValueError with a message of one line."""
     try:
         text = regular.read_own(folder / machine.FILE, _MOST_BYTES)
-        fields = msgspec.json.decode(text, type=dict[str, str | int])
     except OSError as error:
         raise ValueError(f"cannot be read: {error.strerror}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"no description of a machine: {error}") from None
+    fields = regular.decoded(text, dict[str, str | int], "no description of a machine")
     if len(fields) > _MOST_FIELDS:
         raise ValueError(f"no description of a machine: {len(fields)} fields")
     for part in [*fields, *fields.values()]:
@@ -88,3 +92,17 @@ def read(folder: Path) -> Description:
         name = fields.get("machine")
         raise ValueError(f"the machine is {name!r}, which is not the name of its folder")
     return Description(text, fields)
+
+
+def overlay(prefix: str | Path = sys.prefix) -> Overlay | None:
+    """The overlay of the environment at ``prefix`` (default: this Python), or None.
+
+    A marker that cannot be read counts as refused, because the state of the files is unknown.
+    """
+    try:
+        return msgspec.json.decode(Path(prefix, OVERLAY_FILE).read_bytes(), type=Overlay)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError) as error:
+        reason = f"{OVERLAY_FILE} cannot be read ({error}); install another commit"
+        return Overlay("", "", refused=reason)

@@ -11,12 +11,16 @@ values first.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
+import contextlib
+from collections import Counter, defaultdict
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence, Set
+from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import SuiteError
-from .records import Record
+from ..host import machine as hosts
+from . import descriptions
+from .records import Record, machine_folders
 
 
 class NoResultsError(SuiteError):
@@ -55,27 +59,44 @@ class Standing(NamedTuple):
     measured: int
 
 
-class _Held:
-    """The measured values of one machine."""
+def classes(results: Path) -> dict[str, str]:
+    """The class of each machine that describes itself (`host.machine.class_of`), by name.
 
-    def __init__(self) -> None:
-        self.measured: set[Hashable] = set()
-        self.newest: set[Hashable] = set()
-
-    def add(self, value: Value, what: Hashable) -> None:
-        """Take a value, as ``what``."""
-        if value.measured:
-            self.measured.add(what)
-            if value.newest:
-                self.newest.add(what)
+    Machines of one class have the same hardware. A machine whose description cannot be read is left
+    out.
+    """
+    found = {}
+    for folder in machine_folders(results)[0]:
+        with contextlib.suppress(ValueError):
+            found[folder.name] = hosts.class_of(descriptions.read(folder).fields)
+    return found
 
 
-def standings(values: Iterable[Value]) -> dict[str, Standing]:
-    """The standing of each machine, over all releases."""
-    held: dict[str, _Held] = defaultdict(_Held)
+def standings(
+    values: Iterable[Value], wanted: Set[str] = frozenset(), *, every: bool = False
+) -> dict[str, Standing]:
+    """The standing of each machine with results of the releases, or of any, if none is wanted.
+
+    With ``every``: of each machine with results of all of them, over the values that all have.
+    """
+    held: dict[str, list[Value]] = defaultdict(list)
     for value in values:
-        held[value.machine].add(value, (value.release, value.what))
-    return {name: Standing(len(one.newest), len(one.measured)) for name, one in held.items()}
+        if not wanted or value.release in wanted:
+            held[value.machine].append(value)
+    found = {}
+    for name, mine in held.items():
+        if not every or {value.release for value in mine}.issuperset(wanted):
+            measured = [value for value in mine if value.measured]
+            newest = [value for value in measured if value.newest]
+            shared_by = len(wanted) if every else 0
+            found[name] = Standing(_count(newest, shared_by), _count(measured, shared_by))
+    return found
+
+
+def _count(values: Iterable[Value], shared_by: int) -> int:
+    """The number of values, or of those that so many releases share, unless ``shared_by`` is 0."""
+    found = Counter(what for _, what in {(value.release, value.what) for value in values})
+    return sum(1 for n in found.values() if n == shared_by) if shared_by else found.total()
 
 
 def in_order(
@@ -98,15 +119,10 @@ def in_order(
 
 def of_records(records: Iterable[Record]) -> list[Value]:
     """The records as values of the rule, by version of PyTorch."""
+    measured = ((record, record.measurement) for record in records)
     return [
-        Value(
-            record.machine,
-            record.release,
-            record.measurement.cell,
-            record.measurement.outcome.ok,
-            record.measurement.timed_anew,
-        )
-        for record in records
+        Value(record.machine, record.release, one.cell, one.outcome.ok, one.timed_anew)
+        for record, one in measured
     ]
 
 
@@ -129,11 +145,8 @@ def choose(
     ``known`` are machines without values that can be named, too. ``labels`` are the releases as
     the user wrote them. Raises NoResultsError.
     """
-    held: dict[str, dict[str, _Held]] = defaultdict(lambda: defaultdict(_Held))
-    for value in values:
-        held[value.machine][value.release].add(value, value.what)
-        held[value.machine][""].add(value, (value.release, value.what))
-    names = sorted({*held, *known})
+    values = list(values)
+    names = sorted({*(value.machine for value in values), *known})
     if named is not None:
         if named not in names:
             raise NoResultsError(
@@ -141,12 +154,7 @@ def choose(
                 f"{', '.join(names) or 'no machine'}"
             )
         return Choice(named)
-    wanted = list(dict.fromkeys(releases)) or [""]
-    ranks = {
-        name: rank
-        for name in names
-        if (rank := _rank([held[name].get(release) for release in wanted], every)) is not None
-    }
+    ranks = standings(values, {*releases}, every=every)
     asked = " and ".join(labels or releases)
     if here in ranks:
         return Choice(here)
@@ -154,24 +162,6 @@ def choose(
         raise NoResultsError(_nothing(labels or releases, names))
     best = in_order(ranks, completeness_first=completeness_first)[0]
     return Choice(best, _line(best, asked, here, sorted(ranks)))
-
-
-def _rank(held: Sequence[_Held | None], every: bool) -> Standing | None:
-    """The standing over these releases.
-
-    With ``every``: of the values that all releases have, and None if one release has no results.
-    Else: over all releases, and None if no release has results.
-    """
-    present = [one for one in held if one is not None]
-    if not present or (every and len(present) < len(held)):
-        return None
-    if not every:
-        return Standing(
-            sum(len(one.newest) for one in present), sum(len(one.measured) for one in present)
-        )
-    newest = set.intersection(*(one.newest for one in present))
-    measured = set.intersection(*(one.measured for one in present))
-    return Standing(len(newest), len(measured))
 
 
 def _line(best: str, asked: str, here: str, names: Sequence[str]) -> str:

@@ -8,25 +8,24 @@ both. Older versions of the suite had journals only, and committed them.
 
 Of several measurements of one machine, commit, environment and cell the newest counts: the one that
 started last. Within one second, the one that is further down in its file, then the one with the
-larger identity (`canonical.record_id`). The same measurement in two files is one. So the order in
+larger identity (`segments.record_id`). The same measurement in two files is one. So the order in
 which files were added makes no difference. The older measurements are the history of the cell.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, TypeVar
 
 import msgspec
 
 from ..cell import SCHEMA, Cell, Launch, Measurement
 from ..host.files import append_line
 from . import descriptions, regular, segments
-from .canonical import canonical, record_id
+from .segments import canonical, record_id
 
 SUFFIX = ".records.jsonl"
 # Of a commit's SHA, as in the names of ASV's files.
@@ -39,8 +38,6 @@ TRIAL = "try"
 LINK = "a link, which is not followed"
 # No call is as short. A quotient with a shorter time may not be a number.
 _SHORTEST_S = 1e-12
-# Files are read in parts of this size.
-_PART_BYTES = 1 << 20
 
 
 class Record(NamedTuple):
@@ -69,6 +66,11 @@ class Problem(NamedTuple):
         return f"{self.where}: {self.reason}"
 
 
+T = TypeVar("T")
+Read = tuple[T, list[Problem]]
+"""What could be read, and the problems with the rest."""
+
+
 class Records(NamedTuple):
     """Every readable record under results/, and the problems with the others.
 
@@ -84,7 +86,7 @@ class Records(NamedTuple):
 class Entry(NamedTuple):
     """A measurement of a file. ``position``: the number of its line among the file's lines.
 
-    ``identity`` is that of `canonical.record_id`.
+    ``identity`` is that of `segments.record_id`.
     """
 
     position: int
@@ -97,17 +99,8 @@ class Entry(NamedTuple):
         return self.measurement.started_at, self.position, self.identity
 
 
-class Piece(NamedTuple):
-    """The readable measurements of one file, which share their place. ``file``: the file itself."""
-
-    file: Path
-    commit: str
-    env_name: str
-    entries: list[Entry]
-
-
-# Reads a segment. Raises the errors of `segments.read`; adds the bad lines to the problems.
-SegmentReader = Callable[[Path, list[Problem]], Piece]
+# Reads the measurements of a segment. Raises the errors of `segments.read`.
+SegmentReader = Callable[[Path], Read[list[Entry]]]
 
 
 def path(machine_folder: Path, commit: str, env_name: str) -> Path:
@@ -121,20 +114,19 @@ def place(journal: Path) -> tuple[str, str]:
     return commit, env_name
 
 
-def files(machine_folder: Path, problems: list[Problem]) -> dict[Path, list[Path]]:
+def files(machine_folder: Path) -> Read[dict[Path, list[Path]]]:
     """The files with measurements, by the journal of their commit and environment.
 
     A journal whose lines are all sealed does not exist. Segments are not read as a whole.
     """
-    found: dict[Path, list[Path]] = {}
-    for journal in journals(machine_folder):
-        found.setdefault(journal, []).append(journal)
-    for file in segment_files(machine_folder, problems):
-        with named(segment_name(file), problems):
+    found = {journal: [journal] for journal in journals(machine_folder)}
+    sealed, problems = segment_files(machine_folder)
+    for file in sealed:
+        with named(name(file), problems):
             header = segments.header(file)
             journal = path(machine_folder, header.commit, header.env_name)
             found.setdefault(journal, []).append(file)
-    return dict(sorted(found.items()))
+    return dict(sorted(found.items())), problems
 
 
 def append(journal: Path, measurement: Measurement) -> None:
@@ -156,45 +148,40 @@ def history(journal: Path, cell: Cell) -> list[Measurement]:
 
     Those that are sealed, and those in the journal.
     """
-    found: dict[str, Entry] = {}
     # The journal first: another process may seal it meanwhile, and then has a segment of it.
-    unsealed = read_journal(journal, [])
-    sealed = [file for file in files(journal.parent, []).get(journal, ()) if file != journal]
+    unsealed = list(read_files([journal]))
+    sealed = [file for file in files(journal.parent)[0].get(journal, ()) if file != journal]
     # A run asks for each cell and metric: only the lines of the workload are worth decoding.
     of_workload = partial(read_segment, containing=msgspec.json.encode(cell.workload))
-    for piece in (unsealed, *read_files(sealed, [], of_workload)):
-        for entry in piece.entries:
-            same = found.get(entry.identity)
-            if entry.measurement.cell == cell and (same is None or same.order < entry.order):
-                found[entry.identity] = entry
-    return [entry.measurement for entry in sorted(found.values(), key=lambda entry: entry.order)]
+    found = [
+        entry
+        for entries, _ in (*unsealed, *read_files(sealed, of_workload))
+        for entry in entries
+        if entry.measurement.cell == cell
+    ]
+    found.sort(key=lambda entry: entry.order)
+    newest_copy = {entry.identity: entry for entry in found}
+    return [entry.measurement for entry in found if entry is newest_copy[entry.identity]]
 
 
 def launches(machine_folder: Path) -> Iterator[Launch]:
     """Every readable launch of a machine."""
-    return (
-        launch
-        for of_place in files(machine_folder, []).values()
-        for piece in read_files(of_place, [])
-        for entry in piece.entries
-        for launch in entry.measurement.launches
-    )
+    for of_place in files(machine_folder)[0].values():
+        for entries, _ in read_files(of_place):
+            for entry in entries:
+                yield from entry.measurement.launches
 
 
-def read(results: Path) -> Records:
+def read(results: Path, reader: SegmentReader | None = None) -> Records:
     """The newest measurement of each machine, commit, environment and cell under ``results``.
 
     Unreadable files and lines are left out and named in ``problems``. They never stop the rest.
+    ``reader``: another way to read a segment than `read_segment`.
     """
-    return read_with(results, read_segment)
-
-
-def read_with(results: Path, reader: SegmentReader) -> Records:
-    """`read`, with another way to read a segment."""
     timed: list[Record] = []
-    problems: list[Problem] = []
     generated: list[Record] = []
-    for folder in machine_folders(results, problems):
+    folders, problems = machine_folders(results)
+    for folder in folders:
         of_machine = read_machine(folder, reader)
         timed += of_machine.records
         problems += of_machine.problems
@@ -202,12 +189,14 @@ def read_with(results: Path, reader: SegmentReader) -> Records:
     return Records(timed, problems, generated)
 
 
-def read_machine(folder: Path, reader: SegmentReader) -> Records:
+def read_machine(folder: Path, reader: SegmentReader | None = None) -> Records:
     """The records of one machine, as those of `read`."""
     found: list[Record] = []
-    problems: list[Problem] = []
-    for journal, of_place in files(folder, problems).items():
-        found += _of_place(journal, newest_of(read_files(of_place, problems, reader)))
+    of_places, problems = files(folder)
+    for journal, of_place in of_places.items():
+        entries, bad = newest_of(read_files(of_place, reader))
+        found += _of_place(journal, entries)
+        problems += bad
     timed = [record for record in found if not record.measurement.cell.target]
     generated = [record for record in found if record.measurement.cell.target]
     return Records(timed, problems, generated)
@@ -219,26 +208,14 @@ def identity(file: Path) -> str:
     The name of a segment tells its bytes, unless it is damaged; then its size differs, as a rule.
     A journal grows, so its bytes are read.
     """
-    if file.name.endswith(SUFFIX):
-        return digest(file)
+    if not file.name.endswith(segments.SUFFIX):
+        return regular.digest(file)
     # A stranger's name may be no text.
-    name = segment_name(file).encode("utf-8", "backslashreplace").decode()
+    text = name(file).encode("utf-8", "backslashreplace").decode()
     try:
-        return f"{name} {file.lstat().st_size}"
+        return f"{text} {file.lstat().st_size}"
     except OSError:
-        return name
-
-
-def digest(file: Path) -> str:
-    """The SHA-256 of the bytes of a file; that of nothing if it cannot be read."""
-    found = hashlib.sha256()
-    try:
-        with regular.open_binary(file) as stream:
-            while part := stream.read(_PART_BYTES):
-                found.update(part)
-    except OSError:
-        pass
-    return found.hexdigest()
+        return text
 
 
 def _of_place(journal: Path, entries: Iterable[Entry]) -> list[Record]:
@@ -249,15 +226,17 @@ def _of_place(journal: Path, entries: Iterable[Entry]) -> list[Record]:
     ]
 
 
-def newest_of(pieces: Iterable[Piece]) -> list[Entry]:
+def newest_of(pieces: Iterable[Read[list[Entry]]]) -> Read[list[Entry]]:
     """The newest entry of each cell. The pieces are of one machine, commit and environment."""
     found: dict[Cell, Entry] = {}
-    for piece in pieces:
-        for entry in piece.entries:
+    problems: list[Problem] = []
+    for entries, bad in pieces:
+        problems += bad
+        for entry in entries:
             cell = entry.measurement.cell
             if cell not in found or found[cell].order < entry.order:
                 found[cell] = entry
-    return list(found.values())
+    return list(found.values()), problems
 
 
 def release(measurement: Measurement) -> str:
@@ -266,17 +245,19 @@ def release(measurement: Measurement) -> str:
     return environment.torch.partition("+")[0] if environment else ""
 
 
-def machine_folders(results: Path, problems: list[Problem]) -> Iterator[Path]:
+def machine_folders(results: Path) -> Read[list[Path]]:
     """The folders of machines, sorted. A link to a folder is a problem."""
     try:
-        found = sorted(one for one in results.iterdir() if one.is_dir())
+        return _folders(results, "")
     except (FileNotFoundError, NotADirectoryError):
-        return
-    for folder in found:
-        if folder.is_symlink():
-            problems.append(Problem(folder.name, LINK))
-        else:
-            yield folder
+        return [], []
+
+
+def _folders(parent: Path, where: str) -> Read[list[Path]]:
+    """The folders in a folder, sorted. ``where``: begins the place of a problem. Raises OSError."""
+    found = sorted(one for one in parent.iterdir() if one.is_dir())
+    links = [Problem(where + one.name, LINK) for one in found if one.is_symlink()]
+    return [one for one in found if not one.is_symlink()], links
 
 
 def journals(machine_folder: Path) -> list[Path]:
@@ -285,60 +266,46 @@ def journals(machine_folder: Path) -> list[Path]:
 
 
 def read_files(
-    found: Iterable[Path], problems: list[Problem], reader: SegmentReader | None = None
-) -> Iterator[Piece]:
-    """The measurements of journals and segments.
-
-    What cannot be read is added to ``problems``: one for each file.
-    """
+    found: Iterable[Path], reader: SegmentReader | None = None
+) -> Iterator[Read[list[Entry]]]:
+    """The measurements of each journal and segment. One that cannot be read is one problem."""
     for file in found:
-        if file.name.endswith(SUFFIX):
-            yield read_journal(file, problems)
-        else:
-            with named(segment_name(file), problems):
-                yield (reader or read_segment)(file, problems)
+        problems: list[Problem] = []
+        sealed = file.name.endswith(segments.SUFFIX)
+        with named(name(file), problems):
+            yield (reader or read_segment)(file) if sealed else read_journal(file)
+        if problems:
+            yield [], problems
 
 
-def read_journal(journal: Path, problems: list[Problem]) -> Piece:
-    """The measurements of a journal. Its bad lines together add one problem."""
-    where = journal_name(journal)
-    entries: list[Entry] = []
-    bad: list[Problem] = []
-    with named(where, problems), regular.open_binary(journal) as stream:
-        entries = _entries(_lines(stream), where, bad, canonical)
-    _name(bad, problems)
-    return Piece(journal, *place(journal), entries)
+def read_journal(journal: Path) -> Read[list[Entry]]:
+    """The measurements of a journal. Its bad lines together are one problem. Raises OSError."""
+    with regular.open_binary(journal) as stream:
+        return _entries(_lines(stream), name(journal), canonical)
 
 
-def read_segment(file: Path, problems: list[Problem], containing: bytes = b"") -> Piece:
+def read_segment(file: Path, containing: bytes = b"") -> Read[list[Entry]]:
     """The measurements of a segment whose lines contain these bytes; see `SegmentReader`."""
-    header, lines = segments.read(file)
-    bad: list[Problem] = []
+    lines = segments.read(file).lines
     # The lines of a segment have the canonical form. The first one is the header.
     numbered = ((number, line) for number, line in enumerate(lines, 2) if containing in line)
-    entries = _entries(numbered, segment_name(file), bad, bytes)
-    _name(bad, problems)
-    return Piece(file, header.commit, header.env_name, entries)
+    return _entries(numbered, name(file), bytes)
 
 
-def journal_name(journal: Path) -> str:
-    """How a journal is called in messages: machine and file."""
-    return "/".join(journal.parts[-2:])
+def name(file: Path) -> str:
+    """How a journal or segment is called in messages: machine, release of a segment, and file."""
+    return "/".join(file.parts[-3 if file.name.endswith(segments.SUFFIX) else -2 :])
 
 
-def segment_name(file: Path) -> str:
-    """How a segment is called in messages: machine, release and file."""
-    return "/".join(file.parts[-3:])
-
-
-def segment_files(machine_folder: Path, problems: list[Problem]) -> list[Path]:
+def segment_files(machine_folder: Path) -> Read[list[Path]]:
     """Everything that has the name of a segment, sorted. A link to a folder is a problem."""
+    problems: list[Problem] = []
+    found: list[Path] = []
     with named(machine_folder.name, problems):
-        for link in segments.links(machine_folder):
-            where = f"{machine_folder.name}/{link.name}"
-            problems.append(Problem(where, LINK))
-        return segments.find(machine_folder)
-    return []
+        folders, links = _folders(machine_folder, f"{machine_folder.name}/")
+        problems += links
+        found = sorted(one for folder in folders for one in folder.glob(f"*{segments.SUFFIX}"))
+    return found, problems
 
 
 @contextmanager
@@ -354,18 +321,9 @@ def named(where: str, problems: list[Problem], fault: str = "cannot be read") ->
         problems.append(Problem(where, str(error)))
 
 
-def _name(bad: list[Problem], problems: list[Problem]) -> None:
-    """Add the bad lines of one file as one problem."""
-    if bad:
-        more = f" (the first of {len(bad)} bad lines)" if len(bad) > 1 else ""
-        problems.append(Problem(bad[0].where, bad[0].reason + more))
-
-
 def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
     """The lines of a journal with their numbers; ends after a line that is too long."""
-    number = 0
-    while line := stream.readline(LONGEST_LINE):
-        number += 1
+    for number, line in enumerate(iter(partial(stream.readline, LONGEST_LINE), b""), 1):
         yield number, line
         if _too_long(line):
             return
@@ -376,13 +334,14 @@ def _too_long(line: bytes) -> bool:
 
 
 def _entries(
-    lines: Iterable[tuple[int, bytes]],
-    where: str,
-    bad: list[Problem],
-    form: Callable[[bytes], bytes],
-) -> list[Entry]:
-    """The measurements of numbered lines. ``form`` gives the canonical form of a line."""
-    entries = []
+    lines: Iterable[tuple[int, bytes]], where: str, form: Callable[[bytes], bytes]
+) -> Read[list[Entry]]:
+    """The measurements of numbered lines. ``form`` gives the canonical form of a line.
+
+    All bad lines are one problem.
+    """
+    entries: list[Entry] = []
+    bad: list[Problem] = []
     for number, line in lines:
         if not line.strip():
             continue
@@ -393,7 +352,10 @@ def _entries(
             entries.append(Entry(number, record_id(form(line)), measurement))
         except ValueError as error:
             bad.append(Problem(f"{where}:{number}", str(error)))
-    return entries
+    if len(bad) > 1:
+        where, reason = bad[0]
+        bad = [Problem(where, f"{reason} (the first of {len(bad)} bad lines)")]
+    return entries, bad
 
 
 class _Schema(msgspec.Struct):
@@ -402,16 +364,13 @@ class _Schema(msgspec.Struct):
 
 def decode(line: bytes) -> Measurement:
     """The measurement of one line. Raises ValueError with a message of one line."""
-    try:
-        schema = msgspec.json.decode(line, type=_Schema).schema
-        if schema > SCHEMA:
-            raise ValueError(
-                f"written by a newer version of the suite (schema {schema}, this one reads up to "
-                f"{SCHEMA}); update torchcompile-suite"
-            )
-        measurement = msgspec.json.decode(line, type=Measurement)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise ValueError(f"not a measurement: {error}") from None
+    schema = regular.decoded(line, _Schema, "not a measurement").schema
+    if schema > SCHEMA:
+        raise ValueError(
+            f"written by a newer version of the suite (schema {schema}, this one reads up to "
+            f"{SCHEMA}); update torchcompile-suite"
+        )
+    measurement = regular.decoded(line, Measurement, "not a measurement")
     # Figures are computed of failed cells, too: of what they measured before they failed.
     pairs = (pair for launch in measurement.launches for pair in launch.pairs_s)
     if any(min(pair) < _SHORTEST_S for pair in pairs):

@@ -1,18 +1,26 @@
-"""Reads regular files only.
+"""Reads what anybody can put into results/: regular files only, and JSON that may be anything.
 
-Anybody can put a file into results/. Reading a FIFO waits for ever, and reading a device may never
-end. Every reader of results/ opens its files here.
+Reading a FIFO waits for ever, and reading a device may never end. Every reader of results/ opens
+its files here.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import hashlib
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
 
 REASON = "not a regular file"
+# `digest` reads files in parts of this size.
+_PART_BYTES = 1 << 20
 
 
 def is_regular(file: Path) -> bool:
@@ -53,3 +61,20 @@ def read_own(file: Path, most_bytes: int) -> bytes:
     if len(data) > most_bytes:
         raise OSError(errno.EFBIG, f"larger than {most_bytes >> 20} MiB", str(file))
     return data
+
+
+def decoded(text: bytes, kind: type[T], fault: str) -> T:
+    """The JSON ``text`` as that type. Raises ValueError in one line that begins with ``fault``."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise ValueError(f"{fault}: {error}") from None
+
+
+def digest(file: Path) -> str:
+    """The SHA-256 of the bytes of a file; that of nothing if it cannot be read."""
+    found = hashlib.sha256()
+    with contextlib.suppress(OSError), open_binary(file) as stream:
+        while part := stream.read(_PART_BYTES):
+            found.update(part)
+    return found.hexdigest()

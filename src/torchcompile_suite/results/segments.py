@@ -6,7 +6,7 @@ is never rewritten, and a damaged one is seen. Results grow by adding segments. 
 merged by the union of their files: files of the same name are the same.
 
 The content is lines of JSON. The first line is the `Header`, each other line is a measurement in
-its canonical form (`canonical`).
+its one form (`canonical`), by which two measurements are one (`record_id`).
 
 xz, because a measuring process reads segments, too, and the environment of a release has no
 packages but those of its lock: Python itself reads xz. On the recorded results it takes 77 % of
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import lzma
 import re
 from collections.abc import Iterable, Iterator
@@ -46,6 +47,8 @@ _FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+\-]{0,79}", re.ASCII)
 Text = Annotated[str, Meta(max_length=500, pattern=r"^[^/\\\x00-\x1f\x7f]*\Z")]
 # Of a file and of its content, enough for any header.
 _HEAD_BYTES = 16 << 10
+# JSON has one kind of number. Up to here a whole number is the same as integer and as float.
+_WHOLE = 2**53
 
 
 class Header(Struct, frozen=True, forbid_unknown_fields=True):
@@ -68,6 +71,42 @@ class Segment(NamedTuple):
 
     header: Header
     lines: list[bytes]
+
+
+def canonical(text: bytes) -> bytes:
+    """The JSON value of ``text`` in its one form, without a newline.
+
+    The form is computed from the JSON as it was written, and not from the types of this version of
+    the suite: a later version has more fields, and would give an old measurement another identity.
+
+    Keys are sorted, there is no space, text is UTF-8 and not escaped. A number without a fraction
+    is written without one (1 for 1.0); other numbers have the fewest digits that give the same
+    float. So two texts of one value give the same bytes. Raises ValueError, also for NaN, infinity
+    and half a surrogate pair, which are no JSON; RecursionError for a value that is nested deeply.
+    """
+    value = json.loads(text, parse_float=_number, parse_constant=_refuse)
+    form = json.dumps(
+        value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True
+    )
+    return form.encode()
+
+
+def record_id(form: bytes) -> str:
+    """The identity of a measurement: the SHA-256 of its one form, 64 hexadecimal digits.
+
+    Two measurements are one if they have the same cell, the same second of their start and the same
+    figures. Machine, commit and environment are the place of a measurement, not a part of it.
+    """
+    return hashlib.sha256(form).hexdigest()
+
+
+def _number(digits: str) -> int | float:
+    number = float(digits)
+    return int(number) if abs(number) < _WHOLE and number.is_integer() else number
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
 
 
 def folder_name(wanted: str, otherwise: str) -> str:
@@ -126,20 +165,6 @@ def add(file: Path, data: bytes) -> bool:
         pass  # missing or damaged
     write_atomically(file, data)
     return True
-
-
-def find(machine_folder: Path) -> list[Path]:
-    """Everything in a machine's folder that has the name of a segment, sorted.
-
-    Links to folders are not followed. Raises OSError.
-    """
-    folders = [one for one in machine_folder.iterdir() if one.is_dir() and not one.is_symlink()]
-    return sorted(file for folder in folders for file in folder.glob(f"*{SUFFIX}"))
-
-
-def links(machine_folder: Path) -> list[Path]:
-    """The folders of releases that are links, sorted: they are not read. Raises OSError."""
-    return sorted(one for one in machine_folder.iterdir() if one.is_symlink() and one.is_dir())
 
 
 def read(file: Path) -> Segment:
@@ -202,13 +227,10 @@ class _Format(Struct):
 
 
 def _header(line: bytes) -> Header:
-    try:
-        written = msgspec.json.decode(line, type=_Format).format
-        if written > Header.__struct_defaults__[0]:
-            raise ValueError(
-                f"written by a newer version of the suite (format {written}); "
-                "update torchcompile-suite"
-            )
-        return msgspec.json.decode(line, type=Header)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise ValueError(f"its first line is no header: {error}") from None
+    fault = "its first line is no header"
+    written = regular.decoded(line, _Format, fault).format
+    if written > Header.__struct_defaults__[0]:
+        raise ValueError(
+            f"written by a newer version of the suite (format {written}); update torchcompile-suite"
+        )
+    return regular.decoded(line, Header, fault)

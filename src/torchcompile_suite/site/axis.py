@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -16,7 +17,7 @@ from ..analysis.summary import version_key
 from ..cell import Cell
 from ..commits.clone import Clone
 from ..releases import catalogue, ledger
-from ..releases.catalogue import UnknownRelease
+from ..releases.catalogue import Release, UnknownRelease
 from ..results.records import COMMIT_DIGITS, Record
 
 # As in the names of journals and segments.
@@ -33,36 +34,28 @@ class Facts(NamedTuple):
 
 
 class Axis(Protocol):
-    """What the points of a site are, and in which order."""
+    """What the points of a site are, and in which order. ``noun``: how one point is called."""
 
-    @property
-    def noun(self) -> str:
-        """How one point is called: release or commit."""
-        ...
+    noun: str
 
     @property
     def key(self) -> list[str]:
         """What tells this axis from another one, for keys of `results.cached`."""
-        ...
 
     def point(self, record: Record) -> str:
         """The point of a record; empty if it belongs to none."""
-        ...
 
     def order(self, points: Iterable[str]) -> list[str]:
         """The points, oldest first."""
-        ...
 
     def facts(self, point: str) -> Facts:
         """The point in words."""
-        ...
 
     def command(self, cell: Cell, point: str) -> str:
         """The command that measures a cell again; empty if there is none.
 
         It is safe in a shell: all names are `cell.Name`.
         """
-        ...
 
 
 def label(release: str) -> str:
@@ -72,14 +65,19 @@ def label(release: str) -> str:
     return f"v{minor}" if newest is not None and newest.version == release else f"v{release}"
 
 
+def _command(run: str, revision: str, cell: Cell) -> str:
+    pattern = matrix.pattern(cell)
+    return f'{run} {revision}^! --bench "{pattern}"' if revision and pattern is not None else ""
+
+
 class Releases:
     """The releases of PyTorch, by version."""
 
     noun = "release"
 
     def __init__(self) -> None:
-        """The tags of the releases are looked up when they are needed."""
-        self._tags: dict[str, str] = {}
+        """The releases are looked up when they are needed."""
+        self._known: dict[str, Release | None] = {}
 
     @cached_property
     def key(self) -> list[str]:
@@ -101,25 +99,22 @@ class Releases:
 
     def facts(self, point: str) -> Facts:
         """The tag and the day of the upload; a version that is not in the catalogue has no day."""
-        try:
-            date = catalogue.find(point).date.date().isoformat()
-        except UnknownRelease:
-            date = ""
+        release = self._find(point)
+        date = release.date.date().isoformat() if release else ""
         return Facts(label(point), f"PyTorch {label(point)}", date)
 
     def command(self, cell: Cell, point: str) -> str:
         """With the tag of the release."""
-        pattern, tag = matrix.pattern(cell), self._tag(point)
-        return f'asv run {tag}^! --bench "{pattern}"' if tag and pattern is not None else ""
+        release = self._find(point)
+        return _command("asv run", release.tag if release else "", cell)
 
-    def _tag(self, point: str) -> str:
-        """The tag of a release; empty for one that is not in the catalogue."""
-        if point not in self._tags:
-            try:
-                self._tags[point] = catalogue.find(point).tag
-            except UnknownRelease:
-                self._tags[point] = ""
-        return self._tags[point]
+    def _find(self, point: str) -> Release | None:
+        """The release; None for one that is not in the catalogue."""
+        if point not in self._known:
+            self._known[point] = None
+            with suppress(UnknownRelease):
+                self._known[point] = catalogue.find(point)
+        return self._known[point]
 
 
 class Commits:
@@ -154,7 +149,4 @@ class Commits:
 
     def command(self, cell: Cell, point: str) -> str:
         """With the configuration of the commits."""
-        pattern = matrix.pattern(cell)
-        if pattern is None:
-            return ""
-        return f'asv --config asv.commits.conf.json run {point}^! --bench "{pattern}"'
+        return _command("asv --config asv.commits.conf.json run", point, cell)

@@ -1,11 +1,12 @@
-"""The names of cells, the question that each of them asks, and their division into buckets."""
+"""The names of cells, the question that each of them asks, and their division into groups."""
 
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 from functools import cache
+from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -13,6 +14,8 @@ from .. import matrix
 from ..cell import Cell
 from ..modes import EAGER
 
+_Key = TypeVar("_Key", bound=Hashable)
+_Item = TypeVar("_Item")
 # Cells of a document. A view reads whole documents, so none may grow without a limit.
 MOST_IN_BUCKET = 150
 
@@ -32,36 +35,9 @@ _QUESTIONS = {
 }
 
 # Question -> what its ratios compare.
-ABOUT = {
-    "inference": "Ratio: time of a call, compiled over eager. Below 1 is a gain.",
-    "training": "Ratio: time of an optimizer step, compiled over eager. Below 1 is a gain.",
-    "precision": "Ratio: time in the named precision over time of the baseline.",
-    "memory layout": "Ratio: compiled over eager, both with the channels of images last.",
-    "quantisation": "Ratio: time with int8 weights over time in float32 in eager.",
-    "overhead": "Graphs of small operators, compiled over eager: what a call costs by itself.",
-    "attention": "Ratio: compiled over the same way to write attention in eager.",
-    "dynamic shapes": "A stream of shapes, compiled over eager; the name says how it is compiled.",
-    "freezing and regional compilation": (
-        "Ratio: time of a call, compiled over eager. freezing: the weights are constants. "
-        "regional, nested-region: the repeated block is compiled once."
-    ),
-    "backends": "Ratio: time with the named backend over time in eager: where a gain comes from.",
-    "allocator": (
-        "Ratio: compiled over eager, both with the named malloc; default-heap is malloc as a "
-        "script gets it."
-    ),
-    "cold starts": (
-        "Ratio: time from the start of a process to its first result, compiled over eager; the "
-        "name says what the compiled process found."
-    ),
-    "memory over time": (
-        "Ratio: time of a call, compiled over eager, in processes whose memory is watched over "
-        "thousands of calls."
-    ),
-    "protocol": (
-        "What a naive timing would have reported: each name is a mistake that is made on purpose."
-    ),
-}
+ABOUT = msgspec.toml.decode(
+    Path(__file__).with_name("questions.toml").read_bytes(), type=dict[str, str]
+)
 
 
 @cache
@@ -89,20 +65,24 @@ def label(cell: Cell) -> str:
 
 def ids(of: Iterable[Cell]) -> dict[Cell, str]:
     """A name for each cell: its text, and all its axes where two cells have the same text."""
-    same: dict[str, list[Cell]] = defaultdict(list)
-    for cell in dict.fromkeys(of):
-        same[str(cell)].append(cell)
     return {
         cell: text if len(cells) == 1 else f"{text} ({_axes(cell)})"
-        for text, cells in same.items()
+        for text, cells in grouped(dict.fromkeys(of), str).items()
         for cell in cells
     }
 
 
 def _axes(cell: Cell) -> str:
     """Every axis with its value."""
-    fields = msgspec.structs.asdict(cell)
-    return ", ".join(f"{name} {value}" for name, value in fields.items())
+    return ", ".join(f"{name} {value}" for name, value in msgspec.structs.asdict(cell).items())
+
+
+def grouped(items: Iterable[_Item], key: Callable[[_Item], _Key]) -> dict[_Key, list[_Item]]:
+    """The items of each key, both in their order."""
+    groups: dict[_Key, list[_Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 def buckets(workloads: Iterable[str], cells: int) -> dict[str, int]:

@@ -11,25 +11,55 @@ import hashlib
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 from ..analysis import assembly, change, history, statistics, summaries, summary
 from ..analysis.change import Comparison, Side
 from ..analysis.history import Point
 from ..analysis.summary import Row
-from ..cell import METHOD, Cell, Launch, Measurement
+from ..cell import METHOD, Cell, Measurement
 from ..host.machine import FILE as MACHINE
 from ..presentation.hardware import title
-from ..results import descriptions, machines, records
+from ..results import descriptions, machines, records, regular
 from ..results.machines import Standing
 from ..results.records import Problem, Record
 from . import cells
 from .axis import Axis
-from .code import Code
 
 Key = tuple[str, Cell]
+
+
+class Code:
+    """The measurements of cells with a target, by point, and what tells them."""
+
+    def __init__(self, records: Iterable[Record], axis: Axis) -> None:
+        """``records`` are those of cells with a target, of all machines."""
+        self._of: dict[str, list[Measurement]] = defaultdict(list)
+        for record in records:
+            if point := axis.point(record):
+                self._of[point].append(record.measurement)
+        self._digests = {
+            point: hashlib.sha256(msgspec.msgpack.encode(many)).hexdigest()
+            for point, many in self._of.items()
+        }
+
+    def of(self, point: str) -> Sequence[Measurement]:
+        """The measurements of a point."""
+        return self._of.get(point, ())
+
+    def digest(self, point: str) -> str:
+        """What tells the measurements of a point, for keys of `results.cached`."""
+        return self._digests.get(point, "")
+
+    @property
+    def key(self) -> list[str]:
+        """What tells all of them."""
+        return [part for point in sorted(self._digests.items()) for part in point]
 
 
 class Entry(NamedTuple):
@@ -44,6 +74,7 @@ class Entry(NamedTuple):
         return self.record.measurement
 
 
+@dataclass(eq=False)
 class Machine:
     """The measurements of one machine; ``facts`` is the content of its machine.json.
 
@@ -54,22 +85,12 @@ class Machine:
     ``machines``. Nothing that machines differ in is compared or averaged across them.
     """
 
-    def __init__(
-        self,
-        name: str,
-        facts: dict[str, str],
-        entries: Iterable[Entry],
-        axis: Axis,
-        origins: dict[str, str],
-        code: Code,
-    ) -> None:
-        """Keep the entries, in the order in which the pages show them."""
-        self.name = name
-        self.facts = facts
-        self.entries = list(entries)
-        self.axis = axis
-        self.origins = origins
-        self.code = code
+    name: str
+    facts: dict[str, str]
+    entries: list[Entry]
+    axis: Axis
+    origins: dict[str, str]
+    code: Code
 
     @property
     def title(self) -> str:
@@ -85,7 +106,7 @@ class Machine:
     @cached_property
     def machines(self) -> list[str]:
         """The machines that the cells come from, sorted."""
-        return sorted(set(self.machine_of.values()))
+        return sorted(self._by_machine)
 
     @property
     def several(self) -> bool:
@@ -99,14 +120,19 @@ class Machine:
 
     @cached_property
     def _by_point(self) -> dict[str, list[Entry]]:
-        entries: dict[str, list[Entry]] = defaultdict(list)
-        for entry in self.entries:
-            entries[entry.row.release].append(entry)
-        return entries
+        return cells.grouped(self.entries, lambda entry: entry.row.release)
 
-    def of(self, point: str) -> list[Entry]:
-        """The entries of one point."""
-        return self._by_point.get(point, [])
+    @cached_property
+    def _by_machine(self) -> dict[str, list[Entry]]:
+        return cells.grouped(self.entries, lambda entry: entry.row.machine)
+
+    def of(self, point: str, bucket: int | None = None) -> list[Entry]:
+        """The entries of one point, or of one of its buckets."""
+        return [
+            entry
+            for entry in self._by_point.get(point, ())
+            if bucket in (None, self.buckets[entry.row.cell.workload])
+        ]
 
     def measurements(self, point: str) -> list[Measurement]:
         """The measurements of one point."""
@@ -115,11 +141,14 @@ class Machine:
     @cached_property
     def sides(self) -> dict[str, dict[str, Side]]:
         """Each point on each machine, for comparisons: machine -> point -> side."""
-        measured: dict[tuple[str, str], list[Measurement]] = defaultdict(list)
-        for entry in self.entries:
-            measured[entry.row.machine, entry.row.release].append(entry.measurement)
         return {
-            machine: {point: Side(point, measured[machine, point]) for point in self.points}
+            machine: {
+                point: Side(
+                    point,
+                    [one.measurement for one in self.of(point) if one.row.machine == machine],
+                )
+                for point in self.points
+            }
             for machine in self.machines
         }
 
@@ -181,14 +210,28 @@ class Machine:
     @cached_property
     def quiet_s(self) -> dict[str, float | None]:
         """Seconds of the calibration loop in the quietest launch, by machine; None if not known."""
-        launches: dict[str, list[Launch]] = defaultdict(list)
-        for entry in self.entries:
-            launches[entry.row.machine] += entry.measurement.launches
-        return {machine: statistics.quietest(many) for machine, many in launches.items()}
+        return {
+            machine: statistics.quietest(
+                [launch for entry in many for launch in entry.measurement.launches]
+            )
+            for machine, many in self._by_machine.items()
+        }
 
     def slowdown(self, entry: Entry) -> float:
         """How many times as slow as at their best the processors were during the measurement."""
         return statistics.slowdown(entry.measurement.launches, self.quiet_s[entry.row.machine])
+
+    def key(self, *points: str) -> list[str]:
+        """What tells the measurements of these points, and the names of their cells.
+
+        For `results.cached`. Nothing of it says what the other points have measured.
+        """
+        return [
+            *(self.name, str(self.method), self.axis.noun),
+            *(part for point in points for part in (point, self.origins[point])),
+            # A name depends on the other cells of the machine where two have the same text.
+            *sorted(name for cell, name in self.ids.items() if name != str(cell)),
+        ]
 
     @property
     def device(self) -> str:
@@ -221,32 +264,32 @@ class Loaded(NamedTuple):
 
 def load(folder: Path, axis: Axis, code: Code) -> Loaded:
     """Read a machine's folder. What cannot be read becomes a problem and does not stop the rest."""
-    loaded = Loaded(None, [], [])
     name = _text(folder.name)
-    files = records.files(folder, [])
+    files = records.files(folder)[0]
     read = summaries.read_machine(folder)
-    loaded.unread.extend(read.problems)
+    unread = list(read.problems)
     found = [record._replace(release=axis.point(record)) for record in read.records]
-    unknown = {record.commit for record in found if not record.release}
-    loaded.left_out.extend(
+    left_out = [
         Problem(f"{name}/{_text(commit)}", f"nothing says which {axis.noun} this is")
-        for commit in sorted(unknown)
-    )
+        for commit in sorted({record.commit for record in found if not record.release})
+    ]
     kept = sorted(
         (record for record in found if record.release),
         key=lambda record: record.measurement.started_at,
     )
     if not kept:
-        return loaded
+        return Loaded(None, unread, left_out)
     # If a point was measured in two environments, the later measurement counts.
     latest = {(record.release, record.measurement.cell): record for record in kept}
-    mine = _of_one_method(name, latest, axis, loaded.left_out)
+    mine = _of_one_method(name, latest, axis, left_out)
     rows = summary.rows(mine.values())
-    facts = _facts(folder, loaded.unread)
+    facts: dict[str, str] = {}
+    with records.named(f"{name}/{MACHINE}", unread):
+        fields = descriptions.read(folder).fields
+        facts = {key: str(value) for key, value in fields.items() if key != "version"}
     entries = [Entry(mine[row.release, row.cell], row) for row in rows]
-    origins = _origins(folder, kept, files)
-    machine = Machine(name, facts, entries, axis, origins, code)
-    return loaded._replace(machine=machine)
+    machine = Machine(name, facts, entries, axis, _origins(folder, kept, files), code)
+    return Loaded(machine, unread, left_out)
 
 
 def assembled(hardware: str, machines: Sequence[Machine], axis: Axis, code: Code) -> Machine:
@@ -272,10 +315,10 @@ def assembled(hardware: str, machines: Sequence[Machine], axis: Axis, code: Code
         if all(machine.facts.get(key) == value for machine in parts)
     }
     chosen = sorted(_text(f"{cell}: {name}") for cell, name in machine_of.items())
-    origins = {}
-    for point in {entry.row.release for entry in entries}:
-        of_parts = [machine.origins.get(point, "") for machine in parts]
-        origins[point] = hashlib.sha256("\n".join([*of_parts, *chosen]).encode()).hexdigest()
+    origins = {
+        point: _digest([*(machine.origins.get(point, "") for machine in parts), *chosen])
+        for point in {entry.row.release for entry in entries}
+    }
     return Machine(f"class:{_text(hardware)}", facts, entries, axis, origins, code)
 
 
@@ -286,8 +329,8 @@ def _text(name: str) -> str:
 
 def identity(folder: Path) -> list[str]:
     """Cache key of the content of a machine's folder, for `results.cached`."""
-    files = [file for of_place in records.files(folder, []).values() for file in of_place]
-    return [_text(folder.name), records.digest(folder / MACHINE), *map(records.identity, files)]
+    files = [file for of_place in records.files(folder)[0].values() for file in of_place]
+    return [_text(folder.name), regular.digest(folder / MACHINE), *map(records.identity, files)]
 
 
 def _origins(folder: Path, kept: Iterable[Record], files: dict[Path, list[Path]]) -> dict[str, str]:
@@ -295,12 +338,16 @@ def _origins(folder: Path, kept: Iterable[Record], files: dict[Path, list[Path]]
     places: dict[str, set[Path]] = defaultdict(set)
     for record in kept:
         places[record.release].add(records.path(folder, record.commit, record.env_name))
-    return {point: _digest(files, of_point) for point, of_point in places.items()}
+    return {
+        point: _digest(
+            sorted(records.identity(file) for place in of_point for file in files.get(place, ()))
+        )
+        for point, of_point in places.items()
+    }
 
 
-def _digest(files: dict[Path, list[Path]], places: Iterable[Path]) -> str:
-    names = sorted(records.identity(file) for place in places for file in files.get(place, ()))
-    return hashlib.sha256("\n".join(names).encode()).hexdigest()
+def _digest(lines: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def _of_one_method(
@@ -330,15 +377,3 @@ def _method(measurement: Measurement, otherwise: int = 0) -> int:
     return max(
         (launch.method for launch in measurement.launches if launch.timed), default=otherwise
     )
-
-
-def _facts(folder: Path, problems: list[Problem]) -> dict[str, str]:
-    with records.named(f"{_text(folder.name)}/{MACHINE}", problems):
-        fields = descriptions.read(folder).fields
-        return {key: str(value) for key, value in fields.items() if key != "version"}
-    return {}
-
-
-def labels(machine: Machine, points: Sequence[str]) -> list[str]:
-    """The short names of the points."""
-    return [machine.axis.facts(point).label for point in points]

@@ -16,11 +16,14 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
+
+from ..results import cached
+from ..results.cached import Made
 
 FOLDER = "data"
 # The function that a pack calls, in assets/data.js.
@@ -28,6 +31,7 @@ FUNCTION = "torchcompileShard"
 # Of a figure of a document. Words have two decimals, so nobody sees more, and the last digits of a
 # figure differ between processors.
 DIGITS = 6
+_T = TypeVar("_T")
 _CALL = re.compile(rf'{FUNCTION}\("([0-9a-z]+)",(\{{.*\}})\);\n', re.DOTALL)
 
 
@@ -65,6 +69,16 @@ def figure(value: float | None) -> float | None:
 def figures(values: Iterable[float | None] | None) -> list[float | None]:
     """The three numbers of an interval; three times None without one."""
     return [None] * 3 if values is None else [figure(value) for value in values]
+
+
+def spread(name: str) -> list[str]:
+    """The columns of an interval."""
+    return [name, f"{name}_low", f"{name}_high"]
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, Any]:
+    """A table of a document."""
+    return {"columns": list(columns), "rows": [list(row) for row in rows]}
 
 
 def encode(document: Any) -> Encoded:
@@ -105,24 +119,45 @@ def pack(
     A pack has at most ``most_bytes``, or one document. Appended documents change the last pack
     only.
     """
-    part: list[tuple[str, Encoded]] = []
+    part: dict[str, Encoded] = {}
     size = 0
     for key, document in documents:
         if part and size + document.size > most_bytes:
-            yield _pack(part), [key for key, _ in part]
-            part, size = [], 0
-        part.append((key, document))
+            yield _pack(part), list(part)
+            part, size = {}, 0
+        part[key] = document
         size += document.size
     if part:
-        yield _pack(part), [key for key, _ in part]
+        yield _pack(part), list(part)
 
 
-def _pack(documents: list[tuple[str, Encoded]]) -> Pack:
+def _pack(documents: dict[str, Encoded]) -> Pack:
     digest = hashlib.sha256()
-    for key, document in documents:
+    for key, document in documents.items():
         digest.update(f"{len(key)} {key} {document.digest}".encode(errors="replace"))
     name = digest.hexdigest()[:16]
-    return Pack(name, script(name, documents))
+    return Pack(name, script(name, documents.items()))
+
+
+def add(
+    documents: Iterable[tuple[str, Encoded]], most_bytes: int, texts: dict[str, str]
+) -> dict[str, str]:
+    """Add the packs of the documents to ``texts``, by path. Returns the pack of each document."""
+    places: dict[str, str] = {}
+    for made, keys in pack(documents, most_bytes):
+        texts[made.path] = made.text
+        places |= dict.fromkeys(keys, made.name)
+    return places
+
+
+def kept(kind: str, key: Iterable[str], make: Callable[[], _T], of: Any) -> _T:
+    """What ``make`` returns, from the user's cache if it is there (`results.cached`).
+
+    ``of`` is its type, as msgspec reads it.
+    """
+    content = cached.get(kind, key, lambda: Made(msgspec.msgpack.encode(make())))
+    found: _T = msgspec.msgpack.decode(content, type=of)
+    return found
 
 
 def script(name: str, documents: Iterable[tuple[str, Encoded]]) -> str:

@@ -8,8 +8,7 @@ file is named each time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
-from itertools import chain, combinations
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +21,15 @@ from ..results.machines import Standing
 from ..results.records import Problem
 from . import content, packs
 from .axis import Axis
-from .code import Code
-from .content import Machine
-from .documents import answers as of_answers
-from .documents import claims as of_claims
-from .documents import figures, launches, lines, means, overview, pairs, trust
+from .content import Code, Machine
+from .documents import answers, figures, launches, overview, pairs
 from .packs import Encoded
 
 # Documents that the first view reads are in small packs.
 SMALL_BYTES = 4_000
 LARGE_BYTES = 150_000
 
-
-# Documents say what the whole suite knows: workloads and their tags, releases, claims, wording.
+_Documents = Iterable[tuple[str, Encoded]]
 
 
 class Shards(msgspec.Struct):
@@ -55,11 +50,8 @@ class Shards(msgspec.Struct):
     upstream: dict[str, str]
 
 
-class _Kept(msgspec.Struct):
-    """What is in the cache: nothing of a machine without a measurement that can be shown."""
-
-    shards: Shards | None
-    left_out: list[Problem]
+# What is in the cache: nothing of a machine without a measurement that can be shown.
+_Kept = tuple[Shards | None, list[Problem]]
 
 
 def of_machine(folder: Path, axis: Axis, code: Code) -> tuple[Shards | None, list[Problem]]:
@@ -68,10 +60,15 @@ def of_machine(folder: Path, axis: Axis, code: Code) -> tuple[Shards | None, lis
     None for a machine that has nothing to show.
     """
     unread: list[Problem] = []
-    make = partial(_make, folder, axis, code, unread)
+
+    def make() -> Made:
+        machine, unread[:], left_out = content.load(folder, axis, code)
+        kept: _Kept = (None if machine is None else _shards(machine), left_out)
+        return Made(msgspec.msgpack.encode(kept), keep=not unread)
+
     made = cached.get("site", _key(axis, code, [folder]), make)
-    kept = msgspec.msgpack.decode(made, type=_Kept)
-    return kept.shards, [*unread, *kept.left_out]
+    found, left_out = msgspec.msgpack.decode(made, type=_Kept)
+    return found, [*unread, *left_out]
 
 
 def of_class(hardware: str, folders: Sequence[Path], axis: Axis, code: Code) -> Shards | None:
@@ -80,20 +77,15 @@ def of_class(hardware: str, folders: Sequence[Path], axis: Axis, code: Code) -> 
     What cannot be read is named by `of_machine`, and left out here.
     """
 
-    def make() -> Made:
-        return Made(msgspec.msgpack.encode(_Kept(_of_class(hardware, folders, axis, code), [])))
+    def make() -> _Kept:
+        loaded = [content.load(folder, axis, code).machine for folder in folders]
+        machines = [machine for machine in loaded if machine is not None]
+        whole = content.assembled(hardware, machines, axis, code) if machines else None
+        return _shards(whole) if whole is not None and whole.several else None, []
 
     key = ["class", repr(hardware), *_key(axis, code, folders)]
-    return msgspec.msgpack.decode(cached.get("site", key, make), type=_Kept).shards
-
-
-def _of_class(hardware: str, folders: Sequence[Path], axis: Axis, code: Code) -> Shards | None:
-    loaded = [content.load(folder, axis, code).machine for folder in folders]
-    machines = [machine for machine in loaded if machine is not None]
-    if not machines:
-        return None
-    made = content.assembled(hardware, machines, axis, code)
-    return _shards(made) if made.several else None
+    found, _ = packs.kept("site", key, make, _Kept)
+    return found
 
 
 def _key(axis: Axis, code: Code, folders: Sequence[Path]) -> list[str]:
@@ -108,37 +100,21 @@ def _made_by(axis: Axis) -> list[str]:
     return [cached.version(*workloads.files()), axes, *axis.key]
 
 
-def _make(folder: Path, axis: Axis, code: Code, unread: list[Problem]) -> Made:
-    kept = _load(folder, axis, code, unread)
-    return Made(msgspec.msgpack.encode(kept), keep=not unread)
-
-
-def _load(folder: Path, axis: Axis, code: Code, unread: list[Problem]) -> _Kept:
-    loaded = content.load(folder, axis, code)
-    unread[:] = loaded.unread
-    machine = loaded.machine
-    shards = None if machine is None else _shards(machine)
-    return _Kept(shards, loaded.left_out)
-
-
 def _shards(machine: Machine) -> Shards:
     texts: dict[str, str] = {}
-    names: list[str] = []
-    places: dict[str, int] = {}
-    plain = _Plain(machine)
+    places: dict[str, str] = {}
+    every: dict[str, Encoded] = {}
     for of_kind, most_bytes in _documents(machine):
-        for pack, keys in packs.pack(plain.watch(of_kind), most_bytes):
-            texts[pack.path] = pack.text
-            places |= dict.fromkeys(keys, len(names))
-            names.append(pack.name)
+        documents = dict(of_kind)
+        every |= documents
+        places |= packs.add(documents.items(), most_bytes, texts)
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(places.values()))}
     index = {
-        "packs": names,
-        "documents": places,
+        "packs": list(numbers),
+        "documents": {key: numbers[name] for key, name in places.items()},
         "buckets": machine.buckets,
         "facts": machine.facts,
     }
-    ((pack, _),) = packs.pack([("index", packs.encode(index))], LARGE_BYTES)
-    texts[pack.path] = pack.text
     entry = {
         "name": machine.name,
         "title": machine.title,
@@ -146,80 +122,84 @@ def _shards(machine: Machine) -> Shards:
         "method": machine.method,
         "warning": machine.older_method,
         "points": machine.points,
-        "index": pack.name,
+        **packs.add([("index", packs.encode(index))], LARGE_BYTES, texts),
         **({"machines": machine.machines} if machine.several else {}),
     }
     points = {point: machine.axis.facts(point)._asdict() for point in machine.points}
-    return Shards(machine.standing, entry, points, texts, plain.documents(), _upstream(machine))
+    plain = _plain(machine.points[-1], every)
+    return Shards(machine.standing, entry, points, texts, plain, _upstream(machine))
 
 
-_Documents = Iterable[tuple[str, Encoded]]
+def _plain(newest: str, documents: dict[str, Encoded]) -> dict[str, Any]:
+    """The documents of the newest point that pages show without a script, by kind.
+
+    Those of the means by question, as far as the point has cells of it.
+    """
+    kinds = {kind: f"{kind}/{newest}" for kind in ("overview", "claims", "answers")}
+    plain = {
+        kind: packs.decode(documents[key].data)
+        for kind, key in (kinds | {"trust": "trust"}).items()
+    }
+    questions = dict.fromkeys(group["question"] for group in plain["overview"]["groups"])
+    means = {name: packs.decode(documents[f"means/{name}"].data) for name in questions}
+    return {**plain, "means": means}
+
+
+def _upstream(machine: Machine) -> dict[str, str]:
+    upstream = dict.fromkeys(machine.points, "")
+    for entry in reversed(machine.entries):
+        if entry.measurement.environment is not None:
+            upstream[entry.row.release] = entry.measurement.environment.torch_git
+    return upstream
 
 
 def _documents(machine: Machine) -> Iterator[tuple[_Documents, int]]:
     """The documents by kind, each with the size of its packs; by point, so that packs stay."""
-    points = [_of_point(machine, point) for point in machine.points]
+    cells, launched = zip(*(_of_point(machine, point) for point in machine.points), strict=True)
     yield _overviews(machine), SMALL_BYTES
     yield _means(machine), SMALL_BYTES
-    yield _encoded(chain.from_iterable(point.cells for point in points)), LARGE_BYTES
-    yield _encoded(chain.from_iterable(point.launches for point in points)), LARGE_BYTES
+    yield chain.from_iterable(cells), LARGE_BYTES
+    yield chain.from_iterable(launched), LARGE_BYTES
     yield _pairs(machine), LARGE_BYTES
     yield _of_machine(machine), LARGE_BYTES
 
 
-def _overviews(machine: Machine) -> Iterator[tuple[str, Encoded]]:
-    before = ""
-    for point in machine.points:
+def _overviews(machine: Machine) -> _Documents:
+    for before, point in zip(["", *machine.points], machine.points, strict=False):
         yield f"overview/{point}", packs.encode(overview.document(machine, point, before))
-        before = point
 
 
-def _means(machine: Machine) -> Iterator[tuple[str, Encoded]]:
+def _means(machine: Machine) -> _Documents:
     rows = [entry.row for entry in machine.entries]
-    for question in dict.fromkeys(group.question for group in means.groups(rows)):
-        yield _means_key(question), packs.encode(means.document(machine, question))
+    for question in dict.fromkeys(group.question for group in overview.groups(rows)):
+        yield f"means/{question}", packs.encode(overview.means(machine, question))
 
 
-def _means_key(question: str) -> str:
-    return f"means/{question}"
-
-
-class _OfPoint(msgspec.Struct):
-    """The documents of one point by key, encoded: those about its cells, and their launches."""
-
-    cells: list[tuple[str, str, bytes]]
-    launches: list[tuple[str, str, bytes]]
+_OfPoint = tuple[list[tuple[str, Encoded]], list[tuple[str, Encoded]]]
 
 
 def _of_point(machine: Machine, point: str) -> _OfPoint:
-    """From the user's cache if the point has no new measurements.
+    """The documents about the cells of a point, and their launches.
 
-    Its documents say nothing about other points. But the calibration loop of a launch is compared
-    with that of the machine's quietest one, and buckets and names are the machine's.
+    From the user's cache if the point has no new measurements: they say nothing about other points.
+    But the calibration loop of a launch is compared with that of the machine's quietest one, and
+    buckets and names are the machine's.
     """
     key = [
-        *_made_by(machine.axis),
-        *(machine.name, machine.title, str(machine.method), point, machine.origins[point]),
-        machine.code.digest(point),
+        *(*_made_by(machine.axis), *machine.key(point), machine.title, machine.code.digest(point)),
         repr(sorted(machine.buckets.items())),
         repr(sorted(machine.quiet_s.items())),
-        *sorted(name for cell, name in machine.ids.items() if name != str(cell)),
     ]
 
-    def make() -> Made:
-        return Made(msgspec.msgpack.encode(_make_of_point(machine, point)))
-
-    return msgspec.msgpack.decode(cached.get("points", key, make), type=_OfPoint)
-
-
-def _make_of_point(machine: Machine, point: str) -> _OfPoint:
-    return _OfPoint(
-        [(key, *packs.encode(document)) for key, document in _about_cells(machine, point)],
-        [
-            (f"launches/{point}/{bucket}", *packs.encode(launches.document(machine, point, bucket)))
+    def make() -> _OfPoint:
+        encoded = ((key, packs.encode(one)) for key, one in _about_cells(machine, point))
+        launched = (
+            (f"launches/{point}/{bucket}", packs.encode(launches.document(machine, point, bucket)))
             for bucket in sorted(set(machine.buckets.values()))
-        ],
-    )
+        )
+        return list(encoded), list(launched)
+
+    return packs.kept("points", key, make, _OfPoint)
 
 
 def _about_cells(machine: Machine, point: str) -> Iterator[tuple[str, Any]]:
@@ -229,71 +209,17 @@ def _about_cells(machine: Machine, point: str) -> Iterator[tuple[str, Any]]:
     if ends["rows"]:
         yield f"ends/{point}", ends
     yield f"compiler/{point}", launches.compiler(machine, point)
-    yield f"claims/{point}", of_claims.document(machine, point)
-    yield f"answers/{point}", of_answers.document(machine, point)
+    yield f"claims/{point}", answers.claims(machine, point)
+    yield f"answers/{point}", answers.document(machine, point)
 
 
-def _encoded(documents: Iterable[tuple[str, str, bytes]]) -> Iterator[tuple[str, Encoded]]:
-    for key, digest, data in documents:
-        yield key, Encoded(digest, data)
+def _pairs(machine: Machine) -> _Documents:
+    for number, after in enumerate(machine.points):
+        for before in machine.points[:number]:
+            yield f"pairs/{before}/{after}", pairs.document(machine, before, after)
 
 
-def _pairs(machine: Machine) -> Iterator[tuple[str, Encoded]]:
-    couples = sorted(combinations(range(len(machine.points)), 2), key=lambda couple: couple[::-1])
-    for first, second in couples:
-        before, after = machine.points[first], machine.points[second]
-        yield f"pairs/{before}/{after}", pairs.pair(machine, before, after).encoded
-
-
-def _of_machine(machine: Machine) -> Iterator[tuple[str, Encoded]]:
-    yield "trust", packs.encode(trust.document(machine))
+def _of_machine(machine: Machine) -> _Documents:
+    yield "trust", packs.encode(answers.trust(machine))
     for bucket in sorted(set(machine.buckets.values())):
-        yield f"lines/{bucket}", packs.encode(lines.document(machine, bucket))
-
-
-class _Plain:
-    """Takes the documents of the newest point that pages show without a script."""
-
-    def __init__(self, machine: Machine) -> None:
-        newest = machine.points[-1]
-        rows = [entry.row for entry in machine.of(newest)]
-        self._questions = list(dict.fromkeys(group.question for group in means.groups(rows)))
-        self._keys = {
-            "overview": f"overview/{newest}",
-            "claims": f"claims/{newest}",
-            "answers": f"answers/{newest}",
-            "trust": "trust",
-        }
-        self._wanted = {*self._keys.values(), *map(_means_key, self._questions)}
-        self._seen: dict[str, Encoded] = {}
-
-    def watch(self, documents: _Documents) -> _Documents:
-        """The same documents."""
-        for key, document in documents:
-            if key in self._wanted:
-                self._seen[key] = document
-            yield key, document
-
-    def documents(self) -> dict[str, Any]:
-        """The documents by kind, as the scripts read them; those of the means by question."""
-        return {
-            **{kind: packs.decode(self._seen[key].data) for kind, key in self._keys.items()},
-            "means": {
-                question: packs.decode(self._seen[_means_key(question)].data)
-                for question in self._questions
-            },
-        }
-
-
-def _upstream(machine: Machine) -> dict[str, str]:
-    return {
-        point: next(
-            (
-                environment.torch_git
-                for measurement in machine.measurements(point)
-                if (environment := measurement.environment) is not None
-            ),
-            "",
-        )
-        for point in machine.points
-    }
+        yield f"lines/{bucket}", packs.encode(figures.lines(machine, bucket))

@@ -12,7 +12,7 @@ from ..analysis import advice
 from ..analysis.summary import Row, row
 from ..cell import Measurement
 from ..host import machine
-from ..measuring import interpreter
+from ..measuring.processes import import_path
 from ..results.records import Record
 from .plan import BUDGET_S, Trial, TrialError
 from .run import run
@@ -95,7 +95,7 @@ def compare(
             Path(sys.executable),
             lambda _: None,
             # The new processes must find the modules in which the classes are defined.
-            variables={"PYTHONPATH": interpreter.import_path(*filter(None, sys.path))},
+            variables={"PYTHONPATH": import_path(*filter(None, sys.path))},
             kept=Path(folder, "launches.jsonl"),
         )
     (measurement,) = answer.measurements

@@ -6,6 +6,7 @@ Two modes are generated: default, and reduce-overhead for CUDA graphs. It never 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from ..analysis import advice, generated
 from ..cell import Cell, Chain, Code, Generated, Kernel, Launch
 from ..launch.generate.orders import Order
 from ..measuring.generation import Generator
+from ..measuring.processes import Environment
 from ..measuring.settings import Settings
 from ..presentation.sheets import Sheet
 from ..presentation.wording import count, plural
@@ -43,7 +45,6 @@ def run(
     python: Path,
     target: targets.Target,
     hear: Callable[[str], None],
-    *,
     assemble: bool = False,
     variables: Mapping[str, str] | None = None,
 ) -> GeneratedResult:
@@ -53,14 +54,11 @@ def run(
     """
     launches: dict[Cell, Launch] = {}
     more = {**target_variables(trial), **(variables or {})}
-    generator = Generator(python, target.name, more)
     limit_s = Settings.from_environment().launch_limit_s
-    try:
+    with closing(Generator(Environment(python, more), target.name)) as generator:
         for cell in _cells(trial, target):
             hear(f"{cell}: generating")
             launches[cell] = generator.make(Order(cell, assemble), limit_s)
-    finally:
-        generator.close()
     known = (launch.environment.torch for launch in launches.values() if launch.environment)
     return GeneratedResult(target, next(known, ""), launches)
 

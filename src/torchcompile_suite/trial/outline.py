@@ -1,20 +1,37 @@
 """A workload before it is measured: its model, its inputs and its torch.
 
-The outline is made in a process of its own: the caller must not import torch, and must survive
-whatever building the model does.
+The outline is made in a process of its own, ``python -m torchcompile_suite.trial.outline``: the
+caller must not import torch, and must survive whatever building the model does.
 """
 
 from __future__ import annotations
 
+import sys
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from .. import workloads
 from ..cell import Text
 from ..errors import SuiteError
+from ..launch import caches
+from ..launch.connection import accept
+from ..launch.entry import import_quietly
 
 if TYPE_CHECKING:
     import torch
+
+
+MODULE = "torchcompile_suite.trial.outline"
+
+
+class Order(msgspec.Struct, frozen=True):
+    """Describe the workload, called with that batch size."""
+
+    workload: str
+    batch_size: int
 
 
 class Outline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,7 +79,6 @@ def outline(workload: str, batch_size: int) -> Outline:
 def _outline(workload: str, batch_size: int) -> Outline:
     import torch
 
-    from .. import workloads
     from ..launch import original
     from ..launch.inputs import tensors as tensors_of
     from . import build
@@ -99,3 +115,25 @@ def _description(tensor: torch.Tensor) -> str:
         return f"nested {dtype} of {tensor.size(0)} parts"
     kind = "" if str(tensor.layout) == "torch.strided" else f" ({tensor.layout})"
     return f"{dtype} {'x'.join(map(str, tensor.shape)) or 'scalar'}{kind}"
+
+
+def main() -> None:
+    """Describe the workload of the order."""
+    connection = accept()
+    order = msgspec.json.decode(connection.recv_bytes(), type=Order)
+    caches.drop()
+    with tempfile.TemporaryDirectory(prefix="outline-", ignore_cleanup_errors=True) as folder:
+        # As in a launch: only then is it seen that the model's code sets another folder.
+        caches.use(Path(folder))
+        import_quietly(["torch", *workloads.get(order.workload).imports])
+        if "torch" in sys.modules:
+            described = outline(order.workload, order.batch_size)
+        else:
+            described = Outline(
+                error=f"torch does not import in {sys.executable}; see: torchcompile-suite doctor"
+            )
+    connection.send_bytes(msgspec.json.encode(described))
+
+
+if __name__ == "__main__":
+    main()

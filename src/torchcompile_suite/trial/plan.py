@@ -1,4 +1,4 @@
-"""The question of a trial, the cells that answer it, and the messages of its worker."""
+"""The question of a trial, and the cells that answer it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..cell import DEFAULT_HEAP, MOST_BATCH, Cell, Launch, Layout, Measurement, Shapes, Text
+from ..cell import DEFAULT_HEAP, MOST_BATCH, Cell, Layout, Shapes
 from ..errors import SuiteError
 from ..modes import EAGER
 from .outline import Outline
@@ -82,21 +82,6 @@ def headline(trial: Trial, outline: Outline) -> str:
         f"{trial.workload}: {outline.model}, {outline.parameters / 1e6:.3g} M parameters, called "
         f"with {inputs}; PyTorch {outline.torch} on {trial.device}, {outline.threads} threads"
     )
-
-
-class Known(msgspec.Struct, frozen=True):
-    """A line of a trial's file: the outline, a launch of a cell, or a cell's measurement."""
-
-    outline: Outline | None = None
-    cell: Cell | None = None
-    launch: Launch | None = None
-    measurement: Measurement | None = None
-
-
-class NotMeasured(msgspec.Struct, frozen=True):
-    """The worker's answer if it cannot begin: the reason."""
-
-    error: Text
 
 
 def cells(trial: Trial, outline: Outline) -> list[Cell]:

@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from .. import matrix
-from ..cell import DEFAULT_HEAP, MOST_BATCH, QUANTISATIONS, Cell, Shapes, Way
+from ..cell import CHANNELS_LAST, DEFAULT_HEAP, MOST_BATCH, QUANTISATIONS, Cell, Shapes, Way
+from ..host import machine
 from ..host.allocators import LIBRARIES
-from ..modes import EAGER
+from ..modes import EAGER, MODES
 from . import plan
 from .outline import Outline
 from .plan import Trial, TrialError
+from .target import parse
 
 SETTLED = ("system",)
 
@@ -45,6 +47,44 @@ def check(name: str, answers: Iterable[str]) -> None:
             f"{name}; {own}"
         )
     raise TrialError(f"no question {name!r}; {own}")
+
+
+def asked(text: str, inputs: Sequence[str], trial: Trial, answers: Iterable[str]) -> Trial:
+    """The trial of the model that the text names, with those inputs (`target.parse`).
+
+    ``answers``: see `check`. Raises SuiteError for a wrong option, and if the text names no model.
+    """
+    if trial.question:
+        check(trial.question, answers)
+        _check_free(trial)
+    for what, wanted, known in (
+        ("mode", trial.modes, MODES),
+        ("device", (trial.device,), machine.DEVICES),
+        ("dtype", (trial.dtype,), matrix.TRIED_DTYPES),
+    ):
+        if unknown := set(wanted).difference(known):
+            listed = ", ".join(sorted(unknown))
+            raise TrialError(f"no {what} {listed}; there are: {', '.join(known)}")
+    target = parse(text, inputs)
+    if target is None:
+        return msgspec.structs.replace(trial, workload=text)
+    if trial.dynamic:
+        target = msgspec.structs.replace(target, stream=trial.batch_sizes)
+    return msgspec.structs.replace(trial, target=target, workload=target.name)
+
+
+def _check_free(trial: Trial) -> None:
+    """Raise TrialError if the user chooses, too, what the question chooses."""
+    chosen = {
+        "--backend": trial.backends != ("inductor",),
+        "--allocator": bool(trial.allocators),
+        "--dtype": trial.dtype != "float32",
+        "--channels-last": trial.layout == CHANNELS_LAST,
+        "--training": trial.training,
+        "--dynamic": trial.dynamic,
+    }
+    if given := ", ".join(name for name, is_given in chosen.items() if is_given):
+        raise TrialError(f"the question {trial.question} chooses its cells: leave {given} out")
 
 
 def _plain(trial: Trial, outline: Outline, **changes: object) -> list[Cell]:

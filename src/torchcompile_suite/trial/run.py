@@ -1,13 +1,13 @@
-"""Starts a trial's worker in the Python that is asked about, and reads its results."""
+"""Measures a trial with the torch of a Python, and keeps each launch at once."""
 
 from __future__ import annotations
 
-import contextlib
+import hashlib
 import importlib.util
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,17 +15,29 @@ import msgspec
 import platformdirs
 
 from .. import workloads
-from ..cell import OK, Cell, Launch, Measurement
-from ..host.files import read_lines
+from ..cell import DEFAULT_HEAP, Cell, Launch, Measurement
+from ..errors import SuiteError
+from ..host.files import need_free
 from ..launch import progress
-from ..measuring import interpreter
+from ..measuring import launches, processes, rounds
+from ..measuring.journal import Journal
+from ..measuring.processes import Environment
+from ..measuring.progress import launch_line, measurement_line
+from ..measuring.series import Series
+from ..measuring.settings import LAUNCH_LIMIT_S, NEEDED_FOR_CACHE_BYTES, Settings
 from ..releases import environments
 from ..releases.catalogue import Release
-from . import script, target
+from . import outline, questions, script, target
 from .outline import Outline
-from .plan import Known, NotMeasured, Trial, TrialError
-from .worker import Order
+from .plan import (
+    DEFAULT_HEAP_BUDGET_S,
+    DEFAULT_HEAP_PRECISION,
+    Trial,
+    TrialError,
+    headline,
+)
 
+_AGAIN = "repeat the same command with --resume"
 # The workload file that registers the target.
 GIVEN = Path(__file__).with_name("given.py")
 
@@ -73,30 +85,73 @@ def run(
     Ctrl-C ends the trial early. Raises TrialError if nothing can be measured, or if nothing was
     measured before Ctrl-C, and SuiteError if that Python does not start.
     """
-    interpreter.need_start(python)
+    processes.version(python)
     kept = kept or _kept(trial, python)
     if not resume:
         kept.unlink(missing_ok=True)
     elif not kept.exists():
         raise TrialError("there are no earlier launches of this question; omit --resume")
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    started = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    order = msgspec.json.encode(Order(trial, str(kept)))
+    environment = Environment(python, {**target_variables(trial), **(variables or {})})
+    known: list[tuple[Series, Journal]] = []
     interrupted = False
-    with progress.listening(hear):
+    with (
+        progress.listening(hear),
+        tempfile.TemporaryDirectory(prefix="try-", ignore_cleanup_errors=True) as caches,
+    ):
         try:
-            completed = interpreter.ask(
-                python,
-                "torchcompile_suite.trial.worker",
-                order,
-                {**target_variables(trial), **(variables or {})},
-            )
+            described = _outline(trial, environment)
+            known = _known(trial, described, kept, Path(caches))
+            for series, journal in known:
+                _measure(series, journal, environment)
         except KeyboardInterrupt:
             interrupted = True
-        else:
-            if completed.status:
-                raise TrialError(_reason(completed))
-    return _result(read_lines(kept, Known), started, interrupted)
+        except OSError as error:
+            raise SuiteError(
+                f"cannot write {error.filename or 'a file'}: {error.strerror}; correct this, then "
+                f"{_AGAIN}"
+            ) from None
+    measured = [one for each in known for one in rounds.results(*each).values()]
+    if not measured:
+        raise TrialError("interrupted before anything was measured")
+    return TrialResult(described, measured, interrupted)
+
+
+def _known(
+    trial: Trial, described: Outline, kept: Path, caches: Path
+) -> list[tuple[Series, Journal]]:
+    """The cells of the trial, with what is known of them. ``caches``: for the compiled code."""
+    wanted = questions.cells(trial, described)
+    known = []
+    for cell in wanted:
+        # Of two cells that differ in the allocator only, the second one needs no cold start.
+        code = hashlib.sha256(msgspec.json.encode(msgspec.structs.replace(cell, allocator="")))
+        journal = Journal(kept, cell, caches / code.hexdigest()[:20], several=True)
+        journal.forgive()
+        series = _series(trial, cell, len(wanted))
+        # Each run has the whole budget, so a second run improves the answer.
+        budget_s = series.budget_s + journal.taken_s[""]
+        known.append((msgspec.structs.replace(series, budget_s=budget_s), journal))
+    return known
+
+
+def _measure(series: Series, journal: Journal, environment: Environment) -> None:
+    """Measure a cell, and tell the progress. Raises OSError, and SuiteError on a full disk."""
+    name = str(series.cell)
+    progress.started(name)
+
+    def make(_: str, cache: Path) -> Launch:
+        need_free(journal.caches.parent, NEEDED_FOR_CACHE_BYTES, "compiled code (TMPDIR)", _AGAIN)
+        return launches.of_series(environment, series, cache)
+
+    def watch(_: str, launch: Launch) -> None:
+        progress.launched(name, launch_line(launch))
+
+    try:
+        (measured,) = rounds.measure(series, make, journal, watch).values()
+    except (OSError, SuiteError) as error:
+        progress.failed(name, error)
+        raise
+    progress.finished(name, measurement_line(measured), measured.duration_s)
 
 
 def _kept(trial: Trial, python: Path) -> Path:
@@ -119,28 +174,35 @@ def target_variables(trial: Trial) -> dict[str, str]:
     }
 
 
-def _reason(completed: interpreter.Completed) -> str:
-    """Why the worker failed, in one line."""
-    with contextlib.suppress(msgspec.DecodeError):
-        return msgspec.json.decode(completed.out, type=NotMeasured).error
-    return f"the measuring process ended with status {completed.status}: {completed.last_line}"
+def _outline(trial: Trial, environment: Environment) -> Outline:
+    """The outline of the trial's model. Raises TrialError if there is none."""
+    order = outline.Order(trial.workload, trial.batch_sizes[0] if trial.batch_sizes else 1)
+    data, reason = processes.asked(
+        environment, outline.MODULE, msgspec.json.encode(order), LAUNCH_LIMIT_S
+    )
+    if reason:
+        raise TrialError(f"{trial.workload} cannot be built: {reason}")
+    described = msgspec.json.decode(data, type=Outline)
+    if described.error:
+        raise TrialError(described.error)
+    progress.known(trial.workload, headline(trial, described))
+    if trial.device == "cpu" and described.gpu:
+        text = f"the CPU is measured; torch can use a {described.gpu}, too: --device cuda"
+        progress.known(trial.workload, text)
+    return described
 
 
-def _result(lines: list[Known], started: str, interrupted: bool) -> TrialResult:
-    outlines = [line.outline for line in lines if line.outline is not None]
-    launches: dict[Cell, list[Launch]] = {}
-    measured: dict[Cell, Measurement] = {}
-    for line in lines:
-        if line.cell is not None and line.launch is not None and line.launch.outcome.ok:
-            launches.setdefault(line.cell, []).append(line.launch)
-            # A launch after the measurement belongs to a newer run, which was interrupted.
-            measured.pop(line.cell, None)
-        if line.measurement is not None:
-            measured[line.measurement.cell] = line.measurement
-    # Ctrl-C does not depend on the results, so these cells have the interval of a fixed number of
-    # launches.
-    for cell in launches.keys() - measured.keys():
-        measured[cell] = Measurement(cell, OK, launches[cell], started, 0.0, stopped="fixed")
-    if not outlines or not measured:
-        raise TrialError("interrupted before anything was measured")
-    return TrialResult(outlines[-1], list(measured.values()), interrupted)
+def _series(trial: Trial, cell: Cell, cells: int) -> Series:
+    """How the cell is measured, if it is one of so many."""
+    settings = Settings.from_environment()._replace(
+        precision=trial.precision,
+        budget_s=trial.budget_s if trial.total_s is None else trial.total_s / cells,
+        launches=None,
+    )
+    if cell.allocator == DEFAULT_HEAP:
+        # It shows the other end of a range.
+        settings = settings._replace(
+            precision=max(settings.precision, DEFAULT_HEAP_PRECISION),
+            budget_s=min(settings.budget_s, DEFAULT_HEAP_BUDGET_S),
+        )
+    return Series.of(cell, [""], settings)

@@ -1,8 +1,9 @@
-"""What gets compiled: a registry of workloads, one file for each family.
+"""What gets compiled: a registry of workloads, one file for each family or two.
 
 A file in this folder registers its workloads with `workload`. Benchmarks, tests and pages ask
 `names` and `get`, so a new file needs no other change. Such a file imports torch inside functions
-only, because ASV discovers benchmarks by importing this package.
+only, because ASV discovers benchmarks by importing this package. A file whose name begins with an
+underscore registers nothing, and may import torch.
 
 The variable ``TORCHCOMPILE_SUITE_WORKLOADS`` adds files from outside the package (paths, joined as
 in PATH). An installed package adds a module with an entry point of the group
@@ -146,7 +147,8 @@ def workload(
 @cache
 def _load() -> None:
     for module in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name):
-        importlib.import_module(f"{__name__}.{module.name}")
+        if not module.name.startswith("_"):
+            importlib.import_module(f"{__name__}.{module.name}")
     for path in files():
         _load_file(path)
 

@@ -1,7 +1,7 @@
 """decoder: a small GPT in plain torch, used as a server does: prefill, then one token at a time.
 
 It has four blocks of width 256, 4 heads and a vocabulary of 4096. A prompt has 128 tokens, and the
-cache holds 256. The classes are in `modules.gpt`.
+cache holds 256. The classes are in `_gpt`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PROMPT = 128
 def _tokens(batch_size: int, length: int) -> torch.Tensor:
     import torch
 
-    from .modules.gpt import VOCABULARY
+    from ._gpt import VOCABULARY
 
     return torch.randint(0, VOCABULARY, (batch_size, length))
 
@@ -41,7 +41,7 @@ def _stream(batch_size: int) -> list[tuple[Any, ...]]:
 )
 def gpt_prefill(batch_size: int) -> Built:
     """Read a prompt: tokens (batch_size, 128) to logits (batch_size, 128, 4096)."""
-    from .modules.gpt import Decoder
+    from ._gpt import Decoder
 
     return Decoder(), (_tokens(batch_size, PROMPT),)
 
@@ -56,6 +56,6 @@ def gpt_decode(batch_size: int) -> Built:
     """Write one token after 128: the smallest and most frequent call of a decoder."""
     import torch
 
-    from .modules.gpt import Decoder
+    from ._gpt import Decoder
 
     return Decoder(batch_size), (_tokens(batch_size, 1), torch.tensor([PROMPT]))

@@ -1,19 +1,25 @@
-"""fusion: workloads of a few operators that a fusing compiler should turn into one kernel.
+"""Workloads of a few operators, of two families.
 
-In the smallest, launch overhead dominates. The largest do not fit in any cache, so memory traffic
-dominates. Fusion reduces both.
+fusion: a fusing compiler should turn them into one kernel. In the smallest, launch overhead
+dominates. The largest do not fit in any cache, so memory traffic dominates. Fusion reduces both.
+
+linear: one large matrix times a vector, as in a decoder of billions of weights. At batch 1 the call
+reads each weight once, so its time is that of memory. This is where smaller weights help most.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import workload
+from . import attention, workload
 
 if TYPE_CHECKING:
     import torch
 
     from . import Built
+
+# The width of the linear layer.
+WIDTH = 4096
 
 
 def _squares(batch_size: int) -> list[tuple[Any, ...]]:
@@ -100,12 +106,12 @@ def layernorm_gelu(batch_size: int) -> Built:
 @workload("attention_spelled_out", family="fusion")
 def attention_spelled_out(batch_size: int) -> Built:
     """Scaled dot-product attention by hand: q, k and v are (batch_size, 8, 256, 64)."""
+    return attention.build(batch_size, "spelled_out", 256)
+
+
+@workload("linear_4096", family="linear", core=("quantisation",))
+def linear_4096(batch_size: int) -> Built:
+    """4096 x 4096 weights, 64 MiB in float32, on (batch_size, 4096)."""
     import torch
 
-    class Attention(torch.nn.Module):  # type: ignore[misc]
-        def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-            weights = torch.softmax(q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5, dim=-1)
-            return weights @ v
-
-    q, k, v = torch.randn(3, batch_size, 8, 256, 64)
-    return Attention(), (q, k, v)
+    return torch.nn.Linear(WIDTH, WIDTH), (torch.randn(batch_size, WIDTH),)

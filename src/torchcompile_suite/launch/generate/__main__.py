@@ -1,8 +1,8 @@
 """``python -m torchcompile_suite.launch.generate``: generates code for one target, on demand.
 
-Reads an `Order` a line from standard input, and answers each with a `cell.Launch`. The environment
-names the target. `measuring.generation` starts it. The process first starts itself again, with the
-answers of the device preloaded.
+Gets `Order` after `Order` over its connection, and answers each with a `cell.Launch`. The
+environment names the target. `measuring.generation` starts it. The process first starts itself
+again, with the answers of the device preloaded.
 """
 
 from __future__ import annotations
@@ -10,42 +10,46 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import msgspec
 
 from ... import targets, workloads
 from ...cell import Launch, Outcome, Status
-from ...host.orphans import die_with_parent
 from .. import caches
+from ..connection import accept
 from ..entry import import_quietly
 from . import absent
 from .orders import MODULE, TARGET_VARIABLE, Order
 
 
 def main() -> None:
-    """Serve until standard input ends."""
+    """Serve until the connection ends."""
     target = targets.get(os.environ[TARGET_VARIABLE])
     reason = ""
     if not absent.preloaded():
         try:
-            absent.start_again(target, ["-m", MODULE])
+            absent.start_again(target, ["-m", MODULE, *sys.argv[1:]])
         except (absent.Absent, OSError) as error:
             reason = str(error)
-    die_with_parent()
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what libraries print is no answer
+    connection = accept()
     with tempfile.TemporaryDirectory(prefix="generate-", ignore_cleanup_errors=True) as folder:
         caches.use(Path(folder))
         ready = False
-        for line in sys.stdin.buffer:
-            order = msgspec.json.decode(line, type=Order)
+        while order := _next(connection):
             if not ready and not reason:
                 reason = _answer(target)
                 ready = not reason
             launch = _refused(reason) if reason else _generate(order, target)
-            answers.write(msgspec.json.encode(launch) + b"\n")
-            answers.flush()
+            connection.send_bytes(msgspec.json.encode(launch))
+
+
+def _next(connection: Connection) -> Order | None:
+    try:
+        return msgspec.json.decode(connection.recv_bytes(), type=Order)
+    except EOFError:
+        return None
 
 
 def _answer(target: targets.Target) -> str:

@@ -1,16 +1,15 @@
 """``python -m torchcompile_suite.launch.inspect.artefacts``: writes the artefacts of a compile.
 
-Reads ``{"cell": ..., "folder": ...}`` on stdin, compiles the cell without caches, and fills the
-folder: the FX graphs (readable, runnable, transformed), the IR before and after fusion and the
-generated code, as Inductor's debug trace writes them; the guards; the graph breaks; and
-``index.md``, which lists the source lines of each kernel.
+Answers an `Order` with a `Written`. Compiles the cell without caches and fills the folder:
+the FX graphs (readable, runnable, transformed), the IR before and after fusion and the generated
+code, as Inductor's debug trace writes them; the guards; the graph breaks; and ``index.md``, which
+lists the source lines of each kernel.
 """
 
 from __future__ import annotations
 
 import re
 import shutil
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,12 @@ from typing import Any
 import msgspec
 
 from ...cell import ARTEFACTS, Cell
+from ..connection import accept
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<name>\S+)')
+
+
+MODULE = "torchcompile_suite.launch.inspect.artefacts"
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -27,6 +30,13 @@ class Order(msgspec.Struct, frozen=True):
 
     cell: Cell
     folder: str
+
+
+class Written(msgspec.Struct, frozen=True):
+    """The kinds of artefacts that were written, or the error in one line."""
+
+    kinds: list[str]
+    error: str = ""
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -121,19 +131,18 @@ def _index(cell: Cell, folder: Path, sources: list[Source], breaks: int) -> str:
     return "\n".join(parts) + "\n"
 
 
-def main() -> int:
-    """Write the artefacts of the order on stdin. If that fails, print one line and return 1."""
+def main() -> None:
+    """Write the artefacts of the order."""
     from .. import failures
 
-    order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
+    connection = accept()
+    order = msgspec.json.decode(connection.recv_bytes(), type=Order)
     try:
-        kinds = write(order.cell, Path(order.folder))
+        written = Written(write(order.cell, Path(order.folder)))
     except Exception as error:
-        print(failures.one_line(f"{type(error).__name__}: {error}"), file=sys.stderr)
-        return 1
-    print(", ".join(kinds) or "no graph was compiled")
-    return 0
+        written = Written([], failures.one_line(f"{type(error).__name__}: {error}"))
+    connection.send_bytes(msgspec.json.encode(written))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

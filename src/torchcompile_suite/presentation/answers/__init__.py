@@ -1,55 +1,36 @@
 """The answer to each question that people ask, in one sentence with its interval, and its table.
 
-One module for each question: its name is the name of the question in commands and addresses. A new
-module needs no other change. It has
-
-- ``QUESTION``: the question in words, which ends with a question mark;
-- ``answer(records)``: takes the newest records of one machine with one release, of any cells and
-  failed ones, too, in any order and without samples, and answers from those of its question. If
-  nothing of the question was measured, the sentence says so and the sheet has no line;
-- ``OF_TARGETS = True`` if it answers from generated code, which is the same on all machines. Then
-  it gets only records of cells with a target, and all others get none of them.
-
-Names that begin with an underscore are no questions.
+`QUESTIONS` has them all: a new one needs a line there and a function in a module of this package.
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
 from typing import NamedTuple
 
-from ... import matrix
 from ...errors import SuiteError
 from ...results.records import Record
-from ..sheets import Sheet
+from . import generated, overhead, pays, processes, variants, ways
+from .common import Answer
 
-
-class Answer(NamedTuple):
-    """What a question's page begins with.
-
-    ``sentence`` has the figures with their intervals. ``sheet`` has a line for each cell of the
-    question in the records: its figures, or why it has none.
-    """
-
-    sentence: str
-    sheet: Sheet
-
-    @property
-    def measured(self) -> bool:
-        """Whether the records have a cell of the question, be it a failed one."""
-        return bool(self.sheet.lines)
+__all__ = ["Answer", "Answered", "Asked", "get", "names", "newest", "questions"]
 
 
 class Asked(NamedTuple):
-    """A question that people ask. ``answer`` and ``of_targets``: as the package says."""
+    """A question that people ask. ``name``: in commands and addresses.
+
+    ``answer`` takes the newest records of one machine with one release, of any cells and failed
+    ones, too, in any order and without samples, and answers from those of its question. If nothing
+    of the question was measured, the sentence says so and the sheet has no line.
+
+    ``of_targets``: it answers from generated code, which is the same on all machines. Then it gets
+    only records of cells with a target, and all others get none of them.
+    """
 
     name: str
     title: str
     answer: Callable[[Sequence[Record]], Answer]
-    of_targets: bool
+    of_targets: bool = False
 
 
 class Answered(NamedTuple):
@@ -65,31 +46,67 @@ class Answered(NamedTuple):
     answer: Answer
 
 
-def names() -> list[str]:
-    """The names of all questions: those of benchmarks first, in their order. Imports no module."""
-    found = [module.name for module in pkgutil.iter_modules(__path__)]
-    places = list(dict.fromkeys(name.partition(".")[0] for name in matrix.QUESTIONS))
-    order = {name: place for place, name in enumerate(places)}
-    return sorted(
-        (name for name in found if not name.startswith("_")),
-        key=lambda name: (order.get(name, len(order)), name),
-    )
+# In the order of the benchmarks (`matrix.QUESTIONS`), then what no benchmark asks.
+QUESTIONS = (
+    Asked("inference", "Does compiling a model for inference pay?", pays.inference),
+    Asked("training", "Does compiling a training step pay?", pays.training),
+    Asked("precision", "Does bfloat16 pay, alone and compiled?", pays.precision),
+    Asked(
+        "dynamic_shapes",
+        "Which policy for changing shapes is the fastest, and what does it compile when?",
+        ways.dynamic_shapes,
+    ),
+    Asked(
+        "backends", "Where does the gain come from: Dynamo, AOTAutograd or Inductor?", pays.backends
+    ),
+    Asked("allocator", "How much of the gain comes from malloc?", pays.allocator),
+    Asked("freezing", "Does freezing the weights pay, over plain torch.compile?", ways.freezing),
+    Asked(
+        "regional",
+        "From how many equal blocks does it pay to compile only one of them?",
+        ways.regional,
+    ),
+    Asked("starts", "How does a service start fastest?", processes.starts),
+    Asked("memory", "Does the memory of a process grow with its calls?", processes.memory),
+    Asked(
+        "codegen",
+        "What does the compiler generate for a GPU that is not here?",
+        generated.codegen,
+        of_targets=True,
+    ),
+    Asked(
+        "overhead",
+        "What does a compiled call cost, and which graphs are too small to gain?",
+        overhead.overhead,
+    ),
+    Asked(
+        "attention",
+        "Which way to write attention is the fastest when it is compiled?",
+        variants.attention,
+    ),
+    Asked("quantisation", "Does int8 pay, alone and compiled?", variants.quantisation),
+    Asked(
+        "graph_breaks",
+        "Do the timm models have the graph breaks that PyTorch's own tables list?",
+        generated.graph_breaks,
+        of_targets=True,
+    ),
+)
 
 
-@cache
 def questions() -> list[Asked]:
-    """All questions, in the order of `names`."""
-    return [_asked(name) for name in names()]
+    """All questions, in their order."""
+    return list(QUESTIONS)
 
 
-def _asked(name: str) -> Asked:
-    module = importlib.import_module(f"{__name__}.{name}")
-    return Asked(name, module.QUESTION, module.answer, getattr(module, "OF_TARGETS", False))
+def names() -> list[str]:
+    """The names of all questions, in their order."""
+    return [asked.name for asked in QUESTIONS]
 
 
 def get(name: str) -> Asked:
     """The question of that name. Raises SuiteError."""
-    for asked in questions():
+    for asked in QUESTIONS:
         if asked.name == name:
             return asked
     raise SuiteError(f"no question {name!r}; there are: {', '.join(names())}")

@@ -1,14 +1,13 @@
-"""The figures of every cell of a point: times, ratio, compile costs, break-even, phases."""
+"""The figures of every cell: of a point, and over the points with the machine's drift."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
-from ...analysis import statistics
+from ...analysis import history, statistics
 from ...analysis.ends import REMEDY, Ends, both_ends
 from ...analysis.payoff import asks_whether_it_pays, best, break_even, payoff
 from ...analysis.summary import Row
@@ -16,15 +15,9 @@ from ...cell import DEFAULT_HEAP, Cell
 from ...modes import EAGER
 from .. import cells
 from ..content import Entry, Machine
-from ..packs import figure, figures
-from .common import Table, spread, table
+from ..packs import figure, figures, spread, table
 
-PHASES = {
-    "dynamo": "Dynamo",
-    "aot_autograd": "AOTAutograd",
-    "inductor": "Inductor",
-    "kernel_build": "kernel build",
-}
+PHASES = ("dynamo", "aot_autograd", "inductor", "kernel_build")
 # The names of the data are published and do not change.
 COLUMNS = [
     *("cell", "workload", "batch_size", "mode", "variant", "question", "label"),
@@ -46,13 +39,19 @@ END_COLUMNS = [
     ),
     *("default_eager_faults", "default_mode_faults", "eager_share", "mode_share"),
 ]
+LINE_FACTS = ("workload", "batch_size", "mode", "variant", "baseline")
+LINE_COLUMNS = [
+    *("point", "outcome", "reason", "verdict"),
+    *spread("eager_s"),
+    *spread("mode_s"),
+    *spread("ratio"),
+    *("cold_compile_s", "warm_compile_s", "break_even_calls", "break_even_state"),
+]
 
 
-def document(machine: Machine, point: str, bucket: int) -> Table:
+def document(machine: Machine, point: str, bucket: int) -> dict[str, Any]:
     """The figures of the cells of a bucket, those of one model and question side by side."""
-    entries = [
-        entry for entry in machine.of(point) if machine.buckets[entry.row.cell.workload] == bucket
-    ]
+    entries = machine.of(point, bucket)
     fastest = best_modes(entry.row for entry in entries)
     rows = [_row(machine, entry, entry.row.cell in fastest) for entry in entries]
     if not machine.several:
@@ -66,12 +65,10 @@ def best_modes(rows: Iterable[Row]) -> set[Cell]:
 
     Empty for a model with one mode.
     """
-    models: dict[tuple[object, ...], list[Row]] = {}
-    for row in rows:
-        if cells.compiles(row.cell):
-            cell = row.cell
-            key = (row.machine, cell.workload, cell.batch_size, cell.variant)
-            models.setdefault(key, []).append(row)
+    models = cells.grouped(
+        (row for row in rows if cells.compiles(row.cell)),
+        lambda row: (row.machine, row.cell.workload, row.cell.batch_size, row.cell.variant),
+    )
     return {cell for modes in models.values() if len(modes) > 1 for cell in best(modes)}
 
 
@@ -108,7 +105,7 @@ def _row(machine: Machine, entry: Entry, fastest: bool) -> list[Any]:
     ]
 
 
-def ends(machine: Machine, point: str) -> Table:
+def ends(machine: Machine, point: str) -> dict[str, Any]:
     """The cells that were measured with the settled and with the default heap, and the remedy."""
     both = [
         each for sides in machine.sides.values() for each in both_ends(sides[point].cells.values())
@@ -131,11 +128,39 @@ def _ends(machine: Machine, both: Ends) -> list[Any]:
     ]
 
 
-def least(rows: Iterable[Row]) -> dict[tuple[str, str, int], float]:
-    """The smallest ratio of each model, which decides on its place; infinite without any."""
-    found: dict[tuple[str, str, int], float] = {}
-    for row in rows:
-        key = (row.cell.workload, row.cell.variant, row.cell.batch_size)
-        value = row.ratio.value if row.ratio is not None else math.inf
-        found[key] = min(found.get(key, math.inf), value)
-    return found
+def lines(machine: Machine, bucket: int) -> dict[str, Any]:
+    """The history of each cell of a bucket. The intervals of the times include the drift."""
+    mine = (entry for point in machine.points for entry in machine.of(point, bucket))
+    by_cell = cells.grouped(mine, lambda entry: entry.row.cell)
+    return {
+        machine.ids[cell]: {
+            **{name: getattr(cell, name) for name in LINE_FACTS},
+            "question": cells.question(cell),
+            "compiles": cells.compiles(cell),
+            "other_end": _other_end(machine, cell),
+            **({"machine": machine.machine_of[cell]} if machine.several else {}),
+            **table(LINE_COLUMNS, (_line(machine, entry) for entry in entries)),
+        }
+        for cell, entries in by_cell.items()
+    }
+
+
+def _other_end(machine: Machine, cell: Cell) -> str:
+    """The same cell at the other end of the heap, if it was measured; else the empty string."""
+    allocators = {"system": DEFAULT_HEAP, DEFAULT_HEAP: "system"}
+    if cell.allocator not in allocators:
+        return ""
+    other = msgspec.structs.replace(cell, allocator=allocators[cell.allocator])
+    return machine.ids.get(other, "")
+
+
+def _line(machine: Machine, entry: Entry) -> list[Any]:
+    row = entry.row
+    points = history.cell_points([row], machine.drifts[row.machine])
+    drifting = {point.series: point.value for point in points}
+    return [
+        *(row.release, row.outcome.status.value, row.outcome.reason, verdict(row)),
+        *(number for name in history.SERIES for number in figures(drifting.get(name))),
+        *(figure(row.cold_compile_s), figure(row.warm_compile_s)),
+        *(figure(row.break_even_calls), break_even(row).state.value),
+    ]

@@ -13,7 +13,8 @@ from ...modes import place
 from ...presentation.wording import plural
 from ...results.records import Record
 from ..axis import Axis
-from .common import table
+from ..cells import grouped
+from ..packs import table
 
 # The counts whose changes are counted by point.
 _COUNTED = (LAUNCHES, WITH_CUDA_GRAPHS, "Triton kernels", "bytes after fusion")
@@ -37,9 +38,7 @@ def documents(records: Iterable[Record], axis: Axis) -> dict[str, dict[str, Any]
     """
     of_points = [record._replace(release=axis.point(record)) for record in records]
     rows = generated.rows(record for record in of_points if record.release)
-    by_target: dict[str, list[Row]] = {}
-    for row in rows:
-        by_target.setdefault(row.cell.target, []).append(row)
+    by_target = grouped(rows, lambda row: row.cell.target)
     return {
         "targets": table(TARGET_COLUMNS, _targets(by_target)),
         **{f"target/{name}": _target(name, mine, axis) for name, mine in by_target.items()},
@@ -67,20 +66,18 @@ def _targets(by_target: dict[str, list[Row]]) -> list[list[Any]]:
 
 def _target(name: str, rows: Sequence[Row], axis: Axis) -> dict[str, Any]:
     order = axis.order({row.release for row in rows})
-    groups: dict[Group, list[Step]] = {}
-    for step in generated.steps(rows, order):
-        groups.setdefault(Group(step.row.cell.phase, step.row.cell.mode), []).append(step)
+    groups = grouped(
+        generated.steps(rows, order),
+        lambda step: Group(step.row.cell.phase, step.row.cell.mode),
+    )
     return {
         "points": order,
         "groups": [
-            _group(name, group, groups[group], axis, order) for group in sorted(groups, key=_place)
+            _group(name, group, groups[group], axis, order)
+            # Inference before training, and the modes in their order.
+            for group in sorted(groups, key=lambda one: (one.phase, place(one.mode), one.mode))
         ],
     }
-
-
-def _place(group: Group) -> tuple[str, int, str]:
-    """Inference before training, and the modes in their order."""
-    return group.phase, place(group.mode), group.mode
 
 
 def _group(

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from itertools import starmap
 from typing import Any
 
 import msgspec
 
 from ...analysis import statistics
-from ...cell import Accelerator, Compiled, Environment, Launch, Measurement
+from ...cell import Accelerator, Compiled, Environment, Launch
 from ...presentation.wording import milliseconds, plural
 from ..content import Entry, Machine
-from ..packs import figure
-from .common import COMPILED, counted, table
+from ..packs import figure, table
 
+# JSON name of a field of `Compiled` -> the title of its column.
+COMPILED = {
+    "graphs": "graphs",
+    "graph_breaks": "graph breaks",
+    "recompiles": "recompiles",
+    "operators": "operators",
+    "guards": "guards",
+    "kernels": "kernels",
+    "launches": "kernel launches a call",
+    "eager_operators": "operators in eager",
+    "nodes_before": "nodes before fusion",
+    "nodes_after": "nodes after",
+    "bytes_before": "bytes before fusion",
+    "bytes_after": "bytes after",
+    "eager_bytes": "bytes in eager",
+}
 # `Measurement.stopped` -> why there were no more launches.
 STOPPED = {
     "fixed": "The number of launches was fixed.",
@@ -33,14 +49,11 @@ COMPILER_COLUMNS = ["cell", *COMPILED, "guard_check_s"]
 def document(machine: Machine, point: str, bucket: int) -> dict[str, Any]:
     """The launches of each cell of a bucket. Environments are numbered, as most cells share one."""
     environments: dict[bytes, int] = {}
-    made = {}
-    for entry in machine.of(point):
-        if machine.buckets[entry.row.cell.workload] == bucket:
-            made[machine.ids[entry.row.cell]] = _cell(machine, entry, environments)
-    return {
-        "environments": [msgspec.json.decode(text) for text in environments],
-        "cells": made,
+    made = {
+        machine.ids[entry.row.cell]: _cell(machine, entry, environments)
+        for entry in machine.of(point, bucket)
     }
+    return {"environments": list(map(msgspec.json.decode, environments)), "cells": made}
 
 
 def _cell(machine: Machine, entry: Entry, environments: dict[bytes, int]) -> dict[str, Any]:
@@ -79,12 +92,8 @@ def _cell(machine: Machine, entry: Entry, environments: dict[bytes, int]) -> dic
         "command": command,
         "environment": number,
         "compiled": None if compiled is None else _compiled(compiled),
-        **table(COLUMNS, _launches(measurement)),
+        **table(COLUMNS, starmap(_launch, enumerate(measurement.launches, 1))),
     }
-
-
-def _launches(measurement: Measurement) -> list[list[Any]]:
-    return [_launch(number, launch) for number, launch in enumerate(measurement.launches, 1)]
 
 
 def _launch(number: int, launch: Launch) -> list[Any]:
@@ -165,6 +174,12 @@ def _accelerator(accelerator: Accelerator | None) -> dict[str, str]:
         for name, value in told.items()
         if value not in (None, "")
     }
+
+
+def counted(compiled: Compiled, name: str) -> int | None:
+    """A count of the compiler; of a list its length. None if it is not known."""
+    value = compiled.value(name)
+    return len(value) if isinstance(value, list) else value
 
 
 def compiler(machine: Machine, point: str) -> dict[str, Any]:

@@ -1,24 +1,30 @@
-"""What the landing page says of a point: who gains and who loses, what changed, what it costs."""
+"""What the landing page says of a point and of all points.
+
+Of a point: who gains and who loses, what changed, what it costs. Of all points: the geometric means
+of eager, compiled and their ratio, over a fixed set of cells.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from ...analysis import statistics
+from ...analysis import history, statistics
 from ...analysis.payoff import Payoff, State, break_even, counts
 from ...analysis.statistics import Interval
 from ...analysis.summary import Row
 from ...presentation.wording import plural, ratio
-from .. import cells
+from .. import cells, packs
 from ..content import Machine
-from ..packs import figure, figures
+from ..packs import figure, figures, spread, table
 from . import figures as of_cells
-from . import means, pairs
-from .common import spread, table
-from .means import ALL, Group
+from . import pairs
 
+# The value of the choice of the batch size that takes all of them.
+ALL = "all"
+MEAN_COLUMNS = ["point", *(column for name in history.SERIES for column in spread(name))]
 # Models of the picture: more cannot be looked at, and would make the page slow to load. The page of
 # all models has the rest.
 MOST_MODELS = 40
@@ -26,18 +32,48 @@ COLUMNS = [
     *("label", "cell", "mode", "outcome", "reason", "verdict", "fastest", "eager_s"),
     *spread("ratio"),
 ]
-COSTS = 5
+# Changes and costs: those that are the largest.
+MOST_LINES = 5
 COST_COLUMNS = [
     *("cell", "cold_compile_s", "warm_compile_s"),
     *("break_even_calls", "break_even_s", "break_even_state"),
 ]
 
 
+class Group(NamedTuple):
+    """Cells that are shown together: those of a question, and of a batch size or of all of them."""
+
+    question: str
+    batch: str
+
+    def has(self, row: Row) -> bool:
+        """Whether the row belongs to the group. Eager over eager belongs to none."""
+        return (
+            cells.compiles(row.cell)
+            and cells.question(row.cell) == self.question
+            and self.batch in (ALL, str(row.cell.batch_size))
+        )
+
+
+def groups(rows: Iterable[Row]) -> list[Group]:
+    """The groups with cells: by question in the order of `cells.ABOUT`, the fullest batch first."""
+    compiled = (row.cell for row in rows if cells.compiles(row.cell))
+    found = cells.grouped(compiled, cells.question)
+    made = []
+    for question in (name for name in cells.ABOUT if name in found):
+        sizes = Counter(cell.batch_size for cell in found[question])
+        ordered = sorted(sizes, key=lambda size: (-sizes[size], size))
+        made += [Group(question, str(size)) for size in ordered]
+        if len(sizes) > 1:
+            made.append(Group(question, ALL))
+    return made
+
+
 def document(machine: Machine, point: str, before: str) -> dict[str, Any]:
     """The overview of a point. ``before``: the point before it; empty for the first one."""
     rows = [entry.row for entry in machine.of(point)]
     return {
-        "groups": [_group(machine, point, rows, group) for group in means.groups(rows)],
+        "groups": [_group(machine, point, rows, group) for group in groups(rows)],
         "changes": _changes(machine, before, point) if before else None,
         "cost": _cost(machine, rows),
     }
@@ -46,12 +82,12 @@ def document(machine: Machine, point: str, before: str) -> dict[str, Any]:
 def _group(machine: Machine, point: str, rows: Sequence[Row], group: Group) -> dict[str, Any]:
     mine = [row for row in rows if group.has(row)]
     models = _models(mine)
-    shown = list(models)
+    shown = list(models.values())
     if len(shown) > MOST_MODELS:
         half = MOST_MODELS // 2
         shown = [*shown[:half], *shown[-half:]]
     fastest = of_cells.best_modes(mine)
-    modes = [_mode(mine, mode) for mode in dict.fromkeys(row.cell.mode for row in mine)]
+    modes = [_mode(mode, of_mode) for mode, of_mode in _by_mode(mine).items()]
     return {
         "question": group.question,
         "batch": group.batch,
@@ -63,8 +99,8 @@ def _group(machine: Machine, point: str, rows: Sequence[Row], group: Group) -> d
             COLUMNS,
             (
                 _row(machine, row, row.cell in fastest, group.batch == ALL)
-                for key in shown
-                for row in models[key]
+                for of_model in shown
+                for row in of_model
             ),
         ),
     }
@@ -72,15 +108,18 @@ def _group(machine: Machine, point: str, rows: Sequence[Row], group: Group) -> d
 
 def _models(rows: Sequence[Row]) -> dict[tuple[str, str, int], list[Row]]:
     """The rows of each model; the model with the largest gain first, those without numbers last."""
-    place = of_cells.least(rows)
-    models: dict[tuple[str, str, int], list[Row]] = {}
-    for row in sorted(rows, key=lambda row: place[_model(row)]):
-        models.setdefault(_model(row), []).append(row)
-    return models
+    models = cells.grouped(
+        rows, lambda row: (row.cell.workload, row.cell.variant, row.cell.batch_size)
+    )
+    return dict(sorted(models.items(), key=lambda model: _least_ratio(model[1])))
 
 
-def _model(row: Row) -> tuple[str, str, int]:
-    return (row.cell.workload, row.cell.variant, row.cell.batch_size)
+def _least_ratio(rows: Sequence[Row]) -> float:
+    return min([math.inf, *(row.ratio.value for row in rows if row.ratio is not None)])
+
+
+def _by_mode(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    return cells.grouped(rows, lambda row: row.cell.mode)
 
 
 def _row(machine: Machine, row: Row, fastest: bool, with_batch: bool) -> list[Any]:
@@ -94,15 +133,14 @@ def _row(machine: Machine, row: Row, fastest: bool, with_batch: bool) -> list[An
     ]
 
 
-def _mode(rows: Sequence[Row], mode: str) -> dict[str, Any]:
+def _mode(mode: str, rows: Sequence[Row]) -> dict[str, Any]:
     """How many cells of a mode gain and lose, and the mean ratio."""
-    mine = [row for row in rows if row.cell.mode == mode]
-    ratios = [row.ratio for row in mine if row.ratio is not None]
+    ratios = [row.ratio for row in rows if row.ratio is not None]
     return {
         "mode": mode,
         "cells": len(ratios),
-        "without": len(mine) - len(ratios),
-        "counts": {pays.value: number for pays, number in counts(mine).items()},
+        "without": len(rows) - len(ratios),
+        "counts": {pays.value: number for pays, number in counts(rows).items()},
         "mean": statistics.geometric_mean(ratios) if ratios else None,
     }
 
@@ -130,13 +168,13 @@ def _headline(machine: Machine, point: str, group: Group, modes: Sequence[dict[s
 
 
 def _changes(machine: Machine, before: str, after: str) -> dict[str, Any]:
-    """The largest changes against the point before."""
-    pair = pairs.pair(machine, before, after)
-    return {
-        "before": before,
-        "sentence": pair.sentence,
-        **table(pairs.COLUMNS, pair.top),
-    }
+    """The largest changes against the point before; no sentence if no cell has both points."""
+    pair = packs.decode(pairs.document(machine, before, after).data)
+    sentence, rows = (pair["sentence"], pair["changes"]["rows"]) if pair else ("", [])
+    changed = [row for row in rows if row[2] in ("worse", "better")]
+    changed.sort(key=lambda row: -abs(math.log(row[4])))
+    top = table(pairs.COLUMNS, changed[:MOST_LINES])
+    return {"before": before, "sentence": sentence, **top}
 
 
 def _cost(machine: Machine, rows: Sequence[Row]) -> dict[str, Any] | None:
@@ -156,7 +194,7 @@ def _cost(machine: Machine, rows: Sequence[Row]) -> dict[str, Any] | None:
             f"beyond doubt in {states[State.CALLS]} of them and never in {states[State.NEVER]}; "
             f"for {states[State.CANNOT_TELL]} the measurement does not decide."
         ),
-        **table(COST_COLUMNS, (_cost_row(machine, row) for row in mine[:COSTS])),
+        **table(COST_COLUMNS, (_cost_row(machine, row) for row in mine[:MOST_LINES])),
     }
 
 
@@ -166,3 +204,67 @@ def _cost_row(machine: Machine, row: Row) -> list[Any]:
         *(machine.ids[row.cell], figure(row.cold_compile_s), figure(row.warm_compile_s)),
         *(figure(row.break_even_calls), figure(paid.seconds), paid.state.value),
     ]
+
+
+def means(machine: Machine, question: str) -> dict[str, Any]:
+    """The means of a question: batch size -> mode -> means. Times are relative to the first point.
+
+    A mode without two points that have cells in common is missing.
+    """
+    every = [entry.row for entry in machine.entries]
+    return {
+        "drift": figure(machine.drift),
+        "batches": {
+            group.batch: modes
+            for group in groups(every)
+            if group.question == question
+            and (modes := _means_of_modes(machine, filter(group.has, every)))
+        },
+    }
+
+
+def _means_of_modes(machine: Machine, rows: Iterable[Row]) -> dict[str, Any]:
+    return {
+        mode: means
+        for mode, of_mode in _by_mode(rows).items()
+        if (means := _means_of_mode(machine, mode, of_mode))
+    }
+
+
+def _means_of_mode(machine: Machine, mode: str, rows: Sequence[Row]) -> dict[str, Any] | None:
+    measured = {row.release for row in rows}
+    points = [point for point in machine.points if point in measured]
+    cohort = history.cohort(rows, points)
+    if len(points) < 2 or not cohort.cells:
+        return None
+    found = machine.mean_points(rows, points, cohort.cells)
+    means = {(mean.release, mean.series): mean.value for mean in found}
+    lines = [
+        [point, *(number for name in history.SERIES for number in figures(means[point, name]))]
+        for point in points
+    ]
+    return {
+        "cells": len(cohort.cells),
+        "of": cohort.of,
+        "sentence": _means_in_words(machine, mode, points, cohort, means),
+        **table(MEAN_COLUMNS, lines),
+    }
+
+
+def _means_in_words(
+    machine: Machine,
+    mode: str,
+    points: Sequence[str],
+    cohort: history.Cohort,
+    means: Mapping[tuple[str, str], Interval],
+) -> str:
+    first, last = (machine.axis.facts(point).label for point in (points[0], points[-1]))
+    count = f"{len(cohort.cells)} of {plural(cohort.of, 'cell')}"
+    noun = f"{len(points)} {machine.axis.noun}s"
+    return (
+        f"Mode {mode}, {count} measured in all {noun}: the ratio was "
+        f"{ratio(means[points[0], 'ratio'])} with {first} and is "
+        f"{ratio(means[points[-1], 'ratio'])} with {last}. Relative to {first}, the eager time is "
+        f"{ratio(means[points[-1], 'eager'])} and the compiled time "
+        f"{ratio(means[points[-1], 'compiled'])}."
+    )

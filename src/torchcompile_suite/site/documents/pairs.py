@@ -2,69 +2,40 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
-
-import msgspec
 
 from ...analysis.change import Change, ChangeError, Comparison
 from ...cell import Compiled
 from ...presentation import wording
-from ...results import cached
-from ...results.cached import Made
 from .. import packs
 from ..content import Machine
-from ..packs import Encoded, figure, figures
-from .common import COMPILED, counted, spread, table
+from ..packs import Encoded, figure, figures, spread, table
+from .launches import COMPILED, counted
 
 # Exact counts, by their JSON name: each difference is real.
 COUNTED = ("graphs", "graph_breaks", "recompiles", "kernels", "launches", "guards")
 COLUMNS = ["cell", "figure", "verdict", "moved", *spread("factor"), "p", "q", "paired"]
 # Of a probability: nobody needs more.
 _DIGITS = 4
-TOP = 5
 
 
-class Pair(msgspec.Struct):
-    """A comparison: its document, encoded, and its largest changes, as rows of the document.
+def document(machine: Machine, before: str, after: str) -> Encoded:
+    """The comparison, from the user's cache if neither point has new measurements.
 
-    ``sentence`` is empty if no cell was measured at both points.
+    None if no cell was measured at both points.
     """
-
-    digest: str
-    data: bytes
-    sentence: str
-    top: list[list[Any]]
-
-    @property
-    def encoded(self) -> Encoded:
-        """The document."""
-        return Encoded(self.digest, self.data)
+    key = machine.key(before, after)
+    return packs.kept("pairs", key, lambda: packs.encode(_pair(machine, before, after)), Encoded)
 
 
-def pair(machine: Machine, before: str, after: str) -> Pair:
-    """The comparison, from the user's cache if neither point has new measurements."""
-    key = (
-        *(machine.name, str(machine.method), machine.axis.noun),
-        *(before, machine.origins[before], after, machine.origins[after]),
-        # The name of a cell depends on the other cells of the machine where two have the same text.
-        *sorted(name for cell, name in machine.ids.items() if name != str(cell)),
-    )
-
-    def make() -> Made:
-        return Made(msgspec.msgpack.encode(_pair(machine, before, after)))
-
-    return msgspec.msgpack.decode(cached.get("pairs", key, make), type=Pair)
-
-
-def _pair(machine: Machine, before: str, after: str) -> Pair:
+def _pair(machine: Machine, before: str, after: str) -> dict[str, Any] | None:
     try:
         comparison = machine.compare(before, after)
     except ChangeError:
-        return Pair(*packs.encode(None), "", [])
-    rows = list(_rows(machine, comparison))
-    document = {
+        return None
+    means = comparison.means.items()
+    return {
         "sentence": wording.judgement(comparison),
         "cells": len(comparison.changes),
         "compared": comparison.compared,
@@ -72,21 +43,15 @@ def _pair(machine: Machine, before: str, after: str) -> Pair:
         "noise": figure(comparison.noise),
         "means": table(
             ["figure", *spread("mean"), "cells"],
-            (
-                [name, *figures(mean), _having(comparison, name)]
-                for name, mean in comparison.means.items()
-            ),
+            ([name, *figures(mean), _having(comparison, name)] for name, mean in means),
         ),
-        "changes": table(COLUMNS, rows),
+        "changes": table(COLUMNS, _rows(machine, comparison)),
         "gaps": table(
             ["cell", "reason"],
             ([machine.ids[one.cell], one.gap] for one in comparison.changes if one.gap),
         ),
         "counts": table(["cell", "count", "before", "after"], _counts(machine, before, after)),
     }
-    changed = [row for row in rows if row[2] in ("worse", "better")]
-    changed.sort(key=lambda row: -abs(math.log(row[4])))
-    return Pair(*packs.encode(document), wording.judgement(comparison), changed[:TOP])
 
 
 def _having(comparison: Comparison, name: str) -> int:

@@ -1,0 +1,194 @@
+"""`run_benchmarks`, replaced: the suite measures its own benchmarks, and ASV runs all others.
+
+ASV would start a process for each metric of each cell. Here each cell is measured once and
+recorded, and ASV's results are made of the records (`export`): `asv run` writes what `asv publish`
+derives.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from asv.console import log
+from asv.results import Results
+from asv.runner import BenchmarkResult
+from asv_runner.statistics import compute_stats
+
+from .. import matrix
+from ..cell import Cell
+from ..host import machine
+from ..measuring.alone import Alone
+from ..measuring.processes import Environment
+from ..measuring.progress import CellProgress, measurement_line
+from ..measuring.settings import Settings
+from ..presentation.wording import printable
+from ..results import descriptions, records, sealing
+from ..results.asv_files import recorded_benchmarks
+from . import export, interleaved
+from .errors import user_errors
+from .export import Recorded
+from .reading import shown, summed_up
+
+
+class Options(NamedTuple):
+    """What the command line says: whether what is recorded is not measured again, and whether
+    releases take turns.
+    """
+
+    reuse: bool = False
+    in_turns: bool = False
+
+
+class Run:
+    """A run of ASV's.
+
+    - ``commits``, ``environments``: what it measures; empty until ASV has found the benchmarks.
+    - ``in_turns``: the environments whose releases have taken their turns.
+    """
+
+    def __init__(self, options: Options) -> None:
+        """Nothing is known yet."""
+        self.options = options
+        self.commits: list[str] = []
+        self.environments: list[Any] = []
+        self.in_turns: set[str] = set()
+        self.progress = CellProgress(log.info)
+
+
+_run: ContextVar[Run | None] = ContextVar("run", default=None)
+
+
+def current() -> Run | None:
+    """The run of `asv run` in progress. None in other commands, such as `asv find`."""
+    return _run.get()
+
+
+@contextmanager
+def running(options: Options) -> Iterator[None]:
+    """While entered, ASV's `run_benchmarks` does what the options say."""
+    token = _run.set(Run(options))
+    try:
+        yield
+    finally:
+        _run.reset(token)
+
+
+def run_benchmarks(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`run_benchmarks`, which measures the suite's own benchmarks."""
+
+    def run(benchmarks: Any, env: Any, results: Any = None, **options: Any) -> Results:
+        ours = [name for name in benchmarks if matrix.find(name) is not None]
+        if len(ours) < len(benchmarks):
+            results = original(benchmarks.filter_out(ours), env, results=results, **options)
+        if ours:
+            with user_errors():
+                _measure(benchmarks, sorted(ours), env, results)
+        return results
+
+    return run
+
+
+def _measure(benchmarks: Any, names: list[str], env: Any, results: Any) -> None:
+    """Measure the selected cells of our benchmarks, and fill ASV's results with the records."""
+    conf = benchmarks._conf
+    folder = Path(conf.results_dir, results.params["machine"])
+    record = records.path(folder, results.commit_hash, env.name)
+    selection = {name: benchmarks.benchmark_selection[name] for name in names}
+    cells = _cells(selection)
+    machine.need(machine.device_kind())
+    _seal(folder)
+    try:
+        _record(conf, env, record, cells)
+    finally:
+        _seal(folder)
+    recorded = export.read(records.files(folder)[0][record])[0]
+    known = [name for name in recorded_benchmarks(folder.parent) if matrix.find(name)]
+    package = Path(benchmarks.benchmark_dir)
+    export.fill(results, sorted({*known, *names}), package, recorded)
+    for name in names:
+        _show(benchmarks[name], selection[name], package, recorded, results)
+
+
+def _record(conf: Any, env: Any, record: Path, cells: list[Cell]) -> None:
+    """Measure the cells in ASV's environment, unless the file has what the run wants."""
+    run = current() or Run(Options())
+    run.progress.total = len(cells) * len(run.commits) * len(run.environments)
+    python = Path(env.find_executable("python"))
+    alone = Alone(Environment(python), Settings.from_environment(), record)
+    if run.options.in_turns and env.name not in run.in_turns:
+        timed = [alone.on_device(cell) for cell in cells if not cell.target]
+        interleaved.measure(conf, env, run.commits, record.parent, timed, run.options.reuse)
+        run.in_turns.add(env.name)
+    overlay = descriptions.overlay(python.parent.parent)
+    for cell in map(alone.on_device, cells):
+        known = None
+        if run.options.in_turns and not cell.target:
+            known = records.newest(record, cell)
+        elif run.options.reuse:
+            known = alone.recorded(cell)
+        if known is not None:
+            text = f"{measurement_line(known)} (measured before)"
+            run.progress.finished(str(cell), text)
+            continue
+        run.progress.started(str(cell))
+        made = alone.measure(cell, overlay.refused if overlay else "")
+        run.progress.finished(str(cell), measurement_line(made), made.duration_s)
+
+
+def _cells(selection: Mapping[str, list[int]]) -> list[Cell]:
+    """The selected cells, each once, in the order of ASV's benchmarks."""
+    cells = (
+        matrix.cell_at(name, index) for name, indices in selection.items() for index in indices
+    )
+    return list(dict.fromkeys(cell for cell in cells if cell is not None))
+
+
+def _seal(folder: Path) -> None:
+    """Make segments of the journals. What cannot be sealed stays where it is: it counts, too."""
+    for problem in sealing.seal(folder).problems:
+        log.warning(printable(f"not sealed: {problem}"))
+
+
+def _show(
+    benchmark: Any, selected: list[int], package: Path, recorded: Recorded, results: Results
+) -> None:
+    """Print the selected cells of a benchmark, and tell ASV whether any of them failed.
+
+    ASV itself draws the whole grid of parameters: 2,700 lines for four cells.
+    """
+    name = benchmark["name"]
+    method = export.method_of(package, name)
+    question = matrix.find(name)
+    assert question is not None
+    assert method is not None
+    points = list(itertools.product(*benchmark["params"]))
+    lines, failed = [], 0
+    for index in selected:
+        point = question.points[index]
+        measurement = recorded.measure(question.cell(*point))
+        value = export.value_of(method, recorded, point, measurement)
+        number: int | float | None = math.nan
+        stats = None
+        if value is not None:
+            number = value.number
+            if value.samples:
+                number, stats = compute_stats(value.samples, 1)
+        line = shown(points[index], number, stats, benchmark["unit"])
+        failed += number is None
+        lines.append(line if number is not None else f"{line}: {measurement.outcome}")
+    log.step()
+    log.info(name, reserve_space=True)
+    log.add_padded(summed_up(len(lines), failed))
+    log.info("\n".join(lines), color="default")
+    results.errcode[name] = 1 if failed else 0
+    if current() is None and name not in results.get_all_result_keys():
+        # `asv find` asks for it.
+        nothing = [math.nan] * len(points)
+        none = [None] * len(points)
+        results.add_result(benchmark, BenchmarkResult(nothing, none, none, 0, "", None))

@@ -1,0 +1,132 @@
+"""Cells of one environment, one after the other: measured now, or reused from the records."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from ..analysis import statistics
+from ..cell import GENERATION, METHOD, Cell, Launch, Measurement
+from ..errors import SuiteError
+from ..host.files import need_free
+from ..modes import EAGER
+from ..results import records
+from . import launches, processes, rounds
+from .journal import Journal
+from .launches import Refused
+from .processes import Environment
+from .series import Series
+from .settings import NEEDED_FOR_CACHE_BYTES, NEEDED_FOR_RECORD_BYTES, Settings
+
+_CONTINUE = "continue with: asv run --skip-existing"
+
+Make = Callable[[Environment, Series, Path], Launch]
+
+
+class Alone:
+    """Measures cells with the torch of one environment, and records the measurements."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        settings: Settings,
+        record: Path | None = None,
+        make: Make = launches.of_series,
+    ) -> None:
+        """``record``: the file of the measurements. None: nothing is recorded or reused."""
+        self._environment = environment
+        self._settings = settings
+        self._record = record
+        self._make = make
+        self._known_quiet_s: float | None = None
+
+    def recorded(self, cell: Cell) -> Measurement | None:
+        """The newest measurement in the records, if it can be reused: it is settled and current."""
+        recorded = records.newest(self._record, self.on_device(cell)) if self._record else None
+        if recorded is None or not recorded.outcome.settled:
+            return None
+        if not recorded.outcome.ok:
+            return recorded
+        if cell.target:
+            generated = recorded.generated
+            return recorded if generated and generated.generation == GENERATION else None
+        # Records of the first versions lack what the compiler did. Records of another method cannot
+        # be compared with new ones.
+        complete = recorded.compiled is not None or cell.mode == EAGER or cell.start
+        current = all(launch.method == METHOD for launch in recorded.launches)
+        return recorded if complete and current and not self._slowed(recorded) else None
+
+    def _slowed(self, measurement: Measurement) -> bool:
+        """Whether a neighbour slowed it. Always False if disturbed launches are not repeated."""
+        slower = statistics.slowdown(measurement.launches, self._quiet_s)
+        return self._settings.repeats > 0 and slower > statistics.MOST_SLOWDOWN
+
+    @functools.cached_property
+    def _recorded_quiet_s(self) -> float | None:
+        if self._record is None:
+            return None
+        # Records of the same Python only: the loop is work of its zlib.
+        try:
+            version = processes.version(self._environment.python)
+        except SuiteError:
+            return None  # the launch says so
+        return statistics.quietest(
+            launch
+            for launch in records.launches(self._record.parent)
+            if launch.environment and launch.environment.python == version
+        )
+
+    @property
+    def _quiet_s(self) -> float | None:
+        """Time of the calibration loop on the quiet machine, in seconds; None if not known.
+
+        The shortest time of the launches so far, and of the machine's records.
+        """
+        return statistics.quietest((), self._known_quiet_s, self._recorded_quiet_s)
+
+    def on_device(self, cell: Cell) -> Cell:
+        """The cell on the device that is measured."""
+        return msgspec.structs.replace(cell, device=self._settings.device)
+
+    def measure(self, cell: Cell, refused: str = "") -> Measurement:
+        """Measure the cell and record it.
+
+        ``refused``: why nothing can be measured in this environment; empty if it can. A fault of
+        the cell itself is the measurement's outcome. Raises SuiteError if nothing can be measured
+        here at all, for example because the disk is full.
+        """
+        series = Series.of(self.on_device(cell), [""], self._settings)
+        if cell.target:
+            series = msgspec.structs.replace(series, rounds=1)
+
+        def make(_: str, cache: Path) -> Launch:
+            if refused:
+                raise Refused(refused)
+            return self._make(self._environment, series, cache)
+
+        try:
+            with tempfile.TemporaryDirectory(prefix="cell-", ignore_cleanup_errors=True) as folder:
+                self._need_disk(Path(folder))
+                journal = Journal(None, series.cell, Path(folder) / "cache")
+                quiet_s = None if refused else self._quiet_s
+                (measured,) = rounds.measure(series, make, journal, quiet_s=quiet_s).values()
+            self._known_quiet_s = statistics.quietest((), self._known_quiet_s, journal.quiet_s)
+            if self._record is not None:
+                records.append(self._record, measured)
+        except OSError as error:
+            raise SuiteError(
+                f"cannot write {error.filename or 'a file'}: {error.strerror}; correct this, then "
+                f"{_CONTINUE}"
+            ) from error
+        return measured
+
+    def _need_disk(self, folder: Path) -> None:
+        """Raise SuiteError if the disk is nearly full: a measurement takes minutes."""
+        need_free(folder, NEEDED_FOR_CACHE_BYTES, "compiled code (TMPDIR)", _CONTINUE)
+        if self._record is not None:
+            self._record.parent.mkdir(parents=True, exist_ok=True)
+            need_free(self._record.parent, NEEDED_FOR_RECORD_BYTES, "results", _CONTINUE)

@@ -1,0 +1,177 @@
+"""What answers share: their form, the figures of a cell, and sentences about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, Protocol
+
+from ...analysis import advice, statistics, summary
+from ...analysis.claims.evidence import Evidence, Missing
+from ...analysis.statistics import Interval
+from ...analysis.summary import Row
+from ...cell import Cell, Compiled
+from ...results.records import Record
+from ..sheets import Sheet, ended
+from ..wording import listed, plural
+
+NOTHING = "Nothing of this question was measured."
+
+
+class Answer(NamedTuple):
+    """What a question's page begins with.
+
+    ``sentence`` has the figures with their intervals. ``sheet`` has a line for each cell of the
+    question in the records: its figures, or why it has none.
+    """
+
+    sentence: str
+    sheet: Sheet
+
+    @property
+    def measured(self) -> bool:
+        """Whether the records have a cell of the question, be it a failed one."""
+        return bool(self.sheet.lines)
+
+
+class OfRow(Protocol):
+    """What has the row of a cell."""
+
+    @property
+    def row(self) -> Row:
+        """The cell as a row of a report."""
+
+
+def reason(one: OfRow) -> str:
+    """Why a cell has no number; empty if it has one."""
+    return ended(one.row)
+
+
+def rows(records: Iterable[Record], wanted: Callable[[Cell], bool]) -> list[Row]:
+    """The rows of the wanted cells, failed ones, too."""
+    return summary.rows(one for one in records if wanted(one.measurement.cell))
+
+
+def mean(of: Iterable[Interval | None]) -> Interval | None:
+    """The geometric mean of those that are known; None if none is."""
+    known = [one for one in of if one is not None]
+    return statistics.geometric_mean(known) if known else None
+
+
+def without_numbers(of: Sequence[Row]) -> str:
+    """The sentence of an answer whose rows have no number, or of no row."""
+    if not of:
+        return NOTHING
+    return f"None of {plural(len(of), 'cell')} has a number; the table has the reasons."
+
+
+def by_mode(of: Sequence[Row]) -> str:
+    """The mean of each mode: "mode default 0.71 [0.70, 0.72] (5 cells), ..."."""
+    parts = []
+    for mode in dict.fromkeys(row.cell.mode for row in of):
+        mine = [row.ratio for row in of if row.cell.mode == mode and row.ratio is not None]
+        if interval := mean(mine):
+            # Cells may differ; launches of one cell that differ so much are no figure.
+            torn = len(mine) == 1 and advice.disagreement(interval)
+            figure = f"cannot tell, as {torn}" if torn else interval
+            parts.append(f"mode {mode} {figure} ({plural(len(mine), 'cell')})")
+    return ", ".join(parts)
+
+
+def failed(of: Sequence[Row]) -> str:
+    """How many rows have no number, as a further sentence; empty if all have one."""
+    number = sum(row.ratio is None for row in of)
+    if not number:
+        return ""
+    verb = "has" if number == 1 else "have"
+    return f" {plural(number, 'cell')} {verb} no number: the table has the reasons."
+
+
+class Between:
+    """Compares cells of one release on one machine that were measured one after the other."""
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        """``records``: all of that release and machine. The drift is known from all of them."""
+        self._evidence = Evidence((record.measurement for record in records), "")
+
+    def over(self, one: Interval | None, other: Interval | None) -> Interval | None:
+        """One time over the other; None if one of them is missing.
+
+        The interval includes the drift of the machine between two measurements, if it is known:
+        that needs work that several cells have timed.
+        """
+        try:
+            return None if one is None or other is None else self._evidence.over(one, other)
+        except Missing:
+            return over(one, other)
+
+
+def over(one: Interval | None, other: Interval | None) -> Interval | None:
+    """One figure over another one that was measured independently; None if either is missing."""
+    return None if one is None or other is None else statistics.quotient(one, other)
+
+
+class Figures(NamedTuple):
+    """The figures of one cell, over its launches. None where it has none.
+
+    - ``row``: times of a call. ``compiled``: what was compiled, with unknown counts if nothing was.
+    - ``cold_s``, ``warm_s``: compile costs in seconds. ``first_s``: the first call of a cold start.
+    - ``error``: the largest relative error of the outputs.
+    - ``memory_bytes``: the peak memory in the mode.
+    """
+
+    row: Row
+    compiled: Compiled
+    cold_s: Interval | None = None
+    warm_s: Interval | None = None
+    first_s: Interval | None = None
+    error: float | None = None
+    memory_bytes: Interval | None = None
+
+    @property
+    def cell(self) -> Cell:
+        """The cell that was measured."""
+        return self.row.cell
+
+
+def figures(records: Iterable[Record], wanted: Callable[[Cell], bool]) -> dict[Cell, Figures]:
+    """The figures of the wanted cells, failed ones, too."""
+    return {
+        record.measurement.cell: _figures(record)
+        for record in records
+        if wanted(record.measurement.cell)
+    }
+
+
+def _figures(record: Record) -> Figures:
+    measurement = record.measurement
+    own = Figures(summary.row(record), measurement.compiled or Compiled())
+    if not measurement.outcome.ok:
+        return own
+    launches = statistics.counted(measurement.launches)
+    cold = [one for one in measurement.launches if one.kind == "cold"]
+    errors = [one.accuracy.mode_error for one in launches if one.accuracy is not None]
+    return own._replace(
+        cold_s=_interval(statistics.compile_costs(measurement.launches, "cold")),
+        warm_s=_interval(statistics.compile_costs(measurement.launches, "warm")),
+        first_s=_interval([statistics.first_call_of(one) for one in cold]),
+        error=max((error for error in errors if error is not None), default=None),
+        memory_bytes=_interval([one.peak_memory_bytes or 0 for one in launches]),
+    )
+
+
+def _interval(values: Sequence[float]) -> Interval | None:
+    """None without values, and if one of them is 0, which has no logarithm."""
+    return statistics.geometric_interval(values) if values and min(values) > 0 else None
+
+
+def by_model(one: OfRow) -> tuple[str, int]:
+    """The order of lines by model."""
+    return one.row.cell.workload, one.row.cell.batch_size
+
+
+def missing(question: str, of: Sequence[OfRow]) -> str:
+    """The sentence where no cell of the question has figures."""
+    if not of:
+        return NOTHING
+    ends = sorted({one.row.outcome.status.value for one in of})
+    return f"{question} has no figures here: {len(of)} cells ended as {listed(ends)}."

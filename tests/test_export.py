@@ -1,0 +1,308 @@
+"""ASV's result files are made from the measurements, and old results are carried over."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from asv.results import Results
+
+from torchcompile_suite.analysis import statistics
+from torchcompile_suite.asv import carrying, export
+from torchcompile_suite.cell import METHOD, Measurement, Outcome, Status
+from torchcompile_suite.releases import ledger
+from torchcompile_suite.results import asv_files, records, sealing
+from torchcompile_suite.results.records import Problem
+
+from . import examples
+from .conftest import ROOT
+
+COMMITS = ledger.compute()[0]
+COMMIT, RELEASE = next((sha, one) for sha, one in COMMITS.items() if one.version == "2.9.1")
+ENV = "virtualenv-py3.11"
+NAME = f"{COMMIT[:8]}-{ENV}.json"
+LATENCY = "inference.Inference.track_latency"
+
+
+pytestmark = pytest.mark.usefixtures("empty_cache")
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    folder = tmp_path / "results"
+    (folder / "box").mkdir(parents=True)
+    facts = {"machine": "box", "cpu": "x", "version": 1}
+    (folder / "box" / "machine.json").write_text(json.dumps(facts))
+    shutil.copy2(ROOT / "results" / "benchmarks.json", folder)
+    return folder
+
+
+def journal(results: Path, env_name: str = ENV, commit: str = COMMIT) -> Path:
+    return records.path(results / "box", commit, env_name)
+
+
+def made(method: int = METHOD, **changes: Any) -> Measurement:
+    measurement = examples.measurement(**changes)
+    launches = [
+        msgspec.structs.replace(one, method=method if one.pairs_s else one.method)
+        for one in measurement.launches
+    ]
+    return msgspec.structs.replace(measurement, launches=launches)
+
+
+def derive(results: Path) -> tuple[dict[str, dict[str, Any]], list[Problem]]:
+    problems: list[Problem] = []
+    files = export.derive(
+        results, [results / "box" / "machine.json"], COMMITS, ROOT / "benchmarks", problems
+    )
+    return {str(file.path): json.loads(file.content) for file in files}, problems
+
+
+def values(content: dict[str, Any], name: str) -> dict[tuple[str, ...], Any]:
+    """The values of a benchmark that are not missing, by point."""
+    if name not in content["results"]:
+        return {}
+    row = dict(zip(content["result_columns"], content["results"][name], strict=False))
+    points = list(itertools.product(*row["params"]))
+    numbers = row["result"] or [None] * len(points)
+    return {
+        point: number
+        for point, number in zip(points, numbers, strict=True)
+        if number is None or not math.isnan(number)
+    }
+
+
+def test_a_value_is_what_the_benchmark_returns(results: Path) -> None:
+    measurement = made()
+    records.append(journal(results), measurement)
+    files, problems = derive(results)
+    assert problems == []
+    assert list(files) == [f"box/{NAME}"]
+    content = files[f"box/{NAME}"]
+    expected = statistics.launch_latency(measurement.launches[0].pairs_s)
+    assert values(content, LATENCY) == {("'resnet18'", "1", "'default'"): pytest.approx(expected)}
+    row = dict(zip(content["result_columns"], content["results"][LATENCY], strict=False))
+    assert row["version"] == str(METHOD)
+    assert row["params"] == [["'resnet18'"], ["1"], ["'default'"]]
+    assert row["samples"] == [
+        [statistics.launch_latency(one.pairs_s) for one in measurement.launches]
+    ]
+    assert content["params"] == {"machine": "box", "cpu": "x", "python": "3.11"}
+    assert content["commit_hash"] == COMMIT
+    assert content["date"] == RELEASE.date.timestamp() * 1000
+    # The other metrics of the cell are look-ups, also those of other questions.
+    assert values(content, "kernels.Kernels.track_kernels") == {}
+    assert values(content, "warm_up.WarmUp.track_calls_until_steady")
+
+
+def test_asv_reads_it(results: Path, tmp_path: Path) -> None:
+    for mode in ("eager", "default"):
+        records.append(journal(results), made(mode=mode))
+    (file,) = export.derive(
+        results, [results / "box" / "machine.json"], COMMITS, ROOT / "benchmarks", []
+    )
+    (tmp_path / "box").mkdir()
+    (tmp_path / file.path).write_bytes(file.content)
+    loaded = Results.load(str(tmp_path / file.path), machine_name="box")
+    assert loaded.env_name == ENV
+    (number,) = loaded.get_result_value(LATENCY, [["'resnet18'"], ["1"], ["'eager'"]])
+    assert number is not None
+    assert asv_files.result(file.content, "box", COMMITS).commit_hash == COMMIT
+
+
+def test_a_failure_is_a_failure_and_an_unsupported_cell_is_missing(results: Path) -> None:
+    records.append(journal(results), made(outcome=Outcome(Status.CRASH, "killed")))
+    unsupported = made(mode="eager", outcome=Outcome(Status.UNSUPPORTED, "no"))
+    records.append(journal(results), unsupported)
+    content = derive(results)[0][f"box/{NAME}"]
+    assert values(content, LATENCY) == {("'resnet18'", "1", "'default'"): None}
+
+
+def test_values_of_an_older_method_are_gone(results: Path) -> None:
+    """As in ASV, which drops the values of another version of a benchmark."""
+    records.append(journal(results), made(method=1))
+    records.append(journal(results), made(method=1, mode="eager"))
+    old = derive(results)[0][f"box/{NAME}"]
+    row = dict(zip(old["result_columns"], old["results"][LATENCY], strict=False))
+    assert row["version"] == "1"
+    assert len(values(old, LATENCY)) == 2
+    records.append(journal(results), made(mode="eager"))
+    new = derive(results)[0][f"box/{NAME}"]
+    row = dict(zip(new["result_columns"], new["results"][LATENCY], strict=False))
+    assert row["version"] == str(METHOD)
+    assert list(values(new, LATENCY)) == [("'resnet18'", "1", "'eager'")]
+
+
+def test_somebody_elses_workload_is_on_the_axes(results: Path) -> None:
+    records.append(journal(results), made(workload="theirs"))
+    content = derive(results)[0][f"box/{NAME}"]
+    assert list(values(content, LATENCY)) == [("'theirs'", "1", "'default'")]
+    recorded = asv_files.read_object(results / "benchmarks.json")
+    before = recorded[LATENCY]["params"][0]
+    sound = asv_files.result(json.dumps(content).encode(), "box", COMMITS)
+    assert asv_files.add_workloads(recorded, [sound])
+    assert recorded[LATENCY]["params"][0] == [*before, "'theirs'"]
+    assert not asv_files.add_workloads(recorded, [sound])
+    before = {name: one["params"] for name, one in recorded.items() if name != "version"}
+    assert asv_files.keep_measured(recorded, [sound])
+    assert not asv_files.keep_measured(recorded, [sound])
+    for name, axes in before.items():
+        kept = recorded[name]["params"]
+        assert all(set(some) <= set(every) for some, every in zip(kept, axes, strict=True))
+        if name in sound.results:
+            line = dict(zip(sound.result_columns, sound.results[name], strict=False))
+            for some, measured in zip(kept, line["params"], strict=True):
+                assert set(some) == set(measured)
+        else:
+            assert kept == axes
+
+
+def test_a_strangers_numbers_do_not_stop_asv(results: Path) -> None:
+    """A ratio of 1e19, a call of no time, a start that is no date."""
+    measurement = made()
+    launches = [
+        msgspec.structs.replace(one, pairs_s=[(1e-12, 1e7)], warm_up_s=[0.0, 1e7])
+        for one in measurement.launches
+    ]
+    hostile = msgspec.structs.replace(measurement, launches=launches, started_at="yesterday" * 400)
+    records.append(journal(results), hostile)
+    content = derive(results)[0][f"box/{NAME}"]
+    (found,) = values(content, "inference.Inference.track_time_ratio").values()
+    assert found == pytest.approx(1e19)
+    asv_files.result(json.dumps(content).encode(), "box", COMMITS)
+
+
+def test_a_trial_is_none_of_asvs(results: Path) -> None:
+    records.append(journal(results, records.TRIAL), made())
+    assert derive(results) == ({}, [])
+
+
+def test_another_commit_is_named(results: Path) -> None:
+    records.append(journal(results, commit="0" * 40), made())
+    files, problems = derive(results)
+    assert files == {}
+    assert [str(problem) for problem in problems] == [
+        "box/00000000: its measurements are of no commit of the ledger"
+    ]
+
+
+def test_what_was_made_is_made_once(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records.append(journal(results), made())
+    sealing.seal(results / "box")
+    first = derive(results)
+    with monkeypatch.context() as patched:
+        patched.setattr(records, "read_segment", lambda *_: pytest.fail("read again"))
+        assert derive(results) == first
+    records.append(journal(results), made(mode="eager"))
+    second = derive(results)[0][f"box/{NAME}"]
+    assert len(values(second, LATENCY)) == 2
+    (results / "box" / "machine.json").write_text('{"machine": "box", "cpu": "y", "version": 1}')
+    assert derive(results)[0][f"box/{NAME}"]["params"]["cpu"] == "y"
+
+
+def test_a_bad_line_is_named_each_time(results: Path) -> None:
+    records.append(journal(results), made())
+    with journal(results).open("ab") as stream:
+        stream.write(b"{\n")
+    for _ in range(2):
+        files, problems = derive(results)
+        assert len(files) == 1
+        assert [problem.where for problem in problems] == [f"box/{journal(results).name}:2"]
+
+
+def test_a_cache_that_cannot_be_written_is_as_good_as_none(
+    results: Path, empty_cache: Path
+) -> None:
+    empty_cache.write_text("a file where the folder should be")
+    records.append(journal(results), made())
+    assert derive(results)[0]
+    assert derive(results)[0]
+
+
+# Carrying over.
+
+
+def old_results(results: Path) -> dict[str, bytes]:
+    """Results as older versions committed them: journals and ASV's files. Returns the journals."""
+    for second, mode in enumerate(["eager", "default", "max-autotune", "eager"]):
+        started = f"2026-11-21T03:00:{second:02}+00:00"
+        records.append(
+            journal(results), msgspec.structs.replace(made(mode=mode), started_at=started)
+        )
+    for path, content in derive(results)[0].items():
+        (results / path).write_text(json.dumps(content))
+    return {file.name: file.read_bytes() for file in records.journals(results / "box")}
+
+
+def all_forms(results: Path) -> list[bytes]:
+    from torchcompile_suite.results.segments import canonical, read
+
+    files, _ = records.segment_files(results / "box")
+    lines = [line for file in files for line in read(file).lines]
+    for file in records.journals(results / "box"):
+        lines += map(canonical, file.read_bytes().splitlines())
+    return sorted(lines)
+
+
+def test_nothing_is_lost(results: Path) -> None:
+    old_results(results)
+    before, read, asv = all_forms(results), records.read(results), derive(results)
+    carried = carrying.carry_over(results, ROOT / "benchmarks")
+    assert carried == carrying.Carried(4, 1, 1, [])
+    assert all_forms(results) == before
+    assert len(before) == 4
+    assert records.read(results) == read
+    assert derive(results) == asv
+    assert sorted(file.name for file in (results / "box").iterdir()) == ["2.9.1", "machine.json"]
+    again = carrying.carry_over(results, ROOT / "benchmarks")
+    assert again == carrying.Carried(4, 0, 0, [])
+
+
+@pytest.mark.parametrize("change", ["another value", "another place"])
+def test_a_value_that_no_measurement_gives_stays(results: Path, change: str) -> None:
+    old_results(results)
+    file = results / "box" / NAME
+    content = json.loads(file.read_text())
+    at = content["result_columns"].index("result" if change == "another value" else "params")
+    row = content["results"][LATENCY]
+    if change == "another value":
+        row[at] = [number + 1 for number in row[at]]
+    else:
+        row[at][0] = ["'other'"]
+    file.write_text(json.dumps(content))
+    carried = carrying.carry_over(results, ROOT / "benchmarks")
+    assert carried.removed == 0
+    assert [str(problem) for problem in carried.problems] == [
+        f"box/{NAME}: 3 of its values are not those of a measurement; it stays"
+    ]
+    assert json.loads(file.read_text()) == content
+
+
+def test_the_command_says_what_it_did(results: Path) -> None:
+    old_results(results)
+    (results.parent / "benchmarks").symlink_to(ROOT / "benchmarks")
+    command = [sys.executable, "-m", "torchcompile_suite", "results", "carry-over"]
+    done = subprocess.run(command, cwd=results.parent, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (
+        "4 measurements in results; new segments: 1; removed files of ASV's: 1\n"
+    )
+
+
+def test_the_committed_results_are_carried_over() -> None:
+    """Nobody commits a journal or a file of ASV's again."""
+    listed = subprocess.run(
+        ["git", "ls-files", "results"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert [name for name in listed if not name.endswith((".jsonl.xz", "/machine.json"))] == [
+        "results/benchmarks.json"
+    ]
+    assert records.read(ROOT / "results").problems == []

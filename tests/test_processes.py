@@ -1,0 +1,123 @@
+"""Processes of any Python: one that hangs, does not start or fails. Each wait has an end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from torchcompile_suite.cell import Cell, Request, Status
+from torchcompile_suite.errors import SuiteError
+from torchcompile_suite.measuring import launches, processes, turns
+from torchcompile_suite.measuring.processes import HERE, Environment
+
+REQUEST = Request(Cell("resnet18", 1, "default"), "cold", "")
+
+
+def python(folder: Path, script: str) -> Path:
+    file = folder / "python"
+    file.write_text(f"#!/bin/sh\n{script}\n")
+    file.chmod(0o755)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("limit_s", "imports_s", "reason"),
+    [
+        (0.5, 100.0, "a cold launch took more than 0 s"),
+        (100.0, 0.5, "its Python did not import torch within 0 s"),
+    ],
+)
+def test_a_release_whose_python_hangs_is_a_timeout(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    limit_s: float,
+    imports_s: float,
+    reason: str,
+) -> None:
+    monkeypatch.setattr(turns, "IMPORT_LIMIT_S", imports_s)
+    hanging = Environment(python(tmp_path, "exec sleep 100"))
+    launch = launches.run(hanging, REQUEST, limit_s)
+    assert launch.outcome.status is Status.TIMEOUT
+    assert launch.outcome.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("echo broken; exit 3", "exit status 3 without a result: broken"),
+        ("kill -9 $$", "killed by SIGKILL (by a user, or by the kernel because memory ran out"),
+    ],
+)
+def test_a_python_that_ends_is_a_crash(tmp_path: Path, script: str, reason: str) -> None:
+    launch = launches.run(Environment(python(tmp_path, script)), REQUEST, 60)
+    assert launch.outcome.status is Status.CRASH
+    assert launch.outcome.reason.startswith(reason)
+
+
+def test_a_python_that_is_not_there_is_a_crash(tmp_path: Path) -> None:
+    launch = launches.run(Environment(tmp_path / "python"), REQUEST, 60)
+    assert launch.outcome.status is Status.CRASH
+    assert (
+        launch.outcome.reason == f"{tmp_path}/python cannot be started: No such file or directory"
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [("exec sleep 100", "does not start within 0 s"), ("echo broken >&2; exit 3", "start: broken")],
+)
+def test_a_python_that_does_not_start_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, words: str
+) -> None:
+    monkeypatch.setattr(processes, "START_S", 0.4)
+    with pytest.raises(SuiteError, match=words):
+        processes.version(python(tmp_path, script))
+
+
+ANSWERS = """
+import multiprocessing, time
+from torchcompile_suite.launch.connection import accept
+
+connection = accept()
+order = connection.recv_bytes()
+if order == b"fails":
+    raise ValueError("no answer")
+if order == b"waits":
+    time.sleep(60)
+multiprocessing.set_start_method("spawn")
+print("this is no answer")
+connection.send_bytes(b"an answer to " + order)
+"""
+
+
+@pytest.mark.parametrize(
+    ("order", "limit_s", "answer", "reason"),
+    [
+        (b"one", 60.0, b"an answer to one", ""),
+        (b"fails", 60.0, b"", "exit status 1 without a result: ValueError: no answer"),
+        (b"waits", 1.0, b"", "it took more than 1 s"),
+    ],
+)
+def test_a_module_answers_once_or_there_is_a_reason(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    order: bytes,
+    limit_s: float,
+    answer: bytes,
+    reason: str,
+) -> None:
+    (tmp_path / "answers.py").write_text(ANSWERS)
+    monkeypatch.chdir(tmp_path)
+    assert processes.asked(HERE, "answers", order, limit_s) == (answer, reason)
+
+
+def test_the_calibration_loop_runs_in_the_measured_python(tmp_path: Path) -> None:
+    with launches.calibration_of(HERE, tmp_path / "log")(2) as loop:
+        loop()
+        loop()
+        (pid,) = loop.pids
+        assert Path(f"/proc/{pid}").exists()
+        assert loop.seconds is not None
+        assert 1e-5 < loop.seconds < 1e-2
+    assert not Path(f"/proc/{pid}").exists()
