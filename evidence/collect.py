@@ -14,7 +14,8 @@ import msgspec
 from torchcompile_suite.cell import Cell, Launch, Request
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host.files import append_line, read_lines
-from torchcompile_suite.measuring import interpreter
+from torchcompile_suite.measuring import processes
+from torchcompile_suite.measuring.processes import Environment
 from torchcompile_suite.releases import catalogue, environments
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -41,7 +42,7 @@ def newest() -> Path:
 
 def variables(python: Path, more: Mapping[str, str] = NONE) -> dict[str, str]:
     """All environment variables of a process of that Python, which finds the suite."""
-    return interpreter.environment(python, {**NO_VECTOR_CHECK, **more})
+    return processes.variables_of(Environment(python, {**NO_VECTOR_CHECK, **more}))
 
 
 def launch(python: Path, request: Request, more: Mapping[str, str] = NONE) -> Launch:

@@ -28,6 +28,7 @@ from torchcompile_suite.host import machine
 from torchcompile_suite.host.files import append_line, read_lines
 from torchcompile_suite.launch.generate.orders import Order
 from torchcompile_suite.measuring.generation import Generator
+from torchcompile_suite.measuring.processes import Environment
 from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.presentation.wording import plural
 from torchcompile_suite.releases import catalogue, environments
@@ -111,7 +112,7 @@ def repeat(count: int) -> None:
 
 def _measure(release: catalogue.Release, missing: list[Cell]) -> None:
     python = environments.ready(release)
-    with closing(Generator(python, matrix.GENERATED_TARGET)) as generator:
+    with closing(Generator(Environment(python), matrix.GENERATED_TARGET)) as generator:
         for cell in missing:
             start = time.monotonic()
             launch = generator.make(Order(cell))

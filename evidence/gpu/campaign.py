@@ -32,14 +32,14 @@ from statistics import median
 from typing import Any
 
 import msgspec
-from torchcompile_suite.measuring.session import Session
 
 from torchcompile_suite import matrix
 from torchcompile_suite.cell import DEFAULT_HEAP, Cell, Launch, Measurement, Plan
 from torchcompile_suite.host import machine
 from torchcompile_suite.host.files import append_line, read_lines
-from torchcompile_suite.measuring import generation
-from torchcompile_suite.measuring.launches import launcher, make_launch
+from torchcompile_suite.measuring import generation, launches
+from torchcompile_suite.measuring.alone import Alone
+from torchcompile_suite.measuring.processes import HERE
 from torchcompile_suite.measuring.settings import Settings
 from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import records, sealing
@@ -165,29 +165,21 @@ class Campaign:
         """One cold launch of the cell."""
         cell = msgspec.structs.replace(cell, device=self.device)
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            made = make_launch(
-                launcher(cell),
-                cell,
-                Path(folder, "cache"),
-                Path(folder),
-                plan=self.plan,
-                limit_s=LAUNCH_LIMIT_S,
-            )
+            cache = Path(folder, "cache")
+            made = launches.make(HERE, cell, cache, plan=self.plan, limit_s=LAUNCH_LIMIT_S)
         return Step(launch_text(made), cell=cell, launch=made)
 
     def measure(self, cell: Cell) -> Step:
         """A measurement of the cell, as a result of this machine."""
         settings = Settings(
             device=self.device,
-            record=self._journal(),
             launches=LAUNCHES,
             # The machine is lent for minutes.
             repeats=min(1, Settings.from_environment().repeats),
             launch_limit_s=LAUNCH_LIMIT_S,
             plan=self.plan,
         )
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            measured = Session(Path(folder), settings).measure(cell)
+        measured = Alone(HERE, settings, self._journal()).measure(cell)
         self._pack()
         return Step(measurement_text(measured), cell=measured.cell, launch=measured.launches[0])
 
@@ -304,7 +296,7 @@ def _counted(cell: Cell, ran: Launch) -> Step:
     assert compiled is not None
     assert compiled.profile is not None
     wanted = msgspec.structs.replace(cell, device="cpu", target=matrix.GENERATED_TARGET)
-    made = generation.launch(wanted)
+    made = generation.launch(HERE, wanted)
     if made.generated is None:
         return Step(str(made.outcome))
     total = made.generated.total

@@ -33,8 +33,8 @@ from .settings import MOST_LAUNCHES, NEEDED_FOR_CACHE_BYTES, REPEATS_VARIABLE
 # The remedy of a series that cannot go on now.
 AGAIN = "run the same command again: it goes on"
 
-# After so many rounds only a ratio that is not precise asks for more. On a quiet machine they find
-# a compile 11 % dearer in every try, and twelve would take twice as long (evidence/README.md).
+# After so many rounds only a ratio that is not precise asks for more. Even on a noisy machine they
+# find a ratio 5.6 % worse in every try, and twelve would take twice as long (evidence/README.md).
 TELLING_ROUNDS = 6
 
 # Makes a launch: the name, and the folder of the compilers' caches, which is not empty after the

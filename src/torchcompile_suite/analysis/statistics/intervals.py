@@ -14,8 +14,8 @@ from typing import NamedTuple
 CONFIDENCE = 0.95
 # Nominal level of Student's t that gives 95 % coverage. Real launches are not normal: some have two
 # speeds, some are slow now and then, and three of them may agree with each other and not with the
-# rest. At a nominal 95 %, t covers 91-95 % on real launches; at this level, 94-97 %. Chosen by
-# evidence/coverage.py, which also shows the coverage of other methods.
+# rest. On real launches of cells with one speed, t covers 90-95 % at a nominal 95 %, and 94-98 % at
+# these levels. evidence/coverage.py shows this, and the coverage of other methods.
 T_LEVEL = 0.97
 # The nominal level for looks after the first one. To stop at the first interval that is narrow
 # enough favours intervals that are narrow by luck (Chow and Robbins, Annals of Mathematical
