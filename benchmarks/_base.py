@@ -3,7 +3,7 @@
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
 from torchcompile_suite.analysis import statistics
-from torchcompile_suite.cell import METHOD, Status
+from torchcompile_suite.measurement import METHOD, Status
 from torchcompile_suite.modes import EAGER
 
 
@@ -20,9 +20,9 @@ class _Cells:
 
     # Enough for all launches of the slowest cell. Each launch has its own limit.
     timeout = 3600
-    # ASV's default is a hash of the source code, so a new comment would discard the history. Raise
-    # this number only if the meaning of a metric changes: it is the method (`cell.METHOD`), and
-    # values of two methods are not compared.
+    # ASV's default is a hash of the source code, so a new comment would discard the history. This
+    # is the method (`measurement.METHOD`): values of two methods are not compared. Raise it only if
+    # the meaning of a metric changes.
     version = str(METHOD)
 
     def _measured(self, *point):

@@ -3,7 +3,7 @@
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
 from torchcompile_suite import matrix, targets, workloads
-from torchcompile_suite.cell import GENERATION
+from torchcompile_suite.generated import GENERATION
 
 from ._base import _Cells
 

@@ -30,12 +30,15 @@ from typing import NamedTuple
 import msgspec
 
 from torchcompile_suite.analysis import statistics
-from torchcompile_suite.cell import DEFAULT_HEAP, OK, Cell, Interference, Launch, Request
+from torchcompile_suite.cell import DEFAULT_HEAP, Cell
+from torchcompile_suite.conditions import Interference
+from torchcompile_suite.engine.interference import Watch
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host import heap
 from torchcompile_suite.host.files import append_line, read_lines
-from torchcompile_suite.measuring.interference import Watch
+from torchcompile_suite.measurement import OK, Launch
 from torchcompile_suite.presentation.sheets import Sheet
+from torchcompile_suite.request import Request
 
 from . import collect, tables
 from .collect import launch

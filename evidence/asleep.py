@@ -12,10 +12,10 @@ from pathlib import Path
 
 import msgspec
 
-from torchcompile_suite.cell import Measurement
 from torchcompile_suite.fleet import inspection, messages
 from torchcompile_suite.fleet.messages import Began, Finished, Launched, Measured, Order, Said
 from torchcompile_suite.host import machine
+from torchcompile_suite.measurement import Measurement
 from torchcompile_suite.results import segments
 from torchcompile_suite.results.segments import Header, Segment, canonical
 

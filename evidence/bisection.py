@@ -26,7 +26,7 @@ from pathlib import Path
 
 import msgspec
 
-from torchcompile_suite.cell import Cell, Plan
+from torchcompile_suite.cell import Cell
 from torchcompile_suite.commits import journal
 from torchcompile_suite.commits.bisection import Result, Step, bisect
 from torchcompile_suite.commits.clone import Clone
@@ -36,6 +36,7 @@ from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host.files import append_line, read_lines
 from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.releases import catalogue, environments
+from torchcompile_suite.request import Plan
 
 from . import collect, tables
 from .collect import ROOT

@@ -11,12 +11,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from torchcompile_suite.cell import Cell, Launch, Request
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.engine import processes
+from torchcompile_suite.engine.processes import Environment
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host.files import append_line, read_lines
-from torchcompile_suite.measuring import processes
-from torchcompile_suite.measuring.processes import Environment
+from torchcompile_suite.measurement import Launch
 from torchcompile_suite.releases import catalogue, environments
+from torchcompile_suite.request import Request
 
 ROOT = Path(__file__).resolve().parents[1]
 # Without this variable every process starts another one, which imports torch, to learn which
@@ -49,7 +51,7 @@ def launch(python: Path, request: Request, more: Mapping[str, str] = NONE) -> La
     """One launch of the suite in that Python. Raises SuiteError if it fails."""
     Path(request.cache_dir).mkdir(parents=True, exist_ok=True)
     done = subprocess.run(
-        [str(python), "-m", "torchcompile_suite.measuring.launches"],
+        [str(python), "-m", "torchcompile_suite.engine.launches"],
         input=msgspec.json.encode(request),
         env=variables(python, more),
         stdout=subprocess.PIPE,

@@ -16,8 +16,8 @@ import msgspec
 from torchcompile_suite import matrix, workloads
 from torchcompile_suite.analysis import statistics
 from torchcompile_suite.cell import Cell
+from torchcompile_suite.engine import settings
 from torchcompile_suite.host.files import append_line, read_lines
-from torchcompile_suite.measuring import settings
 from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.releases import catalogue, environments
 

@@ -19,8 +19,8 @@ import numpy as np
 from scipy.stats import t
 
 from torchcompile_suite.analysis import statistics
-from torchcompile_suite.cell import Launch
-from torchcompile_suite.measuring import settings
+from torchcompile_suite.engine import settings
+from torchcompile_suite.measurement import Launch
 from torchcompile_suite.presentation.sheets import Sheet
 
 from . import tables

@@ -6,8 +6,9 @@ import msgspec
 import numpy as np
 
 from torchcompile_suite.analysis import statistics
-from torchcompile_suite.cell import OK, Cell, Launch, Measurement
-from torchcompile_suite.measuring import settings
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.engine import settings
+from torchcompile_suite.measurement import OK, Launch, Measurement
 
 
 def measurement(

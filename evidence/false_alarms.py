@@ -12,7 +12,8 @@ from asv.commands.compare import _is_result_better
 from asv_runner.statistics import compute_stats
 
 from torchcompile_suite.analysis import change, statistics
-from torchcompile_suite.cell import Cell, Launch, Measurement
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.measurement import Launch, Measurement
 from torchcompile_suite.presentation.sheets import Sheet
 
 from . import draws, tables

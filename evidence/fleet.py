@@ -34,9 +34,10 @@ import msgspec
 
 from torchcompile_suite import matrix
 from torchcompile_suite.analysis import summaries
-from torchcompile_suite.cell import Measurement
 from torchcompile_suite.cli.history import BUDGET_S, newest_patches
 from torchcompile_suite.cli.recorded import RESULTS
+from torchcompile_suite.engine import series
+from torchcompile_suite.engine.series import Series
 from torchcompile_suite.fleet import inspection
 from torchcompile_suite.fleet.driver import Driver
 from torchcompile_suite.fleet.head import SYSTEM
@@ -45,8 +46,7 @@ from torchcompile_suite.fleet.plan import Durations, Plan, Task, expected
 from torchcompile_suite.fleet.store import Diary, Store
 from torchcompile_suite.host import machine
 from torchcompile_suite.host.files import append_line, read_lines
-from torchcompile_suite.measuring import series
-from torchcompile_suite.measuring.series import Series
+from torchcompile_suite.measurement import Measurement
 from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.releases import catalogue, ledger
 from torchcompile_suite.results import records

@@ -22,9 +22,10 @@ import numpy as np
 from torchcompile_suite import matrix
 from torchcompile_suite.analysis import change, statistics
 from torchcompile_suite.analysis.change import Comparison, Side
-from torchcompile_suite.cell import Cell, Measurement
+from torchcompile_suite.cell import Cell
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host.files import append_line, read_lines
+from torchcompile_suite.measurement import Measurement
 from torchcompile_suite.modes import EAGER
 from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.releases import catalogue, environments

@@ -23,12 +23,13 @@ import msgspec
 
 from torchcompile_suite import matrix, workloads
 from torchcompile_suite.analysis import generated
-from torchcompile_suite.cell import Cell, Outcome
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.engine.generation import Generator
+from torchcompile_suite.engine.processes import Environment
 from torchcompile_suite.host import machine
 from torchcompile_suite.host.files import append_line, read_lines
 from torchcompile_suite.launch.generate.orders import Order
-from torchcompile_suite.measuring.generation import Generator
-from torchcompile_suite.measuring.processes import Environment
+from torchcompile_suite.measurement import Outcome
 from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.presentation.wording import plural
 from torchcompile_suite.releases import catalogue, environments

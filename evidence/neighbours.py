@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from torchcompile_suite.analysis import change, statistics
-from torchcompile_suite.cell import Launch
+from torchcompile_suite.measurement import Launch
 from torchcompile_suite.presentation.sheets import Sheet
 
 from . import tables

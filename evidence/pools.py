@@ -10,7 +10,8 @@ from functools import cache
 from pathlib import Path
 
 from torchcompile_suite.analysis import statistics
-from torchcompile_suite.cell import Cell, Launch
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.measurement import Launch
 from torchcompile_suite.presentation.sheets import Sheet
 
 from . import collect, tables

@@ -14,7 +14,8 @@ import numpy as np
 
 from torchcompile_suite.analysis import change, statistics
 from torchcompile_suite.analysis.change import Difference, Side
-from torchcompile_suite.cell import Cell, Launch, Measurement
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.measurement import Launch, Measurement
 from torchcompile_suite.presentation.sheets import Sheet
 
 from . import collect, draws, false_alarms, faults, tables

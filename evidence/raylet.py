@@ -26,14 +26,15 @@ import msgspec
 import psutil
 
 from torchcompile_suite.analysis import statistics
-from torchcompile_suite.cell import Cell, Launch
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.engine import series
+from torchcompile_suite.engine.series import Series
 from torchcompile_suite.fleet import messages, place, plain
 from torchcompile_suite.fleet.head import HARDWARE, MACHINE, SLOT, SYSTEM
 from torchcompile_suite.fleet.messages import Failed, Measured, Order, Said
 from torchcompile_suite.host import machine
 from torchcompile_suite.host.files import append_line, read_lines
-from torchcompile_suite.measuring import series
-from torchcompile_suite.measuring.series import Series
+from torchcompile_suite.measurement import Launch
 from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.results import records, segments
 

@@ -34,9 +34,9 @@ from typing import NamedTuple
 import msgspec
 import psutil
 
-from torchcompile_suite.cell import METHOD, Launch, Measurement
 from torchcompile_suite.cli.history import newest_patches
 from torchcompile_suite.host import machine
+from torchcompile_suite.measurement import METHOD, Launch, Measurement
 from torchcompile_suite.modes import EAGER, MODES
 from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.releases import catalogue, ledger

@@ -16,9 +16,10 @@ import numpy as np
 
 from torchcompile_suite.analysis import change, statistics
 from torchcompile_suite.analysis.change import Comparison, Difference, Side
-from torchcompile_suite.cell import OK, Cell, Launch, Measurement
-from torchcompile_suite.measuring import settings
-from torchcompile_suite.measuring.rounds import TELLING_ROUNDS
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.engine import settings
+from torchcompile_suite.engine.rounds import TELLING_ROUNDS
+from torchcompile_suite.measurement import OK, Launch, Measurement
 from torchcompile_suite.presentation.sheets import Sheet
 
 from . import faults, power, tables

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from torchcompile_suite.analysis import statistics
-from torchcompile_suite.cell import Launch
+from torchcompile_suite.measurement import Launch
 from torchcompile_suite.presentation.sheets import Sheet
 
 from . import tables

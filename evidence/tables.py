@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from torchcompile_suite.cell import Launch
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host.files import write_atomically
+from torchcompile_suite.measurement import Launch
 from torchcompile_suite.presentation.markdown import markdown
 from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.presentation.terminal import console, draw

@@ -21,11 +21,13 @@ from typing import NamedTuple
 import msgspec
 
 from torchcompile_suite.analysis import statistics
-from torchcompile_suite.cell import DEFAULT_HEAP, Cell, Launch, Request
+from torchcompile_suite.cell import DEFAULT_HEAP, Cell
 from torchcompile_suite.host import heap
 from torchcompile_suite.host.files import append_line, read_lines
+from torchcompile_suite.measurement import Launch
 from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.releases import catalogue
+from torchcompile_suite.request import Request
 
 from . import collect, tables
 from .agreement import PLAIN

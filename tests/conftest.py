@@ -16,9 +16,10 @@ from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 from torchcompile_suite.analysis import break_tables
-from torchcompile_suite.cell import Launch, Request
-from torchcompile_suite.measuring.settings import PRECISION_VARIABLE, REPEATS_VARIABLE
+from torchcompile_suite.engine.settings import PRECISION_VARIABLE, REPEATS_VARIABLE
+from torchcompile_suite.measurement import Launch
 from torchcompile_suite.releases import catalogue, environments, stamp
+from torchcompile_suite.request import Request
 from torchcompile_suite.results import cached
 
 # The fast tests run without Playwright.
@@ -131,7 +132,7 @@ class ReleaseEnvironment:
             variables["TORCHCOMPILE_SUITE_WORKLOADS"] = str(workloads)
         done = self.run(
             "-m",
-            "torchcompile_suite.measuring.launches",
+            "torchcompile_suite.engine.launches",
             input=msgspec.json.encode(request).decode(),
             env=self.variables(**variables),
             timeout=900,

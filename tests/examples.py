@@ -8,21 +8,16 @@ import msgspec
 from hypothesis import strategies as st
 
 from torchcompile_suite import matrix
-from torchcompile_suite.cell import (
-    DEFAULT_HEAP,
+from torchcompile_suite.cell import DEFAULT_HEAP, Cell, Shapes
+from torchcompile_suite.conditions import Environment, Paging
+from torchcompile_suite.generated import Code, Generated, Kernel
+from torchcompile_suite.measurement import (
     METHOD,
     OK,
     Accuracy,
-    Cell,
-    Code,
-    Environment,
-    Generated,
-    Kernel,
     Launch,
     Measurement,
     Outcome,
-    Paging,
-    Shapes,
     Status,
 )
 

@@ -21,12 +21,12 @@ from pathlib import Path
 
 import msgspec
 
-from torchcompile_suite.cell import METHOD, OK, Launch, Measurement
+from torchcompile_suite.engine import journal, rounds
+from torchcompile_suite.engine.series import Series
 from torchcompile_suite.fleet import inspection, node
 from torchcompile_suite.fleet.messages import Launched, Order, Told
 from torchcompile_suite.fleet.node import Say
-from torchcompile_suite.measuring import journal, rounds
-from torchcompile_suite.measuring.series import Series
+from torchcompile_suite.measurement import METHOD, OK, Launch, Measurement
 
 PREFIX = "TORCHCOMPILE_SUITE_TEST_"
 LAUNCH = """

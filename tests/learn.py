@@ -15,10 +15,11 @@ from unittest import mock
 
 import msgspec
 
-from torchcompile_suite.cell import Cell, Outcome, Status
+from torchcompile_suite.cell import Cell
 from torchcompile_suite.launch import foreign, original, repeat
 from torchcompile_suite.launch import subject as subjects
 from torchcompile_suite.launch.subject import Call, Subject
+from torchcompile_suite.measurement import Outcome, Status
 from torchcompile_suite.trial import build, target
 
 FILE = Path(__file__).with_name("strangers.py")

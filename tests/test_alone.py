@@ -11,22 +11,15 @@ import msgspec
 import pytest
 
 from torchcompile_suite.analysis import statistics
-from torchcompile_suite.cell import (
-    METHOD,
-    OK,
-    Cell,
-    Interference,
-    Launch,
-    Measurement,
-    Outcome,
-    Status,
-)
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.conditions import Interference
+from torchcompile_suite.engine import settings
+from torchcompile_suite.engine.alone import Alone
+from torchcompile_suite.engine.processes import HERE, Environment
+from torchcompile_suite.engine.series import Series
+from torchcompile_suite.engine.settings import Settings
 from torchcompile_suite.errors import SuiteError
-from torchcompile_suite.measuring import settings
-from torchcompile_suite.measuring.alone import Alone
-from torchcompile_suite.measuring.processes import HERE, Environment
-from torchcompile_suite.measuring.series import Series
-from torchcompile_suite.measuring.settings import Settings
+from torchcompile_suite.measurement import METHOD, OK, Launch, Measurement, Outcome, Status
 from torchcompile_suite.results import records
 
 from . import examples

@@ -15,21 +15,10 @@ from typer.testing import CliRunner
 
 from torchcompile_suite import matrix
 from torchcompile_suite.analysis import statistics, summaries, summary
-from torchcompile_suite.cell import (
-    DEFAULT_HEAP,
-    OK,
-    Cell,
-    Launch,
-    Measurement,
-    Outcome,
-    Protocol,
-    Shapes,
-    Start,
-    Status,
-    Way,
-)
+from torchcompile_suite.cell import DEFAULT_HEAP, Cell, Protocol, Shapes, Start, Way
 from torchcompile_suite.cli import app
 from torchcompile_suite.errors import SuiteError
+from torchcompile_suite.measurement import OK, Launch, Measurement, Outcome, Status
 from torchcompile_suite.modes import EAGER, MODES
 from torchcompile_suite.presentation import answers
 from torchcompile_suite.presentation.answers import Answer

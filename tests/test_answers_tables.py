@@ -12,18 +12,10 @@ from hypothesis import strategies as st
 
 from torchcompile_suite import matrix
 from torchcompile_suite.analysis import statistics
-from torchcompile_suite.cell import (
-    QUANTISATIONS,
-    Accuracy,
-    Cell,
-    Code,
-    Compiled,
-    Generated,
-    GraphBreak,
-    Measurement,
-    Outcome,
-    Status,
-)
+from torchcompile_suite.cell import QUANTISATIONS, Cell
+from torchcompile_suite.compiled import Compiled, GraphBreak
+from torchcompile_suite.generated import Code, Generated
+from torchcompile_suite.measurement import Accuracy, Measurement, Outcome, Status
 from torchcompile_suite.presentation import answers
 from torchcompile_suite.presentation.answers import Answer
 from torchcompile_suite.presentation.answers.generated import graph_breaks

@@ -10,17 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchcompile_suite.cell import (
-    DEFAULT_HEAP,
-    OK,
-    Cell,
-    Compiled,
-    Measurement,
-    Outcome,
-    Shapes,
-    Status,
-    Way,
-)
+from torchcompile_suite.cell import DEFAULT_HEAP, Cell, Shapes, Way
+from torchcompile_suite.compiled import Compiled
+from torchcompile_suite.measurement import OK, Measurement, Outcome, Status
 from torchcompile_suite.presentation.answers import Answer
 from torchcompile_suite.presentation.answers.common import NOTHING
 from torchcompile_suite.presentation.answers.ways import dynamic_shapes, freezing, regional

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from torchcompile_suite import matrix
 from torchcompile_suite.analysis import assembly, change, history, summary
-from torchcompile_suite.cell import METHOD, OK, Cell, Launch, Measurement
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.measurement import METHOD, OK, Launch, Measurement
 from torchcompile_suite.results.records import Record
 
 RELEASES = ["2.4.1", "2.9.1", "2.15.0"]
@@ -43,7 +44,7 @@ def record(
         )
         for number in range(1, 5)
     ]
-    from torchcompile_suite.cell import Outcome, Status
+    from torchcompile_suite.measurement import Outcome, Status
 
     outcome = OK if ok else Outcome(Status.CRASH, "killed")
     measurement = Measurement(

@@ -21,8 +21,8 @@ from filelock import FileLock
 from torchcompile_suite import matrix
 from torchcompile_suite.analysis import statistics
 from torchcompile_suite.cell import Cell
+from torchcompile_suite.engine import journal
 from torchcompile_suite.host import machine
-from torchcompile_suite.measuring import journal
 from torchcompile_suite.modes import EAGER
 from torchcompile_suite.releases import catalogue, environments, ledger, stamp
 from torchcompile_suite.results import records

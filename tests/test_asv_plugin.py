@@ -25,8 +25,9 @@ from asv.runner import BenchmarkResult
 from torchcompile_suite import matrix
 from torchcompile_suite.asv import environment, export, patches, reading, repository, runner
 from torchcompile_suite.asv.command import ROWS_VARIABLE
-from torchcompile_suite.cell import Cell, Measurement, Outcome, Status
+from torchcompile_suite.cell import Cell
 from torchcompile_suite.host import machine
+from torchcompile_suite.measurement import Measurement, Outcome, Status
 from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import segments
 

@@ -10,7 +10,8 @@ from torchcompile_suite.analysis import advice
 from torchcompile_suite.analysis.payoff import BreakEven, State, break_even
 from torchcompile_suite.analysis.statistics import Interval
 from torchcompile_suite.analysis.summary import Row
-from torchcompile_suite.cell import OK, Cell
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.measurement import OK
 
 UNKNOWN = (math.nan, math.nan)
 

@@ -13,7 +13,9 @@ import pytest
 from torchcompile_suite import workloads
 from torchcompile_suite.analysis import break_tables, claims
 from torchcompile_suite.analysis.claims import Verdict
-from torchcompile_suite.cell import Cell, Compiled, GraphBreak, Measurement, Outcome, Status
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.compiled import Compiled, GraphBreak
+from torchcompile_suite.measurement import Measurement, Outcome, Status
 from torchcompile_suite.releases import catalogue
 
 from . import examples

@@ -29,7 +29,8 @@ from torchcompile_suite import targets
 from torchcompile_suite.analysis import summaries, summary
 from torchcompile_suite.asv import export
 from torchcompile_suite.asv.staging import is_published
-from torchcompile_suite.cell import OK, Cell, Outcome, Status
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.measurement import OK, Outcome, Status
 from torchcompile_suite.presentation import answers
 from torchcompile_suite.presentation.wording import milliseconds, ratio
 from torchcompile_suite.releases import ledger

@@ -6,19 +6,11 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from torchcompile_suite.cell import (
-    OK,
-    Accuracy,
-    Cell,
-    Compiled,
-    Launch,
-    Measurement,
-    Outcome,
-    Overlay,
-    Profile,
-    Request,
-    Status,
-)
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.compiled import Compiled, Profile
+from torchcompile_suite.conditions import Overlay
+from torchcompile_suite.measurement import OK, Accuracy, Launch, Measurement, Outcome, Status
+from torchcompile_suite.request import Request
 
 from .examples import measurements
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from torchcompile_suite.analysis import change, statistics
 from torchcompile_suite.analysis.change import Difference, Side
-from torchcompile_suite.cell import OK, Cell, Launch, Measurement, Outcome, Status
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.measurement import OK, Launch, Measurement, Outcome, Status
 from torchcompile_suite.presentation import documents, markdown, sheets, wording
 
 

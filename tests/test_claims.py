@@ -17,17 +17,11 @@ from torchcompile_suite.analysis import claims
 from torchcompile_suite.analysis.claims import Verdict
 from torchcompile_suite.analysis.claims.evidence import about, above, all_of, any_of, within
 from torchcompile_suite.analysis.statistics import Interval
-from torchcompile_suite.cell import (
-    Cell,
-    Compiled,
-    GraphBreak,
-    Measurement,
-    Outcome,
-    Profile,
-    Status,
-)
+from torchcompile_suite.cell import Cell
 from torchcompile_suite.cli import app
+from torchcompile_suite.compiled import Compiled, GraphBreak, Profile
 from torchcompile_suite.host import machine
+from torchcompile_suite.measurement import Measurement, Outcome, Status
 from torchcompile_suite.presentation import sheets
 from torchcompile_suite.results import records
 

@@ -13,11 +13,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from torchcompile_suite.cell import ARTEFACTS, Cell, Launch, Plan, Request, Status
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.compiled import ARTEFACTS
+from torchcompile_suite.engine import processes
 from torchcompile_suite.launch import caches
 from torchcompile_suite.launch.inspect import artefacts
-from torchcompile_suite.measuring import processes
+from torchcompile_suite.measurement import Launch, Status
 from torchcompile_suite.releases import extras
+from torchcompile_suite.request import Plan, Request
 
 from .conftest import ReleaseEnvironment, releases
 

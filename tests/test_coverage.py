@@ -10,9 +10,11 @@ from typer.testing import CliRunner
 
 from torchcompile_suite import matrix
 from torchcompile_suite.analysis import coverage
-from torchcompile_suite.cell import METHOD, Cell, Compiled, Measurement, Outcome, Status
+from torchcompile_suite.cell import Cell
 from torchcompile_suite.cli import app, history
+from torchcompile_suite.compiled import Compiled
 from torchcompile_suite.host import machine
+from torchcompile_suite.measurement import METHOD, Measurement, Outcome, Status
 from torchcompile_suite.releases import catalogue, ledger
 from torchcompile_suite.results import records
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from torchcompile_suite.cell import Accelerator, Status
+from torchcompile_suite.conditions import Accelerator
+from torchcompile_suite.measurement import Status
 
 from .conftest import ReleaseEnvironment, releases
 
@@ -136,7 +137,8 @@ told["malloc"] = {
     "cpu": refused(allocator="default-heap"),
 }
 # --- a GPU with too few multiprocessors
-from torchcompile_suite.cell import Accuracy, Request
+from torchcompile_suite.measurement import Accuracy
+from torchcompile_suite.request import Request
 from torchcompile_suite.launch.inspect import versions
 versions.times_products = lambda: False
 told["notes"] = {}

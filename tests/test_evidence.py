@@ -24,8 +24,8 @@ from evidence import (
 from evidence.collect import Pool, missing
 
 from torchcompile_suite.analysis import change
-from torchcompile_suite.cell import METHOD, Measurement
 from torchcompile_suite.errors import SuiteError
+from torchcompile_suite.measurement import METHOD, Measurement
 from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.releases import catalogue
 

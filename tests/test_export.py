@@ -17,7 +17,7 @@ from asv.results import Results
 
 from torchcompile_suite.analysis import statistics
 from torchcompile_suite.asv import carrying, export
-from torchcompile_suite.cell import METHOD, Measurement, Outcome, Status
+from torchcompile_suite.measurement import METHOD, Measurement, Outcome, Status
 from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import asv_files, records, sealing
 from torchcompile_suite.results.records import Problem

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchcompile_suite.cell import Status
 from torchcompile_suite.launch import failures
+from torchcompile_suite.measurement import Status
 
 LOWERING = """backend='inductor' raised:
 LoweringException: AttributeError: 'PermuteView' object has no attribute 'freeze_layout'

@@ -26,8 +26,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from torchcompile_suite import matrix
-from torchcompile_suite.cell import METHOD, OK, Cell, Launch, Measurement
+from torchcompile_suite.cell import Cell
 from torchcompile_suite.doctor import Level
+from torchcompile_suite.engine import journal, processes, series
+from torchcompile_suite.engine.series import Series
+from torchcompile_suite.engine.settings import Settings
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.fleet import driver, head, inspection, messages, place, plain
 from torchcompile_suite.fleet.driver import Driver
@@ -49,9 +52,7 @@ from torchcompile_suite.fleet.plan import Durations, Known, Plan, Task, expected
 from torchcompile_suite.fleet.store import Diary, Line, Store
 from torchcompile_suite.host import machine
 from torchcompile_suite.host.files import append_line
-from torchcompile_suite.measuring import journal, processes, series
-from torchcompile_suite.measuring.series import Series
-from torchcompile_suite.measuring.settings import Settings
+from torchcompile_suite.measurement import METHOD, OK, Launch, Measurement
 from torchcompile_suite.releases import environments, ledger
 from torchcompile_suite.results import records, segments
 from torchcompile_suite.results.segments import Header, Segment, canonical

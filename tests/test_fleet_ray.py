@@ -23,11 +23,11 @@ import msgspec
 import psutil
 import pytest
 
+from torchcompile_suite.engine import processes
 from torchcompile_suite.fleet import messages, plain
 from torchcompile_suite.fleet.head import SYSTEM, VARIABLES
 from torchcompile_suite.fleet.messages import Order
 from torchcompile_suite.host import machine
-from torchcompile_suite.measuring import processes
 from torchcompile_suite.results import records
 
 from .conftest import ROOT
@@ -523,7 +523,7 @@ import functools, sys
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.fleet import plain, transport
 from torchcompile_suite.fleet.messages import Order
-from torchcompile_suite.measuring.series import Series
+from torchcompile_suite.engine.series import Series
 cluster = transport.Cluster(functools.partial(plain.lines, program=(sys.argv[2],)))
 cluster.connect(sys.argv[1])
 measures = Order("any", series=Series(Cell("resnet18", 1, "default"), ()))

@@ -18,12 +18,14 @@ from typer.testing import CliRunner
 
 from torchcompile_suite import matrix, targets
 from torchcompile_suite.analysis import generated
-from torchcompile_suite.cell import Cell, Generated, Launch, Status
+from torchcompile_suite.cell import Cell
 from torchcompile_suite.cli.app import app
+from torchcompile_suite.engine.generation import Generator
+from torchcompile_suite.engine.processes import Environment
+from torchcompile_suite.generated import Generated
 from torchcompile_suite.launch.generate.occupancy import occupancy
 from torchcompile_suite.launch.generate.orders import Order
-from torchcompile_suite.measuring.generation import Generator
-from torchcompile_suite.measuring.processes import Environment
+from torchcompile_suite.measurement import Launch, Status
 
 from .conftest import ReleaseEnvironment, releases
 

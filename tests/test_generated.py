@@ -14,23 +14,15 @@ from typer.testing import CliRunner
 from torchcompile_suite import matrix, targets
 from torchcompile_suite.analysis import claims, coverage, generated, summaries
 from torchcompile_suite.analysis.claims import Verdict
-from torchcompile_suite.cell import (
-    GENERATION,
-    OK,
-    Cell,
-    Chain,
-    Generated,
-    GraphBreak,
-    Launch,
-    Measurement,
-    Outcome,
-    Status,
-)
+from torchcompile_suite.cell import Cell
 from torchcompile_suite.cli import app
+from torchcompile_suite.compiled import GraphBreak
 from torchcompile_suite.errors import SuiteError
+from torchcompile_suite.generated import GENERATION, Chain, Generated
 from torchcompile_suite.launch.generate.occupancy import occupancy
 from torchcompile_suite.launch.generate.recorder import Recorder
 from torchcompile_suite.launch.inspect.notes import Node
+from torchcompile_suite.measurement import OK, Launch, Measurement, Outcome, Status
 from torchcompile_suite.results import records
 from torchcompile_suite.targets import Target
 

@@ -12,21 +12,16 @@ import pytest
 
 from torchcompile_suite.analysis import statistics
 from torchcompile_suite.asv import run as asv_run
-from torchcompile_suite.cell import (
-    Accelerator,
-    Cell,
-    DeviceState,
-    Interference,
-    Launch,
-    Measurement,
-)
+from torchcompile_suite.cell import Cell
 from torchcompile_suite.cli import recorded
+from torchcompile_suite.conditions import Accelerator, DeviceState, Interference
 from torchcompile_suite.doctor import Check, Level, software
 from torchcompile_suite.doctor import gpus as doctor
+from torchcompile_suite.engine import rounds
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host import cuda, machine, nvml
 from torchcompile_suite.launch.messages import Turn
-from torchcompile_suite.measuring import rounds
+from torchcompile_suite.measurement import Launch, Measurement
 from torchcompile_suite.releases import catalogue, drivers
 from torchcompile_suite.results import records
 

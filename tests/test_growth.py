@@ -16,21 +16,12 @@ from torchcompile_suite import matrix, targets
 from torchcompile_suite.analysis import growth
 from torchcompile_suite.analysis.growth import NOTICEABLE_BYTES, Grows
 from torchcompile_suite.analysis.statistics import Interval, mean_interval
-from torchcompile_suite.cell import (
-    DEFAULT_HEAP,
-    OK,
-    Cell,
-    Growth,
-    Launch,
-    Measurement,
-    Outcome,
-    Plan,
-    Request,
-    Status,
-)
+from torchcompile_suite.cell import DEFAULT_HEAP, Cell
 from torchcompile_suite.host import heap
+from torchcompile_suite.measurement import OK, Growth, Launch, Measurement, Outcome, Status
 from torchcompile_suite.presentation.answers.common import NOTHING
 from torchcompile_suite.presentation.answers.processes import memory as answer
+from torchcompile_suite.request import Plan, Request
 from torchcompile_suite.results.records import Record
 from torchcompile_suite.site import cells
 from torchcompile_suite.trial import questions

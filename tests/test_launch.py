@@ -17,18 +17,10 @@ import msgspec
 import pytest
 
 from torchcompile_suite.analysis import statistics
-from torchcompile_suite.cell import (
-    DEFAULT_HEAP,
-    METHOD,
-    TOO_BUSY,
-    Cell,
-    Launch,
-    Measurement,
-    Plan,
-    Request,
-    Status,
-)
+from torchcompile_suite.cell import DEFAULT_HEAP, Cell
 from torchcompile_suite.launch import caches
+from torchcompile_suite.measurement import METHOD, TOO_BUSY, Launch, Measurement, Status
+from torchcompile_suite.request import Plan, Request
 
 from .conftest import ReleaseEnvironment, releases
 
@@ -48,11 +40,12 @@ MEASURE = """
 import json, sys
 from pathlib import Path
 import msgspec
-from torchcompile_suite.cell import Cell, Plan
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.request import Plan
 from torchcompile_suite.host.orphans import die_with_parent
-from torchcompile_suite.measuring.alone import Alone
-from torchcompile_suite.measuring.processes import HERE
-from torchcompile_suite.measuring.settings import Settings
+from torchcompile_suite.engine.alone import Alone
+from torchcompile_suite.engine.processes import HERE
+from torchcompile_suite.engine.settings import Settings
 
 if __name__ == "__main__":
     die_with_parent()
@@ -219,10 +212,10 @@ def test_calls_that_pay_for_the_other_side_do_not_count(newest: ReleaseEnvironme
 
 
 def test_a_request_that_is_none_ends_with_status_2(newest: ReleaseEnvironment) -> None:
-    done = newest.run("-m", "torchcompile_suite.measuring.launches", input="{}")
+    done = newest.run("-m", "torchcompile_suite.engine.launches", input="{}")
     assert done.returncode == 2
     assert done.stdout == ""
-    assert done.stderr.startswith("torchcompile_suite.measuring.launches: not a request")
+    assert done.stderr.startswith("torchcompile_suite.engine.launches: not a request")
 
 
 def test_warm_launches_reuse_what_the_cold_one_compiled(compiled: Measured) -> None:

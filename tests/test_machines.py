@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from torchcompile_suite.analysis import summaries
-from torchcompile_suite.cell import METHOD, Measurement, Outcome, Status
 from torchcompile_suite.cli import app
 from torchcompile_suite.host import machine
+from torchcompile_suite.measurement import METHOD, Measurement, Outcome, Status
 from torchcompile_suite.results import cached, machines, records
 from torchcompile_suite.results.machines import Choice, NoResultsError, Standing, Value
 from torchcompile_suite.results.records import Record

@@ -10,8 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from torchcompile_suite import matrix
-from torchcompile_suite.cell import WEIGHTS, Cell, Request
+from torchcompile_suite.cell import WEIGHTS, Cell
 from torchcompile_suite.cli.app import app
+from torchcompile_suite.request import Request
 
 from .conftest import ReleaseEnvironment
 

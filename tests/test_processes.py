@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from torchcompile_suite.cell import Cell, Request, Status
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.engine import launches, processes, turns
+from torchcompile_suite.engine.processes import HERE, Environment
 from torchcompile_suite.errors import SuiteError
-from torchcompile_suite.measuring import launches, processes, turns
-from torchcompile_suite.measuring.processes import HERE, Environment
+from torchcompile_suite.measurement import Status
+from torchcompile_suite.request import Request
 
 REQUEST = Request(Cell("resnet18", 1, "default"), "cold", "")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from torchcompile_suite.cell import Outcome, Status
+from torchcompile_suite.engine.progress import CellProgress, measurement_line
 from torchcompile_suite.launch import progress
-from torchcompile_suite.measuring.progress import CellProgress, measurement_line
+from torchcompile_suite.measurement import Outcome, Status
 
 from . import examples
 from .test_generated import made

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchcompile_suite.cell import OK, Cell, Launch, Measurement, Outcome, Status
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.measurement import OK, Launch, Measurement, Outcome, Status
 from torchcompile_suite.results import records
 
 from . import examples

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from torchcompile_suite.analysis import summaries, summary
 from torchcompile_suite.analysis.ends import both_ends
-from torchcompile_suite.cell import Measurement, Outcome, Status
+from torchcompile_suite.measurement import Measurement, Outcome, Status
 from torchcompile_suite.modes import MODES
 from torchcompile_suite.presentation import sheets, terminal
 from torchcompile_suite.results.records import Record

@@ -16,19 +16,12 @@ from packaging.version import Version
 from torchcompile_suite import matrix, workloads
 from torchcompile_suite.analysis import change, statistics
 from torchcompile_suite.asv import interleaved, runner
-from torchcompile_suite.cell import (
-    METHOD,
-    OK,
-    Cell,
-    Interference,
-    Launch,
-    Measurement,
-    Outcome,
-    Status,
-)
+from torchcompile_suite.cell import Cell
 from torchcompile_suite.cli import history
-from torchcompile_suite.measuring import journal, rounds, series, settings
-from torchcompile_suite.measuring.series import Series
+from torchcompile_suite.conditions import Interference
+from torchcompile_suite.engine import journal, rounds, series, settings
+from torchcompile_suite.engine.series import Series
+from torchcompile_suite.measurement import METHOD, OK, Launch, Measurement, Outcome, Status
 from torchcompile_suite.modes import EAGER
 from torchcompile_suite.presentation import wording
 from torchcompile_suite.releases import catalogue

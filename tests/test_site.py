@@ -28,9 +28,11 @@ from torchcompile_suite.analysis.ends import REMEDY
 from torchcompile_suite.analysis.payoff import Payoff, best, payoff
 from torchcompile_suite.analysis.statistics import Interval
 from torchcompile_suite.asv import pages
-from torchcompile_suite.cell import METHOD, Cell, Compiled, GraphBreak, Measurement, Outcome, Status
+from torchcompile_suite.cell import Cell
 from torchcompile_suite.commits.clone import Clone
+from torchcompile_suite.compiled import Compiled, GraphBreak
 from torchcompile_suite.errors import SuiteError
+from torchcompile_suite.measurement import METHOD, Measurement, Outcome, Status
 from torchcompile_suite.modes import MODES
 from torchcompile_suite.presentation import answers, documents, hardware
 from torchcompile_suite.releases import ledger

@@ -19,18 +19,9 @@ from torchcompile_suite.analysis import starts as of_starts
 from torchcompile_suite.analysis import statistics, summaries
 from torchcompile_suite.analysis.payoff import Payoff
 from torchcompile_suite.analysis.summary import row
-from torchcompile_suite.cell import (
-    METHOD,
-    OK,
-    Cell,
-    Launch,
-    Measurement,
-    Outcome,
-    Plan,
-    Request,
-    Started,
-    Status,
-)
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.engine import interference, starts, turns
+from torchcompile_suite.engine.launches import heap_state
 from torchcompile_suite.launch import caches
 from torchcompile_suite.launch.messages import (
     Asked,
@@ -42,10 +33,10 @@ from torchcompile_suite.launch.messages import (
     Said,
 )
 from torchcompile_suite.launch.starts.orders import CACHE, PREPARED, SERVICE, Prepared
-from torchcompile_suite.measuring import interference, starts, turns
-from torchcompile_suite.measuring.launches import heap_state
+from torchcompile_suite.measurement import METHOD, OK, Launch, Measurement, Outcome, Started, Status
 from torchcompile_suite.presentation.answers.common import NOTHING
 from torchcompile_suite.presentation.answers.processes import starts as answer
+from torchcompile_suite.request import Plan, Request
 from torchcompile_suite.results import records
 from torchcompile_suite.results.records import Record
 

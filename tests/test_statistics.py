@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from torchcompile_suite.analysis import statistics
 from torchcompile_suite.analysis.statistics import Interval
-from torchcompile_suite.cell import OK, Launch
+from torchcompile_suite.measurement import OK, Launch
 
 seconds = st.floats(1e-6, 1e3)
 

@@ -17,7 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchcompile_suite.cell import Measurement, Outcome, Overlay, Status
+from torchcompile_suite.conditions import Overlay
+from torchcompile_suite.measurement import Measurement, Outcome, Status
 from torchcompile_suite.results import records, sealing, segments
 from torchcompile_suite.results.segments import Header, Segment, canonical, record_id
 

@@ -14,13 +14,12 @@ import pytest
 
 from torchcompile_suite.analysis import advice, summary
 from torchcompile_suite.analysis.statistics import Interval
-from torchcompile_suite.cell import (
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.compiled import Compiled, GraphBreak
+from torchcompile_suite.measurement import (
     NOT_CHECKED,
     TOO_BUSY,
     Accuracy,
-    Cell,
-    Compiled,
-    GraphBreak,
     Measurement,
     Outcome,
     Status,

@@ -11,7 +11,8 @@ from hypothesis import given
 
 from torchcompile_suite.analysis import change, coverage, statistics, summaries, summary
 from torchcompile_suite.analysis.ends import both_ends
-from torchcompile_suite.cell import Cell, Launch, Measurement, Outcome, Status
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.measurement import Launch, Measurement, Outcome, Status
 from torchcompile_suite.modes import MODES
 from torchcompile_suite.results import cached, machines, records, sealing, segments
 

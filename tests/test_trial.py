@@ -24,22 +24,15 @@ from torchcompile_suite import matrix
 from torchcompile_suite.analysis import advice, summary
 from torchcompile_suite.analysis.ends import REMEDY
 from torchcompile_suite.analysis.statistics import Interval
-from torchcompile_suite.cell import (
-    DEFAULT_HEAP,
-    Accuracy,
-    Cell,
-    Compiled,
-    GraphBreak,
-    Measurement,
-    Outcome,
-    Status,
-)
+from torchcompile_suite.cell import DEFAULT_HEAP, Cell
 from torchcompile_suite.cli import recorded
 from torchcompile_suite.cli.app import app
+from torchcompile_suite.compiled import Compiled, GraphBreak
+from torchcompile_suite.engine import processes, rounds
+from torchcompile_suite.engine.journal import Journal
+from torchcompile_suite.engine.series import Series
 from torchcompile_suite.errors import SuiteError
-from torchcompile_suite.measuring import processes, rounds
-from torchcompile_suite.measuring.journal import Journal
-from torchcompile_suite.measuring.series import Series
+from torchcompile_suite.measurement import Accuracy, Measurement, Outcome, Status
 from torchcompile_suite.presentation import answers
 from torchcompile_suite.results import records
 from torchcompile_suite.trial import plan, questions, target, view

@@ -11,7 +11,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from torchcompile_suite.cell import METHOD, OK, Cell, Launch, Outcome, Plan, Request, Status
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.engine import turns
 from torchcompile_suite.launch.messages import (
     Asked,
     Ended,
@@ -23,7 +24,8 @@ from torchcompile_suite.launch.messages import (
     Timed,
     Turn,
 )
-from torchcompile_suite.measuring import turns
+from torchcompile_suite.measurement import METHOD, OK, Launch, Outcome, Status
+from torchcompile_suite.request import Plan, Request
 
 CELL = Cell("resnet18", 1, "default")
 PLAN = Plan(min_pairs=5, min_timed_s=0.0)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from torchcompile_suite.analysis import advice
-from torchcompile_suite.cell import Outcome, Status
+from torchcompile_suite.engine import processes, turns
+from torchcompile_suite.engine.processes import HERE, import_path
 from torchcompile_suite.launch.whereabouts import Look, Whereabouts, phase, read, told
-from torchcompile_suite.measuring import processes, turns
-from torchcompile_suite.measuring.processes import HERE, import_path
+from torchcompile_suite.measurement import Outcome, Status
 
 TORCH = "/x/site-packages/torch"
 

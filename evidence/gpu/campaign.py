@@ -34,14 +34,16 @@ from typing import Any
 import msgspec
 
 from torchcompile_suite import matrix
-from torchcompile_suite.cell import DEFAULT_HEAP, Cell, Launch, Measurement, Plan
+from torchcompile_suite.cell import DEFAULT_HEAP, Cell
+from torchcompile_suite.engine import generation, launches
+from torchcompile_suite.engine.alone import Alone
+from torchcompile_suite.engine.processes import HERE
+from torchcompile_suite.engine.settings import Settings
 from torchcompile_suite.host import machine
 from torchcompile_suite.host.files import append_line, read_lines
-from torchcompile_suite.measuring import generation, launches
-from torchcompile_suite.measuring.alone import Alone
-from torchcompile_suite.measuring.processes import HERE
-from torchcompile_suite.measuring.settings import Settings
+from torchcompile_suite.measurement import Launch, Measurement
 from torchcompile_suite.releases import ledger
+from torchcompile_suite.request import Plan
 from torchcompile_suite.results import records, sealing
 
 LAUNCHES = 3

@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
+from torchcompile_suite.engine.calibration import CalibrationLoop
 from torchcompile_suite.launch.device import get
-from torchcompile_suite.measuring.calibration import CalibrationLoop
 
 from .campaign import MODES
 

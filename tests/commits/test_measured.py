@@ -12,9 +12,10 @@ import msgspec
 import pytest
 from evidence.wheels import Repository, sources
 
-from torchcompile_suite.cell import Overlay, Status
 from torchcompile_suite.commits import journal, overlay
 from torchcompile_suite.commits.clone import Clone
+from torchcompile_suite.conditions import Overlay
+from torchcompile_suite.measurement import Status
 from torchcompile_suite.releases import catalogue
 from torchcompile_suite.results import descriptions, records
 

@@ -10,13 +10,15 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from torchcompile_suite.cell import OK, Cell, Request
+from torchcompile_suite.cell import Cell
 from torchcompile_suite.cli.history import by_python
 from torchcompile_suite.cli.releases import app
+from torchcompile_suite.engine import launches
+from torchcompile_suite.engine.processes import Environment
 from torchcompile_suite.errors import SuiteError
-from torchcompile_suite.measuring import launches
-from torchcompile_suite.measuring.processes import Environment
+from torchcompile_suite.measurement import OK
 from torchcompile_suite.releases import adoption, catalogue, environments, install, stamp
+from torchcompile_suite.request import Request
 
 from ..conftest import ReleaseEnvironment
 

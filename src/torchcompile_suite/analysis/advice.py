@@ -16,7 +16,9 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
-from ..cell import Generated, GraphBreak, Measurement, Outcome
+from ..compiled import GraphBreak
+from ..generated import Generated
+from ..measurement import Measurement, Outcome
 from ..modes import EAGER
 from .ends import REMEDY, Ends, both_ends
 from .payoff import Payoff, State, best, break_even, payoff

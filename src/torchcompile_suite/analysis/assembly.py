@@ -12,7 +12,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ..cell import Cell, Measurement
+from ..cell import Cell
+from ..measurement import Measurement
 from ..results.records import Record
 from .history import SERIES, Point, mean
 from .statistics import Interval

@@ -19,7 +19,9 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from ..cell import Cell, GraphBreak, Measurement
+from ..cell import Cell
+from ..compiled import GraphBreak
+from ..measurement import Measurement
 
 FILE = Path(__file__).with_name("break_tables.csv")
 CPU_TABLE = "cpu_inductor_timm_inference.csv"

@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..cell import Cell, Compiled, Measurement, Outcome, Status
+from ..cell import Cell
+from ..compiled import Compiled
+from ..measurement import Measurement, Outcome, Status
 from ..modes import EAGER
 
 # JSON names of the fields of a `Compiled` that hold a number, or have their reason in ``unknown``.

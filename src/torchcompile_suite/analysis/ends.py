@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..cell import DEFAULT_HEAP, Cell, Measurement
+from ..cell import DEFAULT_HEAP, Cell
 from ..host import heap
+from ..measurement import Measurement
 from . import statistics
 from .statistics import Interval
 

@@ -12,7 +12,9 @@ from typing import NamedTuple
 import msgspec
 
 from .. import matrix
-from ..cell import Cell, Generated, Outcome
+from ..cell import Cell
+from ..generated import Generated
+from ..measurement import Outcome
 from ..results.records import Record
 from .summary import version_key
 

@@ -9,7 +9,8 @@ from itertools import combinations
 from statistics import median
 from typing import NamedTuple
 
-from ..cell import Growth, Launch, Side
+from ..measurement import Growth, Launch
+from ..request import Side
 from . import statistics
 from .statistics import Interval
 

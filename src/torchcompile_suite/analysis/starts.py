@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..cell import Cell, Started
+from ..cell import Cell
+from ..measurement import Started
 from ..results.records import Record
 from . import statistics
 from .payoff import Payoff, fastest, payoff

@@ -19,7 +19,8 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
-from ..cell import Environment, Launch, Measurement
+from ..conditions import Environment
+from ..measurement import Launch, Measurement
 from ..results import cached, records, segments
 from ..results.cached import Made
 from ..results.records import Entry, Problem, Read, Record, Records

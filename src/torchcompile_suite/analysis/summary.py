@@ -10,7 +10,8 @@ from typing import NamedTuple
 from packaging.version import InvalidVersion, Version
 
 from .. import modes
-from ..cell import Cell, Measurement, Outcome
+from ..cell import Cell
+from ..measurement import Measurement, Outcome
 from ..modes import EAGER
 from ..results.records import Record
 from . import statistics

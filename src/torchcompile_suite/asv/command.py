@@ -10,12 +10,12 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from ..engine.settings import PREFIX
 from ..errors import SuiteError
-from ..measuring.settings import PREFIX
 
 # A regular expression for `asv compare`, which has no --bench: rows of other cells are left out.
 ROWS_VARIABLE = PREFIX + "COMPARE"
-# Grace period after Ctrl-C: more than the launches themselves get (`measuring.processes`).
+# Grace period after Ctrl-C: more than the launches themselves get (`engine.processes`).
 STOP_S = 30.0
 
 

@@ -13,7 +13,7 @@ from asv.console import log
 from asv.plugins.virtualenv import Virtualenv
 
 from ..commits import overlay
-from ..measuring.settings import PREFIX
+from ..engine.settings import PREFIX
 from ..releases import environments, ledger
 from .errors import user_errors
 from .repository import PyTorchClone, ReleaseLedger

@@ -30,9 +30,10 @@ from asv_runner.benchmarks.mark import SkipNotImplemented
 
 from .. import matrix
 from ..analysis import summaries
-from ..cell import METHOD, Cell, Measurement
+from ..cell import Cell
 from ..host import workers
 from ..matrix import Question
+from ..measurement import METHOD, Measurement
 from ..releases.catalogue import Release
 from ..results import asv_files, cached, records, regular
 from ..results.asv_files import LARGEST, SMALLEST
@@ -209,7 +210,7 @@ class Value(NamedTuple):
     """A value in ASV's form. ``number`` is None for a failure; ASV replaces it by that of the
     samples.
 
-    ``method``: by which it was measured (`cell.METHOD`); 0 if nothing was timed.
+    ``method``: by which it was measured (`measurement.METHOD`); 0 if nothing was timed.
     """
 
     measurement: Measurement

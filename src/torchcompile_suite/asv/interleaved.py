@@ -17,13 +17,14 @@ from asv.console import log
 from filelock import FileLock, Timeout
 
 from .. import matrix
-from ..cell import Cell, Launch, Measurement
+from ..cell import Cell
+from ..engine import journal, rounds, series
+from ..engine.progress import launch_line
+from ..engine.rounds import AGAIN
+from ..engine.series import Series
+from ..engine.settings import Settings
 from ..errors import SuiteError
-from ..measuring import journal, rounds, series
-from ..measuring.progress import launch_line
-from ..measuring.rounds import AGAIN
-from ..measuring.series import Series
-from ..measuring.settings import Settings
+from ..measurement import Launch, Measurement
 from ..releases import environments, ledger
 from ..results import records
 from .environment import ReleaseEnvironment

@@ -10,8 +10,8 @@ from asv.commands.run import Run
 from asv.console import log
 
 from .. import matrix
+from ..engine.settings import BUDGET_VARIABLE, LAUNCHES_VARIABLE
 from ..host import machine
-from ..measuring.settings import BUDGET_VARIABLE, LAUNCHES_VARIABLE
 from . import runner
 from .errors import user_errors
 from .repository import add_nightlies

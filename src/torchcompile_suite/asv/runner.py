@@ -22,11 +22,11 @@ from asv_runner.statistics import compute_stats
 
 from .. import matrix
 from ..cell import Cell
+from ..engine.alone import Alone
+from ..engine.processes import Environment
+from ..engine.progress import CellProgress, measurement_line
+from ..engine.settings import Settings
 from ..host import machine
-from ..measuring.alone import Alone
-from ..measuring.processes import Environment
-from ..measuring.progress import CellProgress, measurement_line
-from ..measuring.settings import Settings
 from ..presentation.wording import printable
 from ..results import descriptions, records, sealing
 from ..results.asv_files import recorded_benchmarks

@@ -15,8 +15,8 @@ from typing import Annotated
 import typer
 
 from ..asv import command
+from ..engine.settings import BUDGET_VARIABLE
 from ..host import machine
-from ..measuring.settings import BUDGET_VARIABLE
 from ..releases import catalogue
 from ..releases.catalogue import Release
 from . import history

@@ -19,10 +19,10 @@ from ..commits.bisection import Result, Step, bisect
 from ..commits.clone import Clone
 from ..commits.judge import Side
 from ..commits.measuring import METRICS, Measuring
+from ..engine import settings
 from ..errors import SuiteError
 from ..host import machine
 from ..host.files import write_atomically
-from ..measuring import settings
 from ..modes import MODES
 from ..presentation.terminal import Progress, console, one_line_errors, say
 

@@ -13,7 +13,7 @@ import typer
 from .. import matrix
 from ..analysis import coverage
 from ..analysis.coverage import Coverage, Measured
-from ..cell import Measurement, Outcome
+from ..measurement import Measurement, Outcome
 from ..presentation import sheets, terminal
 from ..presentation.terminal import console
 from ..presentation.wording import printable

@@ -22,6 +22,7 @@ from .. import matrix
 from ..asv import command
 from ..cell import Cell
 from ..doctor import Level
+from ..engine.settings import BUDGET_VARIABLE, NEEDED_FOR_CACHE_BYTES, Settings
 from ..errors import SuiteError
 from ..fleet import inspection
 from ..fleet.driver import Driver
@@ -30,7 +31,6 @@ from ..fleet.messages import ClusterLost, Order
 from ..fleet.plan import Known, Plan, Task, expected
 from ..fleet.store import Diary, Store
 from ..host import machine
-from ..measuring.settings import BUDGET_VARIABLE, NEEDED_FOR_CACHE_BYTES, Settings
 from ..presentation import sheets, terminal
 from ..presentation.terminal import console, one_line_errors
 from ..presentation.wording import printable

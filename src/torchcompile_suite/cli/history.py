@@ -1,7 +1,7 @@
 """``torchcompile-suite history``: many releases measured beside each other, on one machine.
 
 The unit of work is a series: one cell over several releases, measured in turns
-(`measuring.series`). ``asv run --interleave-rounds`` measures the series and writes ASV's results.
+(`engine.series`). ``asv run --interleave-rounds`` measures the series and writes ASV's results.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import typer
 
 from .. import matrix
 from ..asv import command
+from ..engine.settings import BUDGET_VARIABLE, LAUNCHES_VARIABLE
 from ..errors import SuiteError
-from ..measuring.settings import BUDGET_VARIABLE, LAUNCHES_VARIABLE
 from ..presentation.terminal import one_line_errors
 from ..releases import catalogue, environments, room
 from ..releases.catalogue import Release

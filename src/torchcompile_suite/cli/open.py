@@ -11,14 +11,14 @@ import typer
 
 from .. import matrix, targets, workloads
 from ..cell import Cell
+from ..engine import processes
+from ..engine.generation import Generator
+from ..engine.processes import Environment
+from ..engine.settings import LAUNCH_LIMIT_S
 from ..errors import SuiteError
 from ..host import machine
 from ..launch.generate.orders import Order
 from ..launch.inspect import artefacts
-from ..measuring import processes
-from ..measuring.generation import Generator
-from ..measuring.processes import Environment
-from ..measuring.settings import LAUNCH_LIMIT_S
 from ..releases import catalogue, environments
 from ..releases.catalogue import Release
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import typer
 
 from ..analysis import assembly, summaries, summary
-from ..cell import Measurement
 from ..errors import SuiteError
 from ..host import machine
+from ..measurement import Measurement
 from ..presentation.wording import printable
 from ..releases import ledger
 from ..results import machines, records, sealing

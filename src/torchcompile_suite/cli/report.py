@@ -9,8 +9,8 @@ import typer
 
 from ..analysis import change, generated, summary
 from ..analysis.ends import REMEDY, Ends, both_ends
-from ..cell import Measurement
 from ..errors import SuiteError
+from ..measurement import Measurement
 from ..presentation import documents, markdown, sheets, terminal, wording
 from ..presentation.sheets import Sheet
 from ..presentation.terminal import console

@@ -12,12 +12,13 @@ from rich.console import Console
 
 from .. import targets, workloads
 from ..analysis.advice import Advice
-from ..cell import CHANNELS_LAST, DEFAULT_HEAP, TOO_BUSY
+from ..cell import CHANNELS_LAST, DEFAULT_HEAP
 from ..doctor import Level, hardware
 from ..host import machine
 from ..host.allocators import LIBRARIES
 from ..host.files import write_atomically
 from ..launch.progress import Event
+from ..measurement import TOO_BUSY
 from ..modes import MODES
 from ..presentation import answers, terminal
 from ..presentation.sheets import Sheet

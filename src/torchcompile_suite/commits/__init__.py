@@ -3,6 +3,6 @@
 - `clone` reads a clone of PyTorch.
 - `overlay` installs a commit over a release. `base` chooses the release, `differences` the files;
   `journal` applies them, `gate` proves the result.
-- `measuring` measures commits, through `torchcompile_suite.measuring.launches` in the environment.
+- `measuring` measures commits, through `torchcompile_suite.engine.launches` in the environment.
 - `search` chooses the next commit, `judge` decides what the values mean, `bisection` combines them.
 """

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..cell import Overlay
+from ..conditions import Overlay
 from ..errors import SuiteError
 from ..host.files import write_atomically
 from ..results.descriptions import OVERLAY_FILE

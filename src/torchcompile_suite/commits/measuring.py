@@ -10,12 +10,14 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from ..analysis import change
-from ..cell import Cell, Launch, Plan
-from ..measuring import launches, rounds, settings
-from ..measuring.journal import Journal
-from ..measuring.processes import Environment
-from ..measuring.series import Series
+from ..cell import Cell
+from ..engine import launches, rounds, settings
+from ..engine.journal import Journal
+from ..engine.processes import Environment
+from ..engine.series import Series
+from ..measurement import Launch
 from ..releases import environments
+from ..request import Plan
 from . import overlay
 from .clone import Clone
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..cell import Overlay
+from ..conditions import Overlay
 from ..releases import catalogue, drivers, environments
 from ..releases.catalogue import Release
 from ..releases.install import MARKER

@@ -12,8 +12,8 @@ from typing import Any
 
 import psutil
 
+from ..engine.settings import NEEDED_FOR_CACHE_BYTES
 from ..host.allocators import LIBRARIES, preload
-from ..measuring.settings import NEEDED_FOR_CACHE_BYTES
 from . import Check, fault, gpus, ok
 
 # Time for which other processes and other guests are watched.

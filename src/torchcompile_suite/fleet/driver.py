@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from ..engine.progress import rounded_duration
 from ..errors import SuiteError
-from ..measuring.progress import rounded_duration
 from . import inspection, messages
 from .messages import START_S, ClusterLost, Described, Order, Piece, Said, Transport
 from .plan import Plan

@@ -12,10 +12,10 @@ from typing import Annotated, NamedTuple, Protocol, TypeAlias
 import msgspec
 from msgspec import Meta, Struct
 
-from ..cell import Text
 from ..doctor import Level
+from ..engine.series import Series
 from ..errors import SuiteError
-from ..measuring.series import Series
+from ..fields import Text
 
 # Seconds that a machine may say nothing after its process was started.
 START_S = 300.0

@@ -16,13 +16,13 @@ from pathlib import Path
 import msgspec
 from filelock import FileLock, Timeout
 
-from ..cell import Launch, Measurement
+from ..engine import journal, rounds, series
+from ..engine.progress import launch_line
+from ..engine.series import Series
 from ..errors import SuiteError
 from ..host import machine
 from ..host.orphans import die_with_parent
-from ..measuring import journal, rounds, series
-from ..measuring.progress import launch_line
-from ..measuring.series import Series
+from ..measurement import Launch, Measurement
 from ..releases import catalogue, environments
 from ..results import records, segments
 from ..results.segments import Header, Segment, canonical

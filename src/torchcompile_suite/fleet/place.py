@@ -12,7 +12,7 @@ from pathlib import Path
 
 import platformdirs
 
-from ..measuring import journal
+from ..engine import journal
 
 FOLDER_VARIABLE = "TORCHCOMPILE_SUITE_FLEET"
 

@@ -22,7 +22,7 @@ from typing import IO
 import msgspec
 import psutil
 
-from ..measuring import processes
+from ..engine import processes
 from . import place
 from .messages import START_S, Failed, Order, encode
 

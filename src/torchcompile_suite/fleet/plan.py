@@ -17,10 +17,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..cell import METHOD, Cell, Measurement
-from ..measuring import series
-from ..measuring.series import Series
-from ..measuring.settings import Settings
+from ..cell import Cell
+from ..engine import series
+from ..engine.series import Series
+from ..engine.settings import Settings
+from ..measurement import METHOD, Measurement
 from ..results.records import Record
 
 

@@ -19,10 +19,10 @@ from typing import Literal
 
 import msgspec
 
-from ..cell import Measurement
 from ..errors import SuiteError
 from ..host import machine
 from ..host.files import append_line, read_lines, write_atomically
+from ..measurement import Measurement
 from ..results import records, sealing, segments
 from ..results.records import Problem, Record
 from .messages import Measured

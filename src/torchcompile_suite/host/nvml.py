@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median_low
 from typing import Any, NamedTuple, TypeVar
 
-from ..cell import DeviceState
+from ..conditions import DeviceState
 from . import cuda
 from .cuda import Gpu
 

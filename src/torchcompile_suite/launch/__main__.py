@@ -1,7 +1,7 @@
 """``python -m torchcompile_suite.launch --connection FD``: one measuring process of a launch.
 
-`measuring.launches` starts it, and talks with it over the inherited file descriptor FD. To make a
-whole launch from a script: ``python -m torchcompile_suite.measuring.launches``. The output of torch
+`engine.launches` starts it, and talks with it over the inherited file descriptor FD. To make a
+whole launch from a script: ``python -m torchcompile_suite.engine.launches``. The output of torch
 and of compilers goes where stdout and stderr of this process go.
 """
 

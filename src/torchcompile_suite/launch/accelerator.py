@@ -8,7 +8,7 @@ import warnings
 import msgspec
 import torch
 
-from ..cell import Accelerator
+from ..conditions import Accelerator
 from ..host import cuda, nvml
 from . import failures
 

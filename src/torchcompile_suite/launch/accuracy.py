@@ -15,7 +15,8 @@ from typing import Any
 import msgspec
 import torch
 
-from ..cell import QUANTISATIONS, Accuracy
+from ..cell import QUANTISATIONS
+from ..measurement import Accuracy
 from .outputs import Parts, parts
 
 # Relative root mean square error that is only rounding, by working dtype: some thousand units in

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..cell import NOT_CHECKED, Accuracy
+from ..measurement import NOT_CHECKED, Accuracy
 from . import accuracy, references
 from .references import ANOTHER, Expected, Played, Reference
 from .stages import Stages

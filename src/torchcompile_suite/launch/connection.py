@@ -1,4 +1,4 @@
-"""The connection of a process to the one that has started it (`measuring.processes.spawn`)."""
+"""The connection of a process to the one that has started it (`engine.processes.spawn`)."""
 
 from __future__ import annotations
 

@@ -16,8 +16,9 @@ from typing import Literal
 import msgspec
 
 from .. import workloads
-from ..cell import Launch, Outcome, Request, Status
 from ..host import frames, heap
+from ..measurement import Launch, Outcome, Status
+from ..request import Request
 from . import caches, messages, whereabouts
 
 

@@ -12,7 +12,7 @@ from importlib import metadata
 import torch
 
 from .._version import __version__
-from ..cell import Environment
+from ..conditions import Environment
 from ..host import allocators
 from ..host.machine import cpu_model
 from ..releases import stamp

@@ -8,7 +8,7 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from ..cell import Outcome, Status
+from ..measurement import Outcome, Status
 from ..workloads import WorkloadError
 
 REASON_LENGTH = 300

@@ -6,7 +6,8 @@ import math
 import time
 from typing import Any
 
-from ..cell import Growth, Plan
+from ..measurement import Growth
+from ..request import Plan
 from .device import Device
 from .subject import Call, Subject
 

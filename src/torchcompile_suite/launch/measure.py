@@ -18,9 +18,11 @@ import torch
 
 from .. import workloads
 from ..analysis import statistics
-from ..cell import DEFAULT_HEAP, OK, Cell, Launch, Request, Side
+from ..cell import DEFAULT_HEAP, Cell
 from ..host import allocators, heap
+from ..measurement import OK, Launch
 from ..modes import MODES, Mode
+from ..request import Request, Side
 from . import (
     accuracy,
     checks,

@@ -1,6 +1,6 @@
 """What a measuring process and the process that drives it say to each other.
 
-The driver starts one or two processes for a launch and sends each a `cell.Request`. Then, in this
+The driver starts one or two processes for a launch and sends each a `Request`. Then, in this
 order: a process says `Imported`; the driver says `Go`; the process warms up and says `Ready`; the
 driver asks for turns, one `Turn` at a time, and gets a `Timed` for each; the driver says `Finish`,
 and the process says `Ended`. A process that fails says `Ended` at once.
@@ -15,7 +15,9 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
-from ..cell import Launch, Seconds, Side
+from ..fields import Seconds
+from ..measurement import Launch
+from ..request import Side
 
 
 class Imported(Struct, tag=True, frozen=True):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..cell import NOT_CHECKED
+from ..measurement import NOT_CHECKED
 from . import accuracy, failures, state, widened
 from .inputs import mapped
 from .outputs import Parts, kept

@@ -7,7 +7,8 @@ import time
 import torch
 
 from .. import workloads
-from ..cell import Cell, Outcome, Status
+from ..cell import Cell
+from ..measurement import Outcome, Status
 from . import failures, inputs, resets
 from . import subject as subjects
 

@@ -17,8 +17,9 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 from .. import workloads
-from ..cell import Cell, Side
+from ..cell import Cell
 from ..modes import EAGER
+from ..request import Side
 from . import failures, precision, state, ways
 from .inputs import mapped
 from .outputs import copied, tensors

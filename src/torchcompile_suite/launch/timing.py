@@ -9,7 +9,7 @@ import time
 from statistics import fmean
 
 from ..analysis import statistics
-from ..cell import Plan
+from ..request import Plan
 from .device import Device
 from .inputs import Restoring
 from .messages import Timed, Turn

@@ -12,7 +12,8 @@ from ..analysis.coverage import Coverage, SeriesCoverage
 from ..analysis.ends import Ends
 from ..analysis.payoff import break_even
 from ..analysis.summary import Row
-from ..cell import Cell, Outcome
+from ..cell import Cell
+from ..measurement import Outcome
 from .wording import count, milliseconds, ratio, seconds
 
 T = TypeVar("T")

@@ -18,9 +18,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..cell import Measurement, Overlay
+from ..conditions import Overlay
 from ..errors import SuiteError
 from ..host import machine, nvml
+from ..measurement import Measurement
 from . import regular
 
 OVERLAY_FILE = "torchcompile-suite-overlay.json"

@@ -5,8 +5,8 @@
 3. The machine with the most complete results, and one line says so.
 
 "Most complete" counts measured values: a cell in two releases is two (`Standing`). Values of the
-newest method count first (`cell.METHOD`). A command that asks about completeness itself counts all
-values first.
+newest method (`measurement.METHOD`) count first. A command that asks about completeness itself
+counts all values first.
 """
 
 from __future__ import annotations

@@ -22,8 +22,10 @@ from typing import BinaryIO, NamedTuple, TypeVar
 
 import msgspec
 
-from ..cell import SCHEMA, Cell, Launch, Measurement
+from ..cell import Cell
+from ..fields import SCHEMA
 from ..host.files import append_line
+from ..measurement import Launch, Measurement
 from . import descriptions, regular, segments
 from .segments import canonical, record_id
 

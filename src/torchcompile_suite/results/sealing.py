@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..cell import Measurement
 from ..errors import SuiteError
 from ..host import files, machine
 from ..host.files import write_atomically
+from ..measurement import Measurement
 from . import descriptions, records, regular, segments
 from .descriptions import Description
 from .records import Problem

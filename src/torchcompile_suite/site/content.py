@@ -22,8 +22,9 @@ from ..analysis import assembly, change, history, statistics, summaries, summary
 from ..analysis.change import Comparison, Side
 from ..analysis.history import Point
 from ..analysis.summary import Row
-from ..cell import METHOD, Cell, Measurement
+from ..cell import Cell
 from ..host.machine import FILE as MACHINE
+from ..measurement import METHOD, Measurement
 from ..presentation.hardware import title
 from ..results import descriptions, machines, records, regular
 from ..results.machines import Standing
@@ -193,7 +194,7 @@ class Machine:
 
     @cached_property
     def method(self) -> int:
-        """The method by which its times were measured (`cell.METHOD`)."""
+        """The method by which its times were measured (`measurement.METHOD`)."""
         return max(_method(entry.measurement) for entry in self.entries) or METHOD
 
     @cached_property

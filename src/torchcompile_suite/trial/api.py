@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..analysis import advice
 from ..analysis.summary import Row, row
-from ..cell import Measurement
+from ..engine.processes import import_path
 from ..host import machine
-from ..measuring.processes import import_path
+from ..measurement import Measurement
 from ..results.records import Record
 from .plan import BUDGET_S, Trial, TrialError
 from .run import run

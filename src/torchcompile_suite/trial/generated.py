@@ -14,11 +14,13 @@ import msgspec
 
 from .. import targets
 from ..analysis import advice, generated
-from ..cell import Cell, Chain, Code, Generated, Kernel, Launch
+from ..cell import Cell
+from ..engine.generation import Generator
+from ..engine.processes import Environment
+from ..engine.settings import Settings
+from ..generated import Chain, Code, Generated, Kernel
 from ..launch.generate.orders import Order
-from ..measuring.generation import Generator
-from ..measuring.processes import Environment
-from ..measuring.settings import Settings
+from ..measurement import Launch
 from ..presentation.sheets import Sheet
 from ..presentation.wording import count, plural
 from .plan import Trial, TrialError

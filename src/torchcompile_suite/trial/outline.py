@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from .. import workloads
-from ..cell import Text
 from ..errors import SuiteError
+from ..fields import Text
 from ..launch import caches
 from ..launch.connection import accept
 from ..launch.entry import import_quietly

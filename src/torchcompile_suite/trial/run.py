@@ -15,16 +15,17 @@ import msgspec
 import platformdirs
 
 from .. import workloads
-from ..cell import DEFAULT_HEAP, Cell, Launch, Measurement
+from ..cell import DEFAULT_HEAP, Cell
+from ..engine import launches, processes, rounds
+from ..engine.journal import Journal
+from ..engine.processes import Environment
+from ..engine.progress import launch_line, measurement_line
+from ..engine.series import Series
+from ..engine.settings import LAUNCH_LIMIT_S, NEEDED_FOR_CACHE_BYTES, Settings
 from ..errors import SuiteError
 from ..host.files import need_free
 from ..launch import progress
-from ..measuring import launches, processes, rounds
-from ..measuring.journal import Journal
-from ..measuring.processes import Environment
-from ..measuring.progress import launch_line, measurement_line
-from ..measuring.series import Series
-from ..measuring.settings import LAUNCH_LIMIT_S, NEEDED_FOR_CACHE_BYTES, Settings
+from ..measurement import Launch, Measurement
 from ..releases import environments
 from ..releases.catalogue import Release
 from . import outline, questions, script, target

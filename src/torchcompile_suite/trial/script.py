@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from ..measuring.processes import import_path
+from ..engine.processes import import_path
 from ..workloads import WorkloadError
 
 # With it, Python leaves the current folder out of the import path (3.11 or newer).

@@ -11,7 +11,8 @@ from ..analysis.advice import Advice
 from ..analysis.payoff import break_even
 from ..analysis.statistics import Interval
 from ..analysis.summary import Row
-from ..cell import DEFAULT_HEAP, NOT_CHECKED, Cell, Measurement, Status
+from ..cell import DEFAULT_HEAP, Cell
+from ..measurement import NOT_CHECKED, Measurement, Status
 from ..modes import EAGER
 from ..presentation import answers, documents
 from ..presentation.answers import Asked

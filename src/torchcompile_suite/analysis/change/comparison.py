@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ...cell import Cell, Measurement
+from ...cell import Cell
 from ...errors import SuiteError
+from ...measurement import Measurement
 from ...modes import EAGER
 from .. import statistics
 from ..statistics import Interval, Prior

@@ -12,7 +12,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple, TypeVar
 
-from ...cell import Cell, Launch
+from ...cell import Cell
+from ...measurement import Launch
 from .. import statistics
 from ..statistics import Interval, Prior
 from .quantities import QUANTITIES, Drift, Logs, Round, by_round, values

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from ...cell import Cell, Launch, Measurement
+from ...cell import Cell
+from ...measurement import Launch, Measurement
 from ...modes import EAGER
 from .. import statistics
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ...cell import Measurement
+from ...measurement import Measurement
 from ..statistics import Interval
 from . import compiler_internals, deep_dive, inference_basics, models
 from .evidence import Evidence, Missing, Rule

@@ -5,7 +5,7 @@ And for PyTorch's own tables of graph breaks: what its CI expects of the timm mo
 
 from __future__ import annotations
 
-from ...cell import ARTEFACTS
+from ...compiled import ARTEFACTS
 from ...results.records import release
 from .. import break_tables
 from ..break_tables import Compared

@@ -13,7 +13,10 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from ... import matrix, workloads
-from ...cell import Cell, Compiled, Generated, Measurement, Profile, Status
+from ...cell import Cell
+from ...compiled import Compiled, Profile
+from ...generated import Generated
+from ...measurement import Measurement, Status
 from .. import change, statistics
 from ..statistics import Interval
 

@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from ...cell import DeviceState, Launch
+from ...conditions import DeviceState
 from ...host import nvml
+from ...measurement import Launch
 from .intervals import T_LEVEL, T_LEVEL_LATER, Interval, geometric_interval, half_width
 
 _T = TypeVar("_T")

@@ -7,5 +7,5 @@ A process of its own does this, because it answers for a device that does not ex
 - ``recorder``: counts what Inductor writes
 - ``assembly``: registers, spills and shared memory, with Triton's own ptxas
 - ``occupancy``: what they leave room for
-- ``generate``: one cell, from the workload to a `cell.Generated`
+- ``generate``: one cell, from the workload to a `generated.Generated`
 """

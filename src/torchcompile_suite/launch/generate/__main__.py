@@ -1,7 +1,7 @@
 """``python -m torchcompile_suite.launch.generate``: generates code for one target, on demand.
 
-Gets `Order` after `Order` over its connection, and answers each with a `cell.Launch`. The
-environment names the target. `measuring.generation` starts it. The process first starts itself
+Gets `Order` after `Order` over its connection, and answers each with a `measurement.Launch`. The
+environment names the target. `engine.generation` starts it. The process first starts itself
 again, with the answers of the device preloaded.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from ... import targets, workloads
-from ...cell import Launch, Outcome, Status
+from ...measurement import Launch, Outcome, Status
 from .. import caches
 from ..connection import accept
 from ..entry import import_quietly

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...cell import Cell, Generated
+from ...cell import Cell
+from ...generated import Generated
 from .recorder import Recorder
 
 

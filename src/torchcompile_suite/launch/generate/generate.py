@@ -18,7 +18,9 @@ from typing import Any
 import msgspec
 import torch
 
-from ...cell import OK, Cell, Generated, Launch, Outcome
+from ...cell import Cell
+from ...generated import Generated
+from ...measurement import OK, Launch, Outcome
 from ...modes import EAGER, MODES
 from ...targets import Target
 from .. import device, environment, failures, precision

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ...cell import Chain, Code, Kernel
+from ...generated import Chain, Code, Kernel
 from ..inspect.notes import Node
 from .assembly import Assembled, Place, Source
 

@@ -16,7 +16,8 @@ from typing import Any
 
 import msgspec
 
-from ...cell import ARTEFACTS, Cell
+from ...cell import Cell
+from ...compiled import ARTEFACTS
 from ..connection import accept
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<name>\S+)')

@@ -16,7 +16,8 @@ from typing import Any
 import torch
 
 from ... import workloads
-from ...cell import Cell, Compiled
+from ...cell import Cell
+from ...compiled import Compiled
 from ...workloads import Workload
 from .. import caches, failures, ways
 from ..device import Device

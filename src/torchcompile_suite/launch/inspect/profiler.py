@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ...cell import Profile
+from ...compiled import Profile
 
 CALLS = 10
 # Calls of the host that start work on a device: kernels, Triton's kernels (through the driver) and

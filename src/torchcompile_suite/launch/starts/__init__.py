@@ -6,5 +6,5 @@
 - ``ending``: what the service does after its first result.
 - ``orders``: the files and the orders between them.
 
-`torchcompile_suite.measuring.starts` drives these processes.
+`torchcompile_suite.engine.starts` drives these processes.
 """

@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 import torch
 
-from ...cell import OK, Accuracy, Environment, Launch, Outcome
+from ...conditions import Environment
+from ...measurement import OK, Accuracy, Launch, Outcome
 from .. import accuracy, device, environment, failures, messages
 from .orders import EXPECTED, Service
 

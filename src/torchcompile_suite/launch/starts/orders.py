@@ -6,7 +6,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from ...cell import Count, Start
+from ...cell import Start
+from ...fields import Count
 
 SERVICE = "torchcompile_suite.launch.starts.service"
 

@@ -14,9 +14,12 @@ import msgspec
 import torch
 
 from ... import workloads
-from ...cell import OK, Cell, Environment, Launch, Request
+from ...cell import Cell
+from ...conditions import Environment
 from ...host.files import write_atomically
+from ...measurement import OK, Launch
 from ...modes import EAGER, MODES
+from ...request import Request
 from .. import caches, device, environment, failures, foreign, references
 from .. import subject as subjects
 from ..stages import Stages

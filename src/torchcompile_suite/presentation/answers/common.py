@@ -9,7 +9,8 @@ from ...analysis import advice, statistics, summary
 from ...analysis.claims.evidence import Evidence, Missing
 from ...analysis.statistics import Interval
 from ...analysis.summary import Row
-from ...cell import Cell, Compiled
+from ...cell import Cell
+from ...compiled import Compiled
 from ...results.records import Record
 from ..sheets import Sheet, ended
 from ..wording import listed, plural

@@ -12,7 +12,7 @@ from ...analysis import summary
 from ...analysis.payoff import Payoff, payoff
 from ...analysis.statistics import Interval
 from ...analysis.summary import Row
-from ...cell import Compiled
+from ...compiled import Compiled
 from ...modes import place
 from ...results.records import Record
 from ..sheets import Columns, sheet

@@ -9,7 +9,8 @@ from ...analysis.growth import Growing, Grows, growing
 from ...analysis.payoff import Payoff
 from ...analysis.starts import PHASES, Model, Way, models
 from ...analysis.statistics import Interval
-from ...cell import Cell, Measurement
+from ...cell import Cell
+from ...measurement import Measurement
 from ...modes import EAGER
 from ...results.records import Record
 from ..sheets import Sheet, ended

@@ -8,7 +8,9 @@ from typing import Any
 import msgspec
 
 from ...analysis import statistics
-from ...cell import Accelerator, Compiled, Environment, Launch
+from ...compiled import Compiled
+from ...conditions import Accelerator, Environment
+from ...measurement import Launch
 from ...presentation.wording import milliseconds, plural
 from ..content import Entry, Machine
 from ..packs import figure, table

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...analysis.change import Change, ChangeError, Comparison
-from ...cell import Compiled
+from ...compiled import Compiled
 from ...presentation import wording
 from .. import packs
 from ..content import Machine

@@ -46,7 +46,7 @@ from torch._inductor.scheduler import (
     Scheduler,
 )
 
-from ....cell import GraphBreak
+from ....compiled import GraphBreak
 from ...compiler import captures as captures  # since `reset`
 from . import reasons
 

@@ -13,7 +13,7 @@ import torch
 import torch._dynamo.output_graph
 import torch._dynamo.utils
 
-from ....cell import GraphBreak
+from ....compiled import GraphBreak
 
 LENGTH = 300
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")

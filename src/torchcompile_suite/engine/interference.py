@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ..cell import DeviceState, Interference
+from ..conditions import DeviceState, Interference
 from ..host import cuda, nvml
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from ..analysis import statistics
-from ..cell import Launch, Measurement
+from ..measurement import Launch, Measurement
 
 
 def measurement_line(measurement: Measurement) -> str:

@@ -15,8 +15,9 @@ from pathlib import Path
 import msgspec
 
 from ..analysis import statistics
-from ..cell import METHOD, Cell, Launch
+from ..cell import Cell
 from ..host.files import append_line, read_lines
+from ..measurement import METHOD, Launch
 from .series import Series
 
 FILE = "journal.jsonl"

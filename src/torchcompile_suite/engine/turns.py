@@ -21,9 +21,11 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from ..analysis.ends import MOST_FAULTS
-from ..cell import METHOD, OK, Launch, Outcome, Paging, Request, Side, Status
+from ..conditions import Paging
 from ..launch.messages import Asked, Ended, Finish, Go, Imported, Ready, Said, Timed, Turn
 from ..launch.stages import rounded
+from ..measurement import METHOD, OK, Launch, Outcome, Status
+from ..request import Request, Side
 from .calibration import CalibrationLoop, threads_for
 from .interference import Watch, on_device
 

@@ -26,10 +26,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ..cell import Outcome, Request, Status
 from ..errors import SuiteError
 from ..launch import messages, whereabouts
 from ..launch.messages import Asked, Said
+from ..measurement import Outcome, Status
+from ..request import Request
 from . import turns
 
 # Import path for environments in which the suite is not installed. A folder that has nothing but

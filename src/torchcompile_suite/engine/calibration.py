@@ -23,7 +23,7 @@ from typing import Protocol
 
 from ..launch.connection import accept
 
-MODULE = "torchcompile_suite.measuring.calibration"
+MODULE = "torchcompile_suite.engine.calibration"
 ROUNDS = 4
 # A round takes a millisecond.
 LIMIT_S = 60.0
@@ -99,7 +99,7 @@ class RemoteLoop(CalibrationLoop):
     """
 
     def __init__(self, start: Callable[[], Process], threads: int) -> None:
-        """``start`` starts ``python -m torchcompile_suite.measuring.calibration``."""
+        """``start`` starts ``python -m torchcompile_suite.engine.calibration``."""
         self._start = start
         self._threads = threads
         self._calls_s = []

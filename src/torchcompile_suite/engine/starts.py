@@ -18,11 +18,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..cell import METHOD, Cell, Launch, Request, Side, Started
+from ..cell import Cell
 from ..launch import caches, progress
 from ..launch.messages import Ended, Finish, FirstResult, Go
 from ..launch.stages import rounded
 from ..launch.starts.orders import CACHE, LAUNCHES, PREPARED, SERVICE, Prepared, Service
+from ..measurement import METHOD, Launch, Started
+from ..request import Request, Side
 from . import turns
 from .calibration import CalibrationLoop, threads_for
 from .interference import Spans, on_device

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import msgspec
 
-from ..cell import Cell, Launch, Outcome, Status
+from ..cell import Cell
 from ..launch.generate.orders import MODULE, TARGET_VARIABLE, Order
+from ..measurement import Launch, Outcome, Status
 from . import processes, turns
 from .processes import Environment
 from .settings import LAUNCH_LIMIT_S

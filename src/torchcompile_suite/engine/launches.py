@@ -4,7 +4,7 @@ As a program, it makes the launch that a request asks for, with the torch of its
 
 echo '{"cell": {"workload": "resnet18", "batch_size": 1, "mode": "default"},
        "kind": "cold", "cache_dir": "/tmp/cache", "schema": 1}' |
-python -m torchcompile_suite.measuring.launches
+python -m torchcompile_suite.engine.launches
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ from pathlib import Path
 
 import msgspec
 
-from ..cell import DEFAULT_HEAP, Cell, Heap, Launch, Plan, Request
+from ..cell import DEFAULT_HEAP, Cell
 from ..errors import SuiteError
 from ..host import allocators
 from ..host.orphans import die_with_parent
+from ..measurement import Launch
+from ..request import Heap, Plan, Request
 from . import calibration, generation, processes, starts, turns
 from .calibration import RemoteLoop
 from .processes import HERE, Environment
@@ -114,14 +116,14 @@ def calibration_of(environment: Environment, log: Path) -> Callable[[int], Remot
 
 
 def main() -> int:
-    """One `cell.Request` on stdin, one `cell.Launch` on stdout. Returns the exit status."""
+    """One `Request` on stdin, one `Launch` on stdout. Returns the exit status."""
     die_with_parent()
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what else is printed is no answer
     try:
         request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
     except msgspec.DecodeError as error:
-        print(f"torchcompile_suite.measuring.launches: not a request: {error}", file=sys.stderr)
+        print(f"torchcompile_suite.engine.launches: not a request: {error}", file=sys.stderr)
         return 2
     launch = run(HERE, msgspec.structs.replace(request, heap=heap_state(request.cell)))
     with answer:

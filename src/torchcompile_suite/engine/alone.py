@@ -10,9 +10,11 @@ from pathlib import Path
 import msgspec
 
 from ..analysis import statistics
-from ..cell import GENERATION, METHOD, Cell, Launch, Measurement
+from ..cell import Cell
 from ..errors import SuiteError
+from ..generated import GENERATION
 from ..host.files import need_free
+from ..measurement import METHOD, Launch, Measurement
 from ..modes import EAGER
 from ..results import records
 from . import launches, processes, rounds

@@ -12,9 +12,9 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from ..cell import Plan
 from ..errors import SuiteError
 from ..host.machine import device_kind
+from ..request import Plan
 
 PREFIX = "TORCHCOMPILE_SUITE_"
 LAUNCHES_VARIABLE = PREFIX + "LAUNCHES"

@@ -20,8 +20,8 @@ from pathlib import Path
 import msgspec
 
 from ..analysis import change, statistics
-from ..cell import OK, TOO_BUSY, Launch, Measurement, Outcome, Status, Stopped
 from ..host.files import need_free
+from ..measurement import OK, TOO_BUSY, Launch, Measurement, Outcome, Status, Stopped
 from . import journal, launches
 from .journal import Journal
 from .launches import Refused

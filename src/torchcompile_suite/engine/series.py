@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ..analysis import statistics
-from ..cell import METHOD, Cell, Measurement, Plan
+from ..cell import Cell
+from ..measurement import METHOD, Measurement
+from ..request import Plan
 from .settings import (
     BUDGET_S,
     LAUNCH_LIMIT_S,

@@ -1,0 +1,119 @@
+"""What a launch ran on, and what others took from it: environment, device, interference."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct, field
+
+from .fields import Count, Text
+
+
+class Overlay(Struct, frozen=True, forbid_unknown_fields=True):
+    """An upstream commit's Python files over a release's binary.
+
+    - ``base``: the release's version. ``commit``: the full SHA.
+    - ``overlaid``: the files of the release that were replaced, added or removed.
+    - ``native``: files that differ but are compiled, so they were not replaced.
+    - ``refused``: why nothing was overlaid, in one line; empty if the overlay was made.
+    """
+
+    base: Text
+    commit: Text
+    overlaid: list[Text] = field(default_factory=list, name="laid")
+    native: list[Text] = field(default_factory=list)
+    refused: Text = ""
+
+
+class Accelerator(Struct, frozen=True, forbid_unknown_fields=True):
+    """The accelerator of a measuring process, and its settings.
+
+    None or an empty text: the driver does not say.
+
+    - ``mig``: the profile of a MIG slice, such as ``1g.10gb``; empty for a whole device.
+    - ``memory_bytes``: of the device or of the slice. ``capability``: such as ``9.0``.
+    - ``libraries``: CUDA, cuDNN and others, with their versions.
+    - ``float32``: how precise products and convolutions of float32 are, such as
+      ``{"matmul": "highest", "cudnn": "tf32"}``.
+    - ``power_limit_w``: the limit that is enforced. ``max_sm_clock_mhz``: the fastest clock.
+    - ``ecc``, ``persistence``: whether the mode is on. ``numa_node``: of the host.
+    """
+
+    mig: Text = ""
+    memory_bytes: Count | None = None
+    capability: Text = ""
+    libraries: dict[str, Text] = field(default_factory=dict)
+    float32: dict[str, Text] = field(default_factory=dict)
+    power_limit_w: float | None = None
+    max_sm_clock_mhz: Count | None = None
+    ecc: bool | None = None
+    persistence: bool | None = None
+    numa_node: int | None = None
+
+
+class Environment(Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything that can change a number and is not in the `Cell`.
+
+    ``adopted``: the build of a torch that the user installed, such as ``2.11.0+cu130``; empty if
+    the packages are those of the release's lock. ``accelerator``: None on a CPU.
+    """
+
+    torch: Text
+    torch_git: Text
+    python: Text
+    packages: dict[str, Text]
+    cpu: Text
+    device_name: Text
+    driver: Text
+    threads: Count
+    interop_threads: Count
+    allocator: Text
+    compiler: Text
+    kernel: Text
+    variables: dict[str, Text]
+    load_1min: float
+    suite: Text
+    overlay: Overlay | None = None
+    adopted: Text = ""
+    accelerator: Accelerator | None = None
+
+
+class DeviceState(Struct, frozen=True, forbid_unknown_fields=True):
+    """The accelerator while a launch timed its pairs, read between the pairs.
+
+    - ``sm_clock_mhz``: the slowest, the median and the fastest clock of the multiprocessors.
+    - ``temperature_c``, ``power_w``: the highest.
+    - ``slowed_by``: the driver's reasons for a lower clock, other than that the device was idle.
+    - ``others``: the most processes of others that used the device at once.
+    """
+
+    sm_clock_mhz: tuple[Count, Count, Count] | None = None
+    temperature_c: Count | None = None
+    power_w: float | None = None
+    slowed_by: list[Text] = field(default_factory=list)
+    others: Count | None = None
+
+
+class Interference(Struct, frozen=True, forbid_unknown_fields=True):
+    """Processor time that others used while a launch timed its pairs.
+
+    Both are shares of the processors' time, 0 to 1. ``steal_share``: used by other guests of the
+    same host, as the hypervisor reports it. ``others_share``: used by other processes of this
+    machine. ``device``: the accelerator; None on a CPU, or if its driver cannot be asked.
+    """
+
+    steal_share: float
+    others_share: float
+    device: DeviceState | None = None
+
+
+class Paging(Struct, frozen=True, forbid_unknown_fields=True):
+    """The kernel's work for a steady call: it hands out memory, and takes it back.
+
+    ``faults``: page faults a call, the median over turns (the lower one of two middle turns): a
+    heap that grows once is not a cost of each call. ``kernel_share``: the kernel's share of the
+    calls' processor time. Both are of the calls that count, by getrusage(2).
+    """
+
+    faults: Annotated[float, Meta(ge=0)]
+    kernel_share: Annotated[float, Meta(ge=0, le=1)]
