@@ -198,11 +198,14 @@ def test_the_sessions_of_nox_and_the_scripts_of_the_evidence_exist() -> None:
             assert set(own.removeprefix("-s ").split()) <= set(sessions), place
             if "evidence" in own and passed not in ("", "NAME"):
                 assert (ROOT / "evidence" / f"{passed}.py").is_file(), place
-    for file in [*(ROOT / ".github" / "workflows").glob("*.yml"), ROOT / ".pre-commit-config.yaml"]:
-        for named in re.findall(
-            r"(?:run|entry): nox -s ([a-z_ ]+?)(?: --.*)?$", file.read_text(), re.M
-        ):
-            assert set(named.split()) <= set(sessions), file
+    workflows = [*(ROOT / ".github" / "workflows").glob("*.yml"), ROOT / ".pre-commit-config.yaml"]
+    called = re.findall(
+        r"(?:run|entry): (?:nox -s|\.ci/run) ([a-z_ ]+?)(?: --.*)?$",
+        "\n".join(file.read_text() for file in workflows),
+        re.M,
+    )
+    assert "tests_all" in called
+    assert {name for names in called for name in names.split()} <= set(sessions)
 
 
 def test_the_variables_exist() -> None:

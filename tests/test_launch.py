@@ -122,7 +122,7 @@ def wait_until(met: Callable[[], object]) -> None:
 
 
 class Measured(NamedTuple):
-    """A measurement, and the folder with the session's memory and record."""
+    """A measurement, and the folder with its record."""
 
     folder: Path
     measurement: Measurement
@@ -347,7 +347,7 @@ def test_a_compile_that_does_not_end_says_how_far_it_came(
     assert (told[1] == "Dynamo's capture") == (told[3] is None)
 
 
-def test_a_killed_session_leaves_no_process(newest: ReleaseEnvironment, tmp_path: Path) -> None:
+def test_a_killed_run_leaves_no_process(newest: ReleaseEnvironment, tmp_path: Path) -> None:
     process = start(newest, tmp_path, "slow", "eager")
     wait_until(lambda: processes_named(SLEEP))
     process.send_signal(signal.SIGKILL)

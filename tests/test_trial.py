@@ -606,7 +606,6 @@ def test_outputs_of_any_type_are_compared_or_named(
     assert len(set(readers.read_text().split())) > len(launches), "the outline, and each launch"
 
 
-@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_both_ends_of_the_heap_are_measured_with_one_cold_start(

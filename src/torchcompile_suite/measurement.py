@@ -146,7 +146,7 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
       torch's allocator reserved. Until method 2: of the one process.
     - ``stages_s``: seconds of each stage of the process.
     - ``interference``: of the time of the pairs.
-    - ``calibration_s``: what the calibration loop (`measuring.calibration`) took on all processors
+    - ``calibration_s``: what the calibration loop (`engine.calibration`) took on all processors
       at the same time, during the pairs; for an accelerator, on one of them. None in records from
       before schema 7.
     - ``disturbed``: why the pairs do not count, because a neighbour slowed the launch and it was
@@ -157,7 +157,7 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
       from before schema 9. ``heap_note``: why it is not settled although it should be.
     - ``preloaded``: the workloads' libraries that the process had imported when it was forked; None
       in records from before schema 5.
-    - ``series``, ``round``: the series (`measuring.series`) that the launch belongs to, and its
+    - ``series``, ``round``: the series (`engine.series`) that the launch belongs to, and its
       round in it. Launches of one round were made within minutes of each other. An empty string
       and 0 for other launches, and a round of 0 where an interruption divided the round.
     - ``generated``: for a cell with a target. Such a launch times nothing.

@@ -247,7 +247,7 @@ def _add(results: Results, name: str, method: Callable[..., Any], recorded: Reco
         None,
     )
     measured = {value.measurement.cell: value.measurement for value in values.values()}
-    # As in ASV: the first benchmark of a cell measures it, and the others look it up.
+    # A cell is measured once for all its benchmarks: its seconds count for the first one.
     spent_s = [one.duration_s for cell, one in measured.items() if cell not in recorded.spent]
     recorded.spent.update(measured)
     results.add_result(

@@ -19,6 +19,7 @@ from filelock import FileLock, Timeout
 from .. import matrix
 from ..cell import Cell
 from ..engine import journal, rounds, series
+from ..engine.processes import Environment, of_release
 from ..engine.progress import launch_line
 from ..engine.rounds import AGAIN
 from ..engine.series import Series
@@ -46,30 +47,31 @@ def measure(
     if not of_releases(conf):
         raise SuiteError("--interleave-rounds measures releases; for commits: bisect")
     place = Path(conf.env_dir).absolute().parent / "series" / machine_folder.name
-    pythons: dict[str, Path] = {}
+    measured: dict[str, Environment] = {}
     files: dict[str, Path] = {}
-    for commit, release in ledger.compute()[0].items():
-        if commit not in commits:
-            continue
-        if not release.supports(env.python):
-            log.warning(
-                f"PyTorch {release.version} has no wheels for Python {env.python}: it is not "
-                "measured beside the others"
-            )
-            continue
-        if not environments.is_ready(release, env.python):
-            log.info(environments.making(release))
-        pythons[release.version] = environments.ready(release, env.python)
-        files[release.version] = records.path(machine_folder, commit, env.name)
     settings = Settings.from_environment()
-    with _alone(place):
-        beside = _Beside(env.name, place, pythons, files)
-        try:
+    try:
+        for commit, release in ledger.compute()[0].items():
+            if commit not in commits:
+                continue
+            if not release.supports(env.python):
+                log.warning(
+                    f"PyTorch {release.version} has no wheels for Python {env.python}: it is not "
+                    "measured beside the others"
+                )
+                continue
+            if not environments.is_ready(release, env.python):
+                log.info(environments.making(release))
+            python = environments.ready(release, env.python)
+            measured[release.version] = of_release(python, env.env_vars)
+            files[release.version] = records.path(machine_folder, commit, env.name)
+        with _alone(place):
+            beside = _Beside(env.name, place, measured, files)
             for number, cell in enumerate(in_order(cells), 1):
-                plan = Series.of(cell, list(pythons), settings)
+                plan = Series.of(cell, list(measured), settings)
                 beside.complete(plan, f"series {number} of {len(cells)}: {cell}", skip_existing)
-        except KeyboardInterrupt:
-            raise SuiteError(f"interrupted; to continue, {AGAIN}") from None
+    except KeyboardInterrupt:
+        raise SuiteError(f"interrupted; to continue, {AGAIN}") from None
 
 
 def in_order(cells: Iterable[Cell]) -> list[Cell]:
@@ -77,7 +79,7 @@ def in_order(cells: Iterable[Cell]) -> list[Cell]:
     all of them; then the others.
     """
     places = {cell: place for place, cell in enumerate(matrix.SERIES)}
-    return sorted(cells, key=lambda cell: places.get(cell, len(places)))
+    return sorted(cells, key=lambda cell: places.get(matrix.on_any_device(cell), len(places)))
 
 
 @contextmanager
@@ -98,12 +100,12 @@ class _Beside(NamedTuple):
     """Releases beside each other, in one of ASV's environments.
 
     - ``environment``: its name. ``place``: the folder of the series.
-    - ``pythons``: the Python of each release. ``files``: the journal of each.
+    - ``measured``: the environment of each release. ``files``: the journal of each.
     """
 
     environment: str
     place: Path
-    pythons: Mapping[str, Path]
+    measured: Mapping[str, Environment]
     files: Mapping[str, Path]
 
     def complete(self, plan: Series, head: str, skip_existing: bool) -> None:
@@ -140,7 +142,7 @@ class _Beside(NamedTuple):
             log.info(f"{_now()} round {launch.round}, {release}: {launch_line(launch)}")
 
         try:
-            measured = rounds.in_turns(plan, self.pythons, self._folder(plan), watch)
+            measured = rounds.in_turns(plan, self.measured, self._folder(plan), watch)
         except OSError as error:
             raise _cannot_write(error) from error
         log.info(f"{_now()} {head}: {series.summary(measured)} of eager's time")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from asv import util
 from asv.machine import Machine, MachineCollection
 
 from ..host import machine
+from ..host.files import write_atomically
 from ..results import asv_files
 from .errors import user_errors
 
@@ -24,7 +26,8 @@ class StableMachine(Machine):  # type: ignore[misc]
         """See `Machine.save`. Another machine of the same name is refused."""
         file = Path(results_dir) / self.machine / machine.FILE
         if not file.exists():
-            super().save(results_dir)
+            content = {**self.__dict__, "version": self.api_version}
+            write_atomically(file, json.dumps(content, indent=4, sort_keys=True).encode())
             return
         try:
             recorded = asv_files.read_object(file)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from asv.commands.run import Run
@@ -12,6 +13,7 @@ from asv.console import log
 from .. import matrix
 from ..engine.settings import BUDGET_VARIABLE, LAUNCHES_VARIABLE
 from ..host import machine
+from ..results import asv_files
 from . import runner
 from .errors import user_errors
 from .repository import add_nightlies
@@ -54,8 +56,19 @@ def run(original: Callable[..., Any]) -> Callable[..., Any]:
         with user_errors():
             # Nothing begins where the device that is to be measured is missing.
             machine.need(machine.device_kind())
+            _forget_torn(Path(conf.results_dir, machine.detect(options.get("machine")).machine))
         in_turns = options.pop("interleave_rounds", False)
         with runner.running(runner.Options(reuse=skip, in_turns=in_turns)):
             return original(cls, conf=conf, **options)
 
     return run
+
+
+def _forget_torn(folder: Path) -> None:
+    """Remove ASV's files that a full disk has left half: they are made of the records again."""
+    for file in folder.glob("*.json"):
+        try:
+            asv_files.read_object(file)
+        except ValueError:
+            if file.name != machine.FILE:
+                file.unlink()

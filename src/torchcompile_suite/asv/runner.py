@@ -23,9 +23,10 @@ from asv_runner.statistics import compute_stats
 from .. import matrix
 from ..cell import Cell
 from ..engine.alone import Alone
-from ..engine.processes import Environment
+from ..engine.processes import of_release
 from ..engine.progress import CellProgress, measurement_line
 from ..engine.settings import Settings
+from ..errors import SuiteError
 from ..host import machine
 from ..presentation.wording import printable
 from ..results import descriptions, records, sealing
@@ -88,7 +89,12 @@ def run_benchmarks(original: Callable[..., Any]) -> Callable[..., Any]:
             results = original(benchmarks.filter_out(ours), env, results=results, **options)
         if ours:
             with user_errors():
-                _measure(benchmarks, sorted(ours), env, results)
+                try:
+                    _measure(benchmarks, sorted(ours), env, results)
+                except KeyboardInterrupt:
+                    raise SuiteError(
+                        "interrupted; to continue: the same command with --skip-existing"
+                    ) from None
         return results
 
     return run
@@ -96,6 +102,11 @@ def run_benchmarks(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _measure(benchmarks: Any, names: list[str], env: Any, results: Any) -> None:
     """Measure the selected cells of our benchmarks, and fill ASV's results with the records."""
+    if results.commit_hash is None:
+        raise SuiteError(
+            "asv run -E existing has no release to record; measure your own environment with: "
+            "torchcompile-suite try"
+        )
     conf = benchmarks._conf
     folder = Path(conf.results_dir, results.params["machine"])
     record = records.path(folder, results.commit_hash, env.name)
@@ -120,7 +131,7 @@ def _record(conf: Any, env: Any, record: Path, cells: list[Cell]) -> None:
     run = current() or Run(Options())
     run.progress.total = len(cells) * len(run.commits) * len(run.environments)
     python = Path(env.find_executable("python"))
-    alone = Alone(Environment(python), Settings.from_environment(), record)
+    alone = Alone(of_release(python, env.env_vars), Settings.from_environment(), record)
     if run.options.in_turns and env.name not in run.in_turns:
         timed = [alone.on_device(cell) for cell in cells if not cell.target]
         interleaved.measure(conf, env, run.commits, record.parent, timed, run.options.reuse)

@@ -14,7 +14,7 @@ from ..cell import Cell
 from ..engine import processes
 from ..engine.generation import Generator
 from ..engine.processes import Environment
-from ..engine.settings import LAUNCH_LIMIT_S
+from ..engine.settings import Settings
 from ..errors import SuiteError
 from ..host import machine
 from ..launch.generate.orders import Order
@@ -42,7 +42,9 @@ def open_cell(cell: Cell, release: Release, folder: Path) -> str:
     if cell.target:
         return _write_code(cell, release, python, folder)
     order = msgspec.json.encode(artefacts.Order(cell, str(folder.absolute())))
-    answer, reason = processes.asked(Environment(python), artefacts.MODULE, order, LAUNCH_LIMIT_S)
+    answer, reason = processes.asked(
+        Environment(python), artefacts.MODULE, order, Settings.from_environment().launch_limit_s
+    )
     written = msgspec.json.decode(answer, type=artefacts.Written) if answer else None
     if written is None or written.error:
         raise SuiteError(f"{cell} on {release.version}: {written.error if written else reason}")

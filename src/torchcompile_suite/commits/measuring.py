@@ -13,7 +13,7 @@ from ..analysis import change
 from ..cell import Cell
 from ..engine import launches, rounds, settings
 from ..engine.journal import Journal
-from ..engine.processes import Environment
+from ..engine.processes import of_release
 from ..engine.series import Series
 from ..measurement import Launch
 from ..releases import environments
@@ -100,7 +100,7 @@ class Measuring:
         if self._told != commit:
             self._told = commit
             self._report(f"{commit[:10]}: measuring")
-        environment = Environment(environments.python_in(self._environment))
+        environment = of_release(environments.python_in(self._environment))
         with TemporaryDirectory(prefix="bisect-") as empty:
             own = Path(empty) if self._metric == METRICS["cold-compile"] else cache
             launch = launches.of_series(environment, self._series, own, observe=False)

@@ -1,1 +1,1 @@
-"""Measurements of a cell: settings, sessions, launches, and the processes that they run in."""
+"""Makes launches: `rounds` is the loop, `journal` keeps them, `launches` starts the processes."""

@@ -112,7 +112,8 @@ class Alone:
 
         try:
             with tempfile.TemporaryDirectory(prefix="cell-", ignore_cleanup_errors=True) as folder:
-                self._need_disk(Path(folder))
+                if not refused:
+                    self._need_disk(Path(folder))
                 journal = Journal(None, series.cell, Path(folder) / "cache")
                 quiet_s = None if refused else self._quiet_s
                 (measured,) = rounds.measure(series, make, journal, quiet_s=quiet_s).values()

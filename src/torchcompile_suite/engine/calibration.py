@@ -108,8 +108,12 @@ class RemoteLoop(CalibrationLoop):
         """See `CalibrationLoop.__enter__`."""
         self._process = self._start()
         self.pids = {self._process.pid}
-        self._process.send(str(self._threads).encode())
-        super().__enter__()
+        try:
+            self._process.send(str(self._threads).encode())
+            super().__enter__()
+        except BaseException:
+            self._process.end()
+            raise
         return self
 
     def __exit__(

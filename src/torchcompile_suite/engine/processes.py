@@ -28,6 +28,7 @@ from typing import NamedTuple
 
 from ..errors import SuiteError
 from ..launch import messages, whereabouts
+from ..launch.connection import FOLDER_VARIABLE
 from ..launch.messages import Asked, Said
 from ..measurement import Outcome, Status
 from ..request import Request
@@ -69,6 +70,14 @@ class Environment(NamedTuple):
 
 
 HERE = Environment(Path(sys.executable))
+
+
+def of_release(python: Path, variables: Mapping[str, str] = MappingProxyType({})) -> Environment:
+    """The environment of a release or commit: as for ASV, no PYTHONPATH of the user's brings other
+    packages, except that of ASV_PYTHONPATH.
+    """
+    path = os.pathsep.join(filter(None, (str(SOURCE), os.environ.get("ASV_PYTHONPATH"))))
+    return Environment(python, {"PYTHONPATH": path, **variables})
 
 
 class Process:
@@ -202,8 +211,10 @@ def spawn(
     wanted = {
         **variables_of(environment),
         whereabouts.VARIABLE: str(_answers(log)),
+        FOLDER_VARIABLE: str(log.parent),
         **variables,
     }
+    removed = {name for name, value in {**environment.variables, **variables}.items() if not value}
     ours, theirs = multiprocessing.Pipe()
     with log.open("wb") as output, theirs:
         command = [str(python), "-m", module, "--connection", str(theirs.fileno()), *arguments]
@@ -213,7 +224,7 @@ def spawn(
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                env={name: value for name, value in wanted.items() if value},
+                env={name: value for name, value in wanted.items() if name not in removed},
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
             )
@@ -232,22 +243,24 @@ def spawn(
 def asked(environment: Environment, module: str, order: bytes, limit_s: float) -> tuple[bytes, str]:
     """The one answer of a module to an order; or nothing and the reason, in one line."""
     with tempfile.TemporaryDirectory(prefix="asked-", ignore_cleanup_errors=True) as folder:
-        process = spawn(environment, Path(folder, "log"), module)
         try:
-            process.send(order)
-            return process.receive(time.monotonic() + limit_s), ""
+            process = spawn(environment, Path(folder, "log"), module)
+            try:
+                process.send(order)
+                return process.receive(time.monotonic() + limit_s), ""
+            finally:
+                process.end()
         except turns.TimedOut:
             return b"", f"it took more than {limit_s:.0f} s"
         except turns.Lost as lost:
             return b"", lost.outcome.reason
-        finally:
-            process.end()
 
 
 @functools.cache
 def version(python: Path) -> str:
     """The version of this Python, such as 3.11.7. Raises SuiteError if it does not start."""
-    command = [str(python), "-c", "import platform; print(platform.python_version())"]
+    # No module but this one: a file of the current folder could have the name of any other.
+    command = [str(python), "-c", "import sys; print(sys.version.split()[0])"]
     try:
         done = subprocess.run(command, timeout=START_S, capture_output=True, check=False)
     except subprocess.TimeoutExpired:

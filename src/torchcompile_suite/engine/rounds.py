@@ -79,6 +79,9 @@ def _turn(series: Series, name: str, make: Make, known: Journal, watch: Watch) -
             return
         quiet_s = statistics.quietest([launch], known.quiet_s)
         launch = judged(launch, known.launches[name], series.repeats, quiet_s)
+        if series.having and launch.outcome.status is Status.UNSETTLED and launch.pairs_s:
+            # A search compares neighbours in time: a value of a busy hour is better than none.
+            launch = msgspec.structs.replace(launch, outcome=OK)
         if known.name:
             launch = msgspec.structs.replace(launch, series=known.name, round=known.round)
         known.add(name, launch, round(time.monotonic() - begun, 3))
@@ -141,18 +144,18 @@ def _precise(series: Series, known: Journal, name: str) -> bool:
 
 
 def in_turns(
-    series: Series, pythons: Mapping[str, Path], folder: Path, watch: Watch
+    series: Series, environments: Mapping[str, Environment], folder: Path, watch: Watch
 ) -> dict[str, Measurement]:
     """Measure a series in its folder, or what is left of it, with real launches.
 
-    ``pythons``: the Python of each release. Raises SuiteError if the folder's disk has no room for
+    ``environments``: that of each release. Raises SuiteError if the folder's disk has no room for
     compiled code, and OSError.
     """
 
     def make(release: str, cache: Path) -> Launch:
         # A disk that fills up is the fault of no release.
         need_free(folder, NEEDED_FOR_CACHE_BYTES, "compiled code", AGAIN)
-        return launches.of_series(Environment(pythons[release]), series, cache)
+        return launches.of_series(environments[release], series, cache)
 
     folder.mkdir(parents=True, exist_ok=True)
     return measure(series, make, journal.of_series(series, folder), watch)

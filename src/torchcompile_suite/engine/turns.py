@@ -186,13 +186,15 @@ def begun(process: Process, deadline: float) -> None:
     """Wait until the process has imported torch. Raises as `expect`; and `Lost` if its Python hangs
     at its start.
     """
-    soon = time.monotonic() + IMPORT_LIMIT_S
+    now = time.monotonic()
+    within_s = max(IMPORT_LIMIT_S, (deadline - now) / 3)
+    soon = now + within_s
     try:
         expect(process, Imported, min(deadline, soon))
     except TimedOut:
         if deadline <= soon:
             raise
-        reason = f"its Python did not import torch within {IMPORT_LIMIT_S:.0f} s"
+        reason = f"its Python did not import torch within {within_s:.0f} s"
         raise Lost(Outcome(Status.TIMEOUT, reason)) from None
 
 

@@ -19,7 +19,7 @@ from ..fields import Text
 
 # Seconds that a machine may say nothing after its process was started.
 START_S = 300.0
-# Seconds for the installation of one release. ASV's limit in asv.conf.json is the same.
+# Seconds for the installation of one release. ASV's limit in asv.commits.conf.json is the same.
 INSTALL_S = 3600.0
 # Seconds beyond the limit of a launch: torch is imported, and the compilers are ended.
 MARGIN_S = 300.0

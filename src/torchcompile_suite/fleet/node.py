@@ -17,6 +17,7 @@ import msgspec
 from filelock import FileLock, Timeout
 
 from ..engine import journal, rounds, series
+from ..engine.processes import of_release
 from ..engine.progress import launch_line
 from ..engine.series import Series
 from ..errors import SuiteError
@@ -118,7 +119,7 @@ def releases_in_turns(order: Order, plan: Series, folder: Path, say: Say) -> dic
         release = catalogue.find(version)
         if not environments.is_ready(release, order.python):
             say(Told(environments.making(release), INSTALL_S))
-        pythons[version] = environments.ready(release, order.python)
+        pythons[version] = of_release(environments.ready(release, order.python))
     within_s = plan.launch_limit_s + MARGIN_S
     say(Told("measuring", within_s))
 

@@ -1,7 +1,7 @@
 """Events of a measurement, for the process that has a terminal.
 
-Sessions and launches run in processes whose output nobody reads. They append events to a file. A
-thread in the process with the terminal reads the file and passes the events on.
+Measuring processes have no terminal, so they append events to a file. A thread in the process with
+the terminal reads the file and passes the events on.
 """
 
 from __future__ import annotations

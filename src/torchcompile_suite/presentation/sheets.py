@@ -50,7 +50,7 @@ def sheet(
     lines = []
     for item in items:
         if why := reason(item):
-            own = [why, *[""] * (len(figures) - 1)]
+            own = [why, *[""] * (len(figures) - 1)] if figures else []
         else:
             own = [of(item) for of in figures.values()]
         lines.append([*(of(item) for of in place.values()), *own])
@@ -230,6 +230,8 @@ def generated(rows: Sequence[code.Row]) -> Sheet:
     several = len({row.release for row in rows}) > 1
     release: Columns[code.Row] = {"release": lambda row: row.release} if several else {}
     shown = {name: _counted(name) for name in _SHOWN if any(name in row.counts for row in rows)}
+    # Where nothing was generated, a column has the reasons.
+    shown = shown or {"graphs": _counted("graphs")}
     return sheet(rows, {**release, **_TARGET}, shown, reason=_no_code)
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from filelock import FileLock
+import msgspec
 
 from ..errors import SuiteError
 from ..host import cuda
-from ..host.files import write_atomically
+from ..host.files import alone, write_atomically
 from . import catalogue, environments, install, locking, stamp
 from .catalogue import Release
 
@@ -34,8 +34,7 @@ def adopt(python: Path) -> tuple[Release, str, Path]:
     build = said.versions.get("torch", "none")
     release = _release(said, build)
     folder = environments.folder_of(release, said.minor)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.with_name(f"{folder.name}.lock")):
+    with environments.locked(folder), alone(environments.installing(folder)):
         if (held := stamp.read(folder)) and not stamp.is_adopted(held):
             raise SuiteError(
                 f"PyTorch {release.version} has an environment from its lock; remove that first: "
@@ -64,7 +63,11 @@ def _ask(python: Path) -> install.Said:
     """What that Python says of itself and of all that it has to import."""
     # Without pynvml nothing would watch a GPU.
     needed = (*(["pynvml"] if cuda.seen().devices else []), *NEEDED)
-    return install.read(_run(python, "-c", install.ASK, *needed))
+    said = _run(python, "-c", install.ASK, *needed)
+    try:
+        return install.read(said)
+    except (IndexError, msgspec.DecodeError):
+        raise SuiteError(f"{python} does not answer as a Python") from None
 
 
 def _missing(said: install.Said) -> str:

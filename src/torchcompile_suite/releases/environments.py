@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -85,14 +85,27 @@ def ready(release: Release, python: str | None = None, device: str | None = None
     processes may call this at once. Raises what `drivers.check` and `install` raise.
     """
     folder = folder_of(release, python)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.with_name(f"{folder.name}.lock")):
+    with locked(folder):
         if not is_ready(release, python):
             drivers.check(release, device)
             (folder / stamp.FILE).unlink(missing_ok=True)
             install(release, folder, python)
             write_atomically(folder / stamp.FILE, digest(release).encode())
     return python_in(folder)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """While entered, no other process changes the environment. Raises SuiteError for an OSError."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder.with_name(f"{folder.name}.lock")):
+            yield
+    except OSError as error:
+        raise SuiteError(
+            f"cannot write {error.filename or folder}: {error.strerror}; free some space, or name "
+            f"another folder with {FOLDER_VARIABLE}"
+        ) from None
 
 
 def is_ready(release: Release, python: str | None = None) -> bool:
@@ -109,7 +122,7 @@ def holds_lock(release: Release, python: str | None = None) -> bool:
 
 def installed() -> Iterator[Installed]:
     """The environments on disk, complete or not, by name."""
-    for folder in sorted(root().glob("*-py*/")):
+    for folder in _folders("*"):
         own = linked = 0
         for file in folder.rglob("*"):
             if not file.is_symlink() and file.is_file():
@@ -126,11 +139,22 @@ def remove(release: Release) -> list[Path]:
 
     Raises SuiteError if a file cannot be removed; what is left is never taken for an environment.
     """
-    folders = sorted(root().glob(f"{release.version}-py*/"))
+    folders = _folders(release.version)
     for folder in folders:
-        with FileLock(folder.with_name(f"{folder.name}.lock")):
+        # uv of a killed run may still install there.
+        with locked(folder), alone(installing(folder)):
             remove_folder(folder)
     return folders
+
+
+def installing(folder: Path) -> Path:
+    """The file that uv holds while it installs there: it may outlive a run that is killed."""
+    return folder.with_name(f"{folder.name}.installing")
+
+
+def _folders(version: str) -> list[Path]:
+    """The folders of the environments of that version, or of a pattern, by name."""
+    return sorted(one for one in root().glob(f"{version}-py*") if one.is_dir())
 
 
 def remove_folder(folder: Path) -> None:
@@ -175,7 +199,7 @@ def install(release: Release, folder: Path, python: str | None = None) -> tuple[
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         # uv inherits this lock. It outlives a run that is killed, and then the next run waits.
-        with alone(folder.with_name(f"{folder.name}.installing")) as held:
+        with alone(installing(folder)) as held:
             if not _minor_in(folder):
                 _create(release, folder, python)
             if not release.supports(minor := _minor_in(folder)):
@@ -261,7 +285,7 @@ def adopted(release: Release) -> str:
     """The Python, such as 3.12, of the user's environment that stands for the release; else
     empty.
     """
-    for folder in sorted(root().glob(f"{release.version}-py*/")):
+    for folder in _folders(release.version):
         if stamp.is_adopted(stamp.read(folder)):
             return folder.name.rpartition("-py")[2]
     return ""

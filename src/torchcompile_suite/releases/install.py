@@ -118,8 +118,8 @@ def _uv_pip(how: Sequence[str], lines: Sequence[str], python: Path, held: int, w
         why = "the package index cannot be reached; run again when it can"
     else:
         why = ""
-    why = f": {why}" if why else "; the reason is in its last lines"
-    raise LockError(f"uv could not install {what}{why} {_tail(said)}")
+    why = f": {why}" if why else ""
+    raise LockError(f"uv could not install {what}{why}; uv says: {_tail(said)}")
 
 
 def without_cuda(lines: Sequence[str]) -> list[str]:

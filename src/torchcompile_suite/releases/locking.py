@@ -35,7 +35,7 @@ INPUTS = (
     "psutil",
     "setuptools",  # Inductor of PyTorch 2.4 to 2.9 needs it
     "asv_runner==0.3.2",
-    "uv",  # install.py installs the lock with it
+    "uv",  # in every published lock
     "pip",  # ASV uninstalls with it
 )
 

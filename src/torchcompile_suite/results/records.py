@@ -153,7 +153,7 @@ def history(journal: Path, cell: Cell) -> list[Measurement]:
     # The journal first: another process may seal it meanwhile, and then has a segment of it.
     unsealed = list(read_files([journal]))
     sealed = [file for file in files(journal.parent)[0].get(journal, ()) if file != journal]
-    # A run asks for each cell and metric: only the lines of the workload are worth decoding.
+    # A run asks for each cell: only the lines of the workload are worth decoding.
     of_workload = partial(read_segment, containing=msgspec.json.encode(cell.workload))
     found = [
         entry

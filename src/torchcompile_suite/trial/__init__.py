@@ -2,6 +2,6 @@
 
 - `target` reads the name of a model; `build` builds it; `given` registers it as a workload.
 - `plan` holds the question and its cells; `questions` has the cells of further questions.
-- `worker` measures the cells in the Python whose torch is asked about; `run` starts it.
+- `outline` describes the model in the Python whose torch is asked about; `run` measures there.
 - `view` shows the answer; `api` offers the same to a project's own tests.
 """

@@ -7,8 +7,6 @@ caller must not import torch, and must survive whatever building the model does.
 from __future__ import annotations
 
 import sys
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,7 +15,7 @@ from .. import workloads
 from ..errors import SuiteError
 from ..fields import Text
 from ..launch import caches
-from ..launch.connection import accept
+from ..launch.connection import accept, folder
 from ..launch.entry import import_quietly
 
 if TYPE_CHECKING:
@@ -122,17 +120,21 @@ def main() -> None:
     connection = accept()
     order = msgspec.json.decode(connection.recv_bytes(), type=Order)
     caches.drop()
-    with tempfile.TemporaryDirectory(prefix="outline-", ignore_cleanup_errors=True) as folder:
-        # As in a launch: only then is it seen that the model's code sets another folder.
-        caches.use(Path(folder))
+    # As in a launch: only then is it seen that the model's code sets another folder.
+    caches.use(folder("outline"))
+    connection.send_bytes(msgspec.json.encode(_described(order)))
+
+
+def _described(order: Order) -> Outline:
+    try:
         import_quietly(["torch", *workloads.get(order.workload).imports])
-        if "torch" in sys.modules:
-            described = outline(order.workload, order.batch_size)
-        else:
-            described = Outline(
-                error=f"torch does not import in {sys.executable}; see: torchcompile-suite doctor"
-            )
-    connection.send_bytes(msgspec.json.encode(described))
+    except SuiteError as error:  # a workload file of the user's that cannot be used
+        return Outline(error=str(error))
+    if "torch" not in sys.modules:
+        return Outline(
+            error=f"torch does not import in {sys.executable}; see: torchcompile-suite doctor"
+        )
+    return outline(order.workload, order.batch_size)
 
 
 if __name__ == "__main__":

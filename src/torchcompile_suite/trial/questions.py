@@ -1,6 +1,6 @@
 """What ``try --question`` can ask about one model: the cells of each question.
 
-The answer is that of the module of the same name in `presentation.answers`. It is made of the
+The answer is that of the question of the same name in `presentation.answers`. It is made of the
 trial's own measurements, as it is of the suite's workloads.
 """
 

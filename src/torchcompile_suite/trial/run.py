@@ -15,13 +15,14 @@ import msgspec
 import platformdirs
 
 from .. import workloads
+from ..analysis import statistics
 from ..cell import DEFAULT_HEAP, Cell
 from ..engine import launches, processes, rounds
 from ..engine.journal import Journal
 from ..engine.processes import Environment
 from ..engine.progress import launch_line, measurement_line
 from ..engine.series import Series
-from ..engine.settings import LAUNCH_LIMIT_S, NEEDED_FOR_CACHE_BYTES, Settings
+from ..engine.settings import NEEDED_FOR_CACHE_BYTES, Settings
 from ..errors import SuiteError
 from ..host.files import need_free
 from ..launch import progress
@@ -103,7 +104,9 @@ def run(
             described = _outline(trial, environment)
             known = _known(trial, described, kept, Path(caches))
             for series, journal in known:
-                _measure(series, journal, environment)
+                # A neighbour is seen by the quietest launch of all cells.
+                quiet_s = statistics.quietest((), *(each.quiet_s for _, each in known))
+                _measure(series, journal, environment, quiet_s)
         except KeyboardInterrupt:
             interrupted = True
         except OSError as error:
@@ -113,7 +116,8 @@ def run(
             ) from None
     measured = [one for each in known for one in rounds.results(*each).values()]
     if not measured:
-        raise TrialError("interrupted before anything was measured")
+        kept_before = "; the earlier launches are kept, and --resume goes on" if resume else ""
+        raise TrialError(f"interrupted before anything was measured{kept_before}")
     return TrialResult(described, measured, interrupted)
 
 
@@ -135,7 +139,9 @@ def _known(
     return known
 
 
-def _measure(series: Series, journal: Journal, environment: Environment) -> None:
+def _measure(
+    series: Series, journal: Journal, environment: Environment, quiet_s: float | None
+) -> None:
     """Measure a cell, and tell the progress. Raises OSError, and SuiteError on a full disk."""
     name = str(series.cell)
     progress.started(name)
@@ -148,7 +154,7 @@ def _measure(series: Series, journal: Journal, environment: Environment) -> None
         progress.launched(name, launch_line(launch))
 
     try:
-        (measured,) = rounds.measure(series, make, journal, watch).values()
+        (measured,) = rounds.measure(series, make, journal, watch, quiet_s).values()
     except (OSError, SuiteError) as error:
         progress.failed(name, error)
         raise
@@ -161,7 +167,7 @@ def _kept(trial: Trial, python: Path) -> Path:
 
 
 def target_variables(trial: Trial) -> dict[str, str]:
-    """The variables that make the target a workload in the worker and in all its launches.
+    """The variables that make the target a workload in the outline and in all launches.
 
     The user's own workload files stay in the list.
     """
@@ -179,7 +185,10 @@ def _outline(trial: Trial, environment: Environment) -> Outline:
     """The outline of the trial's model. Raises TrialError if there is none."""
     order = outline.Order(trial.workload, trial.batch_sizes[0] if trial.batch_sizes else 1)
     data, reason = processes.asked(
-        environment, outline.MODULE, msgspec.json.encode(order), LAUNCH_LIMIT_S
+        environment,
+        outline.MODULE,
+        msgspec.json.encode(order),
+        Settings.from_environment().launch_limit_s,
     )
     if reason:
         raise TrialError(f"{trial.workload} cannot be built: {reason}")

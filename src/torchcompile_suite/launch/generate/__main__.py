@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from multiprocessing.connection import Connection
-from pathlib import Path
 
 import msgspec
 
 from ... import targets, workloads
 from ...measurement import Launch, Outcome, Status
 from .. import caches
-from ..connection import accept
+from ..connection import accept, folder
 from ..entry import import_quietly
 from . import absent
 from .orders import MODULE, TARGET_VARIABLE, Order
@@ -34,15 +32,14 @@ def main() -> None:
         except (absent.Absent, OSError) as error:
             reason = str(error)
     connection = accept()
-    with tempfile.TemporaryDirectory(prefix="generate-", ignore_cleanup_errors=True) as folder:
-        caches.use(Path(folder))
-        ready = False
-        while order := _next(connection):
-            if not ready and not reason:
-                reason = _answer(target)
-                ready = not reason
-            launch = _refused(reason) if reason else _generate(order, target)
-            connection.send_bytes(msgspec.json.encode(launch))
+    caches.use(folder("generated"))
+    ready = False
+    while order := _next(connection):
+        if not ready and not reason:
+            reason = _answer(target)
+            ready = not reason
+        launch = _refused(reason) if reason else _generate(order, target)
+        connection.send_bytes(msgspec.json.encode(launch))
 
 
 def _next(connection: Connection) -> Order | None:

@@ -55,7 +55,7 @@ def preloaded() -> bool:
 def start_again(target: Target, command: Sequence[str]) -> None:
     """Replace this process by the command, with the answers preloaded. Raises `Absent`.
 
-    Standard input must not have been read. An allocator that is preloaded stays.
+    Its connection must not have been read. An allocator that is preloaded stays.
     """
     folder = Path(tempfile.mkdtemp(prefix="absent-"))
     try:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import msgspec
 
 from ...cell import Cell
 from ...compiled import ARTEFACTS
-from ..connection import accept
+from .. import connection
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<name>\S+)')
 
@@ -60,15 +59,15 @@ def write(cell: Cell, folder: Path) -> list[str]:
     subject = subjects.build(cell)
     versions.reset()
     sources: dict[str, Source] = {}
+    scratch = connection.folder("artefacts")
     with (
-        tempfile.TemporaryDirectory(prefix="artefacts-") as scratch,
-        versions.tracing_to(Path(scratch)),
+        versions.tracing_to(scratch),
         versions.watch_sources(lambda kernel, nodes: _add(sources, kernel, nodes)),
     ):
         with subject.context():
             subject.compile()[0]()
             checks = versions.guard_texts(subject.module)
-        graphs = sorted(Path(scratch).glob("torchinductor/*"))
+        graphs = sorted(scratch.glob("torchinductor/*"))
         for number, graph in enumerate(graphs):
             shutil.copytree(graph, folder / f"graph-{number}", dirs_exist_ok=True)
     (folder / "guards.txt").write_text("\n\n".join(checks) + "\n")
@@ -136,13 +135,13 @@ def main() -> None:
     """Write the artefacts of the order."""
     from .. import failures
 
-    connection = accept()
-    order = msgspec.json.decode(connection.recv_bytes(), type=Order)
+    asking = connection.accept()
+    order = msgspec.json.decode(asking.recv_bytes(), type=Order)
     try:
         written = Written(write(order.cell, Path(order.folder)))
     except Exception as error:
         written = Written([], failures.one_line(f"{type(error).__name__}: {error}"))
-    connection.send_bytes(msgspec.json.encode(written))
+    asking.send_bytes(msgspec.json.encode(written))
 
 
 if __name__ == "__main__":
