@@ -19,8 +19,10 @@ from torch import nn
 
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.launch import checks
+from torchcompile_suite.launch.forward import Forward
 from torchcompile_suite.launch.stages import Stages
-from torchcompile_suite.launch.subject import Forward, Subject, TrainingStep
+from torchcompile_suite.launch.subject import Subject
+from torchcompile_suite.launch.training import TrainingStep
 
 ROWS, WIDTH = 16, 64
 CONSTANT = 1.1

@@ -17,7 +17,7 @@ import msgspec
 
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.launch import foreign, original, repeat
-from torchcompile_suite.launch import subject as subjects
+from torchcompile_suite.launch.build import build as subject_of
 from torchcompile_suite.launch.subject import Call, Subject
 from torchcompile_suite.measurement import Outcome, Status
 from torchcompile_suite.trial import build, target
@@ -40,7 +40,7 @@ def learn(name: str) -> dict[str, object]:
 
     # Built once, as in a launch: what is taken out of a class is not there for a second model.
     with mock.patch.object(build, "build", keep):
-        subject = subjects.build(cell)
+        subject = subject_of(cell)
     before = subject.inputs
     notes = [*models[0].notes, *foreign.learn(subject)]
     with subject.context():

@@ -182,9 +182,9 @@ STEPS = """
 import json
 import torch
 from torchcompile_suite.cell import Cell
-from torchcompile_suite.launch import accuracy, references, subject
+from torchcompile_suite.launch import accuracy, build, references
 
-made = subject.build(Cell("relevance_information", 4, "default", phase="training"))
+made = build.build(Cell("relevance_information", 4, "default", phase="training"))
 same = lambda one, other: all(torch.equal(one[name], other[name]) for name in one)
 weights = made.module.state_dict
 start = {name: tensor.clone() for name, tensor in weights().items()}

@@ -22,7 +22,8 @@ from torch import nn
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.launch import checks, references, widened
 from torchcompile_suite.launch.stages import Stages
-from torchcompile_suite.launch.subject import Forward, ready
+from torchcompile_suite.launch.build import ready
+from torchcompile_suite.launch.forward import Forward
 
 class Habit(nn.Module):
     def __init__(self, function):

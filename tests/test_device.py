@@ -28,7 +28,8 @@ from torchcompile_suite.cell import Cell
 from torchcompile_suite.host import cuda, nvml
 from torchcompile_suite.launch import accelerator, device, environment, failures, measure, timing
 from torchcompile_suite.launch.messages import Turn
-from torchcompile_suite.launch.subject import Quantised, ShapeStream
+from torchcompile_suite.launch.forward import Quantised
+from torchcompile_suite.launch.stream import ShapeStream
 
 told = {}
 

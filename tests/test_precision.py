@@ -20,12 +20,12 @@ from .conftest import ReleaseEnvironment
 BUILD = """
 import sys, json, msgspec, torch
 from torchcompile_suite.cell import Cell
-from torchcompile_suite.launch import failures, subject
+from torchcompile_suite.launch import build, failures
 said = []
 for line in sys.stdin:
     cell = msgspec.json.decode(line, type=Cell)
     try:
-        built = subject.build(cell)
+        built = build.build(cell)
     except failures.Unsupported as error:
         said.append(str(error))
         continue

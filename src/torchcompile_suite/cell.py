@@ -42,7 +42,7 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True, cache_hash=True):
     - ``dtype``: float32, the dtype of the autocast region around the call (`AUTOCAST`), of the
       weights (`WEIGHTS`), `TF32`, or a quantisation of the weights (`QUANTISATIONS`).
     - ``shapes``: ``static`` means that the input's shape never changes. The other values call the
-      workload's stream of shapes (`torchcompile_suite.launch.subject.ShapeStream`).
+      workload's stream of shapes (`torchcompile_suite.launch.stream.ShapeStream`).
     - ``backend``: the backend of torch.compile. Any name: `try` also takes backends of the user's.
     - ``allocator``: the malloc of the processes. ``system``: the C library's, told to keep its
       memory (a settled heap, `torchcompile_suite.host.heap`). `DEFAULT_HEAP`: the C library's with

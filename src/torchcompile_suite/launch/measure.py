@@ -38,7 +38,7 @@ from . import (
     timing,
     whereabouts,
 )
-from . import subject as subjects
+from .build import build
 from .inspect.steps import Inspection, Observed, Unobserved
 from .messages import Asked, Ready, Said
 from .stages import Stages, rounded
@@ -162,7 +162,7 @@ class _Steps:
     def build(self) -> Subject:
         """Build the module, its inputs and its calls."""
         with self.stages("build"):
-            subject = subjects.build(self.request.cell)
+            subject = build(self.request.cell)
             self.on.synchronize()
         if workloads.get(self.request.cell.workload).foreign:
             with self.stages("eager"):

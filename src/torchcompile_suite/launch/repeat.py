@@ -10,7 +10,7 @@ from .. import workloads
 from ..cell import Cell
 from ..measurement import Outcome, Status
 from . import failures, inputs, resets
-from . import subject as subjects
+from .build import build
 
 # Calls and seconds for the search.
 MOST_CALLS = 100_000
@@ -36,7 +36,7 @@ def explained(cell: Cell, outcome: Outcome, stage: str) -> Outcome:
 
 
 def _failing_call(cell: Cell) -> str:
-    subject = subjects.build(cell)
+    subject = build(cell)
     before = inputs.copied(subject.inputs)
     deadline = time.perf_counter() + LIMIT_S
     with torch.set_grad_enabled(cell.phase == "training"):

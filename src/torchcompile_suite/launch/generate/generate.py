@@ -24,10 +24,11 @@ from ...measurement import OK, Launch, Outcome
 from ...modes import EAGER, MODES
 from ...targets import Target
 from .. import device, environment, failures, precision
-from .. import subject as subjects
+from ..build import build
 from ..inspect import versions
 from ..inspect.versions import answers, generation, hooks
 from ..stages import Stages
+from ..subject import apply
 from . import files
 from .assembly import Assembled, Place, assemble
 from .orders import Order
@@ -72,7 +73,7 @@ def _generate(order: Order, target: Target, stages: Stages) -> Generated:
     if reason := _unsupported(cell):
         raise failures.Unsupported(reason)
     with stages("build"):
-        subject = subjects.build(msgspec.structs.replace(cell, device="cpu", target=""))
+        subject = build(msgspec.structs.replace(cell, device="cpu", target=""))
     versions.reset()
     skips = _skips()
     skips.clear()
@@ -149,7 +150,7 @@ def _capture(cell: Cell, subject: Any, options: dict[str, Any]) -> None:
     context = contextlib.nullcontext() if cell.phase == "training" else torch.no_grad()
     try:
         with context, precision.autocast(subject.cell):
-            subjects.apply(forward, subject.inputs)
+            apply(forward, subject.inputs)
     except answers.NoLaunch:
         if not errors:
             raise

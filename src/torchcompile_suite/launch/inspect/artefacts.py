@@ -52,11 +52,11 @@ def write(cell: Cell, folder: Path) -> list[str]:
 
     Raises the errors of building and compiling the cell.
     """
-    from .. import subject as subjects
+    from ..build import build
     from . import versions
 
     folder.mkdir(parents=True, exist_ok=True)
-    subject = subjects.build(cell)
+    subject = build(cell)
     versions.reset()
     sources: dict[str, Source] = {}
     scratch = connection.folder("artefacts")

@@ -10,7 +10,9 @@ from torch.utils._pytree import tree_map
 
 from ...workloads import Workload
 from .. import accuracy, failures
-from ..subject import Inputs, ShapeStream, apply, double, ready, to_device
+from ..build import double, ready, to_device
+from ..stream import ShapeStream
+from ..subject import Inputs, apply
 from . import versions
 
 

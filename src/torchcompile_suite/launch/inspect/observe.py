@@ -22,7 +22,8 @@ from ...workloads import Workload
 from .. import caches, failures, ways
 from ..device import Device
 from ..precision import autocast
-from ..subject import Call, ShapeStream, Subject
+from ..stream import ShapeStream
+from ..subject import Call, Subject
 from . import artefacts, capture, profiler, share, versions
 from .traffic import Traffic
 from .versions import reasons

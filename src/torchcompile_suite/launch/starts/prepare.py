@@ -21,9 +21,9 @@ from ...measurement import OK, Launch
 from ...modes import EAGER, MODES
 from ...request import Request
 from .. import caches, device, environment, failures, foreign, references
-from .. import subject as subjects
+from ..build import build
 from ..stages import Stages
-from ..subject import Subject
+from ..subject import SEED, Subject
 from .orders import ARTEFACTS, EXPECTED, INPUTS, PREPARED, WEIGHTS, Prepared
 
 
@@ -65,7 +65,7 @@ def _prepare(request: Request, cache: Path, on: device.Device, stages: Stages) -
     cell, folder = request.cell, cache.parent
     (folder / ARTEFACTS).mkdir()
     with stages("build"):
-        subject = subjects.build(msgspec.structs.replace(cell, start=""))
+        subject = build(msgspec.structs.replace(cell, start=""))
         if workloads.get(cell.workload).foreign:
             notes = foreign.learn(subject, steady=False)
             if subject.gradients != "inference" or subject.fresh_inputs:
@@ -86,7 +86,7 @@ def _prepare(request: Request, cache: Path, on: device.Device, stages: Stages) -
     with stages("reference"), subject.context():
         eager, expected, reference, random = references.first_result(subject)
         torch.save((eager, expected, reference, random), folder / EXPECTED)
-    prepared = Prepared(torch.get_num_threads(), subjects.SEED, loader, artefact_bytes)
+    prepared = Prepared(torch.get_num_threads(), SEED, loader, artefact_bytes)
     write_atomically(folder / PREPARED, msgspec.json.encode(prepared))
 
 

@@ -1,0 +1,99 @@
+"""Builds the subject of a cell: its workload on its device, and its calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+from typing import Any
+
+import torch
+
+from .. import workloads
+from ..cell import Cell
+from . import failures, precision
+from .forward import Forward, ForwardAgainstFloat32, Quantised
+from .inputs import mapped
+from .stream import ShapeStream
+from .subject import SEED, Inputs, Subject
+from .training import TrainingStep
+
+
+def build(cell: Cell) -> Subject:
+    """Build the cell's workload on its device, with a fixed seed, and the calls of the cell.
+
+    Raises `failures.Unsupported` if the workload lacks what the cell needs.
+    """
+    workload = workloads.get(cell.workload)
+
+    def make() -> tuple[torch.nn.Module, Inputs]:
+        torch.manual_seed(SEED)
+        return workload.build(cell.batch_size)
+
+    def placed(inputs: Inputs) -> Inputs:
+        return precision.arranged(cell, to_device(inputs, cell.device))  # type: ignore[no-any-return]
+
+    module, inputs = make()
+    train = cell.phase == "training" or cell.protocol == "train-mode"
+    ready(module, train, cell.device)
+    precision.arrange(cell, module)
+    inputs = placed(inputs)
+    if cell.phase == "training":
+        return TrainingStep(cell, module, inputs, lambda: make()[0])
+    if cell.shapes != "static":
+        if workload.stream is None:
+            raise failures.Unsupported(f"workload {cell.workload!r} has no stream of shapes")
+        requests_of = workload.stream
+        # More shapes than Dynamo compiles of one function: `recompile_limit` is 8.
+        factors = (1, 2) if cell.protocol == "many-calls" else (1,)
+
+        def stream(size: int) -> list[Inputs]:
+            requests = [request for factor in factors for request in requests_of(factor * size)]
+            return [placed(request) for request in requests]
+
+        return ShapeStream(cell, module, stream)
+    if cell.quantised:
+        return Quantised(cell, module, inputs)
+    if cell.baseline == "eager-float32" and cell.dtype != "float32":
+        return ForwardAgainstFloat32(cell, module, inputs)
+    return Forward(cell, module, inputs)
+
+
+def ready(module: torch.nn.Module, train: bool, device: str) -> None:
+    """Set the module's mode and device, in place: a module of a user's own may return nothing.
+
+    An exported module refuses `eval`, because its mode is fixed: it stays as it is. Raises
+    `failures.Unsupported` if the module refuses to train, or to move.
+    """
+    try:
+        module.train(train)
+    except Exception as error:
+        if train:
+            raise _refused(module, "train()", error) from error
+    if device == "cpu" and all(tensor.is_cpu for tensor in _weights(module)):
+        return
+    try:
+        module.to(device)
+    except (AttributeError, NotImplementedError, TypeError) as error:
+        raise _refused(module, f"to({device!r})", error) from error
+
+
+def _refused(module: torch.nn.Module, call: str, error: Exception) -> failures.Unsupported:
+    reason = failures.one_line(f"{type(error).__name__}: {error}")
+    return failures.Unsupported(f"{type(module).__name__} refuses {call}: {reason}")
+
+
+def _weights(module: torch.nn.Module) -> Iterable[torch.Tensor]:
+    return chain(module.parameters(), module.buffers())
+
+
+def to_device(inputs: Inputs, device: str) -> Inputs:
+    """The inputs with all tensors on that device."""
+    moved: Inputs = mapped(lambda tensor: tensor.to(device), inputs)
+    return moved
+
+
+def double(value: Any) -> Any:
+    """A floating-point tensor in float64; any other value unchanged."""
+    if isinstance(value, torch.Tensor) and value.is_floating_point():
+        return value.double()
+    return value

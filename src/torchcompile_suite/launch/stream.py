@@ -1,0 +1,214 @@
+"""Calls that are a pass over requests of different shapes, with several policies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+
+from ..cell import Cell
+from . import failures
+from .outputs import copied
+from .subject import SEED, Call, Inputs, Subject, apply
+
+# Policy for changing shapes -> the argument ``dynamic`` of torch.compile.
+POLICIES = {
+    "recompile": False,
+    "automatic": None,
+    "dynamic": True,
+    "marked": None,
+    "buckets": False,
+    "unbacked": None,
+    "oblivious": True,
+}
+
+
+class ShapeStream(Subject):
+    """One pass over requests of different shapes. The policies of ``cell.shapes`` are:
+
+    - ``recompile``: ``dynamic=False``, one graph for each shape.
+    - ``automatic``: torch's default, which makes a size dynamic after it has changed once.
+    - ``dynamic``: ``dynamic=True``, symbolic sizes from the start.
+    - ``marked``: `torch._dynamo.mark_dynamic` on the sizes that vary.
+    - ``buckets``: ``dynamic=False``, each varying size is padded up to a power of two.
+    - ``unbacked``: `torch._dynamo.decorators.mark_unbacked` on the sizes that vary. The compiler
+      never looks at their values, also not to give a size of one a graph of its own.
+    - ``oblivious``: as ``dynamic``, with `torch.fx.experimental._config.backed_size_oblivious`: the
+      compiler assumes that no size is 0 or 1.
+    """
+
+    def __init__(
+        self,
+        cell: Cell,
+        module: torch.nn.Module,
+        stream: Callable[[int], list[Inputs]],
+    ) -> None:
+        """``stream`` makes the inputs of one pass for a batch size, in their order."""
+        self.requests = stream(cell.batch_size)
+        super().__init__(cell, module, self.requests[0])
+        self.module_calls = len(self.requests)
+        self.shapes = len({_shapes(request) for request in self.requests})
+        self._stream = stream
+        self._keeps = False
+        self._varying = _varying(self.requests)
+        self.dynamic = POLICIES[cell.shapes]
+
+    def call(self, forward: Any) -> list[Any]:
+        """The outputs of all requests from the first `reset` on, which comes after all timing; none
+        before, as a server that has answered.
+
+        The outputs of a CUDA graph are in its own memory, where the graph of the next request
+        writes. So those that are compared are copied when they arrive.
+        """
+        kept = []
+        for request in self.requests:
+            if self._keeps:
+                kept.append(copied(apply(forward, request)))
+            else:
+                apply(forward, request)  # no name: nothing of it is alive at the next request
+        return kept
+
+    def _padded_call(self, forward: Any) -> list[Any]:
+        def padded(*given: Any, **named: Any) -> Any:
+            return apply(forward, _pad(named or given, self._varying))
+
+        return self.call(padded)
+
+    def reset(self, seed: int = SEED + 1) -> None:
+        """See `Subject.reset`. The calls from now on keep their outputs."""
+        super().reset(seed)
+        self._keeps = True
+
+    def compile(self) -> tuple[Call, Any]:
+        """See `Subject.compile`. Marks the requests first, if the policy does so.
+
+        Raises `failures.Unsupported` if this release lacks the policy.
+        """
+        if self.cell.shapes == "oblivious":
+            _assume_no_size_of_one()
+        self._mark(self.requests)
+        call, forward = super().compile()
+        if self.cell.shapes == "buckets":
+            return (lambda: self._padded_call(forward)), forward
+        return call, forward
+
+    def serve(self, forward: Any, request: Inputs) -> Any:
+        """The output of one request, in the way in which the compiled call makes it."""
+        padded = self.cell.shapes == "buckets"
+        return apply(forward, _pad(request, self._varying) if padded else request)
+
+    def unseen(self) -> list[Inputs]:
+        """Requests of other shapes: those of the next batch size whose shapes no request has."""
+        seen = [_shapes(request) for request in self.requests]
+        # As the requests of the pass are made: tensors of inference mode would fail other guards.
+        with torch.inference_mode(False):
+            others = self._stream(self.cell.batch_size + 1)
+        unseen = [request for request in others if _shapes(request) not in seen]
+        self._mark(unseen)
+        return unseen
+
+    def _mark(self, requests: list[Inputs]) -> None:
+        if self.cell.shapes == "marked":
+            # Dynamo gives a size of one a graph of its own, and refuses the mark.
+            _mark(requests, self._varying, 2, torch._dynamo.mark_dynamic)
+        elif self.cell.shapes == "unbacked":
+            _mark(requests, self._varying, 0, _mark_unbacked())
+
+    def outputs(self, result: list[Any]) -> list[Any]:
+        """The outputs without padding."""
+        return [
+            tree_map(lambda part, request=request: _unpad(part, request, self._varying), output)
+            for output, request in zip(result, self.requests, strict=True)
+        ]
+
+    def given(self) -> Any:
+        """See `Subject.given`."""
+        return tuple(self.requests)
+
+    def in_double(self, module: torch.nn.Module, given: Any) -> list[Any]:
+        """See `Subject.in_double`."""
+        return [[apply(module, request) for request in given]]
+
+
+def _shapes(inputs: Inputs) -> tuple[torch.Size, ...]:
+    return tuple(leaf.shape for leaf in tree_leaves(inputs) if isinstance(leaf, torch.Tensor))
+
+
+def _varying(requests: list[Inputs]) -> list[list[int]]:
+    """For each leaf of the inputs, the dimensions whose sizes differ between requests."""
+    return [
+        [dim for dim in range(same[0].dim()) if len({value.shape[dim] for value in same}) > 1]
+        if isinstance(same[0], torch.Tensor)
+        else []
+        for same in zip(*map(tree_leaves, requests), strict=True)
+    ]
+
+
+def _bucket(size: int) -> int:
+    return 1 << (size - 1).bit_length()
+
+
+def _pad(inputs: Inputs, varying: list[list[int]]) -> Inputs:
+    """The inputs with each varying size padded with zeros up to its bucket."""
+    leaves, structure = tree_flatten(inputs)
+    padded = [
+        torch.nn.functional.pad(value, _missing(value, dims)) if dims else value
+        for value, dims in zip(leaves, varying, strict=True)
+    ]
+    return tree_unflatten(padded, structure)  # type: ignore[no-any-return]
+
+
+def _missing(value: torch.Tensor, dims: list[int]) -> list[int]:
+    """The argument of `torch.nn.functional.pad`: before and after, from the last dimension on."""
+    amounts = (
+        _bucket(value.shape[dim]) - value.shape[dim] if dim in dims else 0
+        for dim in reversed(range(value.dim()))
+    )
+    return [padding for amount in amounts for padding in (0, amount)]
+
+
+def _unpad(output: Any, inputs: Inputs, varying: list[list[int]]) -> Any:
+    """The part of an output that belongs to the request, by the sizes of the first input."""
+    if not isinstance(output, torch.Tensor) or not varying[0]:
+        return output
+    sizes = tree_leaves(inputs)[0].shape
+    for dim in varying[0]:
+        if dim < output.dim() and output.shape[dim] == _bucket(sizes[dim]):
+            output = output.narrow(dim, 0, sizes[dim])
+    return output
+
+
+def _mark(
+    requests: list[Inputs],
+    varying: list[list[int]],
+    smallest: int,
+    mark: Callable[[torch.Tensor, int], object],
+) -> None:
+    """Mark the varying sizes that are not smaller."""
+    for request in requests:
+        for value, dims in zip(tree_leaves(request), varying, strict=True):
+            for dim in dims:
+                if value.shape[dim] >= smallest:
+                    mark(value, dim)
+
+
+def _mark_unbacked() -> Callable[[torch.Tensor, int], object]:
+    mark = getattr(torch._dynamo.decorators, "mark_unbacked", None)
+    if mark is None:
+        raise failures.Unsupported(
+            f"torch {torch.__version__} has no torch._dynamo.decorators.mark_unbacked"
+        )
+    return mark  # type: ignore[no-any-return]
+
+
+def _assume_no_size_of_one() -> None:
+    """The setting stays for the rest of the process: the first call compiles."""
+    from torch.fx.experimental import _config
+
+    if not hasattr(_config, "backed_size_oblivious"):
+        raise failures.Unsupported(
+            f"torch {torch.__version__} has no torch.fx.experimental._config.backed_size_oblivious"
+        )
+    _config.backed_size_oblivious = True
