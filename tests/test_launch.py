@@ -261,7 +261,9 @@ def test_a_busy_machine_is_seen_and_the_launch_repeated(
     assert measurement.outcome.status is Status.UNSETTLED
     assert measurement.outcome.reason.startswith(TOO_BUSY)
     assert len(measurement.launches) == 4, "after three repeats it is given up"
-    assert all("other processes took" in one.disturbed for one in measurement.launches[:3])
+    # Another launch may say first that the calibration loop was slow.
+    assert all(one.disturbed for one in measurement.launches[:3])
+    assert any("other processes took" in one.disturbed for one in measurement.launches[:3])
     assert measurement.launches[3].pairs_s, "its figures are kept"
 
 
