@@ -169,7 +169,12 @@ def measure() -> None:
 
 def verdict(said: Said) -> str:
     """The line of an answer that says whether it pays, or why nobody can tell."""
-    lines = [line for line in said.said if line[:1] not in _DRAWN and not line.startswith("   ")]
+    # Neither tables nor the lines of the progress, which begin with seconds.
+    lines = [
+        line
+        for line in said.said
+        if line[:1] not in _DRAWN and not re.match(r"\s{3}|\s*\d+ s  ", line)
+    ]
     if said.plain:
         return "; ".join(line for line in lines if not line.startswith("W"))
     told = [line for line in lines if not re.match(r"\S+: .*, called with ", line)]
