@@ -155,6 +155,21 @@ def test_a_disturbed_launch_is_repeated_in_its_round(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("having", "status", "values"), [("", Status.UNSETTLED, 0), ("time ratio", Status.OK, 3)]
+)
+def test_a_search_goes_on_while_the_machine_is_busy(
+    tmp_path: Path, having: str, status: Status, values: int
+) -> None:
+    """A measurement has no number then. A search compares neighbours in time, and must end."""
+    machine = Machine(disturbed=frozenset(range(20)))
+    (made,) = measure(tmp_path, machine, ("c0ffee",), rounds=3, having=having).values()
+    assert made.outcome.status is status
+    counted = [launch for launch in made.launches if launch.outcome.ok and not launch.disturbed]
+    assert len(counted) == values
+    assert len(machine.made) == settings.MOST_REPEATS + max(1, values)
+
+
 @pytest.mark.parametrize("stop_at", range(1, 12))
 def test_a_stopped_series_goes_on_and_loses_no_launch(tmp_path: Path, stop_at: int) -> None:
     first = Machine(stop_at=stop_at)

@@ -18,7 +18,6 @@ import zlib
 from collections.abc import Callable, Set
 from concurrent.futures import ThreadPoolExecutor
 from statistics import median
-from types import TracebackType
 from typing import Protocol
 
 from ..launch.connection import accept
@@ -55,12 +54,7 @@ class CalibrationLoop:
         self._slowest()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End the threads."""
         self._pool.shutdown()
 
@@ -116,12 +110,7 @@ class RemoteLoop(CalibrationLoop):
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End the process."""
         self._process.end()
 

@@ -50,7 +50,7 @@ class Journal:
     """What is known of one cell, by name: a release, a commit, or empty for the user's torch.
 
     - ``caches``: the folder of the compiled code, one folder for each name.
-    - ``name``: of the series; empty if its launches are no rounds.
+    - ``begun``, ``name``: the series and its name; None and empty if its launches are no rounds.
     - ``file``: where it is kept; None if it is kept in memory only.
     - ``refused``: by name the reason why it cannot be measured.
     - ``quiet_s``: the shortest time of the calibration loop so far; None if there is none.
@@ -65,6 +65,7 @@ class Journal:
         """
         self.cell = cell
         self.caches = caches
+        self.begun: Series | None = None
         self.name = ""
         self.started_at = datetime.now(timezone.utc).isoformat(timespec="seconds")
         self.launches: dict[str, list[Launch]] = defaultdict(list)
@@ -82,7 +83,7 @@ class Journal:
         for line in lines:
             name, launch = line.release or line.commit, line.launch
             if line.begun is not None:
-                self.name, self.started_at = line.name, line.started_at
+                self.begun, self.name, self.started_at = line.begun, line.name, line.started_at
             elif line.refused:
                 self.refused[name] = line.refused
             elif launch is not None:
@@ -97,7 +98,7 @@ class Journal:
 
     def begin(self, series: Series) -> None:
         """Let the launches be rounds of the series. Raises OSError."""
-        self.name = uuid.uuid4().hex
+        self.begun, self.name = series, uuid.uuid4().hex
         self._append(Line(begun=series, name=self.name, started_at=self.started_at))
 
     def forgive(self) -> None:
@@ -146,12 +147,10 @@ def of_series(series: Series, folder: Path) -> Journal:
     A journal of another plan is removed first.
     """
     file, caches = folder / FILE, folder / CACHES
-    lines = read_lines(file, Line)
-    begun = bool(lines) and lines[0].begun == series
-    if not begun:
-        shutil.rmtree(folder, ignore_errors=True)
     journal = Journal(file, series.cell, caches)
-    if not begun:
+    if journal.begun != series:
+        shutil.rmtree(folder, ignore_errors=True)
+        journal = Journal(file, series.cell, caches)
         journal.begin(series)
     for release in series.releases:
         if not journal.launches[release]:

@@ -78,10 +78,8 @@ def _turn(series: Series, name: str, make: Make, known: Journal, watch: Watch) -
             known.refuse(name, str(refused))
             return
         quiet_s = statistics.quietest([launch], known.quiet_s)
-        launch = judged(launch, known.launches[name], series.repeats, quiet_s)
-        if series.having and launch.outcome.status is Status.UNSETTLED and launch.pairs_s:
-            # A search compares neighbours in time: a value of a busy hour is better than none.
-            launch = msgspec.structs.replace(launch, outcome=OK)
+        before, search = known.launches[name], bool(series.having)
+        launch = judged(launch, before, series.repeats, quiet_s, search=search)
         if known.name:
             launch = msgspec.structs.replace(launch, series=known.name, round=known.round)
         known.add(name, launch, round(time.monotonic() - begun, 3))
@@ -90,14 +88,23 @@ def _turn(series: Series, name: str, make: Make, known: Journal, watch: Watch) -
             return
 
 
-def judged(launch: Launch, before: Sequence[Launch], repeats: int, quiet_s: float | None) -> Launch:
+def judged(
+    launch: Launch,
+    before: Sequence[Launch],
+    repeats: int,
+    quiet_s: float | None,
+    *,
+    search: bool = False,
+) -> Launch:
     """The launch, marked as disturbed if a neighbour slowed it: then it does not count.
 
     ``before`` are the earlier launches of the cell. If ``repeats`` of them are marked, no further
     launch is: a machine that is always disturbed must come to an end. If others take its processors
-    by then, there is no number. If only the calibration loop is slow, the launch counts: a host can
-    be in that state for hours, and its figures say so. ``quiet_s`` is the time of the loop on the
-    quiet machine, in seconds; None if it is not known. With ``repeats`` of 0 every launch counts.
+    by then, there is no number, except in a ``search``: it compares launches that are near in time,
+    and a value of a busy hour is better than none. If only the calibration loop is slow, the launch
+    counts: a host can be in that state for hours, and its figures say so. ``quiet_s`` is the time
+    of the loop on the quiet machine, in seconds; None if it is not known. With ``repeats`` of 0
+    every launch counts.
     """
     reason = statistics.disturbed(launch, quiet_s)
     if not reason or not repeats or not launch.outcome.ok:
@@ -105,7 +112,7 @@ def judged(launch: Launch, before: Sequence[Launch], repeats: int, quiet_s: floa
     repeated = len(before) - len(statistics.counted(before))
     if repeated < repeats:
         return msgspec.structs.replace(launch, disturbed=reason)
-    if taken := statistics.taken(launch):
+    if not search and (taken := statistics.taken(launch)):
         text = (
             f"{TOO_BUSY}: {taken} in launch {len(before) + 1} ({launch_line(launch)}), after "
             f"{repeated} disturbed ones; torchcompile-suite doctor names what is busy, and "

@@ -34,7 +34,6 @@ class Event(msgspec.Struct):
 
     cell: Annotated[str, msgspec.Meta(max_length=300)]
     text: str = ""
-    duration_s: float = 0.0
     kind: Literal["known", "started", "stage", "learned", "launched", "finished"] = "started"
 
 
@@ -73,9 +72,9 @@ def launched(name: str, text: str) -> None:
     tell(Event(name, text, kind="launched"))
 
 
-def finished(name: str, text: str, duration_s: float = 0.0) -> None:
-    """The cell is done. ``duration_s`` is 0 for a cell that was looked up."""
-    tell(Event(name, text, duration_s, kind="finished"))
+def finished(name: str, text: str) -> None:
+    """The cell is done."""
+    tell(Event(name, text, kind="finished"))
 
 
 def failed(name: str, error: Exception) -> None:

@@ -158,7 +158,7 @@ def _measure(
     except (OSError, SuiteError) as error:
         progress.failed(name, error)
         raise
-    progress.finished(name, measurement_line(measured), measured.duration_s)
+    progress.finished(name, measurement_line(measured))
 
 
 def _kept(trial: Trial, python: Path) -> Path:
