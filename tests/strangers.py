@@ -147,6 +147,17 @@ def a_list():
     return OneArgument(), [rows(), rows()]
 
 
+class Detector(nn.Module):
+    """Takes a list of images, each of its own size."""
+
+    def forward(self, images):
+        return torch.stack([image.mean((1, 2)) for image in images])
+
+
+def images():
+    return Detector(), ([torch.rand(3, 8, 6), torch.rand(3, 6, 8)],)
+
+
 def a_user_dict():
     return OneArgument(), collections.UserDict(x=rows(), y=rows())
 

@@ -96,7 +96,7 @@ STRANGERS = (
     *("shrinking", "a_dict", "a_list", "a_user_dict", "a_dataclass", "a_named_tuple", "a_none"),
     *("both", "nothing", "no_rows", "meta", "lazy", "complex_numbers", "sparse", "nested"),
     *("slope", "log", "recent", "slowing", "renewed", "refilled"),
-    *("limited", "own_cache", "scripted", "talking"),
+    *("limited", "own_cache", "scripted", "talking", "images"),
 )
 
 
@@ -166,6 +166,12 @@ def test_inputs_stay_as_the_user_gave_them(learned: dict[str, Any]) -> None:
 def test_inputs_of_all_kinds_reach_the_model(learned: dict[str, Any], name: str, kind: str) -> None:
     assert learned[name]["notes"] == []
     assert learned[name]["inputs"] == kind
+
+
+@slow
+@patient
+def test_a_list_of_images_is_a_batch(learned: dict[str, Any]) -> None:
+    assert (learned["images"]["batch"], learned["a_list"]["batch"]) == (2, 4)
 
 
 @slow

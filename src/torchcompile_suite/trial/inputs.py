@@ -125,6 +125,21 @@ def _by_name(signature: inspect.Signature | None, both: _Both) -> Inputs:
     return named
 
 
+def batch_size(inputs: Inputs) -> int:
+    """The first size of the first tensor; of a list of images, which torchvision's detection models
+    take, the number of images: an image has three sizes, of which the first is its 1 or 3 channels.
+    """
+    from ..launch.inputs import tensors as tensors_of
+
+    first = next(iter(inputs.values() if isinstance(inputs, dict) else inputs), None)
+    if isinstance(first, (tuple, list)):
+        parts = tensors_of(first)
+        if parts and all(part.dim() == 3 and part.size(0) in (1, 3) for part in parts):
+            return len(parts)
+    tensor = next((tensor for tensor in tensors_of(inputs) if tensor.dim()), None)
+    return 1 if tensor is None else max(1, tensor.size(0))
+
+
 def check(module: torch.nn.Module, inputs: Inputs) -> None:
     """Raise WorkloadError if the module or its inputs have nothing to compute with."""
     from ..launch.inputs import tensors as tensors_of
