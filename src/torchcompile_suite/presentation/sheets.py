@@ -84,14 +84,14 @@ def cell_columns(cell: Cell) -> list[str]:
     return [cell.workload, str(cell.batch_size), mode]
 
 
-_MODEL: Columns[_OfCell] = {
+MODEL: Columns[_OfCell] = {
     "model": lambda one: one.cell.workload,
     "batch": lambda one: str(one.cell.batch_size),
 }
-PLACE: Columns[_OfCell] = {**_MODEL, "mode": lambda one: cell_columns(one.cell)[-1]}
+PLACE: Columns[_OfCell] = {**MODEL, "mode": lambda one: cell_columns(one.cell)[-1]}
 """The columns `CELL` of what has a cell."""
 _TARGET: Columns[_OfCell] = {
-    **_MODEL,
+    **MODEL,
     "mode": lambda one: one.cell.mode,
     "target": lambda one: one.cell.target,
 }

@@ -69,9 +69,8 @@ def _answer(
 ) -> Answer:
     """The answer from the rows of the wanted cells; ``said`` tells what those with numbers say."""
     rows = common.rows(records, wanted)
-    if all(row.ratio is None for row in rows):
-        return Answer(common.without_numbers(rows), sheets.measured(rows))
-    return Answer(said(rows) + common.failed(rows), sheets.measured(rows))
+    known = any(row.ratio is not None for row in rows)
+    return common.told(said(rows) if known else "", rows, sheets.measured(rows))
 
 
 def _infers(cell: Cell) -> bool:
