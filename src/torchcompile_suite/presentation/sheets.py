@@ -13,7 +13,7 @@ from ..analysis.ends import Ends
 from ..analysis.payoff import break_even
 from ..analysis.summary import Row
 from ..cell import Cell
-from ..measurement import Outcome
+from ..measurement import Measurement
 from .wording import count, milliseconds, ratio, seconds
 
 T = TypeVar("T")
@@ -58,12 +58,7 @@ def sheet(
     return Sheet([*place, *figures], numbers, lines)
 
 
-class _Ended(Protocol):
-    @property
-    def outcome(self) -> Outcome: ...
-
-
-def ended(one: _Ended) -> str:
+def ended(one: Row | Measurement) -> str:
     """Why a cell has no number; empty if it ended well."""
     return "" if one.outcome.ok else str(one.outcome)
 

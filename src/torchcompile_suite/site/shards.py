@@ -22,7 +22,7 @@ from ..results.records import Problem
 from . import content, packs
 from .axis import Axis
 from .content import Code, Machine
-from .documents import answers, figures, launches, overview, pairs
+from .documents import answers, figures, launches, overview
 from .packs import Encoded
 
 # Documents that the first view reads are in small packs.
@@ -216,7 +216,7 @@ def _about_cells(machine: Machine, point: str) -> Iterator[tuple[str, Any]]:
 def _pairs(machine: Machine) -> _Documents:
     for number, after in enumerate(machine.points):
         for before in machine.points[:number]:
-            yield f"pairs/{before}/{after}", pairs.document(machine, before, after)
+            yield f"pairs/{before}/{after}", overview.pair(machine, before, after)
 
 
 def _of_machine(machine: Machine) -> _Documents:
