@@ -168,12 +168,10 @@ def ways_of_attention(records: Sequence[Record]) -> list[Figures]:
     between = Between(records)
     ways = list(_WAYS)
     found = common.figures(records, _made_for(matrix.ATTENTION, _ATTENTION), _sdpa)
-    made = [
-        one._replace(
-            over_beside=(one.row.ratio if _sdpa(cell) == cell else between.over(one, "row.eager_s"))
-        )
-        for cell, one in found.items()
-    ]
+    made = []
+    for cell, one in found.items():
+        over = one.row.ratio if _sdpa(cell) == cell else between.over(one, "row.eager_s")
+        made.append(one._replace(over_beside=over))
     return sorted(
         made,
         key=lambda one: (
@@ -242,14 +240,10 @@ def _quantised(records: Sequence[Record]) -> list[Figures]:
         lambda cell: cell.quantised and cell.differs() == {"dtype", "baseline"},
         lambda cell: Cell(cell.workload, cell.batch_size, cell.mode, device=cell.device),
     )
-    made = [
-        one._replace(
-            over_beside=(
-                one.row.ratio if cell.mode == EAGER else between.over(one, "row.latency_s")
-            )
-        )
-        for cell, one in found.items()
-    ]
+    made = []
+    for cell, one in found.items():
+        over = one.row.ratio if cell.mode == EAGER else between.over(one, "row.latency_s")
+        made.append(one._replace(over_beside=over))
     return sorted(made, key=_by_quantisation)
 
 
