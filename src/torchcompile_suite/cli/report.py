@@ -193,7 +193,8 @@ def print_report(
     ``code``: what was generated for targets. It is not part of the JSON, which is a list of cells
     with times.
     """
-    rows = [row for row in summary.rows(records) if not versions or row.release in versions]
+    shown = [record for record in records if not versions or record.release in versions]
+    rows = summary.rows(shown)
     if not rows:
         if code and form is not Format.JSON and not machine_name:
             _print_generated(code, form)
@@ -204,7 +205,7 @@ def print_report(
     if form is Format.JSON:
         typer.echo(documents.rows_json(rows))
         return
-    both = sheets.ends(_both_ends(records, versions))
+    both = sheets.ends(_both_ends(shown))
     explained = (
         "ratio: time in the mode over time in eager, below 1 is a gain; [95 % interval over "
         "launches].\ncompile s: time lost to calls that compiled, nothing cached; warm s: with "
@@ -254,10 +255,9 @@ def _print(
     out.print(explained, style="dim", highlight=False, markup=False)
 
 
-def _both_ends(records: list[Record], versions: list[str]) -> list[Ends]:
+def _both_ends(records: Sequence[Record]) -> list[Ends]:
     """The cells at both ends of the heap, of one machine and release after another."""
     groups: dict[tuple[str, str], list[Measurement]] = {}
     for record in records:
-        if not versions or record.release in versions:
-            groups.setdefault((record.machine, record.release), []).append(record.measurement)
+        groups.setdefault((record.machine, record.release), []).append(record.measurement)
     return [both for measurements in groups.values() for both in both_ends(measurements)]
