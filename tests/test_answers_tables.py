@@ -19,10 +19,10 @@ from torchcompile_suite.measurement import Accuracy, Measurement, Outcome, Statu
 from torchcompile_suite.presentation import answers
 from torchcompile_suite.presentation.answers import Answer
 from torchcompile_suite.presentation.answers.generated import graph_breaks
-from torchcompile_suite.presentation.answers.overhead import overhead
 from torchcompile_suite.presentation.answers.pays import inference
 from torchcompile_suite.presentation.answers.variants import (
     attention,
+    overhead,
     quantisation,
     ways_of_attention,
 )
@@ -164,9 +164,10 @@ def test_the_interval_of_a_quotient_has_the_drift_of_the_machine() -> None:
     moved = [*calm[:1], timed(Cell(way("sdpa"), 1, "max-autotune"), 4.8e-3, 5e-3), calm[2]]
 
     def width(records: list[Record]) -> float:
-        one = next(one for one in ways_of_attention(records) if one.way == "flex")
-        assert one.over is not None
-        return statistics.half_width(one.over)
+        found = ways_of_attention(records)
+        one = next(one for one in found if one.cell.workload == way("flex"))
+        assert one.over_beside is not None
+        return statistics.half_width(one.over_beside)
 
     assert width(moved) > 5 * width(calm)
 

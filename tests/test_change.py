@@ -15,7 +15,7 @@ from torchcompile_suite.analysis import change, statistics
 from torchcompile_suite.analysis.change import Difference, Side
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.measurement import OK, Launch, Measurement, Outcome, Status
-from torchcompile_suite.presentation import documents, markdown, sheets, wording
+from torchcompile_suite.presentation import documents, sheets, terminal, wording
 
 
 def measurement(
@@ -284,7 +284,7 @@ def test_json_has_all_effects_and_markdown_is_escaped() -> None:
     )
     assert worst["cell"]["workload"] == "model3"
     assert worst["effects"]["time ratio"]["verdict"] == "worse"
-    text = markdown.markdown(sheets.Sheet(["a"], frozenset(), [["<b>|x|</b>\n[y](z)"]]))
+    text = terminal.markdown(sheets.Sheet(["a"], frozenset(), [["<b>|x|</b>\n[y](z)"]]))
     assert text.splitlines()[-1].count("|") - text.splitlines()[-1].count("\\|") == 2
     assert "<b>" not in text.replace("\\<", "")
 

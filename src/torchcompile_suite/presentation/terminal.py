@@ -1,4 +1,4 @@
-"""Output of the commands: tables that lose no column, and errors in one line."""
+"""Output of the commands: tables that lose no column, also as Markdown; errors in one line."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from tabulate import tabulate
 
 from ..errors import SuiteError
 from .sheets import Sheet
@@ -62,3 +63,20 @@ def draw(sheet: Sheet) -> Table:
     for line in sheet.lines:
         table.add_row(*(Text(printable(cell)) for cell in line))
     return table
+
+
+def markdown(sheet: Sheet) -> str:
+    """The sheet as a GitHub table."""
+    align = ["right" if name in sheet.numbers else "left" for name in sheet.columns]
+    return tabulate(
+        [[escaped(cell) for cell in line] for line in sheet.lines],
+        headers=sheet.columns,
+        tablefmt="github",
+        colalign=align if sheet.lines else None,
+        disable_numparse=True,
+    )
+
+
+def escaped(words: str) -> str:
+    """The words with everything escaped that would end a cell or start markup."""
+    return "".join("\\" + c if c in r"\`*_{}[]<>|#!" else c for c in printable(words))
