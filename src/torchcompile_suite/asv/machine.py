@@ -12,7 +12,7 @@ from asv.machine import Machine, MachineCollection
 
 from ..host import machine
 from ..host.files import write_atomically
-from ..results import asv_files
+from . import files
 from .errors import user_errors
 
 
@@ -30,7 +30,7 @@ class StableMachine(Machine):  # type: ignore[misc]
             write_atomically(file, json.dumps(content, indent=4, sort_keys=True).encode())
             return
         try:
-            recorded = asv_files.read_object(file)
+            recorded = files.read_object(file)
         except ValueError as error:
             raise util.UserError(
                 f"{file} {error}; restore it, for instance with git checkout"

@@ -13,8 +13,7 @@ from asv.console import log
 from .. import matrix
 from ..engine.settings import BUDGET_VARIABLE, LAUNCHES_VARIABLE
 from ..host import machine
-from ..results import asv_files
-from . import runner
+from . import files, runner
 from .errors import user_errors
 from .repository import add_nightlies
 from .staging import restore
@@ -68,7 +67,7 @@ def _forget_torn(folder: Path) -> None:
     """Remove ASV's files that a full disk has left half: they are made of the records again."""
     for file in folder.glob("*.json"):
         try:
-            asv_files.read_object(file)
+            files.read_object(file)
         except ValueError:
             if file.name != machine.FILE:
                 file.unlink()

@@ -30,10 +30,10 @@ from ..errors import SuiteError
 from ..host import machine
 from ..presentation.wording import printable
 from ..results import descriptions, records, sealing
-from ..results.asv_files import recorded_benchmarks
 from . import export, interleaved
 from .errors import user_errors
 from .export import Recorded
+from .files import recorded_benchmarks
 from .reading import shown, summed_up
 
 
@@ -63,6 +63,8 @@ class Run:
 
 
 _run: ContextVar[Run | None] = ContextVar("run", default=None)
+# `asv find` measures one commit after the other, and does not know how many.
+_finding = Run(Options())
 
 
 def current() -> Run | None:
@@ -128,7 +130,7 @@ def _measure(benchmarks: Any, names: list[str], env: Any, results: Any) -> None:
 
 def _record(conf: Any, env: Any, record: Path, cells: list[Cell]) -> None:
     """Measure the cells in ASV's environment, unless the file has what the run wants."""
-    run = current() or Run(Options())
+    run = current() or _finding
     run.progress.total = len(cells) * len(run.commits) * len(run.environments)
     python = Path(env.find_executable("python"))
     alone = Alone(of_release(python, env.env_vars), Settings.from_environment(), record)
