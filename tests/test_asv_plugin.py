@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,14 +22,15 @@ from asv.environment import get_environment_class_by_name, get_environments
 from asv.plugins.virtualenv import Virtualenv
 from asv.results import Results
 from asv.runner import BenchmarkResult
+from evidence.wheels import Repository
 
 from torchcompile_suite import matrix
 from torchcompile_suite.asv import environment, export, patches, reading, repository, runner
 from torchcompile_suite.asv.command import ROWS_VARIABLE
 from torchcompile_suite.cell import Cell
+from torchcompile_suite.commits import overlay
 from torchcompile_suite.host import machine
 from torchcompile_suite.measurement import Measurement, Outcome, Status
-from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import segments
 
 from . import examples
@@ -78,6 +80,48 @@ def test_environments_keep_the_names_of_published_results() -> None:
     assert wanted is environment.OverlayEnvironment
     assert conf.dvcs == repository.PyTorchClone.dvcs
     assert not repository.of_releases(conf)
+
+
+def test_a_commit_is_installed_once_and_a_refused_one_counts_as_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that `asv find` goes on to another commit."""
+    conf = _conf("asv.commits.conf.json")
+    conf.env_dir = str(tmp_path)
+    (made,) = get_environments(conf, None)
+    made._set_build_dirs = lambda *_: None
+    Path(made._path).mkdir()
+    repo = SimpleNamespace(clone="a clone", get_decorated_hash=lambda sha, digits: sha[:digits])
+    asked = []
+
+    def install(clone: str, commit: str, folder: Path, *, allow_native_drift: bool) -> None:
+        asked.append((clone, commit, folder, allow_native_drift))
+        if commit == "b" * 40:
+            raise overlay.Refused("it needs another binary")
+
+    monkeypatch.setattr(overlay, "install", install)
+    for sha in ("a" * 40, "a" * 40, "b" * 40, "b" * 40):
+        made.install_project(conf, repo, sha)
+        assert made.installed_commit_hash == sha
+    folder = Path(made._path)
+    assert asked == [("a clone", sha, folder, False) for sha in ("a" * 40, "b" * 40)]
+    monkeypatch.setenv(environment.DRIFT_VARIABLE, "1")
+    made.install_project(conf, repo, "c" * 40)
+    assert asked[-1] == ("a clone", "c" * 40, folder, True)
+
+
+def test_commits_of_a_clone_are_found_with_asvs_date(tmp_path: Path) -> None:
+    made = Repository(tmp_path / "pytorch")
+    made.write("torch/__init__.py", b"one = 1\n")
+    sha = made.commit("first")
+    conf = _conf("asv.commits.conf.json")
+    conf.repo, conf.branches = str(made.folder), ["HEAD"]
+    commits = repository.known_commits(conf)
+    assert commits.where == "clone"
+    assert commits.find("0" * 8) is None
+    found, date_ms = commits.find(sha[:8]) or ("", 0)
+    assert found == sha
+    assert date_ms == int(made.git("show", "--no-patch", "--format=%at", sha)) * 1000
 
 
 def _conf(name: str) -> Any:
@@ -232,11 +276,14 @@ def test_no_results_anywhere_is_one_line(clone: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("place", IRREGULAR)
 def test_what_is_no_file_is_left_out_in_one_line(clone: Path, tmp_path: Path, place: str) -> None:
     shutil.copytree(clone, tmp_path / "clone")
-    odd = tmp_path / "clone" / "results" / CHOSEN / "odd.json"
-    with IRREGULAR[place](odd):
+    folder = tmp_path / "clone" / "results" / CHOSEN
+    # ASV's own files are not read at all.
+    odd, own = f"2.9.1/odd{segments.SUFFIX}", folder / "asv.json"
+    with IRREGULAR[place](folder / odd), IRREGULAR[place](own):
         out, error = asv(tmp_path / "clone", "compare", "v2.4", "v2.9")
     assert ".track_latency" in out
-    assert f"left out: {CHOSEN}/odd.json: cannot be read: not a regular file\n" in error
+    assert f"left out: {CHOSEN}/{odd}: cannot be read: not a regular file\n" in error
+    assert own.name not in error
 
 
 def test_replacements_take_what_the_originals_take() -> None:
@@ -261,7 +308,7 @@ def test_the_staged_folder_keeps_what_asv_prints(clone: Path) -> None:
     for file in export.derive(
         results,
         [results / CHOSEN / "machine.json"],
-        ledger.compute()[0],
+        repository.in_ledger(),
         clone / "benchmarks",
         [],
     ):

@@ -27,14 +27,14 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from torchcompile_suite import targets
 from torchcompile_suite.analysis import summaries, summary
-from torchcompile_suite.asv import export
+from torchcompile_suite.asv import export, files, repository
 from torchcompile_suite.asv.staging import is_published
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.measurement import OK, Outcome, Status
 from torchcompile_suite.presentation import answers
 from torchcompile_suite.presentation.wording import milliseconds, ratio
 from torchcompile_suite.releases import ledger
-from torchcompile_suite.results import asv_files, records
+from torchcompile_suite.results import records
 from torchcompile_suite.site import build, packs, render
 
 from . import divided, examples
@@ -201,9 +201,9 @@ def test_the_site_is_small(site: Path, report: Report) -> None:
 def _with_results() -> set[str]:
     """The benchmarks of ASV's pages that have values of their current version."""
     results = ROOT / "results"
-    benchmarks = asv_files.recorded_benchmarks(results)
+    benchmarks = files.recorded_benchmarks(results)
     machines = results.glob("*/machine.json")
-    commits = ledger.compute()[0]
+    commits = repository.in_ledger()
     contents = [
         json.loads(file.content)
         for file in export.derive(results, machines, commits, ROOT / "benchmarks", [])

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 from playwright.sync_api import Browser
 
-from torchcompile_suite.asv import export
+from torchcompile_suite.asv import export, repository
 from torchcompile_suite.presentation import answers
 from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import records, segments
@@ -33,7 +33,7 @@ from .site import served, visited
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 FOLDERS = 10
-# Each folder has ten releases, with a file of ASV's, a journal and a segment.
+# Each folder has ten releases, with a file of ASV's, which nobody reads, a journal and a segment.
 RELEASES = 10
 BENCHMARKS = ("inference.Inference.track_latency", "inference.Inference.track_time_ratio")
 MARKUP = "</td></script><script>window.attacked=1</script><img src=x onerror='window.attacked=1'>"
@@ -150,9 +150,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     _spoilt_benchmarks(results / "benchmarks.json")
 
     ledger_commits = ledger.compute()[0]
+    known = repository.in_ledger()
     package = ROOT / "benchmarks"
     description = good / "machine.json"
-    asv_file = max(export.derive(good.parent, [description], ledger_commits, package, []))
+    asv_file = max(export.derive(good.parent, [description], known, package, []))
     asv_base = json.loads(asv_file.content)
     asv_base["results"] = {name: asv_base["results"][name] for name in BENCHMARKS}
     record_bases = [json.loads(min(lines, key=len)) for lines in (timed, generated)]
@@ -178,7 +179,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
             line = way(copy.deepcopy(record_base)).replace(b"\n", b" ")
             segment = segments.write(results / machine, Segment(header, [line]))
             if way in harm.sure:
-                broken += [f"{machine}/{name}.json", f"{machine}/{name}.records.jsonl"]
+                broken.append(f"{machine}/{name}.records.jsonl")
                 broken.append(f"{machine}/2.9.1/{segment.name}")
     assert len(list(results.glob("hostile-*/*-*"))) == 200
     assert len(list(results.glob("hostile-*/*/*"))) == 100
@@ -192,7 +193,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
         for name, place in IRREGULAR.items():
             for suffix in (".json", ".records.jsonl"):
                 stack.enter_context(place(results / "hostile-0" / f"{name}{suffix}"))
-                broken.append(f"hostile-0/{name}{suffix}")
+            broken.append(f"hostile-0/{name}.records.jsonl")
             odd = f"hostile-1/2.9.1/{name}{segments.SUFFIX}"
             stack.enter_context(place(results / odd))
             broken.append(odd)

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.commits import judge, measuring
-from torchcompile_suite.commits.bisection import MOST_OF_STEP, Step, bisect
+from torchcompile_suite.commits.bisection import MOST_OF_STEP, Step, bisect, next_place
 from torchcompile_suite.commits.clone import Clone
 from torchcompile_suite.commits.judge import Side
-from torchcompile_suite.commits.search import next_place
 from torchcompile_suite.engine.journal import Line
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host.files import append_line

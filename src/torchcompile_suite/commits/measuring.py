@@ -120,8 +120,6 @@ class Measuring:
                 commit,
                 self._environment,
                 allow_native_drift=self._allow_native_drift,
-                # The first launch compiles, and checks accuracy before it times anything.
-                gated=False,
             )
         except overlay.Refused as refused:
             raise launches.Refused(str(refused)) from None

@@ -16,7 +16,7 @@ from typing import Literal
 import msgspec
 
 from .. import workloads
-from ..host import frames, heap
+from ..host import heap
 from ..measurement import Launch, Outcome, Status
 from ..request import Request
 from . import caches, messages, whereabouts
@@ -45,7 +45,7 @@ def work(connection: Connection, process: Literal["fresh", "forked"]) -> None:
         import_quietly(workloads.get(request.cell.workload).imports)
     connection.send_bytes(messages.encode(messages.Imported()))
     connection.recv_bytes()  # messages.Go
-    launch = frames.with_room(make)
+    launch = heap.with_room(make)
     connection.send_bytes(messages.encode(messages.Ended(launch)))
 
 
