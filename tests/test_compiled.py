@@ -268,9 +268,9 @@ def test_torch_gives_no_reason_for_no_cuda_graphs_on_a_cpu(launches: Launches) -
 
 
 SKIP = """
-from torchcompile_suite.launch.inspect import versions
+from torchcompile_suite.launch.inspect import inductor
 from torch._inductor import cudagraph_utils
-reasons = versions.watch_cudagraph_skips()
+reasons = inductor.watch_cudagraph_skips()
 cudagraph_utils.log_cudagraph_skip_and_bump_counter("skipping cudagraphs due to a test")
 print(reasons)
 """

@@ -19,9 +19,8 @@ from torchcompile_suite.cli import app
 from torchcompile_suite.compiled import GraphBreak
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.generated import GENERATION, Chain, Generated
-from torchcompile_suite.launch.generate.occupancy import occupancy
-from torchcompile_suite.launch.generate.recorder import Recorder
-from torchcompile_suite.launch.inspect.notes import Node
+from torchcompile_suite.launch.generate.assembly import occupancy
+from torchcompile_suite.launch.generate.recorder import Node, Recorder
 from torchcompile_suite.measurement import OK, Launch, Measurement, Outcome, Status
 from torchcompile_suite.results import records
 from torchcompile_suite.targets import Target

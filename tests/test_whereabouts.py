@@ -103,7 +103,7 @@ def test_a_stack_without_our_frames_belongs_to_the_last_known_stage() -> None:
 WAITS = """
 import sys, time
 from torchcompile_suite.launch import whereabouts
-from torchcompile_suite.launch.stages import Stages
+from torchcompile_suite.launch.progress import Stages
 whereabouts.answer()
 with Stages("cell")("eager"):
     {work}

@@ -27,9 +27,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ..errors import SuiteError
-from ..launch import messages, whereabouts
-from ..launch.connection import FOLDER_VARIABLE
-from ..launch.messages import Asked, Said
+from ..launch import messages, progress, whereabouts
+from ..launch.messages import FOLDER_VARIABLE, Asked, Said
 from ..measurement import Outcome, Status
 from ..request import Request
 from . import turns
@@ -110,8 +109,10 @@ class Process:
             raise self._lost() from None
 
     def hear(self, deadline: float) -> Said:
-        """See `turns.Process.hear`."""
-        return messages.decode_said(self.receive(deadline))
+        """See `turns.Process.hear`. What the process tells of its progress is told here."""
+        while isinstance(said := messages.decode_said(self.receive(deadline)), progress.Event):
+            progress.tell(said)
+        return said
 
     def receive(self, deadline: float) -> bytes:
         """The next message. Raises `turns.Lost`, and `turns.TimedOut` at ``deadline``."""

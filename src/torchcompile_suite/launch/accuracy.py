@@ -17,7 +17,7 @@ import torch
 
 from ..cell import QUANTISATIONS
 from ..measurement import Accuracy
-from .outputs import Parts, parts
+from .values import Parts, parts
 
 # Relative root mean square error that is only rounding, by working dtype: some thousand units in
 # the last place, which a deep network accumulates.

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain
-from typing import Any
 
 import torch
 
 from .. import workloads
 from ..cell import Cell
-from . import failures, precision
-from .forward import Forward, ForwardAgainstFloat32, Quantised
-from .inputs import mapped
+from . import failures
+from .forward import Forward, ForwardAgainstFloat32, Quantised, arrange, arranged
 from .stream import ShapeStream
 from .subject import SEED, Inputs, Subject
 from .training import TrainingStep
+from .values import mapped
 
 
 def build(cell: Cell) -> Subject:
@@ -30,12 +29,12 @@ def build(cell: Cell) -> Subject:
         return workload.build(cell.batch_size)
 
     def placed(inputs: Inputs) -> Inputs:
-        return precision.arranged(cell, to_device(inputs, cell.device))  # type: ignore[no-any-return]
+        return arranged(cell, to_device(inputs, cell.device))  # type: ignore[no-any-return]
 
     module, inputs = make()
     train = cell.phase == "training" or cell.protocol == "train-mode"
     ready(module, train, cell.device)
-    precision.arrange(cell, module)
+    arrange(cell, module)
     inputs = placed(inputs)
     if cell.phase == "training":
         return TrainingStep(cell, module, inputs, lambda: make()[0])
@@ -90,10 +89,3 @@ def to_device(inputs: Inputs, device: str) -> Inputs:
     """The inputs with all tensors on that device."""
     moved: Inputs = mapped(lambda tensor: tensor.to(device), inputs)
     return moved
-
-
-def double(value: Any) -> Any:
-    """A floating-point tensor in float64; any other value unchanged."""
-    if isinstance(value, torch.Tensor) and value.is_floating_point():
-        return value.double()
-    return value

@@ -17,8 +17,8 @@ import msgspec
 
 from ..measurement import NOT_CHECKED, Accuracy
 from . import accuracy, references
+from .progress import Stages
 from .references import ANOTHER, Expected, Played, Reference
-from .stages import Stages
 from .subject import Call, Subject
 from .widened import Traced
 

@@ -5,11 +5,12 @@ A new device needs changes in this module only. ROCm devices have the kind ``cud
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import re
 import resource
 import sys
 from pathlib import Path
-from typing import Any, Protocol
 
 import torch
 
@@ -17,10 +18,13 @@ from ..host import heap
 from . import failures
 
 
-class Device(Protocol):
-    """A device's clock, memory and name."""
+class Device:
+    """A device's clock, memory and name. Those of this class are the host processor's, whose memory
+    is the resident set of the process.
+    """
 
-    kind: str
+    kind = "cpu"
+    _status = Path("/proc/self/status")
 
     def need(self) -> None:
         """Return if this process can use the device.
@@ -34,44 +38,13 @@ class Device(Protocol):
 
     def reset_peak_memory(self) -> None:
         """Set the peak to the current memory use."""
-
-    def peak_memory_bytes(self) -> int | None:
-        """The peak memory use since the last reset, or None if it is unknown."""
-
-    def peak_allocated_bytes(self) -> int | None:
-        """The same without what the allocator keeps in reserve; None if it is unknown."""
-
-    def held_bytes(self) -> tuple[int, int] | None:
-        """What the allocator has handed out, and what it holds; None if it is unknown."""
-
-    def name(self) -> str:
-        """The hardware's name."""
-
-    def driver(self) -> str:
-        """The driver's version, or the empty string."""
-
-
-class Cpu:
-    """The host's processor. Its memory is the resident set of the process."""
-
-    kind = "cpu"
-    _status = Path("/proc/self/status")
-
-    def need(self) -> None:
-        pass
-
-    def synchronize(self) -> None:
-        pass
-
-    def reset_peak_memory(self) -> None:
         # Linux resets VmHWM when 5 is written to this file (proc(5)). Other systems only know the
         # peak since the process began.
-        try:
+        with contextlib.suppress(OSError):
             Path("/proc/self/clear_refs").write_text("5")
-        except OSError:
-            pass
 
-    def peak_memory_bytes(self) -> int | None:
+    def peak_memory_bytes(self) -> int:
+        """The peak memory use since the last reset."""
         try:
             peak = re.search(r"^VmHWM:\s+(\d+) kB", self._status.read_text(), re.MULTILINE)
         except OSError:
@@ -82,19 +55,23 @@ class Cpu:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
     def peak_allocated_bytes(self) -> int | None:
+        """The same without what the allocator keeps in reserve; None if it is unknown."""
         return None
 
     def held_bytes(self) -> tuple[int, int] | None:
+        """What the allocator has handed out, and what it holds; None if it is unknown."""
         return heap.held()
 
     def name(self) -> str:
-        return ""  # `Environment.cpu` has it
+        """The hardware's name; empty if `Environment.cpu` has it."""
+        return ""
 
     def driver(self) -> str:
+        """The driver's version, or the empty string."""
         return ""
 
 
-class Cuda:
+class Cuda(Device):
     """The current CUDA or ROCm device. Its memory is what torch's allocator has reserved.
 
     `torch.cuda.max_memory_reserved` is the memory that the caching allocator manages. It moves by
@@ -124,7 +101,7 @@ class Cuda:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
 
-    def peak_memory_bytes(self) -> int | None:
+    def peak_memory_bytes(self) -> int:
         return int(torch.cuda.max_memory_reserved())
 
     def peak_allocated_bytes(self) -> int | None:
@@ -192,22 +169,14 @@ def _unused_in_pools() -> int | None:
     return unused
 
 
-class Unsynchronised:
-    """A device that the clock does not wait for: one of the classic timing mistakes."""
-
-    def __init__(self, device: Device) -> None:
-        """All but `synchronize` is done by ``device``."""
-        self._device = device
-
-    def synchronize(self) -> None:
-        """Return at once."""
-
-    def __getattr__(self, name: str) -> Any:
-        """The device's own attribute."""
-        return getattr(self._device, name)
+def unsynchronised(device: Device) -> Device:
+    """The device, but the clock does not wait for it: one of the classic timing mistakes."""
+    impatient = copy.copy(device)
+    vars(impatient)["synchronize"] = lambda: None
+    return impatient
 
 
-_DEVICES: dict[str, type[Cpu] | type[Cuda]] = {"cpu": Cpu, "cuda": Cuda}
+_DEVICES: dict[str, type[Device]] = {"cpu": Device, "cuda": Cuda}
 
 
 def get(kind: str) -> Device:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import platform
 import re
 import shutil
 import subprocess
+import warnings
 from importlib import metadata
 
+import msgspec
 import torch
 
 from .._version import __version__
-from ..conditions import Environment
-from ..host import allocators
+from ..conditions import Accelerator, Environment
+from ..host import allocators, cuda, nvml
 from ..host.machine import cpu_model
 from ..releases import stamp
 from ..results import descriptions
-from . import accelerator, caches
+from . import caches, failures
 from .device import Device
 
 # Environment variables that change what torch compiles or how fast it runs.
@@ -28,6 +31,13 @@ _VARIABLES = re.compile(
 )
 
 _PACKAGES = ("timm", "torchvision", "numpy", "triton", "setuptools", "torchao")
+
+# Settings of torch.backends for the products and convolutions of float32. A release that has the
+# new ones decides by them, and raises for an old one where both were used.
+_FLOAT32 = (
+    *("cuda.matmul.allow_tf32", "cudnn.allow_tf32"),
+    *("cuda.matmul.fp32_precision", "cudnn.conv.fp32_precision", "cudnn.rnn.fp32_precision"),
+)
 
 
 def describe(device: Device, load_1min: float) -> Environment:
@@ -53,7 +63,7 @@ def describe(device: Device, load_1min: float) -> Environment:
         suite=__version__,
         overlay=overlay,
         adopted="" if overlay or stamp.from_a_lock() else str(torch.__version__),
-        accelerator=None if device.kind == "cpu" else accelerator.describe(),
+        accelerator=None if device.kind == "cpu" else accelerator(),
     )
 
 
@@ -87,3 +97,56 @@ def _compiler() -> str:
                 continue
             return answer.stdout.splitlines()[0][:200] if answer.stdout else path
     return "none"
+
+
+def accelerator() -> Accelerator:
+    """The current device. What neither torch nor the driver says is left out."""
+    ordinal = torch.cuda.current_device()
+    here = torch.cuda.get_device_properties(ordinal)
+    # torch has no UUID in older releases, and for a slice that of the whole GPU.
+    seen = cuda.seen().devices
+    gpu = nvml.device(seen[ordinal].uuid) if ordinal < len(seen) else None
+    told = Accelerator(
+        memory_bytes=here.total_memory,
+        capability=f"{here.major}.{here.minor}",
+        libraries=_libraries(),
+        float32=_float32(),
+    )
+    if gpu is None:
+        return told
+    return msgspec.structs.replace(
+        told,
+        mig=gpu.mig,
+        power_limit_w=gpu.power_limit_w,
+        max_sm_clock_mhz=gpu.max_sm_clock_mhz,
+        ecc=gpu.ecc,
+        persistence=gpu.persistence,
+        numa_node=gpu.numa_node,
+    )
+
+
+def _libraries() -> dict[str, str]:
+    versions = {
+        "CUDA": torch.version.cuda,
+        "ROCm": torch.version.hip,
+        "cuDNN": torch.backends.cudnn.version(),
+    }
+    return {name: str(version) for name, version in versions.items() if version}
+
+
+def _float32() -> dict[str, str]:
+    """How precise products and convolutions of float32 are."""
+    settings = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # each of the older settings says that there are newer ones
+        try:
+            settings["matmul"] = torch.get_float32_matmul_precision()
+            settings["cudnn"] = "tf32" if torch.backends.cudnn.allow_tf32 else "ieee"
+        except RuntimeError as error:
+            settings["mixed"] = failures.one_line(str(error))
+        for name in _FLOAT32:
+            try:
+                settings[name] = str(operator.attrgetter(name)(torch.backends))
+            except (AttributeError, AssertionError, RuntimeError):
+                continue
+    return settings

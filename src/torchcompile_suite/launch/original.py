@@ -1,4 +1,4 @@
-"""A module that is compiled already, as it was before, and as its user has it (`AsGiven`).
+"""A user's module: as it was before it was compiled, as its user has it (`AsGiven`), and reset.
 
 Eager has to be eager: a module that compiles a part of itself would be compared with itself.
 """
@@ -227,3 +227,20 @@ def _inner(value: Any) -> Any:
     while _is_compiled(value):
         value = value._orig_mod if _is_wrapper(value) else value._torchdynamo_orig_callable
     return value
+
+
+# By the identity of a module, which is alive, so that its identity stays its own.
+_RESETS: dict[int, tuple[torch.nn.Module, Callable[[], object]]] = {}
+
+
+def keep_reset(module: torch.nn.Module, function: Callable[[], object]) -> None:
+    """The function, which is the user's, gives this module a fresh state."""
+    _RESETS[id(module)] = module, function
+
+
+def reset(module: torch.nn.Module) -> bool:
+    """Reset the module's state. False if there is no function for that."""
+    if id(module) not in _RESETS:
+        return False
+    _RESETS[id(module)][1]()
+    return True

@@ -1,27 +1,24 @@
-"""Events of a measurement, for the process that has a terminal.
+"""How far a measuring process is: what it tells by itself, and what it answers.
 
-Measuring processes have no terminal, so they append events to a file. A thread in the process with
-the terminal reads the file and passes the events on.
+- `Event`: something that happened to a cell, for the process that has a terminal.
+- `Stages`: the stages of a launch.
+
+Nothing here imports torch.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
-import tempfile
-import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
 
-VARIABLE = "TORCHCOMPILE_SUITE_PROGRESS"
-LOOK_EVERY_S = 0.5
+from . import whereabouts
 
 
-class Event(msgspec.Struct):
+class Event(msgspec.Struct, tag=True, frozen=True):
     """Something that happened to a cell.
 
     - ``known``: its workload was inspected.
@@ -37,14 +34,18 @@ class Event(msgspec.Struct):
     kind: Literal["known", "started", "stage", "learned", "launched", "finished"] = "started"
 
 
+_hear: Callable[[Event], object] | None = None
+
+
 def tell(event: Event) -> None:
-    """Write an event, if a process listens. Never raises: progress must not cost a measurement."""
-    if file := os.environ.get(VARIABLE):
-        try:
-            with Path(file).open("ab") as stream:
-                stream.write(msgspec.json.encode(event) + b"\n")
-        except OSError:
-            pass
+    """Tell who listens, if anyone does. Never raises OSError: progress must not cost a measurement.
+
+    A measuring process has no terminal. Its listener sends the event to its driver, which tells it
+    in turn (`engine.processes`).
+    """
+    if _hear is not None:
+        with contextlib.suppress(OSError):
+            _hear(event)
 
 
 def started(name: str) -> None:
@@ -82,35 +83,49 @@ def failed(name: str, error: Exception) -> None:
     finished(name, f"not measured: {error}")
 
 
-@contextmanager
-def listening(hear: Callable[[Event], None]) -> Iterator[None]:
-    """Call ``hear`` in a thread with every event of this process's children, while entered."""
-    descriptor, name = tempfile.mkstemp(prefix="torchcompile-suite-progress-")
-    os.close(descriptor)
-    file = Path(name)
-    previous = os.environ.get(VARIABLE)
-    os.environ[VARIABLE] = name
-    stop = threading.Event()
-
-    def listen() -> None:
-        with file.open("rb") as stream:
-            while True:
-                stopping = stop.wait(LOOK_EVERY_S)
-                while line := stream.readline():
-                    with contextlib.suppress(msgspec.DecodeError):
-                        hear(msgspec.json.decode(line, type=Event))
-                if stopping:
-                    return
-
-    thread = threading.Thread(target=listen, name="progress", daemon=True)
-    thread.start()
+@contextlib.contextmanager
+def listening(hear: Callable[[Event], object]) -> Iterator[None]:
+    """Call ``hear`` with every event of this process, and of the processes that it drives, while
+    entered.
+    """
+    global _hear
+    before, _hear = _hear, hear
     try:
         yield
     finally:
-        stop.set()
-        thread.join()
-        if previous is None:
-            os.environ.pop(VARIABLE, None)
-        else:
-            os.environ[VARIABLE] = previous
-        file.unlink(missing_ok=True)
+        _hear = before
+
+
+def rounded(seconds: float) -> float:
+    """Six significant digits: finer than the noise of any clock, and half the bytes in a record."""
+    return float(f"{seconds:.6g}")
+
+
+class Stages:
+    """Records the stages of a launch of one cell.
+
+    - ``now``: the current stage. After an error it still names the stage that raised it.
+    - ``seconds``: the time that each finished stage took, all its runs together.
+    """
+
+    def __init__(self, cell: str, prefix: str = "") -> None:
+        """``cell``: the cell's name, and ``prefix``: what to write before a stage's name, for the
+        progress display.
+        """
+        self._cell = cell
+        self._prefix = prefix
+        self.now = "start"
+        self.seconds: dict[str, float] = {}
+
+    @contextlib.contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        """Run the body as the stage of that name."""
+        self.now = name
+        stage(self._cell, self._prefix + name)
+        whereabouts.entered(name)
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            seconds = self.seconds.get(name, 0.0) + time.perf_counter() - start
+            self.seconds[name] = round(seconds, 4)

@@ -17,10 +17,9 @@ import torch
 
 from ..measurement import NOT_CHECKED
 from . import accuracy, failures, state, widened
-from .inputs import mapped
-from .outputs import Parts, kept
 from .state import State
 from .subject import SEED, Call, Subject
+from .values import Parts, kept, mapped
 
 # Calls of a check. A second one shows what the first leaves: state, and memory that is used again.
 CALLS = 2

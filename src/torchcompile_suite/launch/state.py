@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from .outputs import CODE
+from .values import CODE
 
 # Deeper objects are shared with other parts of a program, and are not a module's own.
 DEEPEST = 8

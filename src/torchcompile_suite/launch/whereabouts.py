@@ -105,12 +105,29 @@ def answer() -> None:
     stream.write("\n")
 
 
+def captures() -> int:
+    """Graphs that Dynamo has captured since its counters were cleared. It is imported.
+
+    Each launch asks before its turns, and to import `inspect` takes memory that a user's script
+    does not take.
+    """
+    return int(sys.modules["torch._dynamo.utils"].counters["stats"]["unique_graphs"])
+
+
+def _counts() -> dict[str, int]:
+    """Graphs and operators that Dynamo has captured, and kernels that Inductor has written."""
+    # Not there before the compiler is imported, nor while it is.
+    counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
+    if counters is None:
+        return {}
+    operators = counters["stats"]["calls_captured"]
+    kernels = getattr(sys.modules.get("torch._inductor.metrics"), "generated_kernel_count", 0)
+    return {"graphs": captures(), "operators": int(operators), "kernels": int(kernels)}
+
+
 def _now(frame: FrameType | None) -> Whereabouts:
     stage, begun = _stage
-    # Not there before the compiler is imported, nor while it is.
-    so_far = getattr(sys.modules.get(f"{__package__}.compiler"), "so_far", dict)
-    counts: dict[str, int] = so_far()
-    return Whereabouts(stage, time.monotonic() - begun, phase(_callers(frame)), **counts)
+    return Whereabouts(stage, time.monotonic() - begun, phase(_callers(frame)), **_counts())
 
 
 def _callers(frame: FrameType | None) -> Iterator[tuple[str, str]]:

@@ -127,7 +127,7 @@ def _by_name(signature: inspect.Signature | None, both: _Both) -> Inputs:
 
 def check(module: torch.nn.Module, inputs: Inputs) -> None:
     """Raise WorkloadError if the module or its inputs have nothing to compute with."""
-    from ..launch.inputs import tensors as tensors_of
+    from ..launch.values import tensors as tensors_of
 
     tensors = tensors_of(inputs)
     weights = [*module.parameters(), *module.buffers()]

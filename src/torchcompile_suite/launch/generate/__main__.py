@@ -7,19 +7,18 @@ again, with the answers of the device preloaded.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from multiprocessing.connection import Connection
 
 import msgspec
 
-from ... import targets, workloads
+from ... import targets
 from ...measurement import Launch, Outcome, Status
-from .. import caches
-from ..connection import accept, folder
-from ..entry import import_quietly
+from .. import caches, failures
+from ..messages import GENERATOR, TARGET_VARIABLE, Order, accept, folder
 from . import absent
-from .orders import MODULE, TARGET_VARIABLE, Order
 
 
 def main() -> None:
@@ -28,7 +27,7 @@ def main() -> None:
     reason = ""
     if not absent.preloaded():
         try:
-            absent.start_again(target, ["-m", MODULE, *sys.argv[1:]])
+            absent.start_again(target, ["-m", GENERATOR, *sys.argv[1:]])
         except (absent.Absent, OSError) as error:
             reason = str(error)
     connection = accept()
@@ -52,26 +51,21 @@ def _next(connection: Connection) -> Order | None:
 def _answer(target: targets.Target) -> str:
     """Import the compiler, and answer for the device. Returns why that cannot be done here."""
     try:
-        from ..failures import Unsupported, one_line
-        from ..inspect.versions import answers
+        importlib.import_module("torch._subclasses.fake_tensor")
     except Exception as error:
         return f"torch does not import: {type(error).__name__}: {error}"
     try:
-        answers.give(target)
-    except Unsupported as error:
+        absent.give(target)
+    except failures.Unsupported as error:
         return str(error)
     except Exception as error:
-        return one_line(f"{type(error).__name__}: {error}")
+        return failures.one_line(f"{type(error).__name__}: {error}")
     return ""
 
 
 def _generate(order: Order, target: targets.Target) -> Launch:
     from .generate import generate
 
-    try:
-        import_quietly(workloads.get(order.cell.workload).imports)
-    except workloads.WorkloadError:
-        pass  # the launch reports an unknown workload
     return generate(order, target)
 
 

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ...generated import Chain, Code, Kernel
-from ..inspect.notes import Node
 from .assembly import Assembled, Place, Source
 
 FORWARD, BACKWARD = "forward", "backward"
@@ -25,6 +24,25 @@ MOST_OPERATORS = 24
 LONGEST_REASON = 200
 # Comments of the generated code that depend on the process: a number of the graph, a cache folder.
 _OF_THE_PROCESS = re.compile(r"^\s*# (AOT ID|kernel path):.*\n", re.MULTILINE)
+
+
+class Node(NamedTuple):
+    """A node of the scheduler after fusion.
+
+    - ``parts``: the names of the nodes that were fused into it.
+    - ``reads``, ``writes``: names of buffers.
+    - ``library``: whether it is the call of a library, and no generated code.
+    - ``bytes_before``, ``bytes_after``: what its parts read and write, apart and together.
+    - ``operators``: the ATen operators in it.
+    """
+
+    parts: tuple[str, ...]
+    reads: frozenset[str]
+    writes: frozenset[str]
+    library: bool
+    bytes_before: int
+    bytes_after: int
+    operators: tuple[str, ...]
 
 
 # A name, and the number of the graph that it belongs to.
@@ -66,7 +84,7 @@ class _Pass:
 
 
 class Recorder:
-    """The `Notes` of one cell."""
+    """What Inductor wrote for one cell: `hooks.watching` tells it, one graph after another."""
 
     def __init__(self) -> None:
         """Nothing is written yet."""
@@ -79,7 +97,7 @@ class Recorder:
         self.assumed: dict[str, None] = {}
 
     def begun(self, backward: bool) -> None:
-        """See `Notes`."""
+        """A graph is compiled from now on."""
         self._finish_graph()
         self._now = self._passes.setdefault(BACKWARD if backward else FORWARD, _Pass())
         self._now.graphs += 1
@@ -90,13 +108,13 @@ class Recorder:
         self._divided, self._inside, self._became, self._graph_launches = 0, [], False, 0
 
     def nodes(self, nodes: list[Node]) -> None:
-        """See `Notes`."""
+        """The scheduler's nodes, after fusion and before code generation."""
         self._now.nodes += nodes
         self._now.graph_of += [self._now.graphs] * len(nodes)
         self._graph_launches += sum(node.library for node in nodes)
 
     def not_fused(self, one: str, other: str, reason: Callable[[], str]) -> None:
-        """See `Notes`."""
+        """The scheduler did not fuse two nodes. ``reason`` makes the text."""
         # The name of a fused node is that of its parts, joined.
         ours, theirs = frozenset(one.split("_")), frozenset(other.split("_"))
         pairs = self._now.refusals.setdefault((self._now.graphs, min(ours)), {})
@@ -104,26 +122,28 @@ class Recorder:
         pairs[one, other] = _Refusal(self._now.refused, ours, theirs, reason)
 
     def kernel(self, name: str, parts: Sequence[str]) -> None:
-        """See `Notes`."""
+        """A Triton kernel holds these nodes. May come again for the same kernel."""
         self._now.triton[self._now.graphs, name] = list(parts)
         for part in parts:
             self._now.kernel_of[self._now.graphs, part] = name
 
     def source(self, name: str, code: str) -> None:
-        """See `Notes`."""
+        """A kernel's source, as a Python expression of the generated module."""
         self._now.sources[self._now.graphs, name] = code
 
     def launched(self, name: str) -> None:
-        """See `Notes`."""
+        """The generated code launches a generated kernel once."""
         self._now.launches[self._now.graphs, name] += 1
         self._graph_launches += 1
 
     def partitioned(self, nodes_outside: int, inside: list[int]) -> None:
-        """See `Notes`."""
+        """The graph is divided for CUDA graphs. ``nodes_outside``: launches in none of them;
+        ``inside``: launches in each.
+        """
         self._divided, self._inside = nodes_outside, list(inside)
 
     def cuda_graph(self, skipped: bool) -> None:
-        """See `Notes`."""
+        """A graph, or its next part, becomes a CUDA graph, or ``skipped``: torch will not."""
         launches = self._inside.pop(0) if self._inside else 0
         if skipped:
             self._divided += launches
@@ -132,11 +152,11 @@ class Recorder:
             self._became = True
 
     def code(self, text: str) -> None:
-        """See `Notes`."""
+        """The graph's generated module."""
         self._now.code.append(_OF_THE_PROCESS.sub("", text))
 
     def assume(self, text: str) -> None:
-        """See `Notes`."""
+        """A question that only a device can answer, and the answer that was assumed."""
         self.assumed[text] = None
 
     def sources(self) -> Iterator[Source]:

@@ -1,27 +1,9 @@
-"""The compiler's private state, which differs between torch 2.4 and 2.15.
-
-No other package reads private state of the compiler. Each function works with all releases of the
-ledger; tests/test_compiled.py runs them with the oldest release and the newest one. This package
-imports Dynamo and Inductor, so import it only where the compiler is needed.
-
-- this module: what a launch asks the compiler that really compiles
-- ``uncaptured``: why it did not compile
-
-Generating code for an absent GPU needs more of it:
-
-- ``answers``: what torch and Triton ask the device
-- ``generation``: a graph's way through AOTAutograd and Inductor
-- ``hooks``: what Inductor writes
-
-What Dynamo says is read by ``reasons``.
-"""
+"""What a launch asks Inductor that really compiles, torch 2.4 to 2.15; see `dynamo`."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import inspect
-import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -29,14 +11,9 @@ from typing import Any
 from unittest import mock
 
 import torch
-import torch._dynamo
-import torch._dynamo.convert_frame
-import torch._dynamo.output_graph
 import torch._dynamo.utils
 import torch._inductor.config
 import torch._inductor.cudagraph_utils
-import torch._inductor.metrics
-import torch._inductor.scheduler
 import torch._inductor.utils
 from torch._inductor.codegen import wrapper as _wrapper
 from torch._inductor.ir import MultiOutput
@@ -46,28 +23,10 @@ from torch._inductor.scheduler import (
     Scheduler,
 )
 
-from ....compiled import GraphBreak
-from ...compiler import captures as captures  # since `reset`
-from . import reasons
+from .dynamo import skip
 
-# With this stance, a call raises an error that names the stance, instead of compiling.
-STANCE = "fail_on_recompile"
-# Dynamo skips what it cannot capture, without a word.
-NO_GRAPH = "nothing of it was compiled: 0 graphs"
-
-
-def reset() -> None:
-    """Drop all captures and counters, as in a new process."""
-    torch._dynamo.reset()
-    start_counting()
-
-
-def start_counting() -> None:
-    """Drop all counters, and no capture. FlexAttention captures graphs when it runs in eager."""
-    torch._dynamo.utils.counters.clear()
-    torch._dynamo.output_graph.graph_break_reasons.clear()
-    torch._dynamo.utils.clear_compilation_metrics()
-    torch._inductor.metrics.reset()
+# The class that writes the generated module has another name since 2.6.
+WRAPPER = getattr(_wrapper, "PythonWrapperCodegen", None) or _wrapper.WrapperCodeGen
 
 
 def eager_draws(module: torch.nn.Module) -> tuple[AbstractContextManager[Any] | None, str]:
@@ -101,16 +60,6 @@ def times_products() -> bool:
     return bool(torch._inductor.utils.is_big_gpu(torch.cuda.current_device()))
 
 
-def refusing_to_capture() -> Callable[[], AbstractContextManager[Any]] | None:
-    """Makes contexts in which a call that needs a new capture raises RuntimeError with `STANCE`.
-
-    None in releases before `torch.compiler.set_stance`. To make a context is to enter it: the
-    stance is set at once.
-    """
-    set_stance = getattr(torch.compiler, "set_stance", None)
-    return None if set_stance is None else functools.partial(set_stance, STANCE)
-
-
 def served_from_cache() -> int:
     """Graphs that were taken from a cache, because an equal graph was compiled before.
 
@@ -122,132 +71,8 @@ def served_from_cache() -> int:
     )
 
 
-def operators() -> int:
-    """Calls in the captured graphs."""
-    return int(torch._dynamo.utils.counters["stats"]["calls_captured"])
-
-
-def graph_break(dynamos: Any) -> GraphBreak:
-    """A graph break of Dynamo's: its reason in one line, and the user's innermost frame."""
-    return GraphBreak(
-        reasons.one_line(str(dynamos.reason)), reasons.place(list(dynamos.user_stack or ()))
-    )
-
-
-def graph_breaks() -> list[GraphBreak]:
-    """All graph breaks, without duplicates."""
-    return list(dict.fromkeys(map(graph_break, torch._dynamo.output_graph.graph_break_reasons)))
-
-
-def _frames() -> list[Any]:
-    """The compilation metrics of all compiled frames."""
-    return [
-        metrics
-        for metrics in torch._dynamo.utils.get_compilation_metrics()
-        # The entries of the backward pass have no frame.
-        if getattr(metrics, "co_name", None) and not getattr(metrics, "fail_type", None)
-    ]
-
-
-def guards() -> int:
-    """Guards of all captured frames."""
-    return sum(frame.guard_count or 0 for frame in _frames())
-
-
-def recompiles() -> int:
-    """Captures of frames whose code was captured before."""
-    frames = [
-        (frame.co_filename, frame.co_firstlineno, frame.co_name)
-        for frame in _frames()
-        if frame.graph_op_count
-    ]
-    return len(frames) - len(set(frames))
-
-
-def guard_check(module: torch.nn.Module, inputs: Any) -> Callable[[], object] | None:
-    """A function that checks the guards of the module's forward; None if Dynamo has not captured
-    the forward as a frame.
-
-    ``inputs``: the inputs of a call, a tuple by position or a dict by name.
-    """
-    managers = _guard_managers(module)
-    if not managers:
-        return None
-    forward = type(module).forward
-    signature = inspect.signature(forward, follow_wrapped=False)
-    given = signature.bind(module, **inputs) if isinstance(inputs, dict) else None
-    bound = given or signature.bind(module, *inputs)
-    bound.apply_defaults()
-    code = forward.__code__
-    # A frame's locals include the variables that the function closes over.
-    cells = forward.__closure__ or ()
-    local = dict(bound.arguments)
-    local |= {name: cell.cell_contents for name, cell in zip(code.co_freevars, cells, strict=True)}
-    return lambda: managers[0].check(local)
-
-
-def _guard_managers(module: torch.nn.Module) -> list[Any]:
-    """The guard manager of each graph captured from the module's forward.
-
-    In 2.4 the attribute of Dynamo's cache entries is ``check_fn``.
-    """
-    code = type(module).forward.__code__
-    entries = torch._dynamo.eval_frame._debug_get_cache_entry_list(code)
-    return [getattr(entry, "guard_manager", None) or entry.check_fn for entry in entries]
-
-
-def watch_recompiles() -> list[GraphBreak]:
-    """A list to which each later recompile adds its failed guard and its function.
-
-    Dynamo computes the reasons even if it does not log them. If a function has several cached
-    graphs, the first reason is taken. The name of Dynamo's function is plural since 2.5.
-    """
-    recompiled: list[GraphBreak] = []
-    owner = torch._dynamo.convert_frame
-    name = "get_and_maybe_log_recompilation_reason"
-    name = name if hasattr(owner, name) else name + "s"
-    original = getattr(owner, name)
-
-    @functools.wraps(original)
-    def noting(entries: Any, frame: Any, *arguments: Any, **options: Any) -> Any:
-        reasons = original(entries, frame, *arguments, **options)
-        code = frame.f_code
-        where = f"{Path(code.co_filename).name}:{code.co_firstlineno}"
-        reason = str(reasons[0]).strip().splitlines()[0][:300] if reasons else ""
-        recompiled.append(GraphBreak(reason, where))
-        return reasons
-
-    setattr(owner, name, noting)
-    return recompiled
-
-
-def recompile_limit() -> int:
-    """How many graphs Dynamo keeps of one function. 2.4 to 2.6 know it by its older name only."""
-    config = torch._dynamo.config
-    if hasattr(config, "recompile_limit"):
-        return int(config.recompile_limit)
-    return int(config.cache_size_limit)
-
-
-def watch_limit() -> list[str]:
-    """A list to which Dynamo adds what it says when it reaches a limit of recompiles.
-
-    The first line of its warning, which has the name of the limit in all releases.
-    """
-    said: list[str] = []
-
-    class Listener(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            text = record.getMessage()
-            if "torch._dynamo hit config." in text:
-                said.append(text.splitlines()[0][:300])
-
-    logging.getLogger("torch._dynamo.convert_frame").addHandler(Listener())
-    return said
-
-
 class _KeepingLogger:
-    """A logger that also adds each warning to a list, as `reasons.skip` tells it."""
+    """A logger that also adds each warning to a list, as `dynamo.skip` tells it."""
 
     def __init__(self, logger: Any, lines: list[str]) -> None:
         self._logger = logger
@@ -255,7 +80,7 @@ class _KeepingLogger:
 
     def warning(self, message: object, *arguments: object) -> None:
         text = str(message) % arguments if arguments else str(message)
-        self._lines.append(reasons.skip(text))
+        self._lines.append(skip(text))
         self._logger.warning(message, *arguments)
 
     def __getattr__(self, name: str) -> Any:
@@ -274,6 +99,31 @@ def watch_cudagraph_skips() -> list[str]:
     name = next(name for name in ("cudagraphs_log", "perf_hint_log") if name in used)
     setattr(utils, name, _KeepingLogger(getattr(utils, name), skips))
     return skips
+
+
+def telling(function: Callable[..., Any], tell: Callable[..., object]) -> Callable[..., Any]:
+    """A function that calls ``tell`` with its arguments, and then does what it did."""
+
+    @functools.wraps(function)
+    def told(*arguments: Any, **options: Any) -> Any:
+        tell(*arguments, **options)
+        return function(*arguments, **options)
+
+    return told
+
+
+def parts_of(node: Any) -> list[Any]:
+    """The nodes that were fused into a node of the scheduler; the node itself if none were."""
+    return list(getattr(node, "snodes", None) or [node])
+
+
+def origins(nodes: Iterable[Any]) -> Iterator[Any]:
+    """The calls of ATen operators that nodes of the scheduler come from."""
+    for node in nodes:
+        for part in parts_of(node):
+            for origin in getattr(getattr(part, "node", None), "origins", None) or ():
+                if origin.op == "call_function":
+                    yield origin
 
 
 def own_kernel(wrapper: Any, name: str) -> bool:
@@ -296,13 +146,12 @@ class Generated:
         """Count the scheduler's nodes before code generation.
 
         A node without work (such as an output that is an input) does not count. Taking one of
-        several outputs of a library call launches no kernel. A fused node holds its parts in
-        ``snodes``.
+        several outputs of a library call launches no kernel.
         """
         for node in nodes:
             if isinstance(node, NopKernelSchedulerNode):
                 continue
-            parts = list(getattr(node, "snodes", None) or [node])
+            parts = parts_of(node)
             self.nodes_after += 1
             self.nodes_before += len(parts)
             apart = sum(part.get_read_write_buffers_sizes() for part in parts)
@@ -318,21 +167,9 @@ def watch_generation() -> Generated:
 
     Nothing public reports the nodes after fusion. Since 2.10 the bytes are counted only for a log.
     `torch._inductor.metrics` counts the loop nests of a C++ kernel as kernels. In all releases the
-    methods that generate code get all nodes and kernels, so these methods are wrapped. The class
-    that writes the wrapper has another name since 2.6.
+    methods that generate code get all nodes and kernels, so these methods are wrapped.
     """
     generated = Generated()
-    wrapper = getattr(_wrapper, "PythonWrapperCodegen", None) or _wrapper.WrapperCodeGen
-
-    def before(owner: Any, name: str, note: Callable[..., None]) -> None:
-        method = getattr(owner, name)
-
-        @functools.wraps(method)
-        def noting(self: Any, *arguments: Any, **options: Any) -> Any:
-            note(self, *arguments, **options)
-            return method(self, *arguments, **options)
-
-        setattr(owner, name, noting)
 
     def count_kernel(*_: Any, **__: Any) -> None:
         generated.kernels += 1
@@ -341,9 +178,12 @@ def watch_generation() -> Generated:
         # The node of a kernel of the model's own has counted, as that of a library.
         generated.kernel_launches += not own_kernel(writer, kernel_name)
 
-    before(Scheduler, "codegen", lambda scheduler, *_: generated.add(scheduler.nodes))
-    before(wrapper, "define_kernel", count_kernel)
-    before(wrapper, "generate_kernel_call", count_launch)
+    for owner, name, note in (
+        (Scheduler, "codegen", lambda scheduler, *_: generated.add(scheduler.nodes)),
+        (WRAPPER, "define_kernel", count_kernel),
+        (WRAPPER, "generate_kernel_call", count_launch),
+    ):
+        setattr(owner, name, telling(getattr(owner, name), note))
     return generated
 
 
@@ -381,11 +221,6 @@ def watch_sources(note: Callable[[str, Any], None]) -> Iterator[None]:
                 mock.patch.object(owner, "define_kernel", noting(owner.define_kernel))
             )
         yield
-
-
-def guard_texts(module: torch.nn.Module) -> list[str]:
-    """The guards of each graph captured from the module's forward, as torch prints them."""
-    return [str(manager) for manager in _guard_managers(module)]
 
 
 def phases() -> dict[str, float]:
