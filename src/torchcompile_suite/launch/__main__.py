@@ -20,7 +20,7 @@ from .. import workloads
 from ..host import frames, heap
 from ..measurement import Launch, Outcome, Status
 from ..request import Request
-from . import caches, messages, progress, whereabouts
+from . import caches, messages, progress
 
 
 def work(connection: Connection) -> None:
@@ -32,7 +32,7 @@ def work(connection: Connection) -> None:
     request = msgspec.json.decode(connection.recv_bytes(), type=Request)
     # First of all: what is allocated before keeps its place.
     heap_note = heap.settle() if request.heap == "settled" else ""
-    whereabouts.answer()
+    progress.answer()
     _prepare(request)
     try:
         make = _maker(request, connection, heap_note)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import chain
-
 import torch
 
 from .. import workloads
@@ -12,7 +9,7 @@ from ..cell import Cell
 from . import failures
 from .forward import Forward, ForwardAgainstFloat32, Quantised, arrange, arranged
 from .stream import ShapeStream
-from .subject import SEED, Inputs, Subject
+from .subject import SEED, Inputs, Subject, weights
 from .training import TrainingStep
 from .values import mapped
 
@@ -68,7 +65,7 @@ def ready(module: torch.nn.Module, train: bool, device: str) -> None:
     except Exception as error:
         if train:
             raise _refused(module, "train()", error) from error
-    if device == "cpu" and all(tensor.is_cpu for tensor in _weights(module)):
+    if device == "cpu" and all(tensor.is_cpu for tensor in weights(module)):
         return
     try:
         module.to(device)
@@ -79,10 +76,6 @@ def ready(module: torch.nn.Module, train: bool, device: str) -> None:
 def _refused(module: torch.nn.Module, call: str, error: Exception) -> failures.Unsupported:
     reason = failures.one_line(f"{type(error).__name__}: {error}")
     return failures.Unsupported(f"{type(module).__name__} refuses {call}: {reason}")
-
-
-def _weights(module: torch.nn.Module) -> Iterable[torch.Tensor]:
-    return chain(module.parameters(), module.buffers())
 
 
 def to_device(inputs: Inputs, device: str) -> Inputs:

@@ -28,14 +28,12 @@ from . import (
     accuracy,
     checks,
     device,
-    environment,
     failures,
     foreign,
     messages,
     original,
     progress,
     timing,
-    whereabouts,
 )
 from .build import build
 from .inspect import Inspection
@@ -155,7 +153,7 @@ class _Steps:
     def describe(self) -> None:
         """Record the environment. It is read last, because that takes memory and processes."""
         if self.usable:
-            self.fields["environment"] = environment.describe(self.on, self.load)
+            self.fields["environment"] = device.describe(self.on, self.load)
 
     def build(self) -> Subject:
         """Build the module, its inputs and its calls."""
@@ -233,7 +231,7 @@ class _Steps:
         """
         if not _mode(self.request.cell.mode).compiles:
             return None
-        return whereabouts.captures()
+        return progress.captures()
 
     def warm_up(self, subject: Subject, call: Call, first_call_s: float) -> float:
         """Warm the mode up, and measure its memory. Returns seconds of a steady call."""
@@ -288,7 +286,7 @@ class _Steps:
             try:
                 asked = hear()
                 # Until now the other side was perhaps not ready.
-                whereabouts.entered("turns")
+                progress.entered("turns")
                 while isinstance(asked, messages.Turn):
                     # FlexAttention in eager leaves 43 KB of cycles a call. Without a collection the
                     # heap grows for ever, and no other call gives back what it could use again.

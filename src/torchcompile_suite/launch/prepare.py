@@ -28,7 +28,7 @@ from ..host.files import write_atomically
 from ..measurement import OK, Accuracy, Launch, Outcome
 from ..modes import EAGER, MODES
 from ..request import Request
-from . import accuracy, caches, device, environment, failures, foreign, messages, references
+from . import accuracy, caches, device, failures, foreign, messages, references
 from .build import build
 from .messages import ARTEFACTS, EXPECTED, INPUTS, PREPARED, WEIGHTS, Prepared, Service
 from .progress import Stages
@@ -58,7 +58,7 @@ def prepare(request: Request) -> Launch:
         outcome = failures.outcome(error, stages.now)
     if not outcome.ok and usable is not None:
         # Else the service describes it. A failure is that of a release, too.
-        described = environment.describe(usable, load)
+        described = device.describe(usable, load)
     return Launch(
         request.kind,
         outcome,
@@ -208,7 +208,7 @@ def checked(connection: int, order: dict[str, Any], result: Any) -> None:
             raise failures.WrongResult(reason)
     except Exception as error:
         outcome = failures.outcome(error, "accuracy")
-    described = environment.describe(device.get(told.device), os.getloadavg()[0])
+    described = device.describe(device.get(told.device), os.getloadavg()[0])
     _end(talk, told, outcome, compared, described)
 
 

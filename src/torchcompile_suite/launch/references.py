@@ -10,7 +10,6 @@ import copy
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from itertools import chain
 from typing import Any, NamedTuple
 
 import torch
@@ -18,7 +17,7 @@ import torch
 from ..measurement import NOT_CHECKED
 from . import accuracy, failures, state, widened
 from .state import State
-from .subject import SEED, Call, Subject
+from .subject import SEED, Call, Subject, weights
 from .values import Parts, kept, mapped
 
 # Calls of a check. A second one shows what the first leaves: state, and memory that is used again.
@@ -208,7 +207,7 @@ def _in_double(
 def _copy(module: torch.nn.Module, device: str) -> torch.nn.Module:
     """A copy in float64 on that device, made without a copy in the module's own dtype."""
     made: dict[int, Any] = {}
-    for weight in chain(module.parameters(), module.buffers()):
+    for weight in weights(module):
         if weight.is_floating_point():
             double = weight.detach().to(device, torch.float64, copy=True)
             if isinstance(weight, torch.nn.Parameter):
@@ -266,8 +265,7 @@ def _distance(one: Played, other: Played) -> float:
 
 def _dtype(module: torch.nn.Module) -> torch.dtype:
     """The dtype of the module's weights; float32 if it has none."""
-    weights = chain(module.parameters(), module.buffers())
-    return next((one.dtype for one in weights if one.is_floating_point()), torch.float32)
+    return next((one.dtype for one in weights(module) if one.is_floating_point()), torch.float32)
 
 
 def _free(device: str) -> None:

@@ -30,7 +30,7 @@ from ...generated import Generated
 from ...measurement import OK, Launch, Outcome
 from ...modes import EAGER, MODES
 from ...targets import Target
-from .. import device, environment, failures
+from .. import device, failures
 from ..build import build
 from ..forward import autocast
 from ..inspect import dynamo, inductor
@@ -71,7 +71,7 @@ def generate(order: Order, target: Target) -> Launch:
         kind="cold",
         outcome=outcome,
         stages_s=stages.seconds,
-        environment=environment.describe(device.get("cpu"), load),
+        environment=device.describe(device.get("cpu"), load),
         preloaded=[],
         generated=generated,
     )

@@ -28,7 +28,7 @@ import torch._inductor.metrics
 from torch._dynamo.exc import SkipFrame
 
 from ...compiled import GraphBreak
-from ..whereabouts import captures as captures  # since `reset`
+from ..progress import captures as captures  # since `reset`
 
 # With this stance, a call raises an error that names the stance, instead of compiling.
 STANCE = "fail_on_recompile"

@@ -19,12 +19,12 @@ import torch
 from ... import workloads
 from ...cell import Cell
 from ...compiled import Compiled
-from .. import caches, failures, progress, ways
+from .. import caches, failures, progress
 from ..device import Device
 from ..forward import autocast
 from ..progress import Stages
 from ..stream import ShapeStream
-from ..subject import Call, Subject
+from ..subject import Call, Subject, repeated_blocks
 from ..widened import Traffic
 from . import Inspection, artefacts, capture, dynamo, inductor, profiler
 
@@ -119,7 +119,7 @@ class Observer(Inspection):
             "the module's forward was not captured as a frame of its own",
         )
         if self._cell.way in ("regional", "nested-region"):
-            self._values["blocks"] = len(ways.repeated_blocks(subject.module))
+            self._values["blocks"] = len(repeated_blocks(subject.module))
         generated = vars(self._generated)
         if self._cell.backend != "inductor":
             reason = f"backend {self._cell.backend} generates no code"
@@ -206,7 +206,7 @@ def _artefacts(cell: Cell) -> list[str]:
 def _guard_check_s(cell: Cell, module: torch.nn.Module, subject: Subject) -> float | None:
     """Seconds to check the guards of one call: the minimum of a few rounds, as timeit advises.
 
-    ``module``: the one that was compiled, which may be a twin of the subject's (`ways.twin`).
+    ``module``: the one that was compiled, which may be a twin of the subject's (`subject.twin`).
     """
     check = dynamo.guard_check(module, subject.inputs)
     with autocast(cell):
