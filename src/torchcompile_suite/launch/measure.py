@@ -127,6 +127,7 @@ class _Steps:
     on: device.Device
     clock: device.Device
     usable = False
+    compiles = False
     captures: Captures | None = None
     given: original.AsGiven | None = None
 
@@ -185,6 +186,7 @@ class _Steps:
         torch imports Inductor at the first compiled call, which takes three seconds in each process
         of a user. They are part of the compile cost.
         """
+        self.compiles = mode.compiles
         if not mode.compiles:
             return Inspection()
         with self.stages("compiler"):
@@ -210,28 +212,21 @@ class _Steps:
         if self.request.cell.way == "as-given":
             self.given = original.as_given(subject.module)
         with self.stages("compile"):
-            before = self._graphs()
+            # FlexAttention captures some in eager.
+            before = progress.captures() if self.compiles else 0
             # The clock starts before torch.compile itself: setting it up is part of its cost.
             start = time.perf_counter()
             call, forward = subject.compile()
             call()
             on.synchronize()
             first_call_s = time.perf_counter() - start
-            if before is not None and self._graphs() == before:
+            if self.compiles and progress.captures() == before:
                 from .inspect import dynamo
 
                 reasons = dynamo.why_uncaptured(call)
                 raise failures.Unsupported(f"{dynamo.NO_GRAPH}, because {reasons}")
         inspection.after_compile(subject, forward, on, first_call_s)
         return call, forward, first_call_s
-
-    def _graphs(self) -> int | None:
-        """Graphs that Dynamo has captured so far: FlexAttention captures some in eager. None where
-        nothing is compiled.
-        """
-        if not _mode(self.request.cell.mode).compiles:
-            return None
-        return progress.captures()
 
     def warm_up(self, subject: Subject, call: Call, first_call_s: float) -> float:
         """Warm the mode up, and measure its memory. Returns seconds of a steady call."""
@@ -336,7 +331,9 @@ def _unsupported(cell: Cell) -> str:
     """Why this process cannot measure the cell, or the empty string."""
     if cell.protocol == "no-sync" and cell.device == "cpu":
         return "a call on a CPU returns when it is done: there is nothing to forget to wait for"
-    if cell.device != "cpu" and cell.allocator not in ("system", _heap_of(cell)):
+    # The malloc that cells of this protocol have on every device.
+    usual = DEFAULT_HEAP if cell.protocol == "many-calls" else "system"
+    if cell.device != "cpu" and cell.allocator not in ("system", usual):
         return (
             f"malloc {cell.allocator} is for tensors of the host: on {cell.device} torch's own "
             "allocator has them"
@@ -345,11 +342,6 @@ def _unsupported(cell: Cell) -> str:
     if allocators.preloaded(cell.allocator) and allocators.loaded() != cell.allocator:
         return allocators.preload(cell.allocator)[1] or f"{cell.allocator} was not loaded"
     return ""
-
-
-def _heap_of(cell: Cell) -> str:
-    """The malloc that cells of this protocol have on every device."""
-    return DEFAULT_HEAP if cell.protocol == "many-calls" else "system"
 
 
 def _mode(name: str) -> Mode:

@@ -209,13 +209,13 @@ def checked(connection: int, order: dict[str, Any], result: Any) -> None:
     except Exception as error:
         outcome = failures.outcome(error, "accuracy")
     described = device.describe(device.get(told.device), os.getloadavg()[0])
-    _end(talk, told, outcome, compared, described)
+    _end(talk, told, outcome, accuracy=compared, environment=described)
 
 
 def failed(connection: int, order: dict[str, Any], error: Exception, stage: str) -> None:
     """Say that there is no first result. ``stage``: as in `failures.outcome`."""
     told = msgspec.convert(order, Service)
-    _end(Connection(connection), told, failures.outcome(error, stage), None, None)
+    _end(Connection(connection), told, failures.outcome(error, stage))
 
 
 def _captured(told: Service) -> None:
@@ -233,14 +233,7 @@ def _compared(expected_file: Path, result: Any) -> Accuracy:
     return accuracy.compare(eager, result, expected, reference, "float32", random)
 
 
-def _end(
-    talk: Connection,
-    told: Service,
-    outcome: Outcome,
-    compared: Accuracy | None,
-    described: Environment | None,
-) -> None:
-    launch = Launch(
-        told.kind, outcome, accuracy=compared, environment=described, preloaded=[], heap="default"
-    )
+def _end(talk: Connection, told: Service, outcome: Outcome, **known: Any) -> None:
+    """Say what is known of the launch. ``known``: further fields."""
+    launch = Launch(told.kind, outcome, preloaded=[], heap="default", **known)
     talk.send_bytes(messages.encode(messages.Ended(launch)))

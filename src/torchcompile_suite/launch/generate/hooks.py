@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -35,12 +35,12 @@ from torch._inductor.scheduler import (
 from torch.utils._pytree import tree_leaves, tree_map
 
 from .. import failures
-from ..inspect.inductor import WRAPPER, origins, own_kernel, parts_of
+from ..inspect.dynamo import Hook
+from ..inspect.inductor import WRAPPER, hooking, origins, own_kernel, parts_of
 from .recorder import Node, Recorder
 
 
-@contextlib.contextmanager
-def watching(recorder: Recorder) -> Iterator[None]:
+def watching(recorder: Recorder) -> contextlib.AbstractContextManager[None]:
     """A context in which Inductor generates code without loading it, and tells the recorder.
 
     What a release lacks is left out: CUDA graphs of parts of a graph came with 2.7.
@@ -50,7 +50,7 @@ def watching(recorder: Recorder) -> Iterator[None]:
     pad_mm = inductor.fx_passes.pad_mm
     # The names of the function that times a padded product: 2.15, 2.9, 2.4.
     pads = ("_should_pad", "_should_pad_bench", "should_pad_bench")
-    replaced: list[tuple[Any, str, Callable[..., Any]]] = [
+    replaced: list[tuple[Any, str, Hook]] = [
         (inductor.graph.GraphLowering, "compile_to_module", hooks.stop),
         (Scheduler, "codegen", hooks.nodes),
         (TritonScheduling, "define_kernel", hooks.kernel),
@@ -67,20 +67,7 @@ def watching(recorder: Recorder) -> Iterator[None]:
     ]
     if hasattr(Scheduler, "graph_partition"):
         replaced.append((Scheduler, "graph_partition", hooks.partition))
-    with contextlib.ExitStack() as stack:
-        for owner, name, hook in replaced:
-            hooked = _hooked(getattr(owner, name), hook)
-            stack.enter_context(mock.patch.object(owner, name, hooked))
-        yield
-
-
-def _hooked(original: Callable[..., Any], hook: Callable[..., Any]) -> Callable[..., Any]:
-    """A function, so a method too, that calls the hook with the original and its arguments."""
-
-    def hooked(*arguments: Any, **options: Any) -> Any:
-        return hook(original, *arguments, **options)
-
-    return hooked
+    return hooking(replaced)
 
 
 class _Hooks:

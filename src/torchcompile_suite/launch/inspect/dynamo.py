@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeAlias
 from unittest import mock
 
 import torch
@@ -149,6 +149,22 @@ def guard_texts(module: torch.nn.Module) -> list[str]:
     return [str(manager) for manager in _guard_managers(module)]
 
 
+Hook: TypeAlias = Callable[..., Any]
+
+
+def hooked(owner: Any, name: str, hook: Hook) -> Callable[..., Any]:
+    """What to put in the place of a function of a module, or of a method: it calls the hook with
+    the original and its arguments.
+    """
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def instead(*arguments: Any, **options: Any) -> Any:
+        return hook(original, *arguments, **options)
+
+    return instead
+
+
 def watch_recompiles() -> list[GraphBreak]:
     """A list to which each later recompile adds its failed guard and its function.
 
@@ -159,10 +175,8 @@ def watch_recompiles() -> list[GraphBreak]:
     owner = torch._dynamo.convert_frame
     name = "get_and_maybe_log_recompilation_reason"
     name = name if hasattr(owner, name) else name + "s"
-    original = getattr(owner, name)
 
-    @functools.wraps(original)
-    def noting(entries: Any, frame: Any, *arguments: Any, **options: Any) -> Any:
+    def note(original: Any, entries: Any, frame: Any, *arguments: Any, **options: Any) -> Any:
         reasons = original(entries, frame, *arguments, **options)
         code = frame.f_code
         where = f"{Path(code.co_filename).name}:{code.co_firstlineno}"
@@ -170,7 +184,7 @@ def watch_recompiles() -> list[GraphBreak]:
         recompiled.append(GraphBreak(reason, where))
         return reasons
 
-    setattr(owner, name, noting)
+    setattr(owner, name, hooked(owner, name, note))
     return recompiled
 
 

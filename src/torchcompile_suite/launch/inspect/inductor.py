@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -23,7 +22,7 @@ from torch._inductor.scheduler import (
     Scheduler,
 )
 
-from .dynamo import skip
+from .dynamo import Hook, hooked, skip
 
 # The class that writes the generated module has another name since 2.6.
 WRAPPER = getattr(_wrapper, "PythonWrapperCodegen", None) or _wrapper.WrapperCodeGen
@@ -101,17 +100,6 @@ def watch_cudagraph_skips() -> list[str]:
     return skips
 
 
-def telling(function: Callable[..., Any], tell: Callable[..., object]) -> Callable[..., Any]:
-    """A function that calls ``tell`` with its arguments, and then does what it did."""
-
-    @functools.wraps(function)
-    def told(*arguments: Any, **options: Any) -> Any:
-        tell(*arguments, **options)
-        return function(*arguments, **options)
-
-    return told
-
-
 def parts_of(node: Any) -> list[Any]:
     """The nodes that were fused into a node of the scheduler; the node itself if none were."""
     return list(getattr(node, "snodes", None) or [node])
@@ -171,19 +159,27 @@ def watch_generation() -> Generated:
     """
     generated = Generated()
 
-    def count_kernel(*_: Any, **__: Any) -> None:
-        generated.kernels += 1
+    def schedule(original: Any, scheduler: Any, *arguments: Any, **options: Any) -> Any:
+        generated.add(scheduler.nodes)
+        return original(scheduler, *arguments, **options)
 
-    def count_launch(writer: Any, kernel_name: str, *_: Any, **__: Any) -> None:
+    def define(original: Any, *arguments: Any, **options: Any) -> Any:
+        generated.kernels += 1
+        return original(*arguments, **options)
+
+    def launch(
+        original: Any, writer: Any, kernel_name: str, *arguments: Any, **options: Any
+    ) -> Any:
         # The node of a kernel of the model's own has counted, as that of a library.
         generated.kernel_launches += not own_kernel(writer, kernel_name)
+        return original(writer, kernel_name, *arguments, **options)
 
-    for owner, name, note in (
-        (Scheduler, "codegen", lambda scheduler, *_: generated.add(scheduler.nodes)),
-        (WRAPPER, "define_kernel", count_kernel),
-        (WRAPPER, "generate_kernel_call", count_launch),
+    for owner, name, hook in (
+        (Scheduler, "codegen", schedule),
+        (WRAPPER, "define_kernel", define),
+        (WRAPPER, "generate_kernel_call", launch),
     ):
-        setattr(owner, name, telling(getattr(owner, name), note))
+        setattr(owner, name, hooked(owner, name, hook))
     return generated
 
 
@@ -195,7 +191,15 @@ def tracing_to(folder: Path) -> AbstractContextManager[Any]:
 
 
 @contextlib.contextmanager
-def watch_sources(note: Callable[[str, Any], None]) -> Iterator[None]:
+def hooking(hooks: Iterable[tuple[Any, str, Hook]]) -> Iterator[None]:
+    """A context with hooks in place of functions: owner, name, and hook of each (`hooked`)."""
+    with contextlib.ExitStack() as stack:
+        for owner, name, hook in hooks:
+            stack.enter_context(mock.patch.object(owner, name, hooked(owner, name, hook)))
+        yield
+
+
+def watch_sources(note: Callable[[str, Any], None]) -> AbstractContextManager[None]:
     """A context in which each generated kernel calls ``note(kernel, nodes)``.
 
     The schedulings of C++ and of Triton define kernels in a method of the same name, whose second
@@ -204,23 +208,14 @@ def watch_sources(note: Callable[[str, Any], None]) -> Iterator[None]:
     from torch._inductor.codegen.cpp import CppScheduling
     from torch._inductor.codegen.triton import TritonScheduling
 
-    def noting(method: Any) -> Any:
-        @functools.wraps(method)
-        def define_kernel(
-            self: Any, source: Any, nodes: Any, *arguments: Any, **options: Any
-        ) -> Any:
-            name = method(self, source, nodes, *arguments, **options)
-            note(str(name), nodes)
-            return name
+    def define(
+        original: Any, scheduling: Any, source: Any, nodes: Any, *others: Any, **options: Any
+    ) -> Any:
+        name = original(scheduling, source, nodes, *others, **options)
+        note(str(name), nodes)
+        return name
 
-        return define_kernel
-
-    with contextlib.ExitStack() as stack:
-        for owner in (CppScheduling, TritonScheduling):
-            stack.enter_context(
-                mock.patch.object(owner, "define_kernel", noting(owner.define_kernel))
-            )
-        yield
+    return hooking((owner, "define_kernel", define) for owner in (CppScheduling, TritonScheduling))
 
 
 def phases() -> dict[str, float]:
