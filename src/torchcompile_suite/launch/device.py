@@ -20,7 +20,6 @@ import warnings
 from importlib import metadata
 from pathlib import Path
 
-import msgspec
 import torch
 
 from .._version import __version__
@@ -283,22 +282,13 @@ def accelerator() -> Accelerator:
     # torch has no UUID in older releases, and for a slice that of the whole GPU.
     seen = cuda.seen().devices
     gpu = nvml.device(seen[ordinal].uuid) if ordinal < len(seen) else None
-    told = Accelerator(
+    known = ("mig", "power_limit_w", "max_sm_clock_mhz", "ecc", "persistence", "numa_node")
+    return Accelerator(
         memory_bytes=here.total_memory,
         capability=f"{here.major}.{here.minor}",
         libraries=_libraries(),
         float32=_float32(),
-    )
-    if gpu is None:
-        return told
-    return msgspec.structs.replace(
-        told,
-        mig=gpu.mig,
-        power_limit_w=gpu.power_limit_w,
-        max_sm_clock_mhz=gpu.max_sm_clock_mhz,
-        ecc=gpu.ecc,
-        persistence=gpu.persistence,
-        numa_node=gpu.numa_node,
+        **({name: getattr(gpu, name) for name in known} if gpu else {}),
     )
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import gc
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -128,7 +127,7 @@ def ladder(subject: Subject, expected: Expected) -> Iterator[tuple[Reference, wi
         yield own, traced
         return
     if not expected.random:
-        exact, why = _tried(subject, expected, contextlib.nullcontext)
+        exact, why = _tried(subject, expected)
         if exact is not None and (why := _chosen(expected, exact)):
             exact = None
         if exact is not None:
@@ -137,11 +136,7 @@ def ladder(subject: Subject, expected: Expected) -> Iterator[tuple[Reference, wi
     traced = widened.trace(subject.eager)
     if expected.random or why or traced.narrow:
         drawing = traced.drawing or _dtype(subject.module)
-
-        def inside() -> AbstractContextManager[Any]:
-            return widened.InDouble(drawing)
-
-        wide, wide_why = _tried(subject, expected, inside)
+        wide, wide_why = _tried(subject, expected, drawing)
         if wide is not None and not (wide_why := _chosen(expected, wide)):
             yield Reference("float64", wide), traced
             exact, why = wide, ""
@@ -159,16 +154,19 @@ def _note(why: str) -> str:
 
 
 def _tried(
-    subject: Subject, expected: Expected, inside: Callable[[], AbstractContextManager[Any]]
+    subject: Subject, expected: Expected, drawing: torch.dtype | None = None
 ) -> tuple[Played | None, str]:
-    """The calls in float64, or None and the reason. If there is no room, on the host."""
+    """The calls in float64, or None and the reason. If there is no room, on the host.
+
+    ``drawing``: each operator is in float64, and random numbers are in this dtype.
+    """
     places = [subject.cell.device]
     if subject.cell.device != "cpu" and not expected.random:  # a host draws other numbers
         places.append("cpu")
     reason = ""
     for place in places:
         try:
-            return _in_double(subject, expected, place, inside), ""
+            return _in_double(subject, expected, place, drawing), ""
         except Exception as error:
             # Whatever it is, the module was not made for float64.
             reason = failures.one_line(f"{type(error).__name__}: {error}")
@@ -181,10 +179,7 @@ def _tried(
 
 
 def _in_double(
-    subject: Subject,
-    expected: Expected,
-    device: str,
-    inside: Callable[[], AbstractContextManager[Any]],
+    subject: Subject, expected: Expected, device: str, drawing: torch.dtype | None
 ) -> Played:
     subject.reset(FIRST)
     module = _copy(subject.module, device)
@@ -194,7 +189,7 @@ def _in_double(
     changes = []
     state.seed(FIRST)
     for _ in range(CALLS if expected.in_a_row else 1):
-        with inside():
+        with widened.InDouble(drawing) if drawing else contextlib.nullcontext():
             result = subject.in_double(module, given)
         outputs += map(kept, result)
         changes.append(start.changes())

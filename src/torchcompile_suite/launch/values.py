@@ -96,21 +96,22 @@ def changed(value: Any, before: Any) -> bool:
     now, then = tensors(value), tensors(before)
     if len(now) != len(then) or len(tree_leaves(value)) != len(tree_leaves(before)):
         return True
-    return not all(map(_equal, now, then))
+    return not all(map(same, now, then))
 
 
-def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+def same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether shape, dtype, layout and values are equal. NaN equals NaN."""
     if one.is_nested or other.is_nested:
         if not (one.is_nested and other.is_nested and one.size(0) == other.size(0)):
             return False
-        return all(map(_equal, one.unbind(), other.unbind()))
+        return all(map(same, one.unbind(), other.unbind()))
     if one.shape != other.shape or one.dtype != other.dtype or one.layout != other.layout:
         return False
     if one.layout != torch.strided:
         one, other = one.to_dense(), other.to_dense()
-    if one.is_floating_point() or one.is_complex():
-        return bool(torch.allclose(one, other, rtol=0.0, atol=0.0, equal_nan=True))
-    return bool(torch.equal(one, other))
+    if torch.equal(one, other):
+        return True
+    return bool(((one == other) | ((one != one) & (other != other))).all())
 
 
 class Restoring:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from multiprocessing.connection import Connection
 
 import msgspec
 
@@ -32,20 +31,13 @@ def main() -> None:
             reason = str(error)
     connection = accept()
     caches.use(folder("generated"))
-    ready = False
-    while order := _next(connection):
-        if not ready and not reason:
-            reason = _answer(target)
-            ready = not reason
-        launch = _refused(reason) if reason else _generate(order, target)
-        connection.send_bytes(msgspec.json.encode(launch))
-
-
-def _next(connection: Connection) -> Order | None:
-    try:
-        return msgspec.json.decode(connection.recv_bytes(), type=Order)
-    except EOFError:
-        return None
+    reason = reason or _answer(target)
+    while True:
+        try:
+            order = msgspec.json.decode(connection.recv_bytes(), type=Order)
+        except EOFError:
+            return
+        connection.send_bytes(msgspec.json.encode(_launch(order, target, reason)))
 
 
 def _answer(target: targets.Target) -> str:
@@ -63,15 +55,13 @@ def _answer(target: targets.Target) -> str:
     return ""
 
 
-def _generate(order: Order, target: targets.Target) -> Launch:
+def _launch(order: Order, target: targets.Target, reason: str) -> Launch:
+    """``reason``: why this Python cannot generate code for the target."""
+    if reason:
+        return Launch("cold", Outcome(Status.UNSUPPORTED, reason[:4000]))
     from .generate import generate
 
     return generate(order, target)
-
-
-def _refused(reason: str) -> Launch:
-    """A launch of a Python that cannot generate code for the target."""
-    return Launch("cold", Outcome(Status.UNSUPPORTED, reason[:4000]))
 
 
 if __name__ == "__main__":

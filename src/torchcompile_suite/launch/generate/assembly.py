@@ -34,13 +34,6 @@ class Place(NamedTuple):
     name: str
 
 
-class Source(NamedTuple):
-    """A kernel and its source, as a Python expression of the generated module."""
-
-    place: Place
-    code: str
-
-
 class Assembled(NamedTuple):
     """The fields of `cell.Kernel` that the assembler decides."""
 
@@ -53,9 +46,12 @@ class Assembled(NamedTuple):
 
 
 def assemble(
-    sources: Iterable[Source], target: Target
+    sources: Iterable[tuple[Place, str]], target: Target
 ) -> tuple[dict[Place, Assembled], dict[str, str]]:
-    """The assembled kernels; and by name, why others could not be."""
+    """The assembled kernels; and by name, why others could not be.
+
+    ``sources``: of each, as a Python expression of the generated module.
+    """
     done: dict[Place, Assembled] = {}
     failed: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="assembly-") as folder:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ...generated import Chain, Code, Kernel
-from .assembly import Assembled, Place, Source
+from .assembly import Assembled, Place
 
 FORWARD, BACKWARD = "forward", "backward"
 # Chains that are kept of each pass, and the kernels of a chain and the operators of a kernel that
@@ -151,13 +151,13 @@ class Recorder:
         """A question that only a device can answer, and the answer that was assumed."""
         self.assumed[text] = None
 
-    def sources(self) -> Iterator[Source]:
+    def sources(self) -> Iterator[tuple[Place, str]]:
         """The source of each Triton kernel."""
         for direction, graphs in self._passes.items():
             for number, graph in enumerate(graphs):
                 for name in graph.triton:
                     if name in graph.sources:
-                        yield Source(Place(direction, number, name), graph.sources[name])
+                        yield Place(direction, number, name), graph.sources[name]
 
     def modules(self) -> dict[str, list[str]]:
         """The generated modules by pass."""
