@@ -268,9 +268,9 @@ def test_torch_gives_no_reason_for_no_cuda_graphs_on_a_cpu(launches: Launches) -
 
 
 SKIP = """
-from torchcompile_suite.launch.inspect import versions
+from torchcompile_suite.launch.inspect import inductor
 from torch._inductor import cudagraph_utils
-reasons = versions.watch_cudagraph_skips()
+reasons = inductor.watch_cudagraph_skips()
 cudagraph_utils.log_cudagraph_skip_and_bump_counter("skipping cudagraphs due to a test")
 print(reasons)
 """
@@ -393,16 +393,15 @@ WAYS = """
 import sys
 import torch
 from torchcompile_suite.cell import Cell
-from torchcompile_suite.launch import ways
+from torchcompile_suite.launch import subject
 from torchcompile_suite.workloads import get
 
 module, inputs = get("repeating").build(1)
 module.eval()
 cell = Cell("repeating", 1, "default", way=sys.argv[1])
-options = {"backend": "inductor", "dynamic": None, "mode": "default"}
 with torch.inference_mode():
     eager = module(*inputs)
-    compiled = ways.compiled(cell, module, options)
+    compiled = subject.compiler(cell)(module)
     first = compiled(*inputs)
     assert torch.allclose(first, eager, atol=1e-5)
     assert all(block._compiled_call_impl is None for block in module.modules())
@@ -429,7 +428,7 @@ def test_only_frozen_weights_are_constants_and_the_module_stays_as_it_is(
 
 BLOCKS = """
 from torch import nn
-from torchcompile_suite.launch import ways
+from torchcompile_suite.launch import subject
 
 class Block(nn.Module):
     def __init__(self, width):
@@ -437,7 +436,7 @@ class Block(nn.Module):
         self.layer = nn.Linear(width, width)
 
 def show(module):
-    print([block.layer.in_features for block in ways.repeated_blocks(module)])
+    print([block.layer.in_features for block in subject.repeated_blocks(module)])
 
 shared = Block(4)
 small = nn.Sequential(*(Block(2) for _ in range(9)))

@@ -23,8 +23,8 @@ from torchcompile_suite.cli.app import app
 from torchcompile_suite.engine.generation import Generator
 from torchcompile_suite.engine.processes import Environment
 from torchcompile_suite.generated import Generated
-from torchcompile_suite.launch.generate.occupancy import occupancy
-from torchcompile_suite.launch.generate.orders import Order
+from torchcompile_suite.launch.generate.assembly import occupancy
+from torchcompile_suite.launch.messages import Order
 from torchcompile_suite.measurement import Launch, Status
 
 from .conftest import ReleaseEnvironment, releases

@@ -19,9 +19,8 @@ from torchcompile_suite.cli import app
 from torchcompile_suite.compiled import GraphBreak
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.generated import GENERATION, Chain, Generated
-from torchcompile_suite.launch.generate.occupancy import occupancy
-from torchcompile_suite.launch.generate.recorder import Recorder
-from torchcompile_suite.launch.inspect.notes import Node
+from torchcompile_suite.launch.generate.assembly import occupancy
+from torchcompile_suite.launch.generate.recorder import Node, Recorder
 from torchcompile_suite.measurement import OK, Launch, Measurement, Outcome, Status
 from torchcompile_suite.results import records
 from torchcompile_suite.targets import Target
@@ -117,7 +116,7 @@ def test_kernels_of_two_graphs_may_have_one_name() -> None:
         ("triton_poi_0", 1),
         ("triton_poi_0", 1),
     ]
-    assert [source.code for source in recorder.sources()] == ["the first", "the second"]
+    assert [code for _, code in recorder.sources()] == ["the first", "the second"]
     assert backward is None
     assert forward.cuda_graphs is None
 

@@ -24,15 +24,18 @@ from torchcompile_suite.engine import interference, starts, turns
 from torchcompile_suite.engine.launches import heap_state
 from torchcompile_suite.launch import caches
 from torchcompile_suite.launch.messages import (
+    CACHE,
+    PREPARED,
+    SERVICE,
     Asked,
     Ended,
     Finish,
     FirstResult,
     Go,
     Imported,
+    Prepared,
     Said,
 )
-from torchcompile_suite.launch.starts.orders import CACHE, PREPARED, SERVICE, Prepared
 from torchcompile_suite.measurement import METHOD, OK, Launch, Measurement, Outcome, Started, Status
 from torchcompile_suite.presentation.answers.common import NOTHING
 from torchcompile_suite.presentation.answers.processes import starts as answer
@@ -436,7 +439,7 @@ def test_what_an_old_release_lacks_is_unsupported(
 @pytest.mark.slow
 def test_a_service_imports_nothing_of_the_suite_but_the_models(newest: ReleaseEnvironment) -> None:
     code = (
-        "import sys, torchcompile_suite.launch.starts.service;"
+        "import sys, torchcompile_suite.launch.service;"
         "print(sorted(name for name in sys.modules if name.startswith('torchcompile_suite')));"
         "print('torch' in sys.modules, 'msgspec' in sys.modules)"
     )
@@ -449,19 +452,18 @@ def test_a_service_imports_nothing_of_the_suite_but_the_models(newest: ReleaseEn
         "torchcompile_suite.host",
         "torchcompile_suite.host.orphans",
         "torchcompile_suite.launch",
-        "torchcompile_suite.launch.starts",
-        "torchcompile_suite.launch.starts.service",
+        "torchcompile_suite.launch.service",
     ]
     assert others == "False False"
 
 
 def test_every_loader_is_one_that_something_is_made_for() -> None:
-    """`inspect.versions.starts` names the loaders; it imports the compiler, so it is only read."""
+    """`prepare` names the loaders; it imports torch, so it is only read."""
     import torchcompile_suite
-    from torchcompile_suite.launch.starts import service
+    from torchcompile_suite.launch import service
 
     folder = Path(torchcompile_suite.__file__).parent
-    text = (folder / "launch" / "inspect" / "versions" / "starts.py").read_text()
+    text = (folder / "launch" / "prepare.py").read_text()
     assert service.LOADERS
     for name in service.LOADERS:
         assert f'return "{name}"' in text, name

@@ -29,8 +29,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 NEWEST = catalogue.read()[-1]
 CELL = r"Inference.*\('softmax_matmul', 1, 'default'\)"
 DESCRIBE = (
-    "import msgspec, sys; from torchcompile_suite.launch import device, environment;"
-    "described = environment.describe(device.get('cpu'), 0.0);"
+    "import msgspec, sys; from torchcompile_suite.launch import device;"
+    "described = device.describe(device.get('cpu'), 0.0);"
     "sys.stdout.buffer.write(msgspec.json.encode(described.overlay))"
 )
 

@@ -91,8 +91,7 @@ def _model(
     """
     import torch
 
-    from ..launch import resets
-    from ..launch.original import original
+    from ..launch.original import keep_reset, original
 
     module, given, reset = returned
 
@@ -103,7 +102,7 @@ def _model(
         )
     module, note = original(module)
     if reset is not None:
-        resets.keep(module, reset)
+        keep_reset(module, reset)
     asked = shapes(target.inputs)
     if asked:
         given = _random_inputs(asked, batch_size)

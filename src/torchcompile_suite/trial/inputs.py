@@ -142,7 +142,7 @@ def batch_size(inputs: Inputs) -> int:
 
 def check(module: torch.nn.Module, inputs: Inputs) -> None:
     """Raise WorkloadError if the module or its inputs have nothing to compute with."""
-    from ..launch.inputs import tensors as tensors_of
+    from ..launch.values import tensors as tensors_of
 
     tensors = tensors_of(inputs)
     weights = [*module.parameters(), *module.buffers()]

@@ -15,8 +15,7 @@ from .. import workloads
 from ..errors import SuiteError
 from ..fields import Text
 from ..launch import caches
-from ..launch.connection import accept, folder
-from ..launch.entry import import_quietly
+from ..launch.messages import accept, folder, import_quietly
 
 if TYPE_CHECKING:
     import torch
@@ -78,7 +77,7 @@ def _outline(workload: str, batch_size: int) -> Outline:
     import torch
 
     from ..launch import original
-    from ..launch.inputs import tensors as tensors_of
+    from ..launch.values import tensors as tensors_of
     from . import build
     from .inputs import batch_size as batch_size_of
     from .target import from_environment
