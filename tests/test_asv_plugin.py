@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -162,12 +163,14 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def asv(clone: Path, *arguments: str, status: int = 0, **variables: str) -> tuple[str, str]:
+def asv(
+    clone: Path, *arguments: str, status: int = 0, variables: Mapping[str, str] | None = None
+) -> tuple[str, str]:
     """Standard output and standard error of an ASV command."""
     done = subprocess.run(
         [sys.executable, "-m", "asv", *arguments],
         cwd=clone,
-        env={**os.environ, machine.MACHINE_VARIABLE: "nobody", **variables},
+        env={**os.environ, machine.MACHINE_VARIABLE: "nobody", **(variables or {})},
         capture_output=True,
         text=True,
         timeout=100,
@@ -190,14 +193,14 @@ def test_compare_shows_the_named_machine_and_no_line(clone: Path) -> None:
     out, line = asv(clone, "compare", "v2.4", "v2.9", "--machine", OTHER)
     assert len(out.splitlines()) > 100
     assert line == ""
-    out, line = asv(clone, "compare", "v2.4", "v2.9", **{machine.MACHINE_VARIABLE: OTHER})
+    out, line = asv(clone, "compare", "v2.4", "v2.9", variables={machine.MACHINE_VARIABLE: OTHER})
     assert len(out.splitlines()) > 100
     assert line == ""
 
 
 def test_compare_can_be_limited_to_cells(clone: Path) -> None:
     wanted = {ROWS_VARIABLE: r"Inference\.track_latency\('resnet18'"}
-    out, _ = asv(clone, "compare", "v2.4", "v2.9", **wanted)
+    out, _ = asv(clone, "compare", "v2.4", "v2.9", variables=wanted)
     rows = [row for row in out.splitlines() if ".track_" in row]
     assert rows
     assert all("track_latency('resnet18'" in row for row in rows)

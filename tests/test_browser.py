@@ -329,7 +329,7 @@ def test_every_picture_has_a_table_below_it(visit: Visit, address: str, kinds: l
 def test_pages_are_accessible(
     visit: Visit, address: str, kinds: list[str], scheme: str, rules: dict[str, object]
 ) -> None:
-    visit.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    visit.page.emulate_media(color_scheme=scheme)
     for name in kinds:
         page = opened(visit, f"{address}report/{name}")
         result = Axe().run(page, options={"runOnly": rules})
@@ -337,7 +337,7 @@ def test_pages_are_accessible(
 
 
 def test_a_phone_scrolls_in_one_direction(visit: Visit, address: str, kinds: list[str]) -> None:
-    visit.page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    visit.page.set_viewport_size(PHONE)
     for name in kinds:
         page = opened(visit, f"{address}report/{name}")
         width = page.evaluate("document.documentElement.scrollWidth")
@@ -605,7 +605,7 @@ def test_generated_code_shows_exact_counts_with_their_changes(
         assert [line[f"v2.{minor}"][:2] for minor in (4, 9, 15)] == ["30", "29", "28"]
         (line,) = fields(opened(visit, then).locator("#history table"))
         assert line["v2.15"] == "28 (fewer, was 29)"
-        page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+        page.set_viewport_size(PHONE)
         drawn(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
         rules: dict[str, object] = {"type": "tag", "values": WCAG}
@@ -840,7 +840,7 @@ def test_a_link_to_another_cell_starts_at_its_top(
 ) -> None:
     machine = next(iter(report.machines))
     page = opened(visit, f"{address}report/cell.html#machine={machine}&model=resnet18")
-    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    page.set_viewport_size(PHONE)
     link = page.locator("#cells table").get_by_role("link").last
     name = link.inner_text()
     link.scroll_into_view_if_needed()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from asv.console import log
 
 from torchcompile_suite.analysis import statistics
 from torchcompile_suite.asv import run as asv_run
@@ -154,7 +155,7 @@ def test_a_gpu_that_only_torch_sees_is_named(
 def test_asv_run_says_it(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     monkeypatch.setattr(machine, "overlooked", lambda: "the CPU is measured")
-    monkeypatch.setattr(asv_run.log, "warning", said.append)
+    monkeypatch.setattr(log, "warning", said.append)
     monkeypatch.setattr(asv_run, "add_nightlies", lambda conf: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         asv_run.run(print)(type, None)

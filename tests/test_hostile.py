@@ -189,14 +189,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     facts = {"machine": "binary", "version": 1}
     (results / "binary" / "machine.json").write_text(json.dumps(facts))
     with ExitStack() as stack:
-        for name, place in IRREGULAR.items():
+        for name, make in IRREGULAR.items():
             for suffix in (".json", ".records.jsonl"):
-                stack.enter_context(place(results / "hostile-0" / f"{name}{suffix}"))
+                stack.enter_context(make(results / "hostile-0" / f"{name}{suffix}"))
                 broken.append(f"hostile-0/{name}{suffix}")
             odd = f"hostile-1/2.9.1/{name}{segments.SUFFIX}"
-            stack.enter_context(place(results / odd))
+            stack.enter_context(make(results / odd))
             broken.append(odd)
-            stack.enter_context(place(results / name / "machine.json"))
+            stack.enter_context(make(results / name / "machine.json"))
             broken.append(f"{name}/machine.json")
         yield Made(results, broken, good.name)
 

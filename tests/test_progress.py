@@ -12,7 +12,7 @@ from torchcompile_suite.launch import progress
 from torchcompile_suite.measurement import Outcome, Status
 
 from . import examples
-from .test_generated import made
+from .examples import generated as made
 
 
 def test_cells_are_shown_with_time_left() -> None:

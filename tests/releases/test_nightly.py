@@ -139,7 +139,7 @@ def test_the_ledger_grows_a_branch_and_no_release_moves(with_nightlies, tmp_path
 
     first, second = built.tags[f"v{FIRST}"], built.tags[f"v{SECOND}"]
     assert git("rev-list", "main..nightly") == [second, first]
-    assert git("rev-list", "main") == list(reversed(plain))
+    assert git("rev-list", "main") == list(plain)[::-1]
     git("fsck", "--strict")
     shown = json.loads(" ".join(git("show", f"v{FIRST}:release.json")))
     assert shown["index_url"] == "https://example.invalid/simple"
