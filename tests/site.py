@@ -8,8 +8,10 @@ import threading
 from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Response
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Response
 
 DESKTOP = {"width": 1280, "height": 800}
 
