@@ -155,9 +155,11 @@ def test_show_prints_measured_cells_only(capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What ASV reads of a clone that nobody measured in."""
+    """What ASV reads of a clone that nobody measured in, with the results of two machines."""
     folder = tmp_path_factory.mktemp("clone")
-    for name in ("asv.conf.json", "results", "benchmarks"):
+    (folder / "results").mkdir()
+    of_machines = [f"results/{name}" for name in ("benchmarks.json", CHOSEN, OTHER)]
+    for name in ("asv.conf.json", "benchmarks", *of_machines):
         source = ROOT / name
         (shutil.copytree if source.is_dir() else shutil.copy2)(source, folder / name)
     return folder
@@ -220,8 +222,7 @@ def test_a_wrong_machine_gets_the_known_ones_in_one_line(
 ) -> None:
     out, error = asv(clone, *command, "--machine", "x", status=1)
     (line,) = filter(None, (out + error).splitlines())
-    known = ", ".join(sorted(folder.parent.name for folder in ROOT.glob("results/*/machine.json")))
-    assert f"no results of machine 'x'; there are results of: {known}" in line
+    assert f"no results of machine 'x'; there are results of: {OTHER}, {CHOSEN}" in line
 
 
 def test_no_results_anywhere_is_one_line(clone: Path, tmp_path: Path) -> None:
