@@ -23,7 +23,7 @@ import msgspec
 import psutil
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from torchcompile_suite import matrix
@@ -873,7 +873,6 @@ def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_fast")
-@settings(max_examples=30)
 @given(st.randoms(use_true_random=False), st.integers(min_value=1, max_value=4))
 def test_whatever_fails_every_series_comes_once_and_from_one_machine(
     tmp_path_factory: pytest.TempPathFactory, chosen: random.Random, machines: int

@@ -537,6 +537,7 @@ def try_(newest: ReleaseEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyP
     return Command(newest, tmp_path / "cache")
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_inputs_by_name_and_a_dict_of_outputs(try_: Command, tmp_path: Path) -> None:
@@ -606,6 +607,7 @@ def test_outputs_of_any_type_are_compared_or_named(
     assert len(set(readers.read_text().split())) > len(launches), "the outline, and each launch"
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_both_ends_of_the_heap_are_measured_with_one_cold_start(
