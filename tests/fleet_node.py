@@ -18,13 +18,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 from torchcompile_suite.engine import journal, rounds
 from torchcompile_suite.engine.series import Series
 from torchcompile_suite.fleet import inspection, node
-from torchcompile_suite.fleet.messages import Launched, Order, Told
+from torchcompile_suite.fleet.messages import Described, Launched, Order, Told
 from torchcompile_suite.fleet.node import Say
 from torchcompile_suite.measurement import METHOD, OK, Launch, Measurement
 
@@ -46,7 +47,7 @@ def variable(name: str, otherwise: str = "") -> str:
 def work(order: Order, plan: Series, folder: Path, say: Say) -> dict[str, Measurement]:
     def make(release: str, cache: Path) -> Launch:
         cache.mkdir(parents=True, exist_ok=True)
-        kind = "warm" if any(cache.iterdir()) else "cold"
+        kind: Literal["cold", "warm"] = "warm" if any(cache.iterdir()) else "cold"
         hang = variable("HANG")
         if hang and Path(hang).exists():
             say(Told("hangs", 1.0))
@@ -82,7 +83,7 @@ def main() -> None:
     inspection.faults = lambda _order, _priority: []  # type: ignore[assignment]
     described = inspection.described
 
-    def other_locks(order: Order, found: object = ()) -> inspection.Described:
+    def other_locks(order: Order, found: object = ()) -> Described:
         said = described(order)
         newer = variable("NEWER")
         if newer and newer in order.machine:
@@ -92,7 +93,7 @@ def main() -> None:
             return said
         return msgspec.structs.replace(said, locks=dict.fromkeys(said.locks, other))
 
-    inspection.described = other_locks  # type: ignore[assignment]
+    inspection.described = other_locks
     node.main(work)
 
 

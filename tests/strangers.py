@@ -59,7 +59,7 @@ def decorated():
 class Assigned(nn.Module):
     def __init__(self):
         super().__init__()
-        self.forward = torch.compile(self.forward)
+        self.forward = torch.compile(self.forward)  # type: ignore[method-assign]
 
     def forward(self, x):
         return x * 2
@@ -283,7 +283,7 @@ class Recent(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.kept = collections.deque(maxlen=20)
+        self.kept: collections.deque[torch.Tensor] = collections.deque(maxlen=20)
 
     def forward(self, x):
         self.kept.append(x * 2)

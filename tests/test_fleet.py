@@ -17,12 +17,13 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import psutil
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from torchcompile_suite import matrix
@@ -400,7 +401,7 @@ def test_no_order_can_leave_the_folder() -> None:
 # What a machine must be like.
 
 
-def described(name: str = "box", **changes: object) -> Described:
+def described(name: str = "box", **changes: Any) -> Described:
     said = inspection.described(Order(name, releases=RELEASES))
     return msgspec.structs.replace(said, **changes)
 
@@ -427,9 +428,7 @@ def test_an_equal_machine_is_admitted() -> None:
         ({"faults": [Fault("disk", Level.ERROR, "0.1 GiB free", "free more")]}, "disk: 0.1 GiB"),
     ],
 )
-def test_a_machine_that_would_spoil_numbers_is_refused(
-    changes: dict[str, object], says: str
-) -> None:
+def test_a_machine_that_would_spoil_numbers_is_refused(changes: dict[str, Any], says: str) -> None:
     reason = inspection.refusal(described(**changes), described("driver"), hardware())
     assert says in reason
     assert "\n" not in reason
@@ -451,7 +450,7 @@ def test_the_doctor_looks_at_this_machine() -> None:
 @pytest.mark.parametrize("host", ["box", "a-very-long-host-name.of.a.cluster", "ip-10-0-0-1", "Ä"])
 def test_a_name_in_a_fleet_is_a_label(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(machine.MACHINE_VARIABLE, raising=False)
-    monkeypatch.setattr(machine.socket, "gethostname", lambda: host)
+    monkeypatch.setattr(socket, "gethostname", lambda: host)
     name = machine.name_in_fleet()
     assert len(name) <= machine.LABEL_CHARACTERS
     assert machine.detect(name).machine == name
@@ -874,7 +873,6 @@ def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_fast")
-@settings(max_examples=30)
 @given(st.randoms(use_true_random=False), st.integers(min_value=1, max_value=4))
 def test_whatever_fails_every_series_comes_once_and_from_one_machine(
     tmp_path_factory: pytest.TempPathFactory, chosen: random.Random, machines: int

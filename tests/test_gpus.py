@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from asv.console import log
 
 from torchcompile_suite.analysis import statistics
 from torchcompile_suite.asv import runner
@@ -154,7 +155,7 @@ def test_a_gpu_that_only_torch_sees_is_named(
 def test_asv_run_says_it(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     monkeypatch.setattr(machine, "overlooked", lambda: "the CPU is measured")
-    monkeypatch.setattr(runner.log, "warning", said.append)
+    monkeypatch.setattr(log, "warning", said.append)
     monkeypatch.setattr(runner, "add_nightlies", lambda conf: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         runner.run(print)(type, None)

@@ -129,6 +129,12 @@ def test_disturbed_launches_do_not_count() -> None:
     assert eager.grows is Grows.NO
 
 
+def with_allocated(launch: Launch, allocated_bytes: list[int]) -> Launch:
+    assert launch.growth is not None
+    known = msgspec.structs.replace(launch.growth, allocated_bytes=allocated_bytes)
+    return msgspec.structs.replace(launch, growth=known)
+
+
 def test_on_an_accelerator_the_host_does_not_decide() -> None:
     """A host that grows by 1000 bytes a call, while the device grows by 500: and the reverse."""
     launches = measured(1000.0, 1010.0, 990.0).launches
@@ -136,19 +142,11 @@ def test_on_an_accelerator_the_host_does_not_decide() -> None:
     assert on_device is not None
     assert on_device.judged.value == pytest.approx(500, rel=0.01)
     assert on_device.first_bytes == 150 << 20
-    host_grows = [
-        msgspec.structs.replace(
-            one, growth=msgspec.structs.replace(one.growth, allocated_bytes=[5 << 20] * len(CALLS))
-        )
-        for one in launches
-    ]
+    host_grows = [with_allocated(one, [5 << 20] * len(CALLS)) for one in launches]
     stays = growth.growing(host_grows, "mode", "cuda")
     assert stays is not None
     assert (stays.grows, growth.growing(host_grows, "mode", "cpu").grows) == (Grows.NO, Grows.YES)  # type: ignore[union-attr]
-    unknown = [
-        msgspec.structs.replace(one, growth=msgspec.structs.replace(one.growth, allocated_bytes=[]))
-        for one in launches
-    ]
+    unknown = [with_allocated(one, []) for one in launches]
     untold = growth.growing(unknown, "mode", "cuda")
     assert untold is not None
     assert untold.grows is Grows.UNKNOWN

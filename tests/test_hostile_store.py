@@ -30,7 +30,7 @@ from .test_store import DAMAGED, tree
 
 COMMITS = ledger.compute()[0]
 COMMIT = next(sha for sha, one in COMMITS.items() if one.version == "2.9.1")
-SEEDS = 10
+SEEDS = 5
 RECORD = json.loads(msgspec.json.encode(examples.measurement()))
 NAMES = ["../../x", "a/b", "\n", "\x1b[2J", "é" * 100, "<script>alert(1)</script>", "." * 80]
 NAMES += ["é" * 127, "env\n", "\u202eenv"]

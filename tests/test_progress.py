@@ -13,7 +13,7 @@ from torchcompile_suite.launch.messages import Imported
 from torchcompile_suite.measurement import Outcome, Status
 
 from . import examples
-from .test_generated import made
+from .examples import generated as made
 
 
 def test_cells_are_shown_with_time_left() -> None:

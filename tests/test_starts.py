@@ -355,6 +355,7 @@ def test_records_of_strangers_do_not_break_the_answer() -> None:
 # --- with a real release -----------------------------------------------------------------------
 
 WORKLOADS = Path(__file__).with_name("workloads_that_fail.py")
+NIGHTLY = pytest.mark.nightly
 
 
 def real(
@@ -368,7 +369,13 @@ def real(
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("start", matrix.STARTS)
+@pytest.mark.parametrize(
+    "start",
+    [
+        start if start == "precompile" else pytest.param(start, marks=NIGHTLY)
+        for start in matrix.STARTS
+    ],
+)
 def test_a_real_service_starts(newest: ReleaseEnvironment, tmp_path: Path, start: str) -> None:
     launch, folder = real(newest, tmp_path, "well", start=start)
     assert launch.outcome.ok, launch.outcome
@@ -399,13 +406,13 @@ def test_a_real_service_starts(newest: ReleaseEnvironment, tmp_path: Path, start
 @pytest.mark.parametrize(
     ("workload", "cell", "status", "reason"),
     [
-        ("wrong", {"start": "uncached"}, Status.WRONG_RESULT, "relative error"),
-        ("well", {"start": "uncached", "dtype": "bfloat16"}, Status.UNSUPPORTED, "bfloat16"),
-        ("well", {"start": "uncached", "mode": "eager"}, Status.UNSUPPORTED, "eager"),
-        ("uncompilable", {"start": "uncached"}, Status.COMPILE_ERROR, "cannot be compiled"),
-        ("raising", {"start": "uncached"}, Status.CRASH, "line"),
-        ("killed", {"start": "uncached"}, Status.CRASH, "SIGKILL"),
-        ("nobody", {"start": "uncached"}, Status.UNSUPPORTED, "no workload"),
+        ("wrong", {}, Status.WRONG_RESULT, "relative error"),
+        pytest.param("well", {"dtype": "bfloat16"}, Status.UNSUPPORTED, "bfloat16", marks=NIGHTLY),
+        pytest.param("well", {"mode": "eager"}, Status.UNSUPPORTED, "eager", marks=NIGHTLY),
+        pytest.param("uncompilable", {}, Status.COMPILE_ERROR, "cannot be", marks=NIGHTLY),
+        pytest.param("raising", {}, Status.CRASH, "line", marks=NIGHTLY),
+        ("killed", {}, Status.CRASH, "SIGKILL"),
+        pytest.param("nobody", {}, Status.UNSUPPORTED, "no workload", marks=NIGHTLY),
     ],
 )
 def test_a_real_start_that_fails_says_why(
@@ -416,7 +423,7 @@ def test_a_real_start_that_fails_says_why(
     status: Status,
     reason: str,
 ) -> None:
-    launch, _ = real(newest, tmp_path, workload, **cell)
+    launch, _ = real(newest, tmp_path, workload, start="uncached", **cell)
     assert launch.outcome.status is status, launch.outcome
     assert reason in launch.outcome.reason
     assert launch.pairs_s == []

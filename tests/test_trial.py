@@ -91,8 +91,8 @@ def test_what_names_no_model_is_refused_in_one_line(text: str, words: str) -> No
 def test_inputs_have_sizes_dtypes_bounds_and_names() -> None:
     assert target.shapes(["8x3x224x224"]) == [("", (8, 3, 224, 224), "float32", 2)]
     ids, mask = target.shapes(["ids=Bx128:int64:50257", "mask=Bx128:bool"])
-    assert ids == ("ids", (None, 128), "int64", 50257)
     assert ids.scales
+    assert ids == ("ids", (None, 128), "int64", 50257)
     assert mask.name == "mask"
 
 
@@ -483,7 +483,7 @@ def test_compare_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(processes, "asked", asked)
     monkeypatch.setattr(rounds, "measure", measure)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    measurement = torchcompile_suite.compare("a module, as far as pickle cares", (1,))  # type: ignore[arg-type]
+    measurement = torchcompile_suite.compare("a module, as far as pickle cares", (1,))
     assert measurement.launches == made.launches
     assert isinstance(measurement, torchcompile_suite.Measurement)
     assert isinstance(torchcompile_suite.figures(measurement), torchcompile_suite.Row)
@@ -493,7 +493,7 @@ def test_compare_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_compare_of_a_module_that_cannot_be_copied_says_so() -> None:
     with pytest.raises(torchcompile_suite.TrialError, match="generator cannot be copied"):
-        torchcompile_suite.compare((_ for _ in ()), (1,))  # type: ignore[arg-type]
+        torchcompile_suite.compare((_ for _ in ()), (1,))
 
 
 def test_the_table_has_eager_once() -> None:
@@ -537,6 +537,7 @@ def try_(newest: ReleaseEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyP
     return Command(newest, tmp_path / "cache")
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_inputs_by_name_and_a_dict_of_outputs(try_: Command, tmp_path: Path) -> None:
@@ -606,6 +607,7 @@ def test_outputs_of_any_type_are_compared_or_named(
     assert len(set(readers.read_text().split())) > len(launches), "the outline, and each launch"
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_both_ends_of_the_heap_are_measured_with_one_cold_start(

@@ -88,6 +88,10 @@ def test_a_commit_is_overlaid_recorded_and_removed(
     fault = gate.gate(folder)
     assert "cannot import name 'a_name_it_has_not'" in fault
 
+
+@pytest.mark.nightly
+def test_a_commit_with_other_bindings_needs_leave(history: History, folder: Path) -> None:
+    before = files(folder)
     with pytest.raises(overlay.Refused, match=r"torch/csrc/dynamo/guards\.cpp.*--allow-native"):
         overlay.install(history.clone, history.drift, folder)
     assert files(folder) == before
