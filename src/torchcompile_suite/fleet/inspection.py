@@ -18,7 +18,6 @@ from ..host import machine
 from ..releases import catalogue, environments, room
 from ..releases.catalogue import Release
 from ..results import cached
-from . import place
 from .messages import START_S, Described, Failed, Fault, Order, Transport
 
 # Warnings of the doctor that mean wrong numbers here: nobody sits in front of the machine.
@@ -61,7 +60,6 @@ def described(order: Order, found: Sequence[Fault] = ()) -> Described:
         locks=locks(order.releases),
         ray=ray_version(),
         python=platform.python_version(),
-        journals=place.journals(order.machine),
         faults=list(found),
     )
 
@@ -151,7 +149,7 @@ def checkup(
     found, faults = transport.machines()
     pieces = {}
     for name in sorted(found):
-        order = Order(name, inspect=True, releases=tuple(releases), python=python)
+        order = Order(name, python, tuple(releases))
         pieces[transport.start(order, [name])] = name
     described: dict[str, Described] = {}
     until = time.monotonic() + START_S

@@ -18,7 +18,7 @@ from .. import workloads
 from ..analysis import statistics
 from ..cell import DEFAULT_HEAP, Cell
 from ..engine import launches, processes, rounds
-from ..engine.journal import Journal
+from ..engine.journal import Journal, in_file
 from ..engine.processes import Environment
 from ..engine.progress import launch_line, measurement_line
 from ..engine.series import Series
@@ -130,7 +130,7 @@ def _known(
     for cell in wanted:
         # Of two cells that differ in the allocator only, the second one needs no cold start.
         code = hashlib.sha256(msgspec.json.encode(msgspec.structs.replace(cell, allocator="")))
-        journal = Journal(kept, cell, caches / code.hexdigest()[:20], several=True)
+        journal = in_file(kept, cell, caches / code.hexdigest()[:20], several=True)
         journal.forgive()
         series = _series(trial, cell, len(wanted))
         # Each run has the whole budget, so a second run improves the answer.
