@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 
 from torchcompile_suite import matrix
 from torchcompile_suite.cell import Cell
-from torchcompile_suite.doctor import Level
+from torchcompile_suite.doctor import Check, Level
 from torchcompile_suite.engine import journal, processes, series
 from torchcompile_suite.engine.series import Series
 from torchcompile_suite.engine.settings import Settings
@@ -40,7 +40,6 @@ from torchcompile_suite.fleet.messages import (
     Described,
     Event,
     Failed,
-    Fault,
     Finished,
     Kept,
     Node,
@@ -408,10 +407,10 @@ def test_an_equal_machine_is_admitted() -> None:
         ({"locks": {"2.9.1": "0"}}, "its lock of PyTorch 2.9.1, 2.15.0 is not the driver's"),
         ({"suite": "0"}, "its suite is not the driver's"),
         (
-            {"faults": [Fault("other load", Level.WARNING, "of a core: x (1) 90%", "end them")]},
+            {"faults": [Check("other load", Level.WARNING, "of a core: x (1) 90%", "end them")]},
             "other load: of a core: x (1) 90% (remedy: end them)",
         ),
-        ({"faults": [Fault("disk", Level.ERROR, "0.1 GiB free", "free more")]}, "disk: 0.1 GiB"),
+        ({"faults": [Check("disk", Level.ERROR, "0.1 GiB free", "free more")]}, "disk: 0.1 GiB"),
     ],
 )
 def test_a_machine_that_would_spoil_numbers_is_refused(
@@ -423,7 +422,7 @@ def test_a_machine_that_would_spoil_numbers_is_refused(
 
 
 def test_a_warning_that_only_makes_noise_is_no_refusal() -> None:
-    noisy = described(faults=[Fault("turbo", Level.WARNING, "on", "switch it off")])
+    noisy = described(faults=[Check("turbo", Level.WARNING, "on", "switch it off")])
     assert inspection.refusal(noisy, described("driver"), hardware()) == ""
 
 

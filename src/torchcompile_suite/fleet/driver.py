@@ -13,8 +13,8 @@ from __future__ import annotations
 import itertools
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import KW_ONLY, InitVar, dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
 import msgspec
@@ -68,16 +68,15 @@ class Driver:
     _: KW_ONLY
     python: str
     mine: Described
-    done: InitVar[Iterable[str]]
+    done: Collection[str]
     wait_s: float
     show: Callable[[str], None]
 
-    def __post_init__(self, done: Iterable[str]) -> None:
+    def __post_init__(self) -> None:
         """Ready to `run`."""
-        self._done = set(done)
         self._number = {task.id: number for number, task in enumerate(self.plan.tasks, 1)}
         # What is neither stored nor given up, in the order of the plan.
-        self._open = {task.id: task for task in self.plan.tasks if task.id not in self._done}
+        self._open = {task.id: task for task in self.plan.tasks if task.id not in self.done}
         self._alive: dict[str, messages.Node] = {}
         self._admitted: set[str] = set()
         self._refused: dict[str, float] = {}
@@ -95,7 +94,7 @@ class Driver:
         KeyboardInterrupt ends all processes on all machines first.
         """
         look_at = 0.0
-        for identity in self._done:  # a driver that was killed may have left it
+        for identity in self.done:  # a driver that was killed may have left it
             journal.discard(self.diary.journal(identity))
         try:
             while self._open:

@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple, Protocol, TypeAlias
 import msgspec
 from msgspec import Meta, Struct
 
-from ..doctor import Level
+from ..doctor import Check
 from ..engine.journal import Line
 from ..engine.series import Series
 from ..errors import SuiteError
@@ -54,15 +54,6 @@ class Order(Struct, frozen=True):
         return sum(line.launch is not None for line in self.lines)
 
 
-class Fault(Struct, frozen=True):
-    """A check that is not ok; the fields of `doctor.Check`."""
-
-    name: Text
-    level: Level
-    says: Text
-    remedy: Text = ""
-
-
 class Described(Struct, frozen=True, tag="described"):
     """What a machine is.
 
@@ -79,7 +70,7 @@ class Described(Struct, frozen=True, tag="described"):
     locks: dict[str, str]
     ray: str
     python: str
-    faults: list[Fault]
+    faults: list[Check]
     within_s: float = START_S
 
 
