@@ -20,7 +20,7 @@ from torchcompile_suite.launch import foreign, original
 from torchcompile_suite.launch.build import build as subject_of
 from torchcompile_suite.launch.subject import Call, Subject
 from torchcompile_suite.measurement import Outcome, Status
-from torchcompile_suite.trial import build, inputs, target
+from torchcompile_suite.trial import build, target
 
 FILE = Path(__file__).with_name("strangers.py")
 
@@ -49,7 +49,7 @@ def learn(name: str) -> dict[str, object]:
         "notes": notes,
         "context": subject.gradients,
         "inputs": type(before).__name__,
-        "batch": inputs.batch_size(before),
+        "batch": build.batch_size_of(before),
         "same": first.is_nested or bool((first.to_dense() == again.to_dense()).all()),
         "cache": os.environ["TORCHINDUCTOR_CACHE_DIR"],
     }

@@ -28,7 +28,7 @@ from torchcompile_suite.presentation.answers.variants import (
 )
 from torchcompile_suite.results.records import Record
 from torchcompile_suite.site import cells
-from torchcompile_suite.trial import questions
+from torchcompile_suite.trial import plan
 from torchcompile_suite.trial.outline import Outline
 from torchcompile_suite.trial.plan import Trial
 
@@ -266,7 +266,7 @@ def test_what_is_no_model_is_left_out_of_the_mean_over_models() -> None:
 
 
 def test_a_users_model_is_quantised_in_both_ways_and_compiled_without() -> None:
-    made = questions.QUESTIONS["quantisation"](
+    made = plan.QUESTIONS["quantisation"](
         Trial("mine", batch_sizes=(8,), modes=("default",)), Outline()
     )
     assert {(cell.dtype, cell.mode, cell.baseline) for cell in made} == {

@@ -24,7 +24,7 @@ from torchcompile_suite.presentation.answers.processes import memory as answer
 from torchcompile_suite.request import Plan, Request
 from torchcompile_suite.results.records import Record
 from torchcompile_suite.site import cells
-from torchcompile_suite.trial import questions
+from torchcompile_suite.trial import plan
 from torchcompile_suite.trial.outline import Outline
 from torchcompile_suite.trial.plan import Trial
 
@@ -227,15 +227,15 @@ def test_without_a_number_the_answer_says_so() -> None:
 
 def test_the_cells_of_a_users_model() -> None:
     trial = Trial("mine", batch_sizes=(4, 8), modes=("default",), dynamic=True)
-    starts = questions.QUESTIONS["starts"](trial, Outline())
+    starts = plan.QUESTIONS["starts"](trial, Outline())
     assert [cell.start for cell in starts] == matrix.STARTS
     assert {cell.batch_size for cell in starts} == {4}
     assert {cells.question(cell) for cell in starts} == {"cold starts"}
-    memory = questions.QUESTIONS["memory"](trial, Outline())
+    memory = plan.QUESTIONS["memory"](trial, Outline())
     assert [cell.shapes for cell in memory] == matrix.CHANGING
     assert {cell.allocator for cell in memory} == {DEFAULT_HEAP}
     assert {cells.question(cell) for cell in memory} == {"memory over time"}
-    plain = questions.QUESTIONS["memory"](Trial("mine"), Outline(batch_size=16, scales=False))
+    plain = plan.QUESTIONS["memory"](Trial("mine"), Outline(batch_size=16, scales=False))
     assert [(cell.shapes, cell.batch_size) for cell in plain] == [("static", 16)]
     assert targets.read()  # the other questions stay
 

@@ -87,6 +87,8 @@ def test_a_commit_is_overlaid_recorded_and_removed(
     overlay.install(history.clone, history.broken, folder)
     fault = gate.gate(folder)
     assert "cannot import name 'a_name_it_has_not'" in fault
+    journal.restore(folder)
+    assert files(folder) == before
 
 
 @pytest.mark.nightly

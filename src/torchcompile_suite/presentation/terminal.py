@@ -1,18 +1,14 @@
-"""Output of the commands: tables that lose no column, also as Markdown; errors in one line."""
+"""Output of the commands: lines, tables that lose no column, and tables in Markdown."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
-import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 from tabulate import tabulate
 
-from ..errors import SuiteError
 from .sheets import Sheet
 from .wording import printable
 
@@ -39,16 +35,6 @@ class Progress:
     def say(self, text: str) -> None:
         """Print a line."""
         say(self.console, f"{time.monotonic() - self._start:5.0f} s  {text}")
-
-
-@contextmanager
-def one_line_errors() -> Iterator[None]:
-    """Turn errors that the user can fix into one line on stderr and exit status 1."""
-    try:
-        yield
-    except SuiteError as error:
-        typer.echo(printable(f"torchcompile-suite: {error}"), err=True)
-        raise typer.Exit(1) from None
 
 
 def draw(sheet: Sheet) -> Table:

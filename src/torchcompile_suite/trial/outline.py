@@ -35,7 +35,7 @@ class Outline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A workload's model and inputs, and the torch that builds it.
 
     - ``inputs``: dtype and shape of each tensor, such as ``float32 8x3x224x224``.
-    - ``batch_size``: as `inputs.batch_size` says. ``scales``: another one can be asked for.
+    - ``batch_size``: as `build.batch_size_of` says. ``scales``: another one can be asked for.
     - ``training``: the model came in training mode.
     - ``compiled``: the model's code compiles the model, or a part of it.
     - ``gpu``: the GPU that this torch can use; empty if there is none.
@@ -79,7 +79,6 @@ def _outline(workload: str, batch_size: int) -> Outline:
     from ..launch import original
     from ..launch.values import tensors as tensors_of
     from . import build
-    from .inputs import batch_size as batch_size_of
     from .target import from_environment
 
     torch.manual_seed(0)
@@ -95,7 +94,7 @@ def _outline(workload: str, batch_size: int) -> Outline:
         model=type(module).__name__,
         parameters=sum(parameter.numel() for parameter in module.parameters()),
         inputs=[_description(tensor) for tensor in tensors_of(inputs)],
-        batch_size=batch_size_of(inputs),
+        batch_size=build.batch_size_of(inputs),
         scales=scales,
         training=module.training,
         compiled=original.as_given(module) is not None,
