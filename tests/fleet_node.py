@@ -27,7 +27,7 @@ from torchcompile_suite.engine.journal import Journal
 from torchcompile_suite.engine.series import Series
 from torchcompile_suite.engine.settings import LAUNCH_LIMIT_S
 from torchcompile_suite.fleet import inspection, node
-from torchcompile_suite.fleet.messages import Order, Told
+from torchcompile_suite.fleet.messages import Described, Order, Told
 from torchcompile_suite.fleet.node import Say
 from torchcompile_suite.measurement import METHOD, OK, Launch
 
@@ -82,7 +82,7 @@ def main() -> None:
     inspection.faults = lambda _order, _priority: []  # type: ignore[assignment]
     described = inspection.described
 
-    def other_locks(order: Order, found: object = ()) -> inspection.Described:
+    def other_locks(order: Order, found: object = ()) -> Described:
         said = described(order)
         newer = variable("NEWER")
         if newer and newer in order.machine:
@@ -92,7 +92,7 @@ def main() -> None:
             return said
         return msgspec.structs.replace(said, locks=dict.fromkeys(said.locks, other))
 
-    inspection.described = other_locks  # type: ignore[assignment]
+    inspection.described = other_locks
     node.main(work)
 
 
