@@ -27,12 +27,11 @@ EXPORT = """
 import json, sys
 from pathlib import Path
 import torchcompile_suite
-from torchcompile_suite.asv import export
-from torchcompile_suite.releases import ledger
+from torchcompile_suite.asv import export, repository
 results = Path("results").absolute()
 machines = [results / "box" / "machine.json"]
 package = Path("benchmarks").absolute()
-(file,) = export.derive(results, machines, ledger.compute()[0], package, [])
+(file,) = export.derive(results, machines, repository.in_ledger(), package, [])
 row = json.loads(file.content)["results"]["inference.Inference.track_latency"]
 print(json.dumps([number for number in row[0] if isinstance(number, float)]))
 """
