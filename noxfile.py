@@ -116,7 +116,7 @@ def evidence(session: nox.Session) -> None:
     ``--kept`` measures nothing and writes the tables from the kept data.
     """
     # These get their work from another script, or the Python of a release.
-    others = ("expected_runner", "turns_runner", "wrong_results")
+    others = ("expected_runner", "gate_script", "turns_runner", "wrong_results")
     known = sorted(
         file.stem
         for file in Path("evidence").glob("*.py")

@@ -113,7 +113,7 @@ def a_plan(count: int) -> Plan:
         seconds = chosen.choice(recorded) * chosen.uniform(0.8, 1.25)
         tasks.append(Task(series.identity(wanted, ENVIRONMENT), wanted, seconds))
     tasks.sort(key=lambda task: (-task.seconds, task.id))
-    return Plan(here(), ENVIRONMENT, tasks)
+    return Plan(here(), tasks)
 
 
 def here() -> str:

@@ -1,7 +1,7 @@
 """What a cold launch reports of the compiler, on the oldest release of the ledger and the newest.
 
-Where the API of PyTorch changed (`launch.inspect.versions`), both sides are tested. What does not
-depend on the release is tested on the newest.
+Where the API of PyTorch changed (`launch.inspect.dynamo` and `launch.inspect.inductor`), both sides
+are tested. What does not depend on the release is tested on the newest.
 """
 
 from __future__ import annotations
@@ -463,7 +463,8 @@ for way in sys.argv[1:]:
 @pytest.mark.parametrize(
     "ways",
     [
-        ("whole", "freezing", "regional"),
+        # Frozen last: what is compiled after it in the same process is frozen, too.
+        ("whole", "regional", "freezing"),
         # Dynamo fails if the process has compiled the module in another way before.
         ("nested-region",),
     ],

@@ -798,7 +798,7 @@ CELLS = matrix.SERIES[:6]
 def plan_of(cells: Sequence[Cell] = CELLS) -> Plan:
     plans = [Series(cell, RELEASES, rounds=ROUNDS) for cell in cells]
     tasks = [Task(series.identity(one, ENV), one, 75.0) for one in plans]
-    return Plan(hardware(), ENV, sorted(tasks, key=lambda task: task.id))
+    return Plan(hardware(), sorted(tasks, key=lambda task: task.id))
 
 
 def drive(world: World, folder: Path, plan: Plan, wait_s: float = 0.0) -> driver.Ended:

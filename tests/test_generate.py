@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -26,7 +27,7 @@ from torchcompile_suite.launch.generate.assembly import occupancy
 from torchcompile_suite.launch.messages import Order
 from torchcompile_suite.measurement import Launch, Status
 
-from .conftest import ReleaseEnvironment, releases
+from .conftest import ROOT, ReleaseEnvironment, releases
 
 pytestmark = pytest.mark.slow
 
@@ -163,6 +164,18 @@ def test_a_mode_that_times_candidates_is_unsupported(make_newest: Make) -> None:
     (launch,) = make_newest(inference("vit16x6x384", "max-autotune"))
     assert launch.outcome.status is Status.UNSUPPORTED
     assert "candidates" in launch.outcome.reason
+
+
+def test_what_takes_too_long_says_how_far_it_came(newest: ReleaseEnvironment) -> None:
+    """The loop of the workload is unrolled to 12,000 operators."""
+    variables = {"TORCHCOMPILE_SUITE_WORKLOADS": str(ROOT / "tests" / "workloads_that_fail.py")}
+    with closing(Generator(Environment(newest.python, variables), SM90)) as generator:
+        launch = generator.make(Order(Cell("unrolled", 1, "default", target=SM90)), limit_s=30)
+    assert launch.outcome.status is Status.TIMEOUT
+    assert re.match(
+        r"generating the code took more than 30 s: the last \d+ s in compile, at the end in \w",
+        launch.outcome.reason,
+    ), launch.outcome
 
 
 def test_the_same_in_another_order_and_with_other_cores(

@@ -285,9 +285,9 @@ def test_what_is_recorded_is_reused_and_what_failed_is_repeated(
 
 def test_eager_against_eager_is_one(eager: Measured) -> None:
     pairs_s = [pair for launch in eager.measurement.launches for pair in launch.pairs_s]
-    # The fastest turns: other processes slow the median one on a busy machine.
+    # The fastest turns, and a wide limit: other processes slow calls of ten microseconds.
     eager_s, mode_s = map(min, zip(*pairs_s, strict=True))
-    assert 0.8 < mode_s / eager_s < 1.25
+    assert 0.5 < mode_s / eager_s < 2
 
 
 @pytest.mark.parametrize(

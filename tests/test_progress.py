@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
+
 from torchcompile_suite.engine import processes
 from torchcompile_suite.engine.processes import import_path
 from torchcompile_suite.engine.progress import CellProgress, measurement_line
@@ -70,9 +72,10 @@ def test_nobody_listening_is_no_error() -> None:
     progress.started("x")
 
 
-def test_a_broken_terminal_is_no_error() -> None:
+@pytest.mark.parametrize("fault", [BrokenPipeError(), ValueError("I/O operation on closed file")])
+def test_a_broken_terminal_is_no_error(fault: Exception) -> None:
     def broken(_: progress.Event) -> None:
-        raise BrokenPipeError
+        raise fault
 
     with progress.listening(broken):
         progress.started("x")

@@ -325,6 +325,6 @@ def _python(env_name: str, measured: Iterable[Measurement]) -> str:
     """The minor version of Python: ASV's name of the environment has it, or a measurement."""
     versions = [one.environment.python for one in measured if one.environment]
     for text in (*re.findall(r"-py(.*)", env_name), *versions):
-        if found := re.match(r"\d+\.\d+", text, re.ASCII):
+        if found := re.match(r"\d{1,3}\.\d{1,3}", text, re.ASCII):
             return found[0]
     return ""

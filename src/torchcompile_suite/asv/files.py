@@ -120,7 +120,7 @@ def fit_axes(benchmarks: dict[str, Any], results: Iterable[Result]) -> None:
 
     The workloads of other machines are appended to the first axis, sorted. What no result has is
     removed: ASV keeps a value for each place of the grid, in memory and in its files. A benchmark
-    without results keeps its axes.
+    without results keeps its axes, and so does one with other axes than its results.
     """
     measured: dict[str, list[set[str]]] = defaultdict(list)
     for one in results:
@@ -130,7 +130,10 @@ def fit_axes(benchmarks: dict[str, Any], results: Iterable[Result]) -> None:
             for values, axis in zip(known, row.axes, strict=True):
                 values.update(axis)
     for name, axes in measured.items():
-        first, *others = benchmarks[name]["params"]
+        params = benchmarks[name]["params"] if name in benchmarks else []
+        if not params or len(params) != len(axes):
+            continue
+        first, *others = params
         here = [[*first, *sorted(axes[0].difference(first))], *others]
         benchmarks[name]["params"] = [
             [value for value in axis if value in known] or axis

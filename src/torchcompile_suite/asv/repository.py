@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +18,9 @@ from ..commits.clone import Clone
 from ..releases import catalogue, ledger
 from ..results import records
 from .errors import user_errors
+
+# How results name a commit.
+_DIGITS = re.compile(rf"[0-9a-f]{{{records.COMMIT_DIGITS},40}}")
 
 
 class ReleaseLedger(Git):  # type: ignore[misc]
@@ -86,6 +90,8 @@ def known_commits(conf: Any) -> Commits:
     repo = get_repo(conf)
 
     def find(commit: str) -> tuple[str, int] | None:
+        if not _DIGITS.fullmatch(commit):  # git would take a branch, too
+            return None
         sha = repo.clone.first_of([commit])
         return sha and (sha, repo.get_date(sha))
 

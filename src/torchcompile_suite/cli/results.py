@@ -54,7 +54,13 @@ def carry_over() -> None:
     """
     if not RESULTS.is_dir():
         raise SuiteError(f"no {RESULTS} here; run this in a clone of torchcompile-suite")
-    measurements, sealed = sealing.carry_over(RESULTS)
+    try:
+        measurements, sealed = sealing.carry_over(RESULTS)
+    except OSError as error:
+        raise SuiteError(
+            f"cannot write {error.filename or RESULTS}: {error.strerror}; nothing is lost: correct "
+            "this and run it again"
+        ) from None
     for problem in sealed.problems:
         typer.echo(printable(f"stays: {problem}"), err=True)
     typer.echo(f"{measurements} measurements in {RESULTS}; new segments: {len(sealed.segments)}")

@@ -68,8 +68,8 @@ def install(
 ) -> Overlay:
     """Make the environment in ``folder`` hold the commit: its base's lock, and its Python files.
 
-    Whether the result imports, compiles and computes correctly is for the first launch to find: it
-    times nothing before. Raises Refused if the commit cannot be measured: then the environment
+    Whether the result imports, compiles and computes correctly is for the first launch to find: one
+    that fails has no figure. Raises Refused if the commit cannot be measured: then the environment
     holds the base, and its marker gives the reason. Raises SuiteError if not even the base can be
     installed.
     """

@@ -32,7 +32,7 @@ class Generator:
 
     def make(self, order: Order, limit_s: float = LAUNCH_LIMIT_S) -> Launch:
         """What was generated for the order. A process that fails or takes longer than ``limit_s``
-        seconds is a launch with that outcome.
+        seconds is a launch with that outcome, which says how far it came.
         """
         try:
             if self._process is None:
@@ -41,8 +41,9 @@ class Generator:
             self._process.send(msgspec.json.encode(order))
             answer = self._process.receive(time.monotonic() + limit_s)
             return msgspec.json.decode(answer, type=Launch)
-        except turns.TimedOut:
-            outcome = Outcome(Status.TIMEOUT, f"generating the code took more than {limit_s:.0f} s")
+        except turns.TimedOut as late:
+            reason = f"generating the code took more than {limit_s:.0f} s{turns.how_far(late)}"
+            outcome = Outcome(Status.TIMEOUT, reason)
         except turns.Lost as lost:
             reason = f"nothing was generated: {lost.outcome.reason}"
             outcome = Outcome(Status.CRASH, reason[:4000])

@@ -117,6 +117,11 @@ def launch(
             process.end()
 
 
+def how_far(late: TimedOut) -> str:
+    """How far a process came, as the end of a reason; empty if it was not seen."""
+    return "".join(f": {text}" for text in late.args if text)
+
+
 def guarded(make: Callable[[], Launch], request: Request, limit_s: float) -> Launch:
     """What ``make`` returns; where it raises `TimedOut`, `Lost` or `Failed`, a launch that says
     so.
@@ -124,8 +129,7 @@ def guarded(make: Callable[[], Launch], request: Request, limit_s: float) -> Lau
     try:
         return make()
     except TimedOut as late:
-        far = "".join(f": {text}" for text in late.args if text)
-        reason = f"a {request.kind} launch took more than {limit_s:.0f} s{far}"
+        reason = f"a {request.kind} launch took more than {limit_s:.0f} s{how_far(late)}"
         return Launch(request.kind, Outcome(Status.TIMEOUT, reason))
     except Lost as lost:
         return Launch(request.kind, lost.outcome)

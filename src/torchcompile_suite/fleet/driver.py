@@ -10,6 +10,7 @@ The driver has no state that is not on disk: results, diary, and journals.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import time
 from collections import defaultdict
@@ -94,9 +95,9 @@ class Driver:
         KeyboardInterrupt ends all processes on all machines first.
         """
         look_at = 0.0
-        for identity in self.done:  # a driver that was killed may have left it
-            journal.discard(self.diary.journal(identity))
         try:
+            for identity in self.done:  # a driver that was killed may have left it
+                journal.discard(self.diary.journal(identity))
             while self._open:
                 if time.monotonic() >= look_at:
                     self._look()
@@ -107,6 +108,11 @@ class Driver:
         except ClusterLost:
             self._pieces.clear()  # Ray would wait for the head
             raise
+        except OSError as error:
+            raise SuiteError(
+                f"cannot write {error.filename or 'results'}: {error.strerror}; correct this, then "
+                f"{rounds.AGAIN}"
+            ) from error
         finally:
             for number in self._pieces:
                 self.transport.cancel(number)
@@ -230,7 +236,9 @@ class Driver:
         if not machine:
             journal.discard(folder)  # launches of another machine do not count
         lines = journal.lines_of(wanted, folder)
-        self._start(Order(machine, self.python, id=identity, series=wanted, lines=lines), machines)
+        begun = tuple(self.diary.home)
+        order = Order(machine, self.python, (), identity, wanted, lines, begun)
+        self._start(order, machines)
 
     def _start(self, order: Order, machines: Sequence[str]) -> None:
         number = self.transport.start(order, machines)
@@ -252,19 +260,13 @@ class Driver:
             piece = self._pieces.get(event.piece)
             if piece is None:
                 continue
-            try:
-                if event.said is None:
-                    self._ended(piece, event.fault)
-                    del self._pieces[event.piece]
-                else:
-                    piece.machine, piece.begun = event.machine, True
-                    piece.limit_s = time.monotonic() + event.said.within_s + HANG_S
-                    self._say(piece, event.said)
-            except OSError as error:
-                raise SuiteError(
-                    f"cannot write {error.filename or 'results'}: {error.strerror}; correct this, "
-                    "then run the same command again: it goes on"
-                ) from error
+            if event.said is None:
+                self._ended(piece, event.fault)
+                del self._pieces[event.piece]
+            else:
+                piece.machine, piece.begun = event.machine, True
+                piece.limit_s = time.monotonic() + event.said.within_s + HANG_S
+                self._say(piece, event.said)
 
     def _say(self, piece: Piece, said: Said) -> None:
         """One message of a piece."""
@@ -285,14 +287,18 @@ class Driver:
         elif isinstance(said, messages.Told):
             self._tell(identity, f"{name}: {said.text}")
         elif isinstance(said, messages.Kept):
-            file = self.diary.journal(identity) / journal.FILE
-            append_line(file, msgspec.json.encode(said.line))
+            self._keep(identity, said)
             if launch := said.line.launch:
                 piece.launches += 1
                 text = f"round {launch.round}, {said.line.release}: {launch_line(launch)}"
                 self._tell(identity, f"{name}: {text}")
         elif isinstance(said, messages.Finished):
             self._finished(piece, wanted, said)
+
+    def _keep(self, identity: str, kept: messages.Kept) -> None:
+        """Write a line of the journal. Raises OSError."""
+        file = self.diary.journal(identity) / journal.FILE
+        append_line(file, msgspec.json.encode(kept.line))
 
     def _finished(self, piece: Piece, wanted: Series, said: messages.Finished) -> None:
         """All of a series is here: store it."""
@@ -366,6 +372,9 @@ class Driver:
             for event in self.transport.hear(HEAR_S):
                 if event.said is None:
                     self._pieces.pop(event.piece, None)
+                elif isinstance(event.said, messages.Kept) and event.piece in self._pieces:
+                    with contextlib.suppress(OSError):  # said already
+                        self._keep(self._pieces[event.piece].order.id, event.said)
         self._pieces.clear()
 
     def _tell(self, identity: str, text: str) -> None:

@@ -39,6 +39,7 @@ class Order(Struct, frozen=True):
     - ``machine``: its name in results/. ``python``: of the releases' environments, such as 3.11.
     - ``releases``: what has to be installable there.
     - ``series``: what to measure, with its ``id``. ``lines``: of its journal, if it has begun.
+    - ``begun``: series that go on later, so their compiled code stays.
     """
 
     machine: str
@@ -47,6 +48,12 @@ class Order(Struct, frozen=True):
     id: Id = ""
     series: Series | None = None
     lines: list[Line] = []
+    begun: tuple[Id, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a series without a name."""
+        if self.series is not None and not self.id:
+            raise ValueError("a series has a name")
 
     @property
     def launches(self) -> int:

@@ -95,15 +95,16 @@ def restore() -> str:
 def _measure(order: Order, plan: Series, say: Say, work: Work) -> None:
     """Measure the series, or what an earlier piece has left of it.
 
-    The machine keeps its compiled code until it is complete, and that of no other series.
+    The machine keeps its compiled code until it is complete.
     """
 
     def keep(line: Line) -> None:
         say(Kept(line, plan.launch_limit_s + MARGIN_S))
 
     caches = plain.folder(order.machine) / order.id
-    for other in set(caches.parent.glob("[0-9a-f]" * 16)) - {caches}:
-        shutil.rmtree(other, ignore_errors=True)
+    for other in caches.parent.glob("[0-9a-f]" * 16):
+        if other.name not in (order.id, *order.begun):  # begun anew elsewhere, or complete
+            shutil.rmtree(other, ignore_errors=True)
     say(messages.Began())
     known = Journal(plan.cell, caches, order.lines, keep)
     known.drop_halves(plan)

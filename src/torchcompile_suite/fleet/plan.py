@@ -34,13 +34,9 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What the newest run is to measure. ``hardware``: the class, as a label.
-
-    ``environment``: ASV's name of the releases' environments.
-    """
+    """What the newest run is to measure. ``hardware``: the class, as a label."""
 
     hardware: str
-    environment: str
     tasks: list[Task]
 
     @property
@@ -91,7 +87,7 @@ class Known:
             seconds = self.durations.of(wanted.cell, releases).seconds
             tasks.append(Task(identity, wanted, seconds))
         tasks.sort(key=lambda task: (-task.seconds, task.id))
-        return Plan(self.hardware, self.environment, tasks)
+        return Plan(self.hardware, tasks)
 
     def done(self, plan: Plan) -> set[str]:
         """The series of the plan that are complete on one of the machines."""

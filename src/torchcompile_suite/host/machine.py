@@ -15,6 +15,7 @@ import os
 import platform
 import re
 import socket
+import stat
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -212,16 +213,18 @@ def keep(folder: Path, content: Mapping[str, object]) -> dict[str, object]:
     read, and OSError.
     """
     file = folder / FILE
-    if not file.exists():
+    if not os.path.lexists(file):
         text = json.dumps(dict(content), indent=4, sort_keys=True)
         write_atomically(file, text.encode())
         return dict(content)
     try:
+        if not stat.S_ISREG(file.lstat().st_mode):
+            raise ValueError("it is no regular file")
         recorded: dict[str, object] = json.loads(file.read_text())
         if not isinstance(recorded, dict):
             raise ValueError("it holds no JSON object")
         check_same(recorded, content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SuiteError(f"{file} cannot be read ({error}); restore it") from None
     return recorded
 

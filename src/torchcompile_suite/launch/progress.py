@@ -48,13 +48,13 @@ _hear: Callable[[Event], object] | None = None
 
 
 def tell(event: Event) -> None:
-    """Tell who listens, if anyone does. Never raises OSError: progress must not cost a measurement.
+    """Tell who listens, if anyone does. Never raises: progress must not cost a measurement.
 
     A measuring process has no terminal. Its listener sends the event to its driver, which tells it
     in turn (`engine.processes`).
     """
     if _hear is not None:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(Exception):
             _hear(event)
 
 

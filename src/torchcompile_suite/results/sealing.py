@@ -85,17 +85,25 @@ def carry_over(results: Path) -> tuple[int, Sealed]:
     """`seal_all`, and the number of measurements that are in ``results`` then.
 
     Older versions of the suite committed journals, which only grew. Running it again changes
-    nothing. Raises OSError.
+    nothing. Raises OSError, and SuiteError if a measurement is not there afterwards.
     """
+    before = _identities(results)
     sealed = seal_all(results)
-    measurements = {
+    after = _identities(results)
+    if lost := len(before - after):
+        raise SuiteError(f"{lost} measurements of {results} are not in its segments; restore it")
+    return len(after), sealed
+
+
+def _identities(results: Path) -> set[tuple[Path, object]]:
+    """What tells each measurement of a results folder."""
+    return {
         (journal, entry.identity)
         for folder in records.machine_folders(results)[0]
         for journal, found in records.files(folder)[0].items()
         for entries, _ in records.read_files(found)
         for entry in entries
     }
-    return len(measurements), sealed
 
 
 def _written(machine_folder: Path, segment: Segment) -> Path:

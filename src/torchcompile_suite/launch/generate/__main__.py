@@ -15,7 +15,7 @@ import msgspec
 
 from ... import targets
 from ...measurement import Launch, Outcome, Status
-from .. import caches, failures
+from .. import caches, failures, progress
 from ..messages import GENERATOR, TARGET_VARIABLE, Order, accept, folder
 from . import absent
 
@@ -30,6 +30,7 @@ def main() -> None:
         except (absent.Absent, OSError) as error:
             reason = str(error)
     connection = accept()
+    progress.answer()
     caches.use(folder("generated"))
     reason = reason or _answer(target)
     while True:
@@ -48,6 +49,7 @@ def _answer(target: targets.Target) -> str:
         return f"torch does not import: {type(error).__name__}: {error}"
     try:
         absent.give(target)
+        importlib.import_module(f"{GENERATOR}.generate")  # with Dynamo and Inductor
     except failures.Unsupported as error:
         return str(error)
     except Exception as error:

@@ -35,7 +35,7 @@ class Place(NamedTuple):
 
 
 class Assembled(NamedTuple):
-    """The fields of `cell.Kernel` that the assembler decides."""
+    """The fields of `generated.Kernel` that the assembler decides."""
 
     registers: int
     spilled_bytes: int

@@ -1,6 +1,7 @@
 """What a launch asks Dynamo, and what Dynamo says when it leaves code to eager, torch 2.4 to 2.15.
 
-Private state of the compiler is read here, in `inductor`, and in `generate.hooks`. Each function
+Private state of the compiler is read here, in `inductor`, in `generate.hooks` and
+`generate.absent`, in `launch.prepare`, and for counters in `launch.progress`. Each function
 works with all releases of the ledger; tests/test_compiled.py runs them with the oldest release and
 the newest one. Import this only where the compiler is needed.
 """
