@@ -178,7 +178,7 @@ CAUGHT = [
             ),
         ),
         "torch.tanh(self.mix(self.norm(x)).double())",
-        "operator tanh float64: 0 -> 2",
+        "operator tanh float64: 0 -> 4",
     ),
     Edit(
         "a second mode",

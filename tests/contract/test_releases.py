@@ -20,9 +20,9 @@ EXAMPLE = ROOT / "docs" / "examples" / "contract"
 def contract(folder: Path, environment: ReleaseEnvironment, *arguments: str) -> str:
     """What the command prints in that release's environment."""
     variables = environment.lie_in(folder / "environments")
+    command = ("-m", "torchcompile_suite", "contract", *arguments)
     done = subprocess.run(
-        [sys.executable, "-m", "torchcompile_suite", "contract", *arguments]
-        + ["--release", f"v{environment.version}"],
+        [sys.executable, *command, "--release", f"v{environment.version}"],
         cwd=folder,
         env=environment.variables(**variables),
         capture_output=True,
