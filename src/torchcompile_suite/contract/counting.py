@@ -89,19 +89,12 @@ def counting(folder: Path) -> Iterator[Counting]:
 
 @contextmanager
 def _listening(handler: Any) -> Iterator[Any]:
-    """The handler, which hears nothing after the context.
-
-    Meanwhile torch's trace goes to torch's own handlers only: pytest would print it, hundreds of
-    lines, below each failure.
-    """
+    """The handler, which hears nothing after the context."""
     import logging
 
-    trace = logging.getLogger("torch.__trace")
-    propagated, trace.propagate = trace.propagate, False
     try:
         yield handler
     finally:
-        trace.propagate = propagated
         logging.getLogger("torch._dynamo.convert_frame").removeHandler(handler)
 
 
