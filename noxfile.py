@@ -14,6 +14,12 @@ nox.needs_version = ">=2024.10.9"
 
 # The Python that asv.conf.json measures with; see there.
 PYTHON = "3.11"
+# All that the suite itself runs with: `requires-python` of pyproject.toml, and newer ones.
+PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
+
+# The tests start hundreds of short processes, and each of them would compile all its imports where
+# the environment forbids Python to write bytecode.
+BYTECODE = {"UV_COMPILE_BYTECODE": "1", "PYTHONDONTWRITEBYTECODE": ""}
 
 SYSTEM_PACKAGES = "git g++ python3-dev chromium"
 # Other names of a program. GitHub's runners have Google Chrome, which does as well.
@@ -62,22 +68,28 @@ def tests(session: nox.Session) -> None:
 @nox.session(python=PYTHON)
 def tests_all(session: nox.Session) -> None:
     """Run every test there is, as the nightly workflow does."""
-    _pytest(session, *session.posargs)
+    _pytest(session, "--hypothesis-profile=many", *session.posargs)
+
+
+@nox.session(python=PYTHONS)
+def quick(session: nox.Session) -> None:
+    """Run the tests that take seconds: no torch, no browser, no cluster, no network."""
+    _need(session, "git")
+    session.install("-e", ".", "--group", "quick", env=BYTECODE)
+    options = ("--numprocesses=2", "--dist=worksteal", "--durations=10", "-m", "not slow")
+    session.run("pytest", *options, *session.posargs, env=BYTECODE)
 
 
 def _pytest(session: nox.Session, *arguments: str) -> None:
     _need(session, "git", "g++", "chromium")
-    # The tests start hundreds of short processes, and each of them would compile all its imports
-    # where the environment forbids Python to write bytecode.
-    bytecode = {"UV_COMPILE_BYTECODE": "1", "PYTHONDONTWRITEBYTECODE": ""}
-    session.install("-e", ".[fleet]", "--group", "tests", env=bytecode)
+    session.install("-e", ".[fleet]", "--group", "tests", env=BYTECODE)
     # Two processes: more would compete for the cores of a small machine. A file stays in one
     # process, for its fixtures; tests/conftest.py decides on the order of the files. A process that
     # is lost is not started anew: a test that hangs would hang again.
     distribution = ("--numprocesses=2", "--dist=loadfile", "--no-loadscope-reorder")
     # The slowest tests are named, for whoever wants the whole to be faster.
     options = (*distribution, "--max-worker-restart=0", "--durations=25", "--durations-min=10")
-    session.run("pytest", *options, *arguments, env=bytecode)
+    session.run("pytest", *options, *arguments, env=BYTECODE)
 
 
 @nox.session(python=PYTHON)

@@ -1,5 +1,7 @@
 """The base class of the benchmarks: axes, and the values and outcomes for ASV."""
 
+from typing import Any
+
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
 from torchcompile_suite.analysis import statistics
@@ -15,8 +17,8 @@ class _Cells:
     ``recorded`` (`asv.export.Recorded`).
     """
 
-    question = None
-    recorded = None
+    question: Any = None
+    recorded: Any = None
 
     # Enough for all launches of the slowest cell. Each launch has its own limit.
     timeout = 3600

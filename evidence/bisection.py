@@ -27,7 +27,6 @@ from pathlib import Path
 import msgspec
 
 from torchcompile_suite.cell import Cell
-from torchcompile_suite.commits import journal
 from torchcompile_suite.commits.bisection import Result, Step, bisect
 from torchcompile_suite.commits.clone import Clone
 from torchcompile_suite.commits.judge import Side
@@ -145,7 +144,7 @@ def _python(version: str) -> dict[str, Path]:
     folder = FOLDER / f"sources-{version}"
     if not (folder / "done").exists():
         environments.install(catalogue.find(version), FOLDER / "environment")
-        for path, file in sources(journal.packages_of(FOLDER / "environment")).items():
+        for path, file in sources(environments.packages_in(FOLDER / "environment")).items():
             if file.suffix == ".py":
                 (folder / path).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(file, folder / path)

@@ -15,7 +15,7 @@ import msgspec
 
 from torchcompile_suite import matrix
 from torchcompile_suite.host.files import append_line, read_lines
-from torchcompile_suite.launch.generate.orders import TARGET_VARIABLE
+from torchcompile_suite.launch.messages import TARGET_VARIABLE
 from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.releases import catalogue, environments
 

@@ -18,7 +18,7 @@ from typing import Any
 from torchcompile_suite import targets
 from torchcompile_suite.launch import caches, failures
 from torchcompile_suite.launch.generate import absent
-from torchcompile_suite.launch.generate.orders import TARGET_VARIABLE
+from torchcompile_suite.launch.messages import TARGET_VARIABLE
 
 
 def run() -> None:
@@ -49,15 +49,15 @@ def _count(value: Any) -> int:
     import torch
     import torch._inductor.config
 
-    from torchcompile_suite.launch.generate.place import place
+    from torchcompile_suite.launch.generate import hooks
+    from torchcompile_suite.launch.generate.generate import place
     from torchcompile_suite.launch.generate.recorder import Recorder
-    from torchcompile_suite.launch.inspect.versions import generation, hooks
 
     recorder = Recorder()
 
     def backend(graph: Any, inputs: Any) -> Any:
-        with generation.settings(), hooks.watching(recorder):
-            generation.compile_graph(*place(graph, inputs), {})
+        with hooks.settings(), hooks.watching(recorder):
+            hooks.compile_graph(*place(graph, inputs), {})
         return graph.forward
 
     torch._dynamo.reset()
@@ -87,9 +87,7 @@ def main() -> None:
         absent.start_again(target, ["-m", "evidence.expected_runner"])
     with tempfile.TemporaryDirectory(prefix="expected-") as folder:
         caches.use(Path(folder))
-        from torchcompile_suite.launch.inspect.versions import answers
-
-        answers.give(target)
+        absent.give(target)
         run()
 
 

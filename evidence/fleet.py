@@ -138,7 +138,7 @@ class Nothing:
         self._pieces: dict[int, tuple[str, Iterator[Said]]] = {}
         self._free = dict.fromkeys(self._nodes)
         self._number = 0
-        # Making a segment is a machine's work, not the driver's.
+        # What a machine does, and not the driver.
         self.making_s = 0.0
 
     def machines(self) -> tuple[dict[str, Node], list[str]]:
@@ -154,7 +154,7 @@ class Nothing:
             del self._free[name]
             said = said_by(order, self._record)
         else:
-            said = iter([inspection.described(order)] if order.inspect else [])
+            said = iter([inspection.described(order)])
         self._pieces[self._number] = (name, said)
         return self._number
 

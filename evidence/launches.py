@@ -28,7 +28,7 @@ from torchcompile_suite.engine.generation import Generator
 from torchcompile_suite.engine.processes import Environment
 from torchcompile_suite.host import machine
 from torchcompile_suite.host.files import append_line, read_lines
-from torchcompile_suite.launch.generate.orders import Order
+from torchcompile_suite.launch.messages import Order
 from torchcompile_suite.measurement import Outcome
 from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.presentation.wording import plural

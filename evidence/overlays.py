@@ -17,15 +17,15 @@ from pathlib import Path
 import msgspec
 
 from torchcompile_suite.cli.history import newest_patches
-from torchcompile_suite.commits import gate, journal, overlay
+from torchcompile_suite.commits import journal, overlay
 from torchcompile_suite.commits.clone import Difference
-from torchcompile_suite.commits.differences import changed_files
+from torchcompile_suite.commits.overlay import changed_files
 from torchcompile_suite.host.files import append_line, read_lines
 from torchcompile_suite.presentation.sheets import Sheet
-from torchcompile_suite.releases import catalogue
+from torchcompile_suite.releases import catalogue, environments
 from torchcompile_suite.releases.catalogue import Release
 
-from . import tables
+from . import gate, tables
 from .collect import ROOT
 from .wheels import sources
 
@@ -53,7 +53,7 @@ class Pair(msgspec.Struct):
 def measure(base: Release, over: Release, files: dict[str, Path]) -> Pair:
     """Overlay ``base`` with the Python of ``over``, whose sources are ``files``."""
     overlay.install_base(base, FOLDER)
-    packages = journal.packages_of(FOLDER)
+    packages = environments.packages_in(FOLDER)
     before = sources(packages)
     differences = [
         Difference(path, path in files)
@@ -99,7 +99,7 @@ def measure_missing() -> None:
             overlay.install_base(over, FOLDER)
             # Copies, because the next installation removes the originals.
             files = {}
-            for path, file in sources(journal.packages_of(FOLDER)).items():
+            for path, file in sources(environments.packages_in(FOLDER)).items():
                 files[path] = Path(scratch, path)
                 files[path].parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(file, files[path])

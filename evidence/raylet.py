@@ -29,17 +29,15 @@ from torchcompile_suite.analysis import statistics
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.engine import series
 from torchcompile_suite.engine.series import Series
-from torchcompile_suite.fleet import messages, place, plain
+from torchcompile_suite.fleet import messages, plain
 from torchcompile_suite.fleet.head import HARDWARE, MACHINE, SLOT, SYSTEM
-from torchcompile_suite.fleet.messages import Failed, Measured, Order, Said
+from torchcompile_suite.fleet.messages import Failed, Kept, Order, Said
 from torchcompile_suite.host import machine
 from torchcompile_suite.host.files import append_line, read_lines
 from torchcompile_suite.measurement import Launch
 from torchcompile_suite.presentation.sheets import Sheet
-from torchcompile_suite.results import records, segments
 
 from . import tables
-from .fleet import commits
 
 KEPT = Path(__file__).with_name("raylet.jsonl")
 RELEASE = "2.15.0"
@@ -75,19 +73,14 @@ def order(slot: int, turn: str) -> Order:
         id=series.identity(plan, ENVIRONMENT),
         series=plan,
         python="3.11",
-        environment=ENVIRONMENT,
-        commits={RELEASE: commits()[RELEASE]},
     )
 
 
-def launches_of(said: Said, name: str) -> list[Launch]:
-    """The launches that a machine of that name says. Raises RuntimeError for a failure."""
+def launches_of(said: Said) -> list[Launch]:
+    """The launches that a machine says. Raises RuntimeError for a failure."""
     if isinstance(said, Failed):
         raise RuntimeError(said.reason)
-    if not isinstance(said, Measured):
-        return []
-    content = segments.decode(Path(name, said.path), said.data)
-    return [launch for line in content.lines for launch in records.decode(line).launches]
+    return [said.line.launch] if isinstance(said, Kept) and said.line.launch else []
 
 
 def without(turn: str) -> dict[int, list[Launch]]:
@@ -98,7 +91,7 @@ def without(turn: str) -> dict[int, list[Launch]]:
         os.sched_setaffinity(0, {slot})  # of this thread, and of what it starts
         wanted = order(slot, turn)
         for line in plain.lines(wanted):
-            found[slot] += launches_of(messages.decode_said(line), wanted.machine)
+            found[slot] += launches_of(messages.decode_said(line))
 
     threads = [threading.Thread(target=measure, args=(slot,)) for slot in found]
     for thread in threads:
@@ -157,7 +150,7 @@ def with_ray(turn: str) -> tuple[dict[int, list[Launch]], float, float]:
                 if event.said is None:
                     del pieces[event.piece]
                 else:
-                    found[pieces[event.piece]] += launches_of(event.said, event.machine)
+                    found[pieces[event.piece]] += launches_of(event.said)
         share = (_rays_s(seen) - before) / (time.monotonic() - begun)
     return found, share, rest
 
@@ -185,7 +178,7 @@ def measure() -> None:
         for ray in (False, True) if number % 2 == 0 else (True, False):
             name = f"{turn}-{'ray' if ray else 'plain'}"
             with tempfile.TemporaryDirectory(prefix="raylet-") as folder:
-                os.environ[place.FOLDER_VARIABLE] = folder
+                os.environ[plain.FOLDER_VARIABLE] = folder
                 found, share, rest = with_ray(name) if ray else (without(name), 0.0, None)
             by_cell = {str(CELLS[slot]): launches for slot, launches in found.items()}
             append_line(KEPT, msgspec.json.encode(Taken(ray, by_cell, share, rest)))

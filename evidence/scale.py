@@ -34,6 +34,7 @@ from typing import NamedTuple
 import msgspec
 import psutil
 
+from torchcompile_suite.asv.files import BENCHMARKS
 from torchcompile_suite.cli.history import newest_patches
 from torchcompile_suite.host import machine
 from torchcompile_suite.measurement import METHOD, Launch, Measurement
@@ -41,7 +42,6 @@ from torchcompile_suite.modes import EAGER, MODES
 from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.releases import catalogue, ledger
 from torchcompile_suite.results import records, segments
-from torchcompile_suite.results.asv_files import BENCHMARKS
 from torchcompile_suite.results.segments import Header, canonical
 
 from . import tables

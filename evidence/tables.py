@@ -15,9 +15,8 @@ from typing import TypeAlias
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host.files import write_atomically
 from torchcompile_suite.measurement import Launch
-from torchcompile_suite.presentation.markdown import markdown
 from torchcompile_suite.presentation.sheets import Sheet
-from torchcompile_suite.presentation.terminal import console, draw
+from torchcompile_suite.presentation.terminal import console, draw, markdown
 
 PAGE = Path(__file__).with_name("README.md")
 # A table, or a paragraph between tables.

@@ -20,7 +20,7 @@ from torch import nn
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.launch import checks
 from torchcompile_suite.launch.forward import Forward
-from torchcompile_suite.launch.stages import Stages
+from torchcompile_suite.launch.progress import Stages
 from torchcompile_suite.launch.subject import Subject
 from torchcompile_suite.launch.training import TrainingStep
 

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,10 +28,16 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Playwright
 
 # A busy machine may pause any example, or the making of examples, for longer than any limit.
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("patient")
+# Each run has other examples: a few suffice for a change, and every night there are more.
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("few", PATIENT, max_examples=30)
+settings.register_profile("many", PATIENT, max_examples=100)
+settings.load_profile("few")
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# The fast tests need no package that drives a browser.
+collect_ignore = [] if find_spec("playwright") else ["test_browser.py"]
 
 # Settings for measurements whose figures nobody reads. Three launches are precise enough, and a
 # launch that another process disturbed is not repeated. Inductor does not compile six programs in
@@ -49,16 +56,17 @@ NEWEST = "newest"
 LONGEST_FIRST = (
     "tests/test_asv.py",
     "tests/test_compiled.py",
-    "tests/test_trial.py",
-    "tests/commits/test_measured.py",
     "tests/test_launch.py",
-    "tests/test_starts.py",
-    "tests/test_growth.py",
-    "tests/test_generate.py",
-    "tests/test_workloads.py",
     "tests/test_browser.py",
+    "tests/test_generate.py",
+    "tests/test_trial.py",
+    "tests/test_starts.py",
     "tests/test_fleet_ray.py",
     "tests/test_hostile.py",
+    "tests/test_growth.py",
+    "tests/commits/test_measured.py",
+    "tests/test_strangers.py",
+    "tests/test_workloads.py",
 )
 
 

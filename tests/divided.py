@@ -14,7 +14,7 @@ from . import examples
 RELEASES = ("2.4.1", "2.9.1", "2.15.0")
 # Machine -> workload -> its releases there. Two machines of a class have resnet18, the second one
 # in one release only. The third machine has other hardware.
-MEASURED = {
+MEASURED: dict[str, dict[str, tuple[str, ...]]] = {
     "box.one": {"resnet18": RELEASES},
     "box.two": {"resnet18": RELEASES[:1], "vit16x6x384": RELEASES},
     "other": {"resnet18": RELEASES},

@@ -129,7 +129,7 @@ def code(triton: int = 3, library: int = 2, **fields: object) -> Code:
         source_sha256="0" * 64,
         kernels=[Kernel(f"triton_poi_{number}", 1) for number in range(triton)],
     )
-    return msgspec.structs.replace(plain, **fields)  # type: ignore[arg-type]
+    return msgspec.structs.replace(plain, **fields)
 
 
 def generated(

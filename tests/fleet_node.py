@@ -1,7 +1,7 @@
 """`fleet.node` as it is, with scripted launches instead of real ones. A program, like `node`.
 
 Each launch is a process in a session of its own that ends with its parent, as real launches are.
-The journal, the segments and the messages are real. Variables (all begin with
+The journal and the messages are real. Variables (all begin with
 TORCHCOMPILE_SUITE_TEST_) say what is to happen. A JSON file, which ..._SETTINGS names, comes first:
 
 - LAUNCH_S: seconds of a launch. MARK: an argument of each launch's process, to find it by.
@@ -18,15 +18,18 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
-from torchcompile_suite.engine import journal, rounds
+from torchcompile_suite.engine import rounds
+from torchcompile_suite.engine.journal import Journal
 from torchcompile_suite.engine.series import Series
+from torchcompile_suite.engine.settings import LAUNCH_LIMIT_S
 from torchcompile_suite.fleet import inspection, node
-from torchcompile_suite.fleet.messages import Launched, Order, Told
+from torchcompile_suite.fleet.messages import Described, Order, Told
 from torchcompile_suite.fleet.node import Say
-from torchcompile_suite.measurement import METHOD, OK, Launch, Measurement
+from torchcompile_suite.measurement import METHOD, OK, Launch
 
 PREFIX = "TORCHCOMPILE_SUITE_TEST_"
 LAUNCH = """
@@ -43,10 +46,10 @@ def variable(name: str, otherwise: str = "") -> str:
     return settings.get(name) or os.environ.get(PREFIX + name, otherwise)
 
 
-def work(order: Order, plan: Series, folder: Path, say: Say) -> dict[str, Measurement]:
+def work(_order: Order, plan: Series, known: Journal, say: Say) -> None:
     def make(release: str, cache: Path) -> Launch:
         cache.mkdir(parents=True, exist_ok=True)
-        kind = "warm" if any(cache.iterdir()) else "cold"
+        kind: Literal["cold", "warm"] = "warm" if any(cache.iterdir()) else "cold"
         hang = variable("HANG")
         if hang and Path(hang).exists():
             say(Told("hangs", 1.0))
@@ -63,11 +66,7 @@ def work(order: Order, plan: Series, folder: Path, say: Say) -> dict[str, Measur
             method=METHOD,
         )
 
-    def watch(release: str, launch: Launch) -> None:
-        within_s = float(variable("WITHIN_S", "60"))
-        say(Launched(release, launch.round, f"a launch of {order.machine}", within_s))
-
-    return rounds.measure(plan, make, journal.of_series(plan, folder), watch)
+    rounds.measure(plan, make, known)
 
 
 class Newer(msgspec.Struct, frozen=True, tag="newer"):
@@ -79,10 +78,11 @@ class Newer(msgspec.Struct, frozen=True, tag="newer"):
 
 def main() -> None:
     # This machine is never quiet while it runs tests; tests/test_fleet.py looks at the doctor.
+    node.MARGIN_S = float(variable("WITHIN_S", "60")) - LAUNCH_LIMIT_S  # type: ignore[attr-defined]
     inspection.faults = lambda _order, _priority: []  # type: ignore[assignment]
     described = inspection.described
 
-    def other_locks(order: Order, found: object = ()) -> inspection.Described:
+    def other_locks(order: Order, found: object = ()) -> Described:
         said = described(order)
         newer = variable("NEWER")
         if newer and newer in order.machine:
@@ -92,7 +92,7 @@ def main() -> None:
             return said
         return msgspec.structs.replace(said, locks=dict.fromkeys(said.locks, other))
 
-    inspection.described = other_locks  # type: ignore[assignment]
+    inspection.described = other_locks
     node.main(work)
 
 

@@ -32,7 +32,7 @@ class Scripted(transport.Cluster):
 
 
 if __name__ == "__main__":
-    transport.Cluster = Scripted  # type: ignore[misc]
+    transport.Cluster = Scripted  # type: ignore[assignment,misc]
     driver.LOOK_EVERY_S = 0.5
     driver.HEAR_S = 0.2
     driver.HANG_S = float(os.environ.get("TORCHCOMPILE_SUITE_TEST_HANG_S", driver.HANG_S))

@@ -75,7 +75,8 @@ _WHOLE = "nvmlDeviceGetDeviceHandleFromMigDeviceHandle"
 
 def _pynvml(devices: dict[str, dict[str, Any]], driver: str) -> ModuleType:
     """The module: a handle is the UUID."""
-    module: Any = ModuleType("pynvml")
+    made = ModuleType("pynvml")
+    module: Any = made
     module.NVMLError = _NotSupported
     module.NVML_CLOCK_SM, module.NVML_TEMPERATURE_GPU = 1, 0
     module.nvmlInit = module.nvmlShutdown = lambda: None
@@ -97,7 +98,7 @@ def _pynvml(devices: dict[str, dict[str, Any]], driver: str) -> ModuleType:
     module.nvmlDeviceGetHandleByUUID = by_uuid
     for name in {name for answers in devices.values() for name in answers}:
         setattr(module, name, query(name))
-    return module
+    return made
 
 
 def _object(answer: Any) -> Any:

@@ -16,7 +16,7 @@ from unittest import mock
 import msgspec
 
 from torchcompile_suite.cell import Cell
-from torchcompile_suite.launch import foreign, original, repeat
+from torchcompile_suite.launch import foreign, original
 from torchcompile_suite.launch.build import build as subject_of
 from torchcompile_suite.launch.subject import Call, Subject
 from torchcompile_suite.measurement import Outcome, Status
@@ -49,36 +49,36 @@ def learn(name: str) -> dict[str, object]:
         "notes": notes,
         "context": subject.gradients,
         "inputs": type(before).__name__,
+        "batch": build.batch_size_of(before),
         "same": first.is_nested or bool((first.to_dense() == again.to_dense()).all()),
         "cache": os.environ["TORCHINDUCTOR_CACHE_DIR"],
     }
     if original.as_given(subject.module) is not None:
         found["given"] = as_given(cell, subject)
     if name in ("disabled", "scripted", "talking", "slope", "wrapped"):
-        from torchcompile_suite.launch.inspect import share, versions
-        from torchcompile_suite.launch.inspect.versions import reasons
+        from torchcompile_suite.launch.inspect import capture, dynamo
 
-        versions.reset()
-        given_up = reasons.GivenUp()
+        dynamo.reset()
+        given_up = dynamo.GivenUp()
         with subject.context():
             call, _ = subject.compile()
             for _ in range(3):
                 call()
-            found["graphs"] = versions.captures()
-            told = [*versions.graph_breaks(), *given_up.frames()]
+            found["graphs"] = dynamo.captures()
+            told = [*dynamo.graph_breaks(), *given_up.frames()]
             found["reasons"] = [msgspec.to_builtins(each) for each in told]
-            found["share"] = share.captured(subject)
+            found["share"] = capture.share(subject)
     return found
 
 
 def as_given(cell: Cell, subject: Subject) -> dict[str, object]:
     """Graphs in eager, as the user compiles it, and in eager after a call of a check."""
-    from torchcompile_suite.launch.inspect import versions
+    from torchcompile_suite.launch.inspect import dynamo
 
     def graphs(call: Call) -> int:
-        versions.reset()
+        dynamo.reset()
         call()
-        return versions.captures()
+        return dynamo.captures()
 
     given = original.as_given(subject.module)
     assert given is not None
@@ -103,7 +103,7 @@ def fails(name: str) -> str:
     assert parsed is not None
     build.register(parsed)
     crash = Outcome(Status.CRASH, "while in turns")
-    return repeat.explained(Cell(parsed.name, 1, "default"), crash, "turns").reason
+    return foreign.explained(Cell(parsed.name, 1, "default"), crash, "turns").reason
 
 
 folder, *factories = sys.argv[1:]  # loading a file takes them away

@@ -8,8 +8,10 @@ import threading
 from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from playwright.sync_api import Browser, Page
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Response
 
 DESKTOP = {"width": 1280, "height": 800}
 
@@ -35,12 +37,24 @@ class Visit:
     def __init__(self, page: Page, inside: str) -> None:
         self.page = page
         self.faults: list[str] = []
-        page.on("console", lambda said: said.type == "error" and self.faults.append(said.text))
+        page.on("console", self._said)
         page.on("pageerror", lambda error: self.faults.append(str(error)))
         page.on("request", lambda asked: self._asked(asked.url, inside))
         self.dialogs: list[str] = []
-        page.on("dialog", lambda dialog: (self.dialogs.append(dialog.message), dialog.dismiss()))
-        page.on("response", lambda got: got.status >= 400 and self.faults.append(got.url))
+        page.on("dialog", self._dismiss)
+        page.on("response", self._answered)
+
+    def _said(self, said: ConsoleMessage) -> None:
+        if said.type == "error":
+            self.faults.append(said.text)
+
+    def _dismiss(self, dialog: Dialog) -> None:
+        self.dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    def _answered(self, got: Response) -> None:
+        if got.status >= 400:
+            self.faults.append(got.url)
 
     def _asked(self, url: str, inside: str) -> None:
         # A download is made in the browser.

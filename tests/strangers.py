@@ -59,7 +59,7 @@ def decorated():
 class Assigned(nn.Module):
     def __init__(self):
         super().__init__()
-        self.forward = torch.compile(self.forward)
+        self.forward = torch.compile(self.forward)  # type: ignore[method-assign]
 
     def forward(self, x):
         return x * 2
@@ -145,6 +145,17 @@ def a_dict():
 
 def a_list():
     return OneArgument(), [rows(), rows()]
+
+
+class Detector(nn.Module):
+    """Takes a list of images, each of its own size."""
+
+    def forward(self, images):
+        return torch.stack([image.mean((1, 2)) for image in images])
+
+
+def images():
+    return Detector(), ([torch.rand(3, 8, 6), torch.rand(3, 6, 8)],)
 
 
 def a_user_dict():
@@ -272,7 +283,7 @@ class Recent(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.kept = collections.deque(maxlen=20)
+        self.kept: collections.deque[torch.Tensor] = collections.deque(maxlen=20)
 
     def forward(self, x):
         self.kept.append(x * 2)

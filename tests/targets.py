@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import torch
 from torch import nn
@@ -126,7 +127,7 @@ class Scores:
     classes: int
 
 
-class Named(dict):
+class Named(dict[str, Any]):
     """A dict subclass that no one registered with pytree."""
 
 

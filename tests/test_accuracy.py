@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 COMPARE = """
 import collections, dataclasses, json, math
 import msgspec, torch
-from torchcompile_suite.launch import accuracy, outputs
+from torchcompile_suite.launch import accuracy, values
 
 @dataclasses.dataclass
 class Plain:
@@ -113,7 +113,7 @@ for name, triple in {
     results[name] = [accuracy.wrong(made) == "", made.notes]
 made = accuracy.compare(Plain(finite), (finite, 3), Plain(finite), "float64", "float32")
 results["types"] = made.mode_error
-results["tensors"] = [len(outputs.tensors(Plain(right))), len(outputs.tensors(Opaque()))]
+results["tensors"] = [len(values.opened(Plain(right))), len(values.opened(Opaque()))]
 print(json.dumps(results))
 """
 

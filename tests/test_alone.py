@@ -6,6 +6,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -46,7 +47,7 @@ class Script:
         self.kinds: list[str] = []
 
     def __call__(self, _: Environment, series: Series, cache: Path) -> Launch:
-        kind = "warm" if cache.exists() else "cold"
+        kind: Literal["cold", "warm"] = "warm" if cache.exists() else "cold"
         self.kinds.append(kind)
         # Like the compiled code of a real launch: the next launch is a warm one.
         cache.mkdir(exist_ok=True)
@@ -75,7 +76,7 @@ def measure(
     method: int = METHOD,
     record: Path | None = None,
     reuse: bool = False,
-    **settings: object,
+    **settings: Any,
 ) -> tuple[Measurement, Script]:
     script = Script(
         iter(ratios),
@@ -83,7 +84,7 @@ def measure(
         iter(calibrations or [QUIET_S] * len(ratios)),
         method,
     )
-    made = Alone(HERE, Settings(**settings), record, script)  # type: ignore[arg-type]
+    made = Alone(HERE, Settings(**settings), record, script)
     return (made.recorded(cell) if reuse else None) or made.measure(cell), script
 
 
@@ -147,7 +148,11 @@ def test_a_machine_that_is_slow_for_hours_has_figures(tmp_path: Path) -> None:
 
 
 def test_a_record_of_another_method_is_not_reused(tmp_path: Path) -> None:
-    reuse = {"cell": EAGER_CELL, "record": tmp_path / "records.jsonl", "reuse": True}
+    reuse: dict[str, Any] = {
+        "cell": EAGER_CELL,
+        "record": tmp_path / "records.jsonl",
+        "reuse": True,
+    }
     for method, measured in ((1, 3), (METHOD, 3), (METHOD, 0)):
         _, script = measure([1.0] * 3, method=method, **reuse)
         assert len(script.kinds) == measured
@@ -168,7 +173,12 @@ def test_the_records_of_the_machine_tell_its_quiet_time(tmp_path: Path) -> None:
     found, _ = measure([1.0] * 6, calibrations=noisy, record=second)
     assert len(found.launches) == 3, "no quieter launch is known"
     measure([1.0] * 3, cell=EAGER_CELL, record=first)
-    again = {"record": second, "reuse": True, "calibrations": noisy, "cell": EAGER_CELL}
+    again: dict[str, Any] = {
+        "record": second,
+        "reuse": True,
+        "calibrations": noisy,
+        "cell": EAGER_CELL,
+    }
     found, _ = measure([1.0] * 6, **again)
     assert len(found.launches) == settings.MOST_REPEATS + statistics.FIRST_LOOK
     found, script = measure([1.0] * 6, **again)

@@ -19,16 +19,16 @@ from torchcompile_suite.measurement import Accuracy, Measurement, Outcome, Statu
 from torchcompile_suite.presentation import answers
 from torchcompile_suite.presentation.answers import Answer
 from torchcompile_suite.presentation.answers.generated import graph_breaks
-from torchcompile_suite.presentation.answers.overhead import overhead
 from torchcompile_suite.presentation.answers.pays import inference
 from torchcompile_suite.presentation.answers.variants import (
     attention,
+    overhead,
     quantisation,
     ways_of_attention,
 )
 from torchcompile_suite.results.records import Record
 from torchcompile_suite.site import cells
-from torchcompile_suite.trial import questions
+from torchcompile_suite.trial import plan
 from torchcompile_suite.trial.outline import Outline
 from torchcompile_suite.trial.plan import Trial
 
@@ -164,9 +164,10 @@ def test_the_interval_of_a_quotient_has_the_drift_of_the_machine() -> None:
     moved = [*calm[:1], timed(Cell(way("sdpa"), 1, "max-autotune"), 4.8e-3, 5e-3), calm[2]]
 
     def width(records: list[Record]) -> float:
-        one = next(one for one in ways_of_attention(records) if one.way == "flex")
-        assert one.over is not None
-        return statistics.half_width(one.over)
+        found = ways_of_attention(records)
+        one = next(one for one in found if one.cell.workload == way("flex"))
+        assert one.over_beside is not None
+        return statistics.half_width(one.over_beside)
 
     assert width(moved) > 5 * width(calm)
 
@@ -265,7 +266,7 @@ def test_what_is_no_model_is_left_out_of_the_mean_over_models() -> None:
 
 
 def test_a_users_model_is_quantised_in_both_ways_and_compiled_without() -> None:
-    made = questions.QUESTIONS["quantisation"](
+    made = plan.QUESTIONS["quantisation"](
         Trial("mine", batch_sizes=(8,), modes=("default",)), Outline()
     )
     assert {(cell.dtype, cell.mode, cell.baseline) for cell in made} == {

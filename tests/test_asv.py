@@ -27,7 +27,7 @@ from torchcompile_suite.modes import EAGER
 from torchcompile_suite.releases import catalogue, environments, ledger, stamp
 from torchcompile_suite.results import records
 
-from .conftest import QUICK, ROOT
+from .conftest import QUICK, ROOT, ReleaseEnvironment
 from .test_launch import processes_named
 from .test_matrix import NEW_WORKLOAD
 
@@ -138,36 +138,60 @@ def measured(row: dict[str, object]) -> dict[tuple[str, ...], object]:
 
 
 @pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
+def checkout(
+    tmp_path_factory: pytest.TempPathFactory, newest: ReleaseEnvironment
+) -> Iterator[Checkout]:
+    """A checkout that finds the newest release installed."""
     made = Checkout(tmp_path_factory.mktemp("clone"))
+    newest.lie_in(made.environments)
     yield made
     # Gigabytes of torch: pytest would keep them for three test runs.
     shutil.rmtree(made.folder / ".asv")
 
 
 @pytest.fixture(scope="module")
-def history(checkout: Checkout) -> str:
-    """What `asv run` printed for two releases, oldest first."""
-    printed = "".join(
-        checkout.asv("run", f"{tag}^!", "--bench", CELLS, "--show-stderr") for tag in (OLD, NEW)
-    )
+def printed(checkout: Checkout) -> str:
+    """What `asv run` printed for the newest release."""
+    printed = checkout.asv("run", f"{NEW}^!", "--bench", CELLS, "--show-stderr")
     # No other test reads statistics of its launches.
     checkout.launches = 1
     return printed
 
 
-def test_two_releases_are_measured(checkout: Checkout, history: str) -> None:
-    for tag in (OLD, NEW):
-        result = checkout.result(tag)
-        # The cells are also those of other benchmarks. A settled heap holds more by design.
-        assert set(result) >= METRICS - {"inference.Inference.track_peak_memory"}
-        assert "inference.Inference.track_peak_memory" not in result
-        cells = {("'softmax_matmul'", "1", f"'{mode}'") for mode in ("eager", "default")}
-        assert set(measured(result["inference.Inference.track_latency"])) == cells
-        ratios = measured(result["inference.Inference.track_time_ratio"])
-        assert set(ratios) == cells
-        compiles = measured(result["inference.Inference.track_cold_compile"])
-        assert set(compiles) == {("'softmax_matmul'", "1", "'default'")}
+@pytest.fixture(scope="module")
+def older(checkout: Checkout, printed: str) -> None:
+    """An older release, which `asv run` itself installs and measures."""
+    checkout.launches = None
+    checkout.asv("run", f"{OLD}^!", "--bench", CELLS)
+    checkout.launches = 1
+
+
+# The newest release, and every night the older one as well.
+OF_EACH = pytest.mark.parametrize(
+    "tag", [NEW, pytest.param(OLD, marks=pytest.mark.nightly)], indirect=True
+)
+
+
+@pytest.fixture
+def tag(request: pytest.FixtureRequest, printed: str) -> str:
+    """A release with results."""
+    if request.param == OLD:
+        request.getfixturevalue("older")
+    return str(request.param)
+
+
+@OF_EACH
+def test_a_release_is_measured(checkout: Checkout, tag: str) -> None:
+    result = checkout.result(tag)
+    # The cells are also those of other benchmarks. A settled heap holds more by design.
+    assert set(result) >= METRICS - {"inference.Inference.track_peak_memory"}
+    assert "inference.Inference.track_peak_memory" not in result
+    cells = {("'softmax_matmul'", "1", f"'{mode}'") for mode in ("eager", "default")}
+    assert set(measured(result["inference.Inference.track_latency"])) == cells
+    ratios = measured(result["inference.Inference.track_time_ratio"])
+    assert set(ratios) == cells
+    compiles = measured(result["inference.Inference.track_cold_compile"])
+    assert set(compiles) == {("'softmax_matmul'", "1", "'default'")}
 
 
 @pytest.mark.parametrize(
@@ -175,7 +199,7 @@ def test_two_releases_are_measured(checkout: Checkout, history: str) -> None:
     [("latency", statistics.launch_latency), ("time_ratio", statistics.launch_ratio)],
 )
 def test_asv_gets_one_sample_a_launch(
-    checkout: Checkout, history: str, metric: str, figure: Callable[..., float]
+    checkout: Checkout, printed: str, metric: str, figure: Callable[..., float]
 ) -> None:
     row = checkout.result(NEW)[f"inference.Inference.track_{metric}"]
     samples = [one for one in row["samples"] if one]  # type: ignore[attr-defined]
@@ -186,43 +210,44 @@ def test_asv_gets_one_sample_a_launch(
         assert actual == pytest.approx(wanted)
 
 
-def test_all_metrics_of_a_cell_are_one_measurement(checkout: Checkout, history: str) -> None:
-    for tag in (OLD, NEW):
-        entries = checkout.entries(tag)
-        assert len(entries) == 2
-        assert list(records.journals(checkout.results)) == []
-        for _, _, measurement in entries:
-            assert measurement.outcome.ok
-            assert measurement.environment is not None
-            release = catalogue.find(tag)
-            assert measurement.environment.torch.split("+")[0] == release.version
-            if release.git_version:
-                assert measurement.environment.torch_git == release.git_version
+@OF_EACH
+def test_all_metrics_of_a_cell_are_one_measurement(checkout: Checkout, tag: str) -> None:
+    entries = checkout.entries(tag)
+    assert len(entries) == 2
+    assert list(records.journals(checkout.results)) == []
+    for _, _, measurement in entries:
+        assert measurement.outcome.ok
+        assert measurement.environment is not None
+        release = catalogue.find(tag)
+        assert measurement.environment.torch.split("+")[0] == release.version
+        if release.git_version:
+            assert measurement.environment.torch_git == release.git_version
 
 
-def test_it_says_what_it_does_and_how_long_is_left(history: str) -> None:
-    assert "cell 1 of 2: softmax_matmul, batch 1, " in history
-    assert "left" in history
+def test_it_says_what_it_does_and_how_long_is_left(printed: str) -> None:
+    assert "cell 1 of 2: softmax_matmul, batch 1, " in printed
+    assert "left" in printed
 
 
-def test_it_prints_the_cells_of_this_run_and_no_other(history: str) -> None:
-    rows = [line for line in history.splitlines() if "softmax_matmul, 1, " in line]
-    # Two cells of five metrics in each of two releases. Eager has no compile costs, and neither
-    # cell has a memory.
-    assert len(rows) == 20
-    assert sum(row.endswith(": n/a") for row in rows) == 8
-    assert history.count("n/a") == 8
-    assert len(history.splitlines()) < 80
+def test_it_prints_the_cells_of_this_run_and_no_other(printed: str) -> None:
+    rows = [line for line in printed.splitlines() if "softmax_matmul, 1, " in line]
+    # Two cells of five metrics. Eager has no compile costs, and neither cell has a memory.
+    assert len(rows) == 10
+    assert sum(row.endswith(": n/a") for row in rows) == 4
+    assert printed.count("n/a") == 4
+    assert len(printed.splitlines()) < 40
 
 
-def test_compare_needs_no_options(checkout: Checkout, history: str) -> None:
+@pytest.mark.nightly
+def test_compare_needs_no_options(checkout: Checkout, older: None) -> None:
     out = checkout.asv("compare", OLD, NEW)
     assert "<v2.4>" in out
     assert "inference.Inference.track_latency('softmax_matmul', 1, 'default')" in out
     assert "inference.Inference.track_cold_compile('softmax_matmul', 1, 'default')" in out
 
 
-def test_publish_builds_the_site(checkout: Checkout, history: str) -> None:
+@pytest.mark.nightly
+def test_publish_builds_the_site(checkout: Checkout, older: None) -> None:
     checkout.asv("publish")
     index = json.loads((checkout.folder / "html" / "index.json").read_text())
     # A settled heap keeps more than a call needs, so these cells have no peak memory.
@@ -234,7 +259,8 @@ def test_publish_builds_the_site(checkout: Checkout, history: str) -> None:
     assert list((checkout.folder / "html" / "graphs").rglob("*track_latency*.json"))
 
 
-def test_skip_existing_measures_nothing_twice(checkout: Checkout, history: str) -> None:
+@pytest.mark.nightly
+def test_skip_existing_measures_nothing_twice(checkout: Checkout, printed: str) -> None:
     before = checkout.entries(NEW), checkout.result(NEW)
     out = checkout.asv("run", f"{NEW}^!", "--bench", CELLS, "--skip-existing")
     assert "measured before" in out
@@ -245,7 +271,7 @@ def test_skip_existing_measures_nothing_twice(checkout: Checkout, history: str) 
 
 
 @pytest.mark.nightly
-def test_a_narrower_run_erases_nothing(checkout: Checkout, history: str, tmp_path: Path) -> None:
+def test_a_narrower_run_erases_nothing(checkout: Checkout, printed: str, tmp_path: Path) -> None:
     """A user's workload is measured, then something else without it: both stay, none failed."""
     name = "inference.Inference.track_latency"
     before = measured(checkout.result(NEW)[name])
@@ -285,7 +311,7 @@ def waiting(batch_size):
 
 
 def test_a_killed_run_is_completed_by_the_next(
-    checkout: Checkout, history: str, tmp_path: Path
+    checkout: Checkout, printed: str, tmp_path: Path
 ) -> None:
     """kill -9 in mid-cell: no process is left, what was measured counts, the next run adds the
     rest.
@@ -323,7 +349,7 @@ def _wait_until(met: Callable[[], bool]) -> None:
 
 @pytest.mark.nightly
 def test_a_failure_is_recorded_and_mended_by_the_next_run(
-    checkout: Checkout, history: str, monkeypatch: pytest.MonkeyPatch
+    checkout: Checkout, printed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a compiler every compiled cell fails, with the remedy; with one, all is measured."""
     cells = r"Inference.*\('softmax_matmul', 8, 'default'\)"
@@ -369,7 +395,7 @@ def small_disk(folder: Path, kibibytes: int) -> Iterator[Path]:
 
 
 @pytest.mark.nightly
-def test_a_full_disk_for_results_stops_at_once(checkout: Checkout, history: str) -> None:
+def test_a_full_disk_for_results_stops_at_once(checkout: Checkout, older: None) -> None:
     before = checkout.result(NEW)
     with small_disk(checkout.folder / "results", 1024):
         with (
@@ -388,7 +414,7 @@ def test_a_full_disk_for_results_stops_at_once(checkout: Checkout, history: str)
 
 @pytest.mark.nightly
 def test_a_full_disk_for_compiled_code_is_said_and_the_next_run_completes(
-    checkout: Checkout, history: str, monkeypatch: pytest.MonkeyPatch
+    checkout: Checkout, printed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cells = r"Inference.*\('shape_loop', 1, 'eager'\)"
     # Not pytest's folder for temporary files: ASV binds a socket in TMPDIR, and the system allows
@@ -407,7 +433,7 @@ def test_a_full_disk_for_compiled_code_is_said_and_the_next_run_completes(
 
 @pytest.mark.nightly
 def test_a_killed_installation_is_mended_and_never_measured(
-    checkout: Checkout, history: str
+    checkout: Checkout, older: None
 ) -> None:
     cells = r"Inference.*\('vit16x6x384', 8, 'eager'\)"
     (folder,) = checkout.environments.glob(f"{catalogue.find(OLD).version}-py*/")
@@ -430,11 +456,13 @@ def test_a_killed_installation_is_mended_and_never_measured(
 
 @pytest.fixture(scope="module")
 def turns(
-    checkout: Checkout, history: str, tmp_path_factory: pytest.TempPathFactory
+    make_environment: Callable[[str], ReleaseEnvironment],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Checkout]:
-    """Both releases measured in turns, in a checkout of their own."""
+    """Both releases measured in turns, in a checkout of their own that finds them installed."""
     made = Checkout(tmp_path_factory.mktemp("turns"))
-    made.environments = checkout.environments
+    for release in (OLD, NEW):
+        make_environment(release).lie_in(made.environments)
     made.launches = 3
     commits = made.folder / "commits"
     commits.write_text(f"{OLD}\n{NEW}\n")
@@ -486,7 +514,7 @@ def test_a_complete_series_is_not_measured_again(turns: Checkout) -> None:
 
 @pytest.mark.nightly
 def test_results_in_turns_are_those_of_a_run_of_each_release(
-    checkout: Checkout, turns: Checkout
+    checkout: Checkout, older: None, turns: Checkout
 ) -> None:
     for tag in (OLD, NEW):
         apart, beside = checkout.result(tag), turns.result(tag)
@@ -524,7 +552,7 @@ def test_the_report_compares_turns_round_by_round(turns: Checkout) -> None:
 
 def test_ctrl_c_ends_a_history_and_the_same_command_goes_on(turns: Checkout) -> None:
     cell = Cell("pointwise_chain", 1, "default")
-    command = ("history", OLD, NEW, "--cells", matrix.pattern(cell) or "", "--rounds", "3")
+    command = ("history", OLD, NEW, "--cells", matrix.pattern(cell) or "", "--rounds", "2")
     process = turns.start(*command, module="torchcompile_suite")
     _wait_until(lambda: len(turns.unfinished()) == 3)
     os.killpg(process.pid, signal.SIGINT)  # as the terminal does
@@ -543,7 +571,7 @@ def test_ctrl_c_ends_a_history_and_the_same_command_goes_on(turns: Checkout) -> 
             for entry in turns.entries(tag)
             if matrix.on_any_device(entry.measurement.cell) == cell
         ]
-        assert len(statistics.counted(made.launches)) == 3
+        assert len(statistics.counted(made.launches)) == 2
         kinds += [launch.kind for launch in made.launches]
     assert kinds.count("cold") == 2, "the compiled code is still there"
 
@@ -597,7 +625,7 @@ def test_a_full_disk_in_a_series_is_no_fault_of_a_release(
     assert all(entry.measurement.outcome.ok for tag in (OLD, NEW) for entry in turns.entries(tag))
 
 
-def test_results_of_another_machine_are_not_mixed_in(checkout: Checkout, history: str) -> None:
+def test_results_of_another_machine_are_not_mixed_in(checkout: Checkout, printed: str) -> None:
     file = checkout.results / "machine.json"
     mine = file.read_text()
     file.write_text(mine.replace('"num_cpu": "', '"num_cpu": "9'))
@@ -609,6 +637,7 @@ def test_results_of_another_machine_are_not_mixed_in(checkout: Checkout, history
     assert "Traceback" not in out
 
 
+@pytest.mark.nightly
 def test_generated_code_is_counted(checkout: Checkout) -> None:
     cells = r"Codegen.*\('softmax_matmul', 'default', 'cuda:sm90'\)"
     out = checkout.asv("run", f"{NEW}^!", "--bench", cells)

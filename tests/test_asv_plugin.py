@@ -11,7 +11,9 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,14 +23,15 @@ from asv.environment import get_environment_class_by_name, get_environments
 from asv.plugins.virtualenv import Virtualenv
 from asv.results import Results
 from asv.runner import BenchmarkResult
+from evidence.wheels import Repository
 
 from torchcompile_suite import matrix
 from torchcompile_suite.asv import environment, export, patches, reading, repository, runner
 from torchcompile_suite.asv.command import ROWS_VARIABLE
 from torchcompile_suite.cell import Cell
+from torchcompile_suite.commits import overlay
 from torchcompile_suite.host import machine
 from torchcompile_suite.measurement import Measurement, Outcome, Status
-from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import segments
 
 from . import examples
@@ -78,6 +81,48 @@ def test_environments_keep_the_names_of_published_results() -> None:
     assert wanted is environment.OverlayEnvironment
     assert conf.dvcs == repository.PyTorchClone.dvcs
     assert not repository.of_releases(conf)
+
+
+def test_a_commit_is_installed_once_and_a_refused_one_counts_as_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that `asv find` goes on to another commit."""
+    conf = _conf("asv.commits.conf.json")
+    conf.env_dir = str(tmp_path)
+    (made,) = get_environments(conf, None)
+    made._set_build_dirs = lambda *_: None
+    Path(made._path).mkdir()
+    repo = SimpleNamespace(clone="a clone", get_decorated_hash=lambda sha, digits: sha[:digits])
+    asked = []
+
+    def install(clone: str, commit: str, folder: Path, *, allow_native_drift: bool) -> None:
+        asked.append((clone, commit, folder, allow_native_drift))
+        if commit == "b" * 40:
+            raise overlay.Refused("it needs another binary")
+
+    monkeypatch.setattr(overlay, "install", install)
+    for sha in ("a" * 40, "a" * 40, "b" * 40, "b" * 40):
+        made.install_project(conf, repo, sha)
+        assert made.installed_commit_hash == sha
+    folder = Path(made._path)
+    assert asked == [("a clone", sha, folder, False) for sha in ("a" * 40, "b" * 40)]
+    monkeypatch.setenv(environment.DRIFT_VARIABLE, "1")
+    made.install_project(conf, repo, "c" * 40)
+    assert asked[-1] == ("a clone", "c" * 40, folder, True)
+
+
+def test_commits_of_a_clone_are_found_with_asvs_date(tmp_path: Path) -> None:
+    made = Repository(tmp_path / "pytorch")
+    made.write("torch/__init__.py", b"one = 1\n")
+    sha = made.commit("first")
+    conf = _conf("asv.commits.conf.json")
+    conf.repo, conf.branches = str(made.folder), ["HEAD"]
+    commits = repository.known_commits(conf)
+    assert commits.where == "clone"
+    assert commits.find("0" * 8) is None
+    found, date_ms = commits.find(sha[:8]) or ("", 0)
+    assert found == sha
+    assert date_ms == int(made.git("show", "--no-patch", "--format=%at", sha)) * 1000
 
 
 def _conf(name: str) -> Any:
@@ -154,20 +199,24 @@ def test_show_prints_measured_cells_only(capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What ASV reads of a clone that nobody measured in."""
+    """What ASV reads of a clone that nobody measured in, with the results of two machines."""
     folder = tmp_path_factory.mktemp("clone")
-    for name in ("asv.conf.json", "results", "benchmarks"):
+    (folder / "results").mkdir()
+    of_machines = [f"results/{name}" for name in ("benchmarks.json", CHOSEN, OTHER)]
+    for name in ("asv.conf.json", "benchmarks", *of_machines):
         source = ROOT / name
         (shutil.copytree if source.is_dir() else shutil.copy2)(source, folder / name)
     return folder
 
 
-def asv(clone: Path, *arguments: str, status: int = 0, **variables: str) -> tuple[str, str]:
+def asv(
+    clone: Path, *arguments: str, status: int = 0, variables: Mapping[str, str] | None = None
+) -> tuple[str, str]:
     """Standard output and standard error of an ASV command."""
     done = subprocess.run(
         [sys.executable, "-m", "asv", *arguments],
         cwd=clone,
-        env={**os.environ, machine.MACHINE_VARIABLE: "nobody", **variables},
+        env={**os.environ, machine.MACHINE_VARIABLE: "nobody", **(variables or {})},
         capture_output=True,
         text=True,
         timeout=100,
@@ -190,14 +239,14 @@ def test_compare_shows_the_named_machine_and_no_line(clone: Path) -> None:
     out, line = asv(clone, "compare", "v2.4", "v2.9", "--machine", OTHER)
     assert len(out.splitlines()) > 100
     assert line == ""
-    out, line = asv(clone, "compare", "v2.4", "v2.9", **{machine.MACHINE_VARIABLE: OTHER})
+    out, line = asv(clone, "compare", "v2.4", "v2.9", variables={machine.MACHINE_VARIABLE: OTHER})
     assert len(out.splitlines()) > 100
     assert line == ""
 
 
 def test_compare_can_be_limited_to_cells(clone: Path) -> None:
     wanted = {ROWS_VARIABLE: r"Inference\.track_latency\('resnet18'"}
-    out, _ = asv(clone, "compare", "v2.4", "v2.9", **wanted)
+    out, _ = asv(clone, "compare", "v2.4", "v2.9", variables=wanted)
     rows = [row for row in out.splitlines() if ".track_" in row]
     assert rows
     assert all("track_latency('resnet18'" in row for row in rows)
@@ -217,8 +266,7 @@ def test_a_wrong_machine_gets_the_known_ones_in_one_line(
 ) -> None:
     out, error = asv(clone, *command, "--machine", "x", status=1)
     (line,) = filter(None, (out + error).splitlines())
-    known = ", ".join(sorted(folder.parent.name for folder in ROOT.glob("results/*/machine.json")))
-    assert f"no results of machine 'x'; there are results of: {known}" in line
+    assert f"no results of machine 'x'; there are results of: {OTHER}, {CHOSEN}" in line
 
 
 def test_no_results_anywhere_is_one_line(clone: Path, tmp_path: Path) -> None:
@@ -232,11 +280,14 @@ def test_no_results_anywhere_is_one_line(clone: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("place", IRREGULAR)
 def test_what_is_no_file_is_left_out_in_one_line(clone: Path, tmp_path: Path, place: str) -> None:
     shutil.copytree(clone, tmp_path / "clone")
-    odd = tmp_path / "clone" / "results" / CHOSEN / "odd.json"
-    with IRREGULAR[place](odd):
+    folder = tmp_path / "clone" / "results" / CHOSEN
+    # ASV's own files are not read at all.
+    odd, own = f"2.9.1/odd{segments.SUFFIX}", folder / "asv.json"
+    with IRREGULAR[place](folder / odd), IRREGULAR[place](own):
         out, error = asv(tmp_path / "clone", "compare", "v2.4", "v2.9")
     assert ".track_latency" in out
-    assert f"left out: {CHOSEN}/odd.json: cannot be read: not a regular file\n" in error
+    assert f"left out: {CHOSEN}/{odd}: cannot be read: not a regular file\n" in error
+    assert own.name not in error
 
 
 def test_replacements_take_what_the_originals_take() -> None:
@@ -261,7 +312,7 @@ def test_the_staged_folder_keeps_what_asv_prints(clone: Path) -> None:
     for file in export.derive(
         results,
         [results / CHOSEN / "machine.json"],
-        ledger.compute()[0],
+        repository.in_ledger(),
         clone / "benchmarks",
         [],
     ):

@@ -27,14 +27,14 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from torchcompile_suite import targets
 from torchcompile_suite.analysis import summaries, summary
-from torchcompile_suite.asv import export
+from torchcompile_suite.asv import export, files, repository
 from torchcompile_suite.asv.staging import is_published
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.measurement import OK, Outcome, Status
 from torchcompile_suite.presentation import answers
 from torchcompile_suite.presentation.wording import milliseconds, ratio
 from torchcompile_suite.releases import ledger
-from torchcompile_suite.results import asv_files, records
+from torchcompile_suite.results import records
 from torchcompile_suite.site import build, packs, render
 
 from . import divided, examples
@@ -201,9 +201,9 @@ def test_the_site_is_small(site: Path, report: Report) -> None:
 def _with_results() -> set[str]:
     """The benchmarks of ASV's pages that have values of their current version."""
     results = ROOT / "results"
-    benchmarks = asv_files.recorded_benchmarks(results)
+    benchmarks = files.recorded_benchmarks(results)
     machines = results.glob("*/machine.json")
-    commits = ledger.compute()[0]
+    commits = repository.in_ledger()
     contents = [
         json.loads(file.content)
         for file in export.derive(results, machines, commits, ROOT / "benchmarks", [])
@@ -284,6 +284,12 @@ def kinds(report: Report) -> list[str]:
     return [name for name in views(report) if first in name or "#" not in name]
 
 
+@pytest.fixture(scope="module")
+def pages(kinds: list[str]) -> list[str]:
+    """One view of each page and set of choices: an answer looks like the next one."""
+    return [*{re.sub(r"=[^&]*", "", name): name for name in kinds}.values()]
+
+
 def opened(visit: Visit, url: str) -> Page:
     # Another fragment alone would not load the page again.
     visit.page.goto("about:blank")
@@ -291,10 +297,13 @@ def opened(visit: Visit, url: str) -> Page:
     return drawn(visit.page) if "#" in url or url.endswith("index.html") else visit.page
 
 
+@pytest.mark.parametrize(
+    "which", ["of one machine", pytest.param("all", marks=pytest.mark.nightly)]
+)
 def test_every_view_is_drawn_and_asks_no_other_host(
-    visit: Visit, address: str, report: Report
+    visit: Visit, address: str, report: Report, kinds: list[str], which: str
 ) -> None:
-    for name in views(report):
+    for name in views(report) if which == "all" else kinds:
         page = opened(visit, f"{address}report/{name}")
         assert page.locator("h1").is_visible()
         if "#" in name:
@@ -317,28 +326,40 @@ def test_every_picture_has_a_table_below_it(visit: Visit, address: str, kinds: l
     assert pictures > 8
 
 
+LIGHT = {"type": "tag", "values": WCAG}
+# Nothing but the colors depends on the scheme.
+DARK = {"type": "rule", "values": ["color-contrast"]}
+
+
 @pytest.mark.parametrize(
-    ("scheme", "rules"),
+    ("scheme", "rules", "which", "step"),
     [
-        ("light", {"type": "tag", "values": WCAG}),
-        # Nothing but the colors depends on the scheme.
-        ("dark", {"type": "rule", "values": ["color-contrast"]}),
+        ("light", LIGHT, "pages", 1),
+        ("dark", DARK, "pages", 4),
+        pytest.param("light", LIGHT, "kinds", 1, marks=pytest.mark.nightly),
+        pytest.param("dark", DARK, "kinds", 1, marks=pytest.mark.nightly),
     ],
-    ids=["light", "dark"],
+    ids=["light", "dark", "light-all", "dark-all"],
 )
 def test_pages_are_accessible(
-    visit: Visit, address: str, kinds: list[str], scheme: str, rules: dict[str, object]
+    visit: Visit,
+    address: str,
+    request: pytest.FixtureRequest,
+    scheme: str,
+    rules: dict[str, object],
+    which: str,
+    step: int,
 ) -> None:
-    visit.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-    for name in kinds:
+    visit.page.emulate_media(color_scheme=scheme)
+    for name in request.getfixturevalue(which)[::step]:
         page = opened(visit, f"{address}report/{name}")
         result = Axe().run(page, options={"runOnly": rules})
         assert result.violations_count == 0, f"{name}: {result.generate_report()}"
 
 
-def test_a_phone_scrolls_in_one_direction(visit: Visit, address: str, kinds: list[str]) -> None:
-    visit.page.set_viewport_size(PHONE)  # type: ignore[arg-type]
-    for name in kinds:
+def test_a_phone_scrolls_in_one_direction(visit: Visit, address: str, pages: list[str]) -> None:
+    visit.page.set_viewport_size(PHONE)
+    for name in pages:
         page = opened(visit, f"{address}report/{name}")
         width = page.evaluate("document.documentElement.scrollWidth")
         assert width <= PHONE["width"], name
@@ -361,9 +382,9 @@ def test_every_link_and_choice_can_be_reached_by_keyboard(visit: Visit, address:
     assert len(reached - {-1}) == wanted
 
 
-def test_the_report_opens_from_a_file(browser: Browser, site: Path, kinds: list[str]) -> None:
+def test_the_report_opens_from_a_file(browser: Browser, site: Path, pages: list[str]) -> None:
     with visited(browser, site.as_uri()) as visit:
-        for name in kinds:
+        for name in pages:
             page = opened(visit, f"{(site / 'report').as_uri()}/{name}")
             colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
             assert colour == "rgb(255, 255, 255)", "the style sheet was not loaded"
@@ -605,7 +626,7 @@ def test_generated_code_shows_exact_counts_with_their_changes(
         assert [line[f"v2.{minor}"][:2] for minor in (4, 9, 15)] == ["30", "29", "28"]
         (line,) = fields(opened(visit, then).locator("#history table"))
         assert line["v2.15"] == "28 (fewer, was 29)"
-        page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+        page.set_viewport_size(PHONE)
         drawn(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
         rules: dict[str, object] = {"type": "tag", "values": WCAG}
@@ -769,8 +790,8 @@ def transferred(page: Page, url: str) -> dict[str, int]:
     return sizes
 
 
-def test_a_view_is_small(chromium: Browser, address: str, kinds: list[str]) -> None:
-    for name in ["index.html", *(kind for kind in kinds if "#" in kind)]:
+def test_a_view_is_small(chromium: Browser, address: str, pages: list[str]) -> None:
+    for name in ["index.html", *(page for page in pages if "#" in page)]:
         with visited(chromium, address) as visit:
             sizes = transferred(visit.page, f"{address}report/{name}")
             most = MOST_FIRST_BYTES if name == "index.html" else MOST_VIEW_BYTES
@@ -840,7 +861,7 @@ def test_a_link_to_another_cell_starts_at_its_top(
 ) -> None:
     machine = next(iter(report.machines))
     page = opened(visit, f"{address}report/cell.html#machine={machine}&model=resnet18")
-    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    page.set_viewport_size(PHONE)
     link = page.locator("#cells table").get_by_role("link").last
     name = link.inner_text()
     link.scroll_into_view_if_needed()

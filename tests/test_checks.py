@@ -21,7 +21,7 @@ import torch
 from torch import nn
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.launch import checks, references, widened
-from torchcompile_suite.launch.stages import Stages
+from torchcompile_suite.launch.progress import Stages
 from torchcompile_suite.launch.build import ready
 from torchcompile_suite.launch.forward import Forward
 

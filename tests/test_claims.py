@@ -71,7 +71,7 @@ def test_every_claim_has_a_rule_and_every_rule_a_claim() -> None:
         for module in pkgutil.iter_modules(claims.__path__, f"{claims.__name__}.")
     ]
     tables = [module.RULES for module in modules if "RULES" in vars(module)]
-    assert len(tables) == 4
+    assert len(tables) == 3
     assert sum(map(len, tables)) == 36
 
 

@@ -33,7 +33,7 @@ def measurement(
     release: str = "2.9.1",
     method: int = 1,
 ) -> Measurement:
-    made = examples.measurement(**({"outcome": outcome} if outcome else {}))
+    made = examples.measurement(outcome=outcome) if outcome else examples.measurement()
     described = examples.environment(release)
     launches = [
         msgspec.structs.replace(

@@ -26,7 +26,7 @@ import contextlib, json, os, types
 import msgspec, torch
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.host import cuda, nvml
-from torchcompile_suite.launch import accelerator, device, environment, failures, measure, timing
+from torchcompile_suite.launch import device, failures, measure, timing
 from torchcompile_suite.launch.messages import Turn
 from torchcompile_suite.launch.forward import Quantised
 from torchcompile_suite.launch.stream import ShapeStream
@@ -54,11 +54,11 @@ torch.cuda.get_device_properties = lambda ordinal: properties
 cuda.seen = lambda: cuda.Seen((cuda.Gpu("a", "H100"), cuda.Gpu("b", "H100")))
 slice_ = cuda.Gpu("MIG-b", "H100", "1g.10gb", 10 << 30, 700.0, 1980, True, True, 0)
 nvml.device = lambda uuid: slice_ if uuid == "b" else None
-told["accelerator"] = msgspec.to_builtins(accelerator.describe())
+told["accelerator"] = msgspec.to_builtins(device.accelerator())
 nvml.device = lambda uuid: None
-told["without NVML"] = msgspec.to_builtins(accelerator.describe())
+told["without NVML"] = msgspec.to_builtins(device.accelerator())
 os.environ.update(CUBLAS_WORKSPACE_CONFIG=":4096:8", CUDA_LAUNCH_BLOCKING="1", CUDA_OTHER="1")
-told["variables"] = sorted(environment._settings())
+told["variables"] = sorted(device._settings())
 
 # --- memory
 def segment(size, used, pool=(0, 0), device=1):
@@ -75,7 +75,7 @@ torch.cuda.get_allocator_backend = lambda: "cudaMallocAsync"
 told["another allocator"] = [gpu.peak_allocated_bytes(), *gpu.held_bytes()]
 
 # --- single calls: a device that is done 2 ms later
-class Slow(device.Cpu):
+class Slow(device.Device):
     kind = "cuda"
     def synchronize(self):
         import time
@@ -140,8 +140,8 @@ told["malloc"] = {
 # --- a GPU with too few multiprocessors
 from torchcompile_suite.measurement import Accuracy
 from torchcompile_suite.request import Request
-from torchcompile_suite.launch.inspect import versions
-versions.times_products = lambda: False
+from torchcompile_suite.launch.inspect import inductor
+inductor.times_products = lambda: False
 told["notes"] = {}
 for mode in ("default", "max-autotune"):
     request = Request(Cell("x", 1, mode, device="cuda"), "cold", "")

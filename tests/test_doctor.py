@@ -137,8 +137,8 @@ def test_every_fault_has_its_words() -> None:
     for file in doctor.FAULTS.parent.glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "fault":
-                (kind,) = node.args
-                made[ast.literal_eval(kind)] = {str(word.arg) for word in node.keywords}
+                (name,) = node.args
+                made[ast.literal_eval(name)] = {str(word.arg) for word in node.keywords}
     needed = {
         kind: {
             word

@@ -126,7 +126,11 @@ def test_a_launch_is_slowed_by_what_its_calibration_loop_took(
     """The quietest launch of any cell is the reference, and 1.2 times its time is the limit."""
     monkeypatch.setattr(pools, "POOLS", tmp_path)
     monkeypatch.setattr(neighbours, "CELLS", ("one", "other"))
-    for name, times_us in {"one": [60, 71, 73, 90], "other": [60, 80, None]}.items():
+    calibrations_us: dict[str, list[int | None]] = {
+        "one": [60, 71, 73, 90],
+        "other": [60, 80, None],
+    }
+    for name, times_us in calibrations_us.items():
         launches = [
             msgspec.structs.replace(
                 examples.launch(), calibration_s=None if time_us is None else time_us * 1e-6

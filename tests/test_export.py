@@ -16,17 +16,19 @@ import pytest
 from asv.results import Results
 
 from torchcompile_suite.analysis import statistics
-from torchcompile_suite.asv import carrying, export
+from torchcompile_suite.asv import export, files, repository
 from torchcompile_suite.measurement import METHOD, Measurement, Outcome, Status
 from torchcompile_suite.releases import ledger
-from torchcompile_suite.results import asv_files, records, sealing
+from torchcompile_suite.results import records, sealing
 from torchcompile_suite.results.records import Problem
 
 from . import examples
 from .conftest import ROOT
 
-COMMITS = ledger.compute()[0]
-COMMIT, RELEASE = next((sha, one) for sha, one in COMMITS.items() if one.version == "2.9.1")
+LEDGER = repository.in_ledger()
+COMMIT, RELEASE = next(
+    (sha, one) for sha, one in ledger.compute()[0].items() if one.version == "2.9.1"
+)
 ENV = "virtualenv-py3.11"
 NAME = f"{COMMIT[:8]}-{ENV}.json"
 LATENCY = "inference.Inference.track_latency"
@@ -60,10 +62,10 @@ def made(method: int = METHOD, **changes: Any) -> Measurement:
 
 def derive(results: Path) -> tuple[dict[str, dict[str, Any]], list[Problem]]:
     problems: list[Problem] = []
-    files = export.derive(
-        results, [results / "box" / "machine.json"], COMMITS, ROOT / "benchmarks", problems
+    derived = export.derive(
+        results, [results / "box" / "machine.json"], LEDGER, ROOT / "benchmarks", problems
     )
-    return {str(file.path): json.loads(file.content) for file in files}, problems
+    return {str(file.path): json.loads(file.content) for file in derived}, problems
 
 
 def values(content: dict[str, Any], name: str) -> dict[tuple[str, ...], Any]:
@@ -83,10 +85,10 @@ def values(content: dict[str, Any], name: str) -> dict[tuple[str, ...], Any]:
 def test_a_value_is_what_the_benchmark_returns(results: Path) -> None:
     measurement = made()
     records.append(journal(results), measurement)
-    files, problems = derive(results)
+    derived, problems = derive(results)
     assert problems == []
-    assert list(files) == [f"box/{NAME}"]
-    content = files[f"box/{NAME}"]
+    assert list(derived) == [f"box/{NAME}"]
+    content = derived[f"box/{NAME}"]
     expected = statistics.launch_latency(measurement.launches[0].pairs_s)
     assert values(content, LATENCY) == {("'resnet18'", "1", "'default'"): pytest.approx(expected)}
     row = dict(zip(content["result_columns"], content["results"][LATENCY], strict=False))
@@ -107,7 +109,7 @@ def test_asv_reads_it(results: Path, tmp_path: Path) -> None:
     for mode in ("eager", "default"):
         records.append(journal(results), made(mode=mode))
     (file,) = export.derive(
-        results, [results / "box" / "machine.json"], COMMITS, ROOT / "benchmarks", []
+        results, [results / "box" / "machine.json"], LEDGER, ROOT / "benchmarks", []
     )
     (tmp_path / "box").mkdir()
     (tmp_path / file.path).write_bytes(file.content)
@@ -115,7 +117,7 @@ def test_asv_reads_it(results: Path, tmp_path: Path) -> None:
     assert loaded.env_name == ENV
     (number,) = loaded.get_result_value(LATENCY, [["'resnet18'"], ["1"], ["'eager'"]])
     assert number is not None
-    assert asv_files.result(file.content, "box", COMMITS).commit_hash == COMMIT
+    assert files.result(file.content)[:2] == ("box", COMMIT)
 
 
 def test_a_failure_is_a_failure_and_an_unsupported_cell_is_missing(results: Path) -> None:
@@ -145,24 +147,31 @@ def test_somebody_elses_workload_is_on_the_axes(results: Path) -> None:
     records.append(journal(results), made(workload="theirs"))
     content = derive(results)[0][f"box/{NAME}"]
     assert list(values(content, LATENCY)) == [("'theirs'", "1", "'default'")]
-    recorded = asv_files.read_object(results / "benchmarks.json")
+    recorded = files.read_object(results / "benchmarks.json")
     before = recorded[LATENCY]["params"][0]
-    sound = asv_files.result(json.dumps(content).encode(), "box", COMMITS)
-    assert asv_files.add_workloads(recorded, [sound])
-    assert recorded[LATENCY]["params"][0] == [*before, "'theirs'"]
-    assert not asv_files.add_workloads(recorded, [sound])
+    sound = files.result(json.dumps(content).encode())
     before = {name: one["params"] for name, one in recorded.items() if name != "version"}
-    assert asv_files.keep_measured(recorded, [sound])
-    assert not asv_files.keep_measured(recorded, [sound])
-    for name, axes in before.items():
-        kept = recorded[name]["params"]
-        assert all(set(some) <= set(every) for some, every in zip(kept, axes, strict=True))
-        if name in sound.results:
-            line = dict(zip(sound.result_columns, sound.results[name], strict=False))
-            for some, measured in zip(kept, line["params"], strict=True):
-                assert set(some) == set(measured)
-        else:
-            assert kept == axes
+    assert "'theirs'" not in before[LATENCY][0]
+    for _ in range(2):
+        files.fit_axes(recorded, [sound])
+        for name, axes in before.items():
+            kept = recorded[name]["params"]
+            if name in sound.rows:
+                assert kept[0] == ["'theirs'"]
+                assert list(map(set, kept)) == list(map(set, sound.rows[name].axes))
+            else:
+                assert kept == axes
+
+
+def test_axes_have_what_was_measured_in_their_own_order() -> None:
+    benchmarks = {"a": {"params": [["x", "y", "z"], ["2", "1"]]}, "b": {"params": [["x"]]}}
+    results = [
+        files.Result("box", COMMIT, {"a": files.Row("1", [["other", "z"], ["1"]], [1.0, None])}),
+        files.Result("box", COMMIT, {"a": files.Row("1", [["another", "x"], ["2"]], [1.0, 1.0])}),
+    ]
+    files.fit_axes(benchmarks, results)
+    assert benchmarks["a"]["params"] == [["x", "z", "another", "other"], ["2", "1"]]
+    assert benchmarks["b"]["params"] == [["x"]]
 
 
 def test_a_strangers_numbers_do_not_stop_asv(results: Path) -> None:
@@ -177,7 +186,6 @@ def test_a_strangers_numbers_do_not_stop_asv(results: Path) -> None:
     content = derive(results)[0][f"box/{NAME}"]
     (found,) = values(content, "inference.Inference.track_time_ratio").values()
     assert found == pytest.approx(1e19)
-    asv_files.result(json.dumps(content).encode(), "box", COMMITS)
 
 
 def test_a_trial_is_none_of_asvs(results: Path) -> None:
@@ -187,8 +195,8 @@ def test_a_trial_is_none_of_asvs(results: Path) -> None:
 
 def test_another_commit_is_named(results: Path) -> None:
     records.append(journal(results, commit="0" * 40), made())
-    files, problems = derive(results)
-    assert files == {}
+    derived, problems = derive(results)
+    assert derived == {}
     assert [str(problem) for problem in problems] == [
         "box/00000000: its measurements are of no commit of the ledger"
     ]
@@ -213,8 +221,8 @@ def test_a_bad_line_is_named_each_time(results: Path) -> None:
     with journal(results).open("ab") as stream:
         stream.write(b"{\n")
     for _ in range(2):
-        files, problems = derive(results)
-        assert len(files) == 1
+        derived, problems = derive(results)
+        assert len(derived) == 1
         assert [problem.where for problem in problems] == [f"box/{journal(results).name}:2"]
 
 
@@ -231,14 +239,12 @@ def test_a_cache_that_cannot_be_written_is_as_good_as_none(
 
 
 def old_results(results: Path) -> dict[str, bytes]:
-    """Results as older versions committed them: journals and ASV's files. Returns the journals."""
+    """Results as older versions committed them: journals. Returns them."""
     for second, mode in enumerate(["eager", "default", "max-autotune", "eager"]):
         started = f"2026-11-21T03:00:{second:02}+00:00"
         records.append(
             journal(results), msgspec.structs.replace(made(mode=mode), started_at=started)
         )
-    for path, content in derive(results)[0].items():
-        (results / path).write_text(json.dumps(content))
     return {file.name: file.read_bytes() for file in records.journals(results / "box")}
 
 
@@ -255,46 +261,21 @@ def all_forms(results: Path) -> list[bytes]:
 def test_nothing_is_lost(results: Path) -> None:
     old_results(results)
     before, read, asv = all_forms(results), records.read(results), derive(results)
-    carried = carrying.carry_over(results, ROOT / "benchmarks")
-    assert carried == carrying.Carried(4, 1, 1, [])
+    count, carried = sealing.carry_over(results)
+    assert (count, len(carried.segments), carried.problems) == (4, 1, [])
     assert all_forms(results) == before
     assert len(before) == 4
     assert records.read(results) == read
     assert derive(results) == asv
-    assert sorted(file.name for file in (results / "box").iterdir()) == ["2.9.1", "machine.json"]
-    again = carrying.carry_over(results, ROOT / "benchmarks")
-    assert again == carrying.Carried(4, 0, 0, [])
-
-
-@pytest.mark.parametrize("change", ["another value", "another place"])
-def test_a_value_that_no_measurement_gives_stays(results: Path, change: str) -> None:
-    old_results(results)
-    file = results / "box" / NAME
-    content = json.loads(file.read_text())
-    at = content["result_columns"].index("result" if change == "another value" else "params")
-    row = content["results"][LATENCY]
-    if change == "another value":
-        row[at] = [number + 1 for number in row[at]]
-    else:
-        row[at][0] = ["'other'"]
-    file.write_text(json.dumps(content))
-    carried = carrying.carry_over(results, ROOT / "benchmarks")
-    assert carried.removed == 0
-    assert [str(problem) for problem in carried.problems] == [
-        f"box/{NAME}: 3 of its values are not those of a measurement; it stays"
-    ]
-    assert json.loads(file.read_text()) == content
+    assert sealing.carry_over(results) == (4, sealing.Sealed([], []))
 
 
 def test_the_command_says_what_it_did(results: Path) -> None:
     old_results(results)
-    (results.parent / "benchmarks").symlink_to(ROOT / "benchmarks")
     command = [sys.executable, "-m", "torchcompile_suite", "results", "carry-over"]
     done = subprocess.run(command, cwd=results.parent, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == (
-        "4 measurements in results; new segments: 1; removed files of ASV's: 1\n"
-    )
+    assert done.stdout == ("4 measurements in results; new segments: 1\n")
 
 
 def test_the_committed_results_are_carried_over() -> None:

@@ -76,7 +76,7 @@ class Fleet:
         return self.place / f"clone{self._clones}"
 
     def clear(self) -> None:
-        """A new clone, machines without journals, and the usual settings."""
+        """A new clone, machines without compiled code, and the usual settings."""
         self._clones += 1
         self.folder.mkdir()
         shutil.copy(ROOT / "asv.conf.json", self.folder)
@@ -227,7 +227,7 @@ def check(fleet: Fleet) -> dict[str, str]:
 
 
 def launches_in(lines: list[str]) -> int:
-    return sum("a launch of" in line for line in lines)
+    return sum(": round " in line for line in lines)
 
 
 def node_process(fleet: Fleet, name: str) -> psutil.Process:
@@ -245,7 +245,7 @@ def node_process(fleet: Fleet, name: str) -> psutil.Process:
 
 
 def machine_in(line: str) -> str:
-    return "one" if "a launch of one" in line else "two"
+    return "one" if " one: round " in line else "two"
 
 
 def test_two_nodes_share_the_series_and_keep_each_on_one(fleet: Fleet) -> None:
@@ -254,7 +254,8 @@ def test_two_nodes_share_the_series_and_keep_each_on_one(fleet: Fleet) -> None:
     assert launches_in(lines) == 4 * LAUNCHES
     # Results are sealed, the machines have forgotten them, and a second run has nothing to do.
     assert not list((fleet.folder / "results").glob("*/*.records.jsonl"))
-    assert not list((fleet.place / "machines").glob("*/*/journal.jsonl"))
+    assert not list((fleet.folder / ".asv" / "fleet").glob("*/journal.jsonl"))
+    assert not [one for one in (fleet.place / "machines").glob("*/*") if one.is_dir()]
     assert launches_in(fleet.run()) == 0
     status = read(fleet.start(command="status"))
     assert status[-2] == "4 complete, 0 running, 0 waiting, 0 lost, 0 failed"
@@ -263,7 +264,7 @@ def test_two_nodes_share_the_series_and_keep_each_on_one(fleet: Fleet) -> None:
 
 def test_a_killed_worker_costs_no_launch_that_had_ended(fleet: Fleet) -> None:
     driver = fleet.start()
-    lines = until(driver, "a launch of", times=4)
+    lines = until(driver, ": round ", times=4)
     name = machine_in(lines[-1])
     worker = node_process(fleet, name).parent()
     assert worker is not None
@@ -288,7 +289,7 @@ def test_a_lost_node_is_waited_for_then_its_series_begins_anew_elsewhere(fragile
     fleet = fragile
     fleet.set(**SLOW)
     driver = fleet.start("--wait", "0.05")
-    lines = until(driver, "a launch of", times=3)
+    lines = until(driver, ": round ", times=3)
     name = machine_in(lines[-1])
     other = {"one": "two", "two": "one"}[name]
     kill_node(fleet, name)
@@ -314,7 +315,7 @@ def test_a_node_that_comes_back_goes_on_with_its_series(fragile: Fleet) -> None:
     fleet = fragile
     fleet.set(**SLOW)
     driver = fleet.start("--wait", "10")
-    lines = until(driver, "a launch of", times=3)
+    lines = until(driver, ": round ", times=3)
     name = machine_in(lines[-1])
     kill_node(fleet, name)
     lines += until(driver, f"{name} is lost")
@@ -332,7 +333,7 @@ def test_a_node_that_comes_back_goes_on_with_its_series(fragile: Fleet) -> None:
 @pytest.mark.nightly
 def test_a_killed_driver_leaves_no_process_and_the_same_command_goes_on(fleet: Fleet) -> None:
     driver = fleet.start()
-    lines = until(driver, "a launch of", times=8)
+    lines = until(driver, ": round ", times=8)
     driver.kill()
     lines += read(driver)
     assert gone(fleet.mark)
@@ -345,7 +346,7 @@ def test_a_killed_driver_leaves_no_process_and_the_same_command_goes_on(fleet: F
 
 def test_ctrl_c_leaves_no_process_and_the_same_command_goes_on(fleet: Fleet) -> None:
     driver = fleet.start()
-    lines = until(driver, "a launch of", times=8)
+    lines = until(driver, ": round ", times=8)
     driver.send_signal(signal.SIGINT)
     lines += read(driver)
     assert driver.returncode == 130, "\n".join(lines)
@@ -362,7 +363,7 @@ def test_ctrl_c_leaves_no_process_and_the_same_command_goes_on(fleet: Fleet) -> 
 def test_a_killed_head_is_said_in_one_line_and_nothing_is_lost(fragile: Fleet) -> None:
     fleet = fragile
     driver = fleet.start()
-    lines = until(driver, "a launch of", times=8)
+    lines = until(driver, ": round ", times=8)
     for group in fleet.cluster.head_node.all_processes.values():
         for one in group:
             one.process.kill()
@@ -399,7 +400,7 @@ def test_a_hanging_launch_is_ended_and_made_again(fleet: Fleet, tmp_path: Path) 
 def test_a_stopped_machine_process_is_ended(fleet: Fleet) -> None:
     """SIGSTOP: it neither speaks nor ends. The driver's command is not disturbed."""
     driver = fleet.start()
-    until(driver, "a launch of", times=3)
+    until(driver, ": round ", times=3)
     stopped = node_process(fleet, "one")
     stopped.suspend()
     driver.send_signal(signal.SIGINT)
@@ -415,7 +416,7 @@ def test_a_worker_that_hangs_is_ended_by_force(fleet: Fleet) -> None:
     """SIGSTOP of Ray's own worker: it hears no cancellation, so Ray kills it."""
     fleet.set(WITHIN_S="3")
     driver = fleet.start(TORCHCOMPILE_SUITE_TEST_HANG_S="10")
-    lines = until(driver, "a launch of", times=3)
+    lines = until(driver, ": round ", times=3)
     name = machine_in(lines[-1])
     worker = node_process(fleet, name).parent()
     assert worker is not None

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from torchcompile_suite.host import frames
+from torchcompile_suite.host import heap
 
 CALLS = 200
 
@@ -35,10 +35,10 @@ def test_no_depth_of_the_caller_costs_page_faults() -> None:
     # A chunk has room for 100 to 200 of these frames: one of the depths is at its end.
     depths = range(0, 240, 4)
     assert max(_deeper(depth, _faults) for depth in depths) >= 1
-    assert frames.with_room(lambda: max(_deeper(depth, _faults) for depth in depths)) < 0.5
+    assert heap.with_room(lambda: max(_deeper(depth, _faults) for depth in depths)) < 0.5
 
 
 def test_it_returns_and_raises_what_the_call_does() -> None:
-    assert frames.with_room(lambda: 3) == 3
+    assert heap.with_room(lambda: 3) == 3
     with pytest.raises(ZeroDivisionError):
-        frames.with_room(lambda: 1 / 0)
+        heap.with_room(lambda: 1 / 0)

@@ -19,9 +19,8 @@ from torchcompile_suite.cli import app
 from torchcompile_suite.compiled import GraphBreak
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.generated import GENERATION, Chain, Generated
-from torchcompile_suite.launch.generate.occupancy import occupancy
-from torchcompile_suite.launch.generate.recorder import Recorder
-from torchcompile_suite.launch.inspect.notes import Node
+from torchcompile_suite.launch.generate.assembly import occupancy
+from torchcompile_suite.launch.generate.recorder import Node, Recorder
 from torchcompile_suite.measurement import OK, Launch, Measurement, Outcome, Status
 from torchcompile_suite.results import records
 from torchcompile_suite.targets import Target
@@ -117,7 +116,7 @@ def test_kernels_of_two_graphs_may_have_one_name() -> None:
         ("triton_poi_0", 1),
         ("triton_poi_0", 1),
     ]
-    assert [source.code for source in recorder.sources()] == ["the first", "the second"]
+    assert [code for _, code in recorder.sources()] == ["the first", "the second"]
     assert backward is None
     assert forward.cuda_graphs is None
 
@@ -379,13 +378,13 @@ def test_report_prints_what_was_generated(tmp_path: Path, monkeypatch: pytest.Mo
             records.path(tmp_path / "results" / "box", commit, "env-py3.11"),
             msgspec.structs.replace(measured, launches=launches),
         )
-    one = CliRunner().invoke(app.app, ["report", "v2.15", "--machine", "box"])
+    one = CliRunner().invoke(app.app, ["report", "v2.15.0", "--machine", "box"])
     assert one.exit_code == 0, one.output
     assert "cuda:sm90" in one.output
-    both = CliRunner().invoke(app.app, ["report", "v2.9", "v2.15", "--machine", "box"])
+    both = CliRunner().invoke(app.app, ["report", "v2.9", "v2.15.0", "--machine", "box"])
     assert both.exit_code == 0, both.output
     assert "3 counts differ in 1 cells" in both.output
-    arguments = ["report", "v2.9", "v2.15", "--machine", "box", "--format", "json"]
+    arguments = ["report", "v2.9", "v2.15.0", "--machine", "box", "--format", "json"]
     content = json.loads(CliRunner().invoke(app.app, arguments).output)
     assert content["generated"]["compared"] == 1
     assert len(content["generated"]["differences"]) == 3
@@ -397,19 +396,19 @@ def test_releases_that_were_only_generated_are_compared(
     monkeypatch.chdir(tmp_path)
     results = tmp_path / "results"
     store(results, "box", made(release="2.9.1"), made(release="2.15.0", forward=code(triton=4)))
-    answer = CliRunner().invoke(app.app, ["report", "v2.9", "v2.15"])
+    answer = CliRunner().invoke(app.app, ["report", "v2.9", "v2.15.0"])
     assert answer.exit_code == 0, answer.output
     assert "3 counts differ in 1 cells" in answer.stdout
     assert "No machine has times of both v2.9.1 and v2.15.0" in answer.stderr
-    answer = CliRunner().invoke(app.app, ["report", "v2.9", "v2.15", "--format", "json"])
+    answer = CliRunner().invoke(app.app, ["report", "v2.9", "v2.15.0", "--format", "json"])
     assert len(json.loads(answer.stdout)["generated"]["differences"]) == 3
     for commit in COMMITS.values():  # another machine has times
         records.append(
             records.path(results / "other", commit, "env-py3.11"), examples.measurement()
         )
-    answer = CliRunner().invoke(app.app, ["report", "v2.9", "v2.15", "--machine", "box"])
+    answer = CliRunner().invoke(app.app, ["report", "v2.9", "v2.15.0", "--machine", "box"])
     assert answer.exit_code == 0, answer.output
-    gate = CliRunner().invoke(app.app, ["report", "v2.9", "v2.15", "--fail-on-regression"])
+    gate = CliRunner().invoke(app.app, ["report", "v2.9", "v2.15.0", "--fail-on-regression"])
     assert gate.exit_code == 1
 
 
@@ -419,7 +418,7 @@ def test_a_report_names_machines_that_disagree(
     monkeypatch.chdir(tmp_path)
     store(tmp_path / "results", "one", made())
     store(tmp_path / "results", "two", made(forward=code(triton=7)))
-    answer = CliRunner().invoke(app.app, ["report", "v2.15"])
+    answer = CliRunner().invoke(app.app, ["report", "v2.15.0"])
     assert answer.exit_code == 0, answer.output
     assert "the machines one, two have different code" in answer.stderr
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from asv.console import log
 
 from torchcompile_suite.analysis import statistics
-from torchcompile_suite.asv import run as asv_run
+from torchcompile_suite.asv import runner
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.cli import recorded
 from torchcompile_suite.conditions import Accelerator, DeviceState, Interference
@@ -154,10 +155,10 @@ def test_a_gpu_that_only_torch_sees_is_named(
 def test_asv_run_says_it(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     monkeypatch.setattr(machine, "overlooked", lambda: "the CPU is measured")
-    monkeypatch.setattr(asv_run.log, "warning", said.append)
-    monkeypatch.setattr(asv_run, "add_nightlies", lambda conf: 1 / 0)
+    monkeypatch.setattr(log, "warning", said.append)
+    monkeypatch.setattr(runner, "add_nightlies", lambda conf: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        asv_run.run(print)(type, None)
+        runner.run(print)(type, None)
     assert said == ["the CPU is measured"]
 
 

@@ -24,7 +24,7 @@ from torchcompile_suite.presentation.answers.processes import memory as answer
 from torchcompile_suite.request import Plan, Request
 from torchcompile_suite.results.records import Record
 from torchcompile_suite.site import cells
-from torchcompile_suite.trial import questions
+from torchcompile_suite.trial import plan
 from torchcompile_suite.trial.outline import Outline
 from torchcompile_suite.trial.plan import Trial
 
@@ -129,6 +129,12 @@ def test_disturbed_launches_do_not_count() -> None:
     assert eager.grows is Grows.NO
 
 
+def with_allocated(launch: Launch, allocated_bytes: list[int]) -> Launch:
+    assert launch.growth is not None
+    known = msgspec.structs.replace(launch.growth, allocated_bytes=allocated_bytes)
+    return msgspec.structs.replace(launch, growth=known)
+
+
 def test_on_an_accelerator_the_host_does_not_decide() -> None:
     """A host that grows by 1000 bytes a call, while the device grows by 500: and the reverse."""
     launches = measured(1000.0, 1010.0, 990.0).launches
@@ -136,19 +142,11 @@ def test_on_an_accelerator_the_host_does_not_decide() -> None:
     assert on_device is not None
     assert on_device.judged.value == pytest.approx(500, rel=0.01)
     assert on_device.first_bytes == 150 << 20
-    host_grows = [
-        msgspec.structs.replace(
-            one, growth=msgspec.structs.replace(one.growth, allocated_bytes=[5 << 20] * len(CALLS))
-        )
-        for one in launches
-    ]
+    host_grows = [with_allocated(one, [5 << 20] * len(CALLS)) for one in launches]
     stays = growth.growing(host_grows, "mode", "cuda")
     assert stays is not None
     assert (stays.grows, growth.growing(host_grows, "mode", "cpu").grows) == (Grows.NO, Grows.YES)  # type: ignore[union-attr]
-    unknown = [
-        msgspec.structs.replace(one, growth=msgspec.structs.replace(one.growth, allocated_bytes=[]))
-        for one in launches
-    ]
+    unknown = [with_allocated(one, []) for one in launches]
     untold = growth.growing(unknown, "mode", "cuda")
     assert untold is not None
     assert untold.grows is Grows.UNKNOWN
@@ -229,15 +227,15 @@ def test_without_a_number_the_answer_says_so() -> None:
 
 def test_the_cells_of_a_users_model() -> None:
     trial = Trial("mine", batch_sizes=(4, 8), modes=("default",), dynamic=True)
-    starts = questions.QUESTIONS["starts"](trial, Outline())
+    starts = plan.QUESTIONS["starts"](trial, Outline())
     assert [cell.start for cell in starts] == matrix.STARTS
     assert {cell.batch_size for cell in starts} == {4}
     assert {cells.question(cell) for cell in starts} == {"cold starts"}
-    memory = questions.QUESTIONS["memory"](trial, Outline())
+    memory = plan.QUESTIONS["memory"](trial, Outline())
     assert [cell.shapes for cell in memory] == matrix.CHANGING
     assert {cell.allocator for cell in memory} == {DEFAULT_HEAP}
     assert {cells.question(cell) for cell in memory} == {"memory over time"}
-    plain = questions.QUESTIONS["memory"](Trial("mine"), Outline(batch_size=16, scales=False))
+    plain = plan.QUESTIONS["memory"](Trial("mine"), Outline(batch_size=16, scales=False))
     assert [(cell.shapes, cell.batch_size) for cell in plain] == [("static", 16)]
     assert targets.read()  # the other questions stay
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 import pytest
@@ -61,7 +62,7 @@ def test_memory_is_rounded_up_to_a_size_that_is_sold(
     kib: int, gib: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes = {"SC_PAGE_SIZE": 1024, "SC_PHYS_PAGES": kib}
-    monkeypatch.setattr(machine.os, "sysconf", sizes.__getitem__)
+    monkeypatch.setattr(os, "sysconf", sizes.__getitem__)
     assert machine.ram_gib() == gib
 
 

@@ -66,9 +66,11 @@ def test_a_class_shows_the_axes_of_its_question() -> None:
     for name in benchmarks():
         method: Any = export.method_of(ROOT / "benchmarks", name)
         owner = method.__self__
-        assert owner.question is matrix.find(name)
+        question = matrix.find(name)
+        assert question is not None
+        assert owner.question is question
         axes = dict(zip(owner.param_names, map(list, owner.params), strict=True))
-        assert axes == {key: list(values) for key, values in owner.question.axes.items()}, name
+        assert axes == {key: list(values) for key, values in question.axes.items()}, name
 
 
 def test_the_core_patterns_select_the_core_and_nothing_else() -> None:

@@ -79,7 +79,7 @@ def test_a_python_that_does_not_start_is_one_line(
 
 ANSWERS = """
 import multiprocessing, time
-from torchcompile_suite.launch.connection import accept
+from torchcompile_suite.launch.messages import accept
 
 connection = accept()
 order = connection.recv_bytes()

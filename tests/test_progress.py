@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import os
+import time
 from pathlib import Path
 
-import pytest
-
+from torchcompile_suite.engine import processes
+from torchcompile_suite.engine.processes import import_path
 from torchcompile_suite.engine.progress import CellProgress, measurement_line
 from torchcompile_suite.launch import progress
+from torchcompile_suite.launch.messages import Imported
 from torchcompile_suite.measurement import Outcome, Status
 
 from . import examples
-from .test_generated import made
+from .examples import generated as made
 
 
 def test_cells_are_shown_with_time_left() -> None:
@@ -30,12 +31,30 @@ def test_cells_are_shown_with_time_left() -> None:
     assert "about a minute left" in shown[2]
 
 
-def test_events_of_another_process_are_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+TELLS = """
+from torchcompile_suite.launch import messages, progress
+connection = messages.accept()
+with progress.listening(lambda event: connection.send_bytes(messages.encode(event))):
+    with progress.Stages("resnet18, batch 1, default", "eager ")("build"):
+        progress.learned("resnet18, batch 1, default", "eager takes 3 ms a call")
+connection.send_bytes(messages.encode(messages.Imported()))
+"""
+
+
+def test_events_of_another_process_are_heard(tmp_path: Path) -> None:
+    (tmp_path / "tells.py").write_text(TELLS)
+    path = {"PYTHONPATH": import_path(tmp_path)}
     heard: list[progress.Event] = []
-    with progress.listening(heard.append):
-        progress.stage("resnet18, batch 1, default", "build")
-    assert [(event.kind, event.text) for event in heard] == [("stage", "build")]
-    assert progress.VARIABLE not in os.environ
+    process = processes.spawn(processes.HERE, tmp_path / "log", "tells", path)
+    try:
+        with progress.listening(heard.append):
+            assert process.hear(time.monotonic() + 60) == Imported()
+    finally:
+        process.end()
+    assert [(event.kind, event.text) for event in heard] == [
+        ("stage", "eager build"),
+        ("learned", "eager takes 3 ms a call"),
+    ]
 
 
 def test_generated_code_is_shown_with_its_launches() -> None:
@@ -47,8 +66,13 @@ def test_a_failure_is_shown_with_its_reason() -> None:
     assert measurement_line(failed) == "compile-error: no compiler"
 
 
-def test_nobody_listening_is_no_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv(progress.VARIABLE, raising=False)
+def test_nobody_listening_is_no_error() -> None:
     progress.started("x")
-    monkeypatch.setenv(progress.VARIABLE, str(tmp_path / "missing" / "file"))
-    progress.started("x")
+
+
+def test_a_broken_terminal_is_no_error() -> None:
+    def broken(_: progress.Event) -> None:
+        raise BrokenPipeError
+
+    with progress.listening(broken):
+        progress.started("x")

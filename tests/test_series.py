@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import pytest
@@ -59,7 +60,7 @@ class Machine:
         if number == self._stop_at:
             raise Stopped
         cache.mkdir(parents=True, exist_ok=True)
-        kind = "warm" if any(cache.iterdir()) else "cold"
+        kind: Literal["cold", "warm"] = "warm" if any(cache.iterdir()) else "cold"
         self.made.append((release, kind))
         if release == self._failing:
             return Launch(kind, Outcome(Status.CRASH, "killed by SIGSEGV"))

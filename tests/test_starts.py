@@ -24,15 +24,18 @@ from torchcompile_suite.engine import interference, starts, turns
 from torchcompile_suite.engine.launches import heap_state
 from torchcompile_suite.launch import caches
 from torchcompile_suite.launch.messages import (
+    CACHE,
+    PREPARED,
+    SERVICE,
     Asked,
     Ended,
     Finish,
     FirstResult,
     Go,
     Imported,
+    Prepared,
     Said,
 )
-from torchcompile_suite.launch.starts.orders import CACHE, PREPARED, SERVICE, Prepared
 from torchcompile_suite.measurement import METHOD, OK, Launch, Measurement, Outcome, Started, Status
 from torchcompile_suite.presentation.answers.common import NOTHING
 from torchcompile_suite.presentation.answers.processes import starts as answer
@@ -352,6 +355,7 @@ def test_records_of_strangers_do_not_break_the_answer() -> None:
 # --- with a real release -----------------------------------------------------------------------
 
 WORKLOADS = Path(__file__).with_name("workloads_that_fail.py")
+NIGHTLY = pytest.mark.nightly
 
 
 def real(
@@ -365,7 +369,13 @@ def real(
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("start", matrix.STARTS)
+@pytest.mark.parametrize(
+    "start",
+    [
+        start if start == "precompile" else pytest.param(start, marks=NIGHTLY)
+        for start in matrix.STARTS
+    ],
+)
 def test_a_real_service_starts(newest: ReleaseEnvironment, tmp_path: Path, start: str) -> None:
     launch, folder = real(newest, tmp_path, "well", start=start)
     assert launch.outcome.ok, launch.outcome
@@ -396,13 +406,13 @@ def test_a_real_service_starts(newest: ReleaseEnvironment, tmp_path: Path, start
 @pytest.mark.parametrize(
     ("workload", "cell", "status", "reason"),
     [
-        ("wrong", {"start": "uncached"}, Status.WRONG_RESULT, "relative error"),
-        ("well", {"start": "uncached", "dtype": "bfloat16"}, Status.UNSUPPORTED, "bfloat16"),
-        ("well", {"start": "uncached", "mode": "eager"}, Status.UNSUPPORTED, "eager"),
-        ("uncompilable", {"start": "uncached"}, Status.COMPILE_ERROR, "cannot be compiled"),
-        ("raising", {"start": "uncached"}, Status.CRASH, "line"),
-        ("killed", {"start": "uncached"}, Status.CRASH, "SIGKILL"),
-        ("nobody", {"start": "uncached"}, Status.UNSUPPORTED, "no workload"),
+        ("wrong", {}, Status.WRONG_RESULT, "relative error"),
+        pytest.param("well", {"dtype": "bfloat16"}, Status.UNSUPPORTED, "bfloat16", marks=NIGHTLY),
+        pytest.param("well", {"mode": "eager"}, Status.UNSUPPORTED, "eager", marks=NIGHTLY),
+        pytest.param("uncompilable", {}, Status.COMPILE_ERROR, "cannot be", marks=NIGHTLY),
+        pytest.param("raising", {}, Status.CRASH, "line", marks=NIGHTLY),
+        ("killed", {}, Status.CRASH, "SIGKILL"),
+        pytest.param("nobody", {}, Status.UNSUPPORTED, "no workload", marks=NIGHTLY),
     ],
 )
 def test_a_real_start_that_fails_says_why(
@@ -413,7 +423,7 @@ def test_a_real_start_that_fails_says_why(
     status: Status,
     reason: str,
 ) -> None:
-    launch, _ = real(newest, tmp_path, workload, **cell)
+    launch, _ = real(newest, tmp_path, workload, start="uncached", **cell)
     assert launch.outcome.status is status, launch.outcome
     assert reason in launch.outcome.reason
     assert launch.pairs_s == []
@@ -436,7 +446,7 @@ def test_what_an_old_release_lacks_is_unsupported(
 @pytest.mark.slow
 def test_a_service_imports_nothing_of_the_suite_but_the_models(newest: ReleaseEnvironment) -> None:
     code = (
-        "import sys, torchcompile_suite.launch.starts.service;"
+        "import sys, torchcompile_suite.launch.service;"
         "print(sorted(name for name in sys.modules if name.startswith('torchcompile_suite')));"
         "print('torch' in sys.modules, 'msgspec' in sys.modules)"
     )
@@ -449,19 +459,18 @@ def test_a_service_imports_nothing_of_the_suite_but_the_models(newest: ReleaseEn
         "torchcompile_suite.host",
         "torchcompile_suite.host.orphans",
         "torchcompile_suite.launch",
-        "torchcompile_suite.launch.starts",
-        "torchcompile_suite.launch.starts.service",
+        "torchcompile_suite.launch.service",
     ]
     assert others == "False False"
 
 
 def test_every_loader_is_one_that_something_is_made_for() -> None:
-    """`inspect.versions.starts` names the loaders; it imports the compiler, so it is only read."""
+    """`prepare` names the loaders; it imports torch, so it is only read."""
     import torchcompile_suite
-    from torchcompile_suite.launch.starts import service
+    from torchcompile_suite.launch import service
 
     folder = Path(torchcompile_suite.__file__).parent
-    text = (folder / "launch" / "inspect" / "versions" / "starts.py").read_text()
+    text = (folder / "launch" / "prepare.py").read_text()
     assert service.LOADERS
     for name in service.LOADERS:
         assert f'return "{name}"' in text, name

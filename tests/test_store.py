@@ -455,7 +455,7 @@ def _with_environment(**changes: object) -> Measurement:
     measurement = made()
     launches = [
         msgspec.structs.replace(
-            launch, environment=msgspec.structs.replace(launch.environment, **changes)
+            launch, environment=msgspec.structs.replace(examples.environment(), **changes)
         )
         for launch in measurement.launches
     ]

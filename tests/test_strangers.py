@@ -24,7 +24,7 @@ from torchcompile_suite.measurement import (
     Outcome,
     Status,
 )
-from torchcompile_suite.trial import script, view
+from torchcompile_suite.trial import target, view
 from torchcompile_suite.trial.outline import Outline
 from torchcompile_suite.trial.run import TrialResult
 
@@ -37,8 +37,8 @@ from .conftest import NEWEST, ROOT, ReleaseEnvironment, releases
 def loaded(path: Path, then: str = "") -> str:
     """What a new process prints that loads the file as a trial does."""
     code = (
-        "from pathlib import Path; from torchcompile_suite.trial import script;"
-        f"module = script.load(Path({str(path)!r})); {then}"
+        "from pathlib import Path; from torchcompile_suite.trial import target;"
+        f"module = target.load(Path({str(path)!r})); {then}"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, "--an", "argument"],
@@ -61,7 +61,7 @@ def test_a_file_is_imported_once_and_beside_its_siblings(tmp_path: Path) -> None
     (tmp_path / "sibling.py").write_text("name = 'beside'")
     file = tmp_path / "net.py"
     file.write_text("import sibling; print('imported', __name__, sibling.name)")
-    again = f"script.load(Path({str(file)!r})); import net; assert net is module"
+    again = f"target.load(Path({str(file)!r})); import net; assert net is module"
     assert loaded(file, again) == "imported net beside"
 
 
@@ -83,7 +83,7 @@ def test_a_file_of_a_package_may_import_relatively(tmp_path: Path) -> None:
 
 
 def test_a_file_of_the_current_folder_hides_no_module_before_it_is_imported() -> None:
-    variables = script.variables()
+    variables = target.variables()
     assert variables["PYTHONSAFEPATH"] == "1"
     assert str(Path.cwd()) not in variables["PYTHONPATH"].split(":")[:1]
 
@@ -96,7 +96,7 @@ STRANGERS = (
     *("shrinking", "a_dict", "a_list", "a_user_dict", "a_dataclass", "a_named_tuple", "a_none"),
     *("both", "nothing", "no_rows", "meta", "lazy", "complex_numbers", "sparse", "nested"),
     *("slope", "log", "recent", "slowing", "renewed", "refilled"),
-    *("limited", "own_cache", "scripted", "talking"),
+    *("limited", "own_cache", "scripted", "talking", "images"),
 )
 
 
@@ -166,6 +166,12 @@ def test_inputs_stay_as_the_user_gave_them(learned: dict[str, Any]) -> None:
 def test_inputs_of_all_kinds_reach_the_model(learned: dict[str, Any], name: str, kind: str) -> None:
     assert learned[name]["notes"] == []
     assert learned[name]["inputs"] == kind
+
+
+@slow
+@patient
+def test_a_list_of_images_is_a_batch(learned: dict[str, Any]) -> None:
+    assert (learned["images"]["batch"], learned["a_list"]["batch"]) == (2, 4)
 
 
 @slow

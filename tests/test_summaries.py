@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -89,7 +90,7 @@ def _answers(content: records.Records) -> list[object]:
     return [
         change.compare("box", *sides),
         [both_ends(of_place) for of_place in measurements.values()],
-        covered._replace(ended=[]),
+        covered._replace(ended={}),
         [
             (statistics.first_call_of(launch), statistics.figures(launch))
             for of_place in measurements.values()
@@ -238,15 +239,15 @@ def test_any_change_of_the_package_makes_everything_anew(
     for rule in ("newest", "newest", "oldest"):
         file.write_text(rule)
         cached.version.cache_clear()
-        made = cached.Made(rule.encode())
-        found.append(cached.get("test", [str(tmp_path)], lambda made=made: made))
+        made = partial(cached.Made, rule.encode())
+        found.append(cached.get("test", [str(tmp_path)], made))
     assert found == [b"newest", b"newest", b"oldest"]
     cached.version.cache_clear()
 
 
 def test_the_key_has_no_seams() -> None:
     kept = [
-        cached.get("seams", key, lambda key=key: cached.Made(repr(key).encode()))
+        cached.get("seams", key, partial(cached.Made, repr(key).encode()))
         for key in (("ab", "c"), ("a", "bc"), ("abc",), ("abc", ""))
     ]
     assert len(set(kept)) == 4

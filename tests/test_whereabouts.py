@@ -10,7 +10,7 @@ import pytest
 from torchcompile_suite.analysis import advice
 from torchcompile_suite.engine import processes, turns
 from torchcompile_suite.engine.processes import HERE, import_path
-from torchcompile_suite.launch.whereabouts import Look, Whereabouts, phase, read, told
+from torchcompile_suite.launch.progress import Look, Whereabouts, phase, read, told
 from torchcompile_suite.measurement import Outcome, Status
 
 TORCH = "/x/site-packages/torch"
@@ -102,9 +102,8 @@ def test_a_stack_without_our_frames_belongs_to_the_last_known_stage() -> None:
 
 WAITS = """
 import sys, time
-from torchcompile_suite.launch import whereabouts
-from torchcompile_suite.launch.stages import Stages
-whereabouts.answer()
+from torchcompile_suite.launch.progress import Stages, answer
+answer()
 with Stages("cell")("eager"):
     {work}
 """

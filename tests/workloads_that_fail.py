@@ -16,7 +16,7 @@ def module(forward: Any) -> Any:
             self.layer = torch.nn.Linear(16, 16)
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return forward(self.layer, x)  # type: ignore[no-any-return]
+            return forward(self.layer, x)
 
     return Module(), (torch.randn(4, 16),)
 
@@ -64,7 +64,7 @@ def leaking(batch_size: int) -> Any:
     def forward(layer: Any, x: torch.Tensor) -> torch.Tensor:
         if not torch.compiler.is_compiling():
             kept.append(torch.ones(4096))
-        return layer(x).relu()  # type: ignore[no-any-return]
+        return layer(x).relu()
 
     return module(forward)
 
@@ -144,7 +144,7 @@ def uncompilable(batch_size: int) -> Any:
         if torch.compiler.is_compiling():
             torch._dynamo.graph_break()
             raise RuntimeError("this cannot be compiled")
-        return layer(x)  # type: ignore[no-any-return]
+        return layer(x)
 
     return module(forward)
 

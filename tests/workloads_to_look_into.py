@@ -18,7 +18,7 @@ def _function(forward: Any) -> Any:
             self.layer = torch.nn.Linear(WIDTH, WIDTH)
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return forward(self.layer, x)  # type: ignore[no-any-return]
+            return forward(self.layer, x)
 
     return Module(), (torch.randn(4, WIDTH),)
 
@@ -135,7 +135,7 @@ def repeating(batch_size: int) -> Any:
             )
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return x + self.layers(x)  # type: ignore[no-any-return]
+            return x + self.layers(x)
 
     layers = (Block() for _ in range(3))
     module = torch.nn.Sequential(torch.nn.Linear(WIDTH, WIDTH), *layers, torch.nn.LayerNorm(WIDTH))

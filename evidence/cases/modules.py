@@ -78,7 +78,7 @@ def fcn() -> Any:
 
 
 def s3d() -> Any:
-    return _torchvision("video", "s3d", (_images(1, 3, 16, 128, 128),))
+    return _torchvision("video", "s3d", (_images(1, 3, 16, 224, 224),))
 
 
 def r3d() -> Any:

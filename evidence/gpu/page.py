@@ -15,8 +15,8 @@ from typing import Any
 
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.host.files import read_lines, write_atomically
-from torchcompile_suite.presentation.markdown import markdown, text
 from torchcompile_suite.presentation.sheets import Sheet
+from torchcompile_suite.presentation.terminal import escaped, markdown
 from torchcompile_suite.presentation.wording import printable
 
 from .campaign import MODES, PLAIN_CELLS, Step
@@ -68,7 +68,7 @@ def _intro(steps: Sequence[Step]) -> str:
             for one in environments
         }
     )
-    return text(
+    return escaped(
         f"Written by evidence/gpu/page.py from {len(steps)} steps of evidence/gpu/campaign.py, "
         f"{spent / 60:.0f} minutes in all. {'; '.join(where)}."
     )

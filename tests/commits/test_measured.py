@@ -10,13 +10,14 @@ from typing import NamedTuple
 
 import msgspec
 import pytest
+from evidence import gate
 from evidence.wheels import Repository, sources
 
 from torchcompile_suite.commits import journal, overlay
 from torchcompile_suite.commits.clone import Clone
 from torchcompile_suite.conditions import Overlay
 from torchcompile_suite.measurement import Status
-from torchcompile_suite.releases import catalogue
+from torchcompile_suite.releases import catalogue, environments
 from torchcompile_suite.results import descriptions, records
 
 from ..conftest import ReleaseEnvironment
@@ -28,8 +29,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 NEWEST = catalogue.read()[-1]
 CELL = r"Inference.*\('softmax_matmul', 1, 'default'\)"
 DESCRIBE = (
-    "import msgspec, sys; from torchcompile_suite.launch import device, environment;"
-    "described = environment.describe(device.get('cpu'), 0.0);"
+    "import msgspec, sys; from torchcompile_suite.launch import device;"
+    "described = device.describe(device.get('cpu'), 0.0);"
     "sys.stdout.buffer.write(msgspec.json.encode(described.overlay))"
 )
 
@@ -46,7 +47,7 @@ class History(NamedTuple):
 @pytest.fixture(scope="module")
 def history(newest: ReleaseEnvironment, tmp_path_factory: pytest.TempPathFactory) -> History:
     made = Repository(tmp_path_factory.mktemp("clone") / "pytorch")
-    found = sources(journal.packages_of(newest.folder))
+    found = sources(environments.packages_in(newest.folder))
     made.begin(NEWEST.version, {path: file for path, file in found.items() if path.endswith(".py")})
     made.append("torch/_inductor/config.py", "\n# edited\n")
     made.write("torch/_inductor/new_in_commit.py", b"new = True\n")
@@ -60,7 +61,7 @@ def history(newest: ReleaseEnvironment, tmp_path_factory: pytest.TempPathFactory
 
 def files(folder: Path) -> dict[str, tuple[int, int]]:
     """Every source of torch, with its inode and time of change."""
-    found = sources(journal.packages_of(folder))
+    found = sources(environments.packages_in(folder))
     return {path: (file.stat().st_ino, file.stat().st_mtime_ns) for path, file in found.items()}
 
 
@@ -83,23 +84,29 @@ def test_a_commit_is_overlaid_recorded_and_removed(
     done = newest.run("-c", DESCRIBE)
     assert msgspec.json.decode(done.stdout, type=Overlay) == found, done.stderr
 
-    with pytest.raises(overlay.Refused, match="cannot import name 'a_name_it_has_not'"):
-        overlay.install(history.clone, history.broken, folder)
+    overlay.install(history.clone, history.broken, folder)
+    fault = gate.gate(folder)
+    assert "cannot import name 'a_name_it_has_not'" in fault
+    journal.restore(folder)
     assert files(folder) == before
-    refused = descriptions.overlay(folder)
-    assert refused is not None
-    assert "a_name_it_has_not" in refused.refused
 
+
+@pytest.mark.nightly
+def test_a_commit_with_other_bindings_needs_leave(history: History, folder: Path) -> None:
+    before = files(folder)
     with pytest.raises(overlay.Refused, match=r"torch/csrc/dynamo/guards\.cpp.*--allow-native"):
         overlay.install(history.clone, history.drift, folder)
     assert files(folder) == before
+    refused = descriptions.overlay(folder)
+    assert refused is not None
+    assert "guards.cpp" in refused.refused
     allowed = overlay.install(history.clone, history.drift, folder, allow_native_drift=True)
     assert allowed.native == ["torch/csrc/dynamo/guards.cpp"]
 
 
 @pytest.mark.nightly
 def test_asv_measures_commits_and_says_why_not(history: History, tmp_path: Path) -> None:
-    """A commit that is measured, and a commit that is refused."""
+    """A commit that is measured, one that does not import, and one that is refused."""
     checkout = Checkout(tmp_path)
     checkout.launches = 1
     config = checkout.folder / "asv.commits.conf.json"
@@ -107,7 +114,7 @@ def test_asv_measures_commits_and_says_why_not(history: History, tmp_path: Path)
     assert text.count('"../pytorch"') == 1
     config.write_text(text.replace('"../pytorch"', json.dumps(str(history.clone.path))))
     hashes = tmp_path / "hashes"
-    hashes.write_text(f"{history.edit}\n{history.drift}\n")
+    hashes.write_text(f"{history.edit}\n{history.broken}\n{history.drift}\n")
     asv = ("--config", config.name)
     said = checkout.asv(*asv, "run", f"HASHFILE:{hashes}", "--bench", CELL, "--quick", status=2)
     assert re.search(r"not measured: .*guards\.cpp", said), said
@@ -121,11 +128,15 @@ def test_asv_measures_commits_and_says_why_not(history: History, tmp_path: Path)
     assert good.environment.overlay.commit == history.edit
     assert bad.outcome.status is Status.CRASH
     assert "guards.cpp" in bad.outcome.reason
+    # The first launch finds it.
+    broken = found[history.broken[:8]].outcome
+    assert not broken.ok
+    assert "a_name_it_has_not" in broken.reason
     checkout.asv(*asv, "publish")
     page = (tmp_path / "html-commits" / "index.html").read_text()
     assert "report/index.html" in page
     report = Report(tmp_path / "html-commits" / "report")
     (machine,) = report.machines.values()
     assert report.manifest["noun"] == "commit"
-    assert set(machine.entry["points"]) == {history.edit[:8], history.drift[:8]}
+    assert set(machine.entry["points"]) == {one[:8] for one in history[1:]}
     assert "cdn" not in page.lower()

@@ -13,9 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from torchcompile_suite.commits import journal
-from torchcompile_suite.commits.base import Refused, base_of
 from torchcompile_suite.commits.clone import Clone, Difference
-from torchcompile_suite.commits.differences import changed_files, classify
+from torchcompile_suite.commits.overlay import Refused, base_of, changed_files, classify
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.releases import catalogue
 from torchcompile_suite.results import descriptions

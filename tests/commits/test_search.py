@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.commits import judge, measuring
-from torchcompile_suite.commits.bisection import MOST_OF_STEP, Step, bisect
+from torchcompile_suite.commits.bisection import MOST_OF_STEP, Step, bisect, next_place
 from torchcompile_suite.commits.clone import Clone
 from torchcompile_suite.commits.judge import Side
-from torchcompile_suite.commits.search import next_place
 from torchcompile_suite.engine.journal import Line
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host.files import append_line
@@ -151,7 +150,8 @@ def test_sides_do_not_depend_on_the_unit(unit: float, size: float) -> None:
     good, bad = [1.0, 1.001, 0.999], [1 + size, 1.001 + size, 0.999 + size]
     for values, side in ((good, Side.GOOD), (bad, Side.BAD)):
         samples = [[unit * each for each in sample] for sample in (values, good, bad)]
-        assert judge.side(*samples, samples) is side
+        found, first, second = samples
+        assert judge.side(found, first, second, samples) is side
 
 
 def test_one_launch_of_each_decides_nothing() -> None:

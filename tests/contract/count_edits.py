@@ -14,7 +14,7 @@ from typing import BinaryIO
 import msgspec
 
 from torchcompile_suite.contract import factory
-from torchcompile_suite.trial import script, target
+from torchcompile_suite.trial import target
 
 SHAPES = {"decoder": (1, 2, 3)}
 
@@ -27,7 +27,7 @@ def main(root: Path, answer: BinaryIO) -> None:
         for name in here:
             del sys.modules[name]
         path = list(sys.path)
-        script.load.cache_clear()
+        target.load.cache_clear()
         wanted = target.parse(f"{folder / 'model.py'}:make")
         assert wanted is not None
         sizes = SHAPES.get(folder.name.partition(" ")[0], ())

@@ -4,6 +4,8 @@ from typer.testing import CliRunner
 from torchcompile_suite.cli.releases import app
 from torchcompile_suite.releases import catalogue, environments
 
+from ..conftest import NEWEST
+
 
 def test_list_shows_every_release():
     result = CliRunner().invoke(app, ["list"])
@@ -26,10 +28,10 @@ def test_bad_input_is_one_line(arguments):
 def test_verify_proves_a_lock(tmp_path, monkeypatch, make_environment):
     # The new environment begins with the packages of the release, so uv has only to check them.
     # The environments of all other tests begin empty (tests/conftest.py).
-    made = make_environment("v2.15")
+    made = make_environment(NEWEST)
     monkeypatch.setattr(environments, "_create", lambda release, folder, python: made.copy(folder))
     monkeypatch.setenv(environments.FOLDER_VARIABLE, str(tmp_path))
-    result = CliRunner().invoke(app, ["verify", "v2.15"])
+    result = CliRunner().invoke(app, ["verify", made.version])
     assert result.exit_code == 0, result.output
-    assert "git_version d0f2af8b66b20da4baa50644c0cd3f887a2eae2e" in result.stdout
+    assert f"git_version {environments.read_git_version(made.folder)}" in result.stdout
     assert list(tmp_path.iterdir()) == []

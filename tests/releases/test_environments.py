@@ -27,7 +27,7 @@ from torchcompile_suite.releases import (
 )
 
 PYTHON = "3.11"
-RELEASES = [catalogue.find(name) for name in ("v2.4", "v2.6", "v2.9", "v2.12", "v2.15")]
+RELEASES = [catalogue.find(name) for name in ("v2.4.1", "v2.6.0", "v2.9.1", "v2.12.1", "v2.15.0")]
 
 
 @pytest.fixture(autouse=True)

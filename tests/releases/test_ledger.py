@@ -286,6 +286,7 @@ def test_killed_at_any_moment(tmp_path, started):
             env={**os.environ, "PYTHONPATH": src},
             stdout=subprocess.PIPE,
         )
+        assert builder.stdout is not None
         for _ in range(files):
             builder.stdout.readline()
         builder.send_signal(signal.SIGKILL)

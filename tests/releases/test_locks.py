@@ -49,7 +49,7 @@ def test_torchvision_pairs_with_torch(version, torchvision):
 def test_releases_differ_in_nothing_but_pytorch():
     ours = [release for release in RELEASES if "3.10" in release.usable_pythons]
     texts = [set(release.lock.read_text().splitlines()[1:]) for release in ours]
-    differing = set().union(*texts) - set.intersection(*texts)
+    differing = set[str]().union(*texts) - texts[0].intersection(*texts)
     names = {line.partition("==")[0] for line in differing}
     assert {n for n in names if not n.startswith(("nvidia-", "cuda-"))} == REQUIRED_BY_TORCH
 

@@ -50,7 +50,7 @@ def test_nightlies_are_added_oldest_first(nightlies, locks, tmp_path):
     added = nightly.add([f"v{SECOND}", FIRST, FIRST], url, file, locks, proven)
     assert [each.version for each in added] == [FIRST, SECOND]
     assert catalogue.nightlies(file) == added
-    assert [each.after for each in added] == ["2.15.0", FIRST]
+    assert [each.after for each in added] == [catalogue.read()[-1].version, FIRST]
     assert {each.index_url for each in added} == {url}
     assert {each.git_version for each in added} == {SHA}
     assert f"{added[0].date:%Y-%m-%d %H:%M}" == "2026-11-20 00:00"
@@ -139,7 +139,7 @@ def test_the_ledger_grows_a_branch_and_no_release_moves(with_nightlies, tmp_path
 
     first, second = built.tags[f"v{FIRST}"], built.tags[f"v{SECOND}"]
     assert git("rev-list", "main..nightly") == [second, first]
-    assert git("rev-list", "main") == list(reversed(plain))
+    assert git("rev-list", "main") == list(plain)[::-1]
     git("fsck", "--strict")
     shown = json.loads(" ".join(git("show", f"v{FIRST}:release.json")))
     assert shown["index_url"] == "https://example.invalid/simple"
@@ -152,7 +152,7 @@ def test_a_nightly_without_what_it_follows_is_one_clear_line(with_nightlies, tmp
 
 def test_find_and_order(with_nightlies):
     assert catalogue.find(f"v{FIRST}", with_nightlies).version == FIRST
-    assert catalogue.find("2.15", with_nightlies).version == "2.15.0"
+    assert catalogue.find("2.9", with_nightlies).version == "2.9.1"
     with pytest.raises(SuiteError, match=r"releases add 2\.16\.0\.dev20261101"):
         catalogue.find("2.16.0.dev20261101", with_nightlies)
     versions = ["2.16.0", SECOND, "2.15.0", FIRST, "2.9.1"]

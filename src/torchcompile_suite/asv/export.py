@@ -17,13 +17,12 @@ import math
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from asv import util
 from asv.results import Results, get_filename
 from asv.runner import BenchmarkResult
 from asv_runner.benchmarks.mark import SkipNotImplemented
@@ -34,15 +33,19 @@ from ..cell import Cell
 from ..host import workers
 from ..matrix import Question
 from ..measurement import METHOD, Measurement
-from ..releases.catalogue import Release
-from ..results import asv_files, cached, records, regular
-from ..results.asv_files import LARGEST, SMALLEST
+from ..results import cached, descriptions, records, regular
 from ..results.cached import Made
 from ..results.descriptions import check_text
 from ..results.records import Problem, Read
+from . import files
+from .repository import Commits
 
 Point = tuple[Any, ...]
 
+# Larger than any time, count or size. ASV fails when a computation overflows.
+LARGEST = 1e30
+# Smaller than any of them but 0.
+SMALLEST = 1e-30
 # The measurements of a release in a thousand cells take some 50 MiB.
 _MOST_WORKERS = 8
 
@@ -57,29 +60,28 @@ class File(NamedTuple):
 def derive(
     results: Path,
     machines: Iterable[Path],
-    commits: Mapping[str, Release],
+    commits: Commits,
     package: Path,
     problems: list[Problem],
 ) -> Iterator[File]:
     """ASV's file of each machine, commit and environment with measurements in ``results``.
 
     - ``machines``: the sound machine.json of each machine.
-    - ``commits``: those of the ledger. Measurements of other commits are a problem.
+    - ``commits``: measurements of other ones are a problem.
     - ``package``: the folder of the benchmarks.
 
     What cannot be read is added to ``problems``.
     """
-    recorded = asv_files.recorded_benchmarks(results)
+    recorded = files.recorded_benchmarks(results)
     names = sorted(name for name in recorded if matrix.find(name) is not None)
     jobs: list[_Job] = []
-    shas = {sha[: records.COMMIT_DIGITS]: sha for sha in commits}
     for description in machines:
         machine = description.parent
         if machine.is_symlink():
             continue  # the report names it
         of_machine, unread = records.files(machine)
         problems += unread
-        for journal, files in of_machine.items():
+        for journal, of_place in of_machine.items():
             commit, env_name = records.place(journal)
             if env_name == records.TRIAL:
                 continue
@@ -88,13 +90,11 @@ def derive(
             except ValueError as error:
                 problems.append(Problem(f"{machine.name}/{commit}", f"its environment is {error}"))
                 continue
-            if commit not in shas:
-                reason = "its measurements are of no commit of the ledger"
+            if (found := commits.find(commit)) is None:
+                reason = f"its measurements are of no commit of the {commits.where}"
                 problems.append(Problem(f"{machine.name}/{commit}", reason))
                 continue
-            sha = shas[commit]
-            date = commits[sha].date
-            jobs.append(_Job(description, sha, date, env_name, files, names, package))
+            jobs.append(_Job(description, *found, env_name, of_place, names, package))
     for job, made in zip(jobs, workers.each(_Job.content, jobs, _MOST_WORKERS), strict=True):
         problems += made.problems
         if made.content:
@@ -113,7 +113,7 @@ class _Job(NamedTuple):
 
     description: Path
     sha: str
-    date: datetime
+    date_ms: int
     env_name: str
     files: list[Path]
     names: list[str]
@@ -133,7 +133,7 @@ class _Job(NamedTuple):
         """All that decides on the content."""
         yield from (
             self.sha,
-            self.date.isoformat(),
+            str(self.date_ms),
             self.env_name,
             regular.digest(self.description),
         )
@@ -157,12 +157,11 @@ class _Job(NamedTuple):
 
     def _empty(self, measured: Iterable[Measurement]) -> Results:
         """ASV's results without a value."""
-        facts = asv_files.read_object(self.description)
+        facts = descriptions.read(self.description.parent).fields
         facts.pop("version", None)
         python = _python(self.env_name, measured)
         params = {**facts, "python": python}
-        date = util.datetime_to_js_timestamp(self.date)
-        return Results(params, {}, self.sha, date, python, self.env_name, {})
+        return Results(params, {}, self.sha, self.date_ms, python, self.env_name, {})
 
 
 def read(files: Iterable[Path]) -> Read[Recorded]:
@@ -324,8 +323,8 @@ def _started(measurement: Measurement) -> datetime:
 
 def _python(env_name: str, measured: Iterable[Measurement]) -> str:
     """The minor version of Python: ASV's name of the environment has it, or a measurement."""
-    named = re.search(r"-py(\d+\.\d+)", env_name)
-    if named:
-        return named[1]
-    versions = (one.environment.python for one in measured if one.environment)
-    return ".".join(next(versions, "").split(".")[:2])
+    versions = [one.environment.python for one in measured if one.environment]
+    for text in (*re.findall(r"-py(.*)", env_name), *versions):
+        if found := re.match(r"\d+\.\d+", text, re.ASCII):
+            return found[0]
+    return ""

@@ -142,7 +142,8 @@ class _Beside(NamedTuple):
             log.info(f"{_now()} round {launch.round}, {release}: {launch_line(launch)}")
 
         try:
-            measured = rounds.in_turns(plan, self.measured, self._folder(plan), watch)
+            known = journal.of_series(plan, self._folder(plan))
+            measured = rounds.in_turns(plan, self.measured, known, watch)
         except OSError as error:
             raise _cannot_write(error) from error
         log.info(f"{_now()} {head}: {series.summary(measured)} of eager's time")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,6 @@ from asv import util
 from asv.machine import Machine, MachineCollection
 
 from ..host import machine
-from ..host.files import write_atomically
-from ..results import asv_files
 from .errors import user_errors
 
 
@@ -24,19 +21,9 @@ class StableMachine(Machine):  # type: ignore[misc]
 
     def save(self, results_dir: str) -> None:
         """See `Machine.save`. Another machine of the same name is refused."""
-        file = Path(results_dir) / self.machine / machine.FILE
-        if not file.exists():
-            content = {**self.__dict__, "version": self.api_version}
-            write_atomically(file, json.dumps(content, indent=4, sort_keys=True).encode())
-            return
-        try:
-            recorded = asv_files.read_object(file)
-        except ValueError as error:
-            raise util.UserError(
-                f"{file} {error}; restore it, for instance with git checkout"
-            ) from None
+        here = {**self.__dict__, "version": self.api_version}
         with user_errors():
-            machine.check_same(recorded, self.__dict__)
+            recorded = machine.keep(Path(results_dir) / self.machine, here)
         recorded.pop("version", None)
         self.__dict__.update(recorded)
 

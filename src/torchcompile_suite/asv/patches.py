@@ -25,7 +25,7 @@ from asv.machine import Machine
 from asv.plugins.git import Git
 from asv.plugins.virtualenv import Virtualenv
 
-from . import axes, machine, publish, reading, run, runner
+from . import axes, machine, publish, reading, runner
 
 TESTED = "0.6.6"
 
@@ -86,7 +86,7 @@ PATCHES = (
     ),
     Patch(
         Needed(Run, "run", _RUN),
-        run.run,
+        runner.run,
         "the core without --bench, --skip-existing and --interleave-rounds cell by cell",
         "A hook before a run, when its commits and options are known.",
     ),

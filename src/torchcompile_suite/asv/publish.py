@@ -29,12 +29,12 @@ def publish(original: Callable[..., Any]) -> Callable[..., Any]:
     def run(cls: type[Publish], conf: Any, *arguments: Any, **options: Any) -> Any:
         add_nightlies(conf)
         with user_errors(), staged(conf, every=False) as stage:
-            for problem in stage.checked.problems:
+            for problem in stage.problems:
                 log.warning(printable(f"left out: {problem}"))
             Report.stage = stage
             # ASV reads the files itself. With those of ten machines here, too, the memory would
             # hold them twice.
-            stage.checked.results.clear()
+            stage.files.clear()
             # ASV makes millions of objects without a cycle, and looking for cycles takes a sixth of
             # the time.
             gc.disable()
@@ -83,7 +83,7 @@ class Report(OutputPublisher):  # type: ignore[misc]
         from . import pages
 
         html = Path(conf.html_dir)
-        left_out = cls.stage.checked.problems
+        left_out = cls.stage.problems
         try:
             pages.localise(html, conf.project)
             of = axis.Releases() if of_releases(conf) else axis.Commits(repo.clone)

@@ -22,7 +22,8 @@ from asv_runner.statistics import get_err
 from ..errors import SuiteError
 from ..host import machine
 from ..presentation.wording import printable
-from ..results import asv_files, machines
+from ..results import machines
+from . import files
 from .command import ROWS_VARIABLE
 from .errors import user_errors
 from .staging import Staged, staged
@@ -67,19 +68,18 @@ def _machine(
     ``current`` counts only values of the current version of the benchmarks: ``asv show`` has no
     others.
     """
-    checked = stage.checked
-    recorded = asv_files.recorded_benchmarks(stage.results)
+    recorded = files.recorded_benchmarks(stage.results)
     versions = {name: benchmark.get("version", "") for name, benchmark in recorded.items()}
-    values = list(asv_files.values(checked, versions))
+    values = list(files.values(stage.files.values(), versions))
     if current and versions:
         values = [value for value in values if value.newest and value.what is not None]
     with user_errors():
         choice = machines.choose(
             values,
-            _commits(conf, checked, names),
+            _commits(conf, names),
             here=machine.detect().machine,
             named=named,
-            known=checked.machines,
+            known=stage.machines,
             labels=names,
         )
     log.flush()
@@ -91,33 +91,22 @@ def _machine(
             "and asv show has no others; see: asv compare, torchcompile-suite report",
             file=sys.stderr,
         )
-    for problem in checked.problems:
+    for problem in stage.problems:
         if problem.where.startswith(f"{choice.machine}/"):
             print(printable(f"left out: {problem}"), file=sys.stderr)
     return choice.machine
 
 
-def _commits(conf: Any, checked: asv_files.Checked, names: Sequence[str]) -> list[str]:
-    """The commits of those names.
-
-    A commit that the repository lacks can be in the result files of somebody else. Raises
-    SuiteError if neither knows the name.
-    """
+def _commits(conf: Any, names: Sequence[str]) -> list[str]:
+    """The commits of those names. Raises SuiteError for a name that the repository lacks."""
     repo = get_repo(conf)
-    commits = []
-    for name in names:
-        try:
-            commits.append(repo.get_hash_from_name(name))
-        except NoSuchNameError:
-            known = {result.commit_hash for result in checked.results.values()}
-            found = [commit for commit in known if commit.startswith(name)]
-            if len(found) != 1:
-                raise SuiteError(
-                    f"there is no release, tag or commit {name!r}; see: torchcompile-suite "
-                    "releases list"
-                ) from None
-            commits.extend(found)
-    return commits
+    try:
+        return [repo.get_hash_from_name(name) for name in names]
+    except NoSuchNameError as error:
+        raise SuiteError(
+            f"there is no release, tag or commit {error.args[0]!r}; see: torchcompile-suite "
+            "releases list"
+        ) from None
 
 
 class _MeasuredCells:

@@ -5,13 +5,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from asv import util
 from asv.plugins.git import Git
+from asv.repo import get_repo
 
 from ..commits.clone import Clone
 from ..releases import catalogue, ledger
+from ..results import records
 from .errors import user_errors
 
 
@@ -53,6 +57,39 @@ class PyTorchClone(Git):  # type: ignore[misc]
     def url_match(cls, _url: str) -> bool:
         """False: only ``dvcs`` selects this class."""
         return False
+
+
+class Commits(NamedTuple):
+    """The commits that measurements can be of.
+
+    ``where``: in the ledger, or in the clone. ``find``: the full SHA of an abbreviated one, and its
+    date as ASV has it, in milliseconds; None if there is no such commit.
+    """
+
+    where: str
+    find: Callable[[str], tuple[str, int] | None]
+
+
+def in_ledger() -> Commits:
+    """The commits of the ledger."""
+    known = {
+        sha[: records.COMMIT_DIGITS]: (sha, util.datetime_to_js_timestamp(release.date))
+        for sha, release in ledger.compute()[0].items()
+    }
+    return Commits("ledger", known.get)
+
+
+def known_commits(conf: Any) -> Commits:
+    """The commits of the configuration."""
+    if of_releases(conf):
+        return in_ledger()
+    repo = get_repo(conf)
+
+    def find(commit: str) -> tuple[str, int] | None:
+        sha = repo.clone.first_of([commit])
+        return sha and (sha, repo.get_date(sha))
+
+    return Commits("clone", find)
 
 
 def of_releases(conf: Any) -> bool:

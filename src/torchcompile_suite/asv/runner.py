@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from asv.commands.run import Run as AsvRun
 from asv.console import log
 from asv.results import Results
 from asv.runner import BenchmarkResult
@@ -25,16 +27,21 @@ from ..cell import Cell
 from ..engine.alone import Alone
 from ..engine.processes import of_release
 from ..engine.progress import CellProgress, measurement_line
-from ..engine.settings import Settings
+from ..engine.settings import BUDGET_VARIABLE, LAUNCHES_VARIABLE, Settings
 from ..errors import SuiteError
 from ..host import machine
 from ..presentation.wording import printable
 from ..results import descriptions, records, sealing
-from ..results.asv_files import recorded_benchmarks
-from . import export, interleaved
+from . import export, files, interleaved
 from .errors import user_errors
 from .export import Recorded
 from .reading import shown, summed_up
+from .repository import add_nightlies
+from .staging import restore
+
+# A run without --bench measures the whole core within an hour: most cells get the three launches
+# that an interval needs. Cells that --bench names get more time and narrower intervals.
+CORE_BUDGET_S = 30
 
 
 class Options(NamedTuple):
@@ -63,6 +70,8 @@ class Run:
 
 
 _run: ContextVar[Run | None] = ContextVar("run", default=None)
+# `asv find` measures one commit after the other, and does not know how many.
+_finding = Run(Options())
 
 
 def current() -> Run | None:
@@ -78,6 +87,56 @@ def running(options: Options) -> Iterator[None]:
         yield
     finally:
         _run.reset(token)
+
+
+def run(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`Run.run`, which measures the core without ``--bench``, and skips cell by cell.
+
+    - The axes stay the same, so that no run publishes a narrower matrix than another.
+    - ``--interleave-rounds`` measures the releases in turns (`interleaved`).
+    - ASV's own ``--skip-existing`` skips a whole benchmark as soon as one parameter was measured,
+      and counts a failure as existing. Ours asks the records: a settled cell is looked up, and a
+      failed or missing one is measured. So the next run completes an interrupted history.
+    """
+
+    def run(cls: type[AsvRun], conf: Any, **options: Any) -> Any:
+        skip = options.pop("skip_successful", False) | options.pop("skip_failed", False)
+        if options.get("quick"):
+            # A cold and a warm launch give each metric once.
+            os.environ.setdefault(LAUNCHES_VARIABLE, "2")
+        if overlooked := machine.overlooked():
+            log.warning(overlooked)
+        add_nightlies(conf)
+        if not options.get("bench"):
+            options["bench"] = matrix.core_patterns()
+            os.environ.setdefault(BUDGET_VARIABLE, str(CORE_BUDGET_S))
+            log.info(
+                f"Measuring the core, {len(matrix.core_cells())} cells, and generating code for "
+                f"{len(matrix.core_generated())}; --bench selects others, and --bench . everything."
+            )
+        if options.get("range_spec") in ("NEW", "EXISTING") or options.get("skip_existing_commits"):
+            restore(conf)
+        # ASV would install in other processes, and the environment moves from folder to folder.
+        options["parallel"] = 1
+        with user_errors():
+            # Nothing begins where the device that is to be measured is missing.
+            machine.need(machine.device_kind())
+            _forget_torn(Path(conf.results_dir, machine.detect(options.get("machine")).machine))
+        in_turns = options.pop("interleave_rounds", False)
+        with running(Options(reuse=skip, in_turns=in_turns)):
+            return original(cls, conf=conf, **options)
+
+    return run
+
+
+def _forget_torn(folder: Path) -> None:
+    """Remove ASV's files that a full disk has left half: they are made of the records again."""
+    for file in folder.glob("*.json"):
+        try:
+            files.read_object(file)
+        except ValueError:
+            if file.name != machine.FILE:
+                file.unlink()
 
 
 def run_benchmarks(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -119,7 +178,7 @@ def _measure(benchmarks: Any, names: list[str], env: Any, results: Any) -> None:
     finally:
         _seal(folder)
     recorded = export.read(records.files(folder)[0][record])[0]
-    known = [name for name in recorded_benchmarks(folder.parent) if matrix.find(name)]
+    known = [name for name in files.recorded_benchmarks(folder.parent) if matrix.find(name)]
     package = Path(benchmarks.benchmark_dir)
     export.fill(results, sorted({*known, *names}), package, recorded)
     for name in names:
@@ -128,7 +187,7 @@ def _measure(benchmarks: Any, names: list[str], env: Any, results: Any) -> None:
 
 def _record(conf: Any, env: Any, record: Path, cells: list[Cell]) -> None:
     """Measure the cells in ASV's environment, unless the file has what the run wants."""
-    run = current() or Run(Options())
+    run = current() or _finding
     run.progress.total = len(cells) * len(run.commits) * len(run.environments)
     python = Path(env.find_executable("python"))
     alone = Alone(of_release(python, env.env_vars), Settings.from_environment(), record)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..analysis.summary import version_key
-from ..presentation import answers, documents, markdown, terminal
+from ..presentation import answers, documents, terminal
 from ..presentation.answers import Answered, Asked
 from ..presentation.terminal import console, say
 from ..releases import catalogue
@@ -81,10 +81,10 @@ def _print(answered: Answered, form: Format) -> None:
     asked, machine, release, (sentence, sheet) = answered
     where = " on ".join(filter(None, [f"PyTorch {release}" if release else "", machine]))
     if form is Format.MARKDOWN:
-        source = f"{markdown.text(where)}: " if where else ""
-        typer.echo(f"## {markdown.text(asked.title)}\n\n{source}{markdown.text(sentence)}")
+        source = f"{terminal.escaped(where)}: " if where else ""
+        typer.echo(f"## {terminal.escaped(asked.title)}\n\n{source}{terminal.escaped(sentence)}")
         if sheet.lines:
-            typer.echo(f"\n{markdown.markdown(sheet)}")
+            typer.echo(f"\n{terminal.markdown(sheet)}")
         return
     out = console()
     say(out, f"{asked.title} ({asked.name}{f'; {where}' if where else ''})")

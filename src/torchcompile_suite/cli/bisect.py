@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 import platformdirs
@@ -24,35 +25,42 @@ from ..errors import SuiteError
 from ..host import machine
 from ..host.files import write_atomically
 from ..modes import MODES
-from ..presentation.terminal import Progress, console, one_line_errors, say
+from ..presentation.terminal import Progress, console, say
 
 CACHE = platformdirs.user_cache_path("torchcompile-suite") / "commits"
 # Beside a clone of the suite: the same place as in asv.commits.conf.json.
 REPO = Path("../pytorch")
+T = TypeVar("T")
+
+
+Good = Annotated[str, typer.Argument(help="The good end: a commit, tag or branch of the clone.")]
+Bad = Annotated[str, typer.Argument(help="The bad end: a later commit, tag or branch.")]
+Named = Annotated[
+    str, typer.Option(help="A cell as the suite prints it: 'resnet18, batch 1, default'.")
+]
+Metric = Annotated[str, typer.Option(help=f"One of: {', '.join(METRICS)}.")]
+Repo = Annotated[Path, typer.Option(help="Path of a clone of PyTorch.")]
+Drift = Annotated[
+    bool,
+    typer.Option("--allow-native-drift", help="Also try commits whose compiled bindings differ."),
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Continue a search that Ctrl-C interrupted.")
+]
+JsonFile = Annotated[
+    Path | None, typer.Option("--json", help="Write the result and all launches to this file.")
+]
 
 
 def bisect_command(
-    good: Annotated[
-        str, typer.Argument(help="The good end: a commit, tag or branch of the clone.")
-    ],
-    bad: Annotated[str, typer.Argument(help="The bad end: a later commit, tag or branch.")],
-    cell: Annotated[
-        str, typer.Option(help="A cell as the suite prints it: 'resnet18, batch 1, default'.")
-    ],
-    metric: Annotated[str, typer.Option(help=f"One of: {', '.join(METRICS)}.")] = "ratio",
-    repo: Annotated[Path, typer.Option(help="Path of a clone of PyTorch.")] = REPO,
-    allow_native_drift: Annotated[
-        bool,
-        typer.Option(
-            "--allow-native-drift", help="Also try commits whose compiled bindings differ."
-        ),
-    ] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue a search that Ctrl-C interrupted.")
-    ] = False,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write the result and all launches to this file.")
-    ] = None,
+    good: Good,
+    bad: Bad,
+    cell: Named,
+    metric: Metric = "ratio",
+    repo: Repo = REPO,
+    allow_native_drift: Drift = False,
+    resume: Resume = False,
+    json_file: JsonFile = None,
 ) -> None:
     """Find the commit that made a cell slower (or faster), in a clone of PyTorch.
 
@@ -65,61 +73,69 @@ def bisect_command(
 
     Example: torchcompile-suite bisect v2.9.0 v2.9.1 --cell 'gpt_decode, batch 1, default'
     """
-    with one_line_errors():
-        wanted = cell_named(cell)
-        if metric not in METRICS:
-            raise SuiteError(f"no metric {metric!r}; there are: {', '.join(METRICS)}")
-        clone = Clone(repo)
-        first, last = clone.resolve(good), clone.resolve(bad)
-        commits = [first, *clone.between(first, last)]
-        question = "\0".join((str(repo.resolve()), first, last, str(wanted), metric))
-        kept = CACHE / f"{hashlib.sha256(question.encode()).hexdigest()[:20]}.jsonl"
-        progress = Progress()
+    wanted = cell_named(cell)
+    if metric not in METRICS:
+        raise SuiteError(f"no metric {metric!r}; there are: {', '.join(METRICS)}")
+    clone = Clone(repo)
+    first, last = clone.resolve(good), clone.resolve(bad)
+    commits = [first, *clone.between(first, last)]
+    question = "\0".join((str(repo.resolve()), first, last, str(wanted), metric))
+    kept = CACHE / f"{hashlib.sha256(question.encode()).hexdigest()[:20]}.jsonl"
+    progress = Progress()
 
-        def report(step: Step) -> None:
-            progress.say(_line(step, clone, metric))
-
-        try:
-            CACHE.mkdir(parents=True, exist_ok=True)
-            # There is one environment, and two searches at once would disturb each other anyway.
-            with FileLock(CACHE / "lock", timeout=0):
-                if not resume:
-                    kept.unlink(missing_ok=True)
-                measuring = Measuring(
-                    clone,
-                    _with_figure(wanted, metric),
-                    metric,
-                    CACHE,
-                    kept,
-                    allow_native_drift=allow_native_drift,
-                    repeats=settings.Settings.from_environment().repeats,
-                    report=progress.say,
-                )
-                progress.say(f"{len(commits) - 1} commits, {metric} of {wanted}")
-                result = bisect(commits, measuring, report)
-        except Timeout:
-            raise SuiteError(f"another bisection is running in {CACHE}; wait for it") from None
-        except KeyboardInterrupt:
-            typer.echo("interrupted; to continue: the same command with --resume", err=True)
-            raise typer.Exit(130) from None
-        except OSError as error:
-            raise SuiteError(
-                f"cannot write {error.filename or 'a file'}: {error.strerror}; correct this, then "
-                "continue with --resume"
-            ) from None
-        check = (
-            f"torchcompile-suite bisect {result.before[:12]} {result.suspects[-1][:12]} "
-            f"--cell '{wanted}' --metric {metric} --repo {repo}"
+    def search() -> tuple[Result, Measuring]:
+        if not resume:
+            kept.unlink(missing_ok=True)
+        measuring = Measuring(
+            clone,
+            _with_figure(wanted, metric),
+            metric,
+            CACHE,
+            kept,
+            allow_native_drift=allow_native_drift,
+            repeats=settings.Settings.from_environment().repeats,
+            report=progress.say,
         )
-        _show(console(), clone, result, metric, check)
-        if json_file is not None:
-            try:
-                write_atomically(json_file, as_json(result, wanted, metric, measuring))
-            except OSError as error:
-                raise SuiteError(
-                    f"cannot write {json_file}: {error.strerror}; correct this, then repeat the "
-                    "same command with --resume"
-                ) from None
+        progress.say(f"{len(commits) - 1} commits, {metric} of {wanted}")
+        found = bisect(commits, measuring, lambda step: progress.say(_line(step, clone, metric)))
+        return found, measuring
+
+    result, measuring = _alone(search)
+    check = (
+        f"torchcompile-suite bisect {result.before[:12]} {result.suspects[-1][:12]} "
+        f"--cell '{wanted}' --metric {metric} --repo {repo}"
+    )
+    _show(console(), clone, result, metric, check)
+    if json_file is not None:
+        _write(json_file, as_json(result, wanted, metric, measuring))
+
+
+def _write(file: Path, content: bytes) -> None:
+    try:
+        write_atomically(file, content)
+    except OSError as error:
+        raise SuiteError(
+            f"cannot write {file}: {error.strerror}; correct this, then repeat the same command "
+            "with --resume"
+        ) from None
+
+
+def _alone(search: Callable[[], T]) -> T:
+    """Search while no other process does: there is one environment, and both would be disturbed."""
+    try:
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with FileLock(CACHE / "lock", timeout=0):
+            return search()
+    except Timeout:
+        raise SuiteError(f"another bisection is running in {CACHE}; wait for it") from None
+    except KeyboardInterrupt:
+        typer.echo("interrupted; to continue: the same command with --resume", err=True)
+        raise typer.Exit(130) from None
+    except OSError as error:
+        raise SuiteError(
+            f"cannot write {error.filename or 'a file'}: {error.strerror}; correct this, then "
+            "continue with --resume"
+        ) from None
 
 
 def _with_figure(cell: Cell, metric: str) -> Cell:

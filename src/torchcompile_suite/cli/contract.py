@@ -17,7 +17,7 @@ from ..errors import SuiteError
 from ..presentation.terminal import Progress
 from ..presentation.wording import printable
 from ..releases import catalogue
-from ..trial import script, target
+from ..trial import target
 from ..trial.run import python_of
 from .options import Commands, Installed
 
@@ -204,7 +204,7 @@ def _counted(text: str, path: Path, way: _Way, release: str | None) -> Entry:
     )
     # A module is looked for beside the contract.
     found = {"PYTHONPATH": processes.import_path(folder)} if wanted.kind == "module" else {}
-    variables = script.variables() if wanted.kind == "file" else found
+    variables = target.variables() if wanted.kind == "file" else found
     data, reason = processes.asked(
         processes.Environment(python, variables),
         factory.MODULE,

@@ -32,19 +32,21 @@ from ..fleet.plan import Known, Plan, Task, expected
 from ..fleet.store import Diary, Store
 from ..host import machine
 from ..presentation import sheets, terminal
-from ..presentation.terminal import console, one_line_errors
+from ..presentation.terminal import console
 from ..presentation.wording import printable
-from ..releases import catalogue, ledger, room
+from ..releases import ledger, room
 from ..releases.catalogue import Release
 from ..results import records
 from ..results.machines import classes
-from .history import BUDGET_S, in_order, newest_patches
+from .history import BUDGET_S, chosen_releases
+from .options import Commands, Releases, Rounds
 from .recorded import RESULTS, read_results
 
 if TYPE_CHECKING:
     from ..fleet.transport import Cluster
 
 app = typer.Typer(
+    cls=Commands,
     help="Measure on many machines: each cell on one of them, all its releases in turns.",
     no_args_is_help=True,
 )
@@ -56,10 +58,6 @@ WAIT_MINUTES = 30.0
 # Of one measurement in a segment: what segments of this repository have.
 SEGMENT_BYTES = 4 << 10
 
-Releases = Annotated[
-    list[str] | None,
-    typer.Argument(help="Such as v2.4 v2.9; else the newest patch of every minor release."),
-]
 Cells = Annotated[
     str,
     typer.Option(
@@ -67,10 +65,6 @@ Cells = Annotated[
         help="core, history (those of the published history), all, or a regular expression for "
         "texts such as inference.Inference('resnet18', 1, 'default').",
     ),
-]
-Rounds = Annotated[
-    int | None,
-    typer.Option("--rounds", min=1, help="Measure so many rounds, whatever they show."),
 ]
 Address = Annotated[
     str | None,
@@ -83,8 +77,7 @@ Hardware = Annotated[
 
 
 def _releases(names: Sequence[str] | None) -> list[Release]:
-    chosen = in_order([catalogue.find(name) for name in names or []])
-    chosen = chosen or newest_patches(catalogue.read())
+    chosen = chosen_releases(names)
     if len(chosen) < 2:
         raise SuiteError("a series has at least two releases; name another, or none for all")
     python = command.python()
@@ -154,18 +147,17 @@ def plan(
     Durations are those of earlier measurements in results/. Example: torchcompile-suite fleet plan
     --cells core --machines 64
     """
-    with one_line_errors():
-        wanted = _Wanted(_releases(releases), _cells(cells), rounds)
-        known = _known(hardware or _here())
-        made = wanted.plan(known)
-        done = known.done(made)
-        waiting = [task for task in made.tasks if task.id not in done]
-        typer.echo(
-            f"class {made.hardware}: {len(made.tasks)} series of {len(made.releases)} releases; "
-            f"{len(done)} are complete, {len(waiting)} are left"
-        )
-        if waiting:
-            _print_plan(waiting, known, machines, wanted.releases)
+    wanted = _Wanted(_releases(releases), _cells(cells), rounds)
+    known = _known(hardware or _here())
+    made = wanted.plan(known)
+    done = known.done(made)
+    waiting = [task for task in made.tasks if task.id not in done]
+    typer.echo(
+        f"class {made.hardware}: {len(made.tasks)} series of {len(made.releases)} releases; "
+        f"{len(done)} are complete, {len(waiting)} are left"
+    )
+    if waiting:
+        _print_plan(waiting, known, machines, wanted.releases)
 
 
 def _print_plan(
@@ -210,11 +202,10 @@ def node(
 
     Example: ray start --address=HEAD:6379 $(torchcompile-suite fleet node)
     """
-    with one_line_errors():
-        if head:
-            typer.echo(" ".join(options_of_head()))
-            return
-        typer.echo(" ".join(options_of_machine(machine.name_in_fleet(name, host), _here())))
+    if head:
+        typer.echo(" ".join(options_of_head()))
+        return
+    typer.echo(" ".join(options_of_machine(machine.name_in_fleet(name, host), _here())))
 
 
 @app.command()
@@ -239,7 +230,7 @@ def run(
 
     Example: torchcompile-suite fleet run v2.4 v2.9 v2.15 --address 10.0.0.1:6379
     """
-    with one_line_errors(), _alone():
+    with _alone():
         wanted = _Wanted(_releases(releases), _cells(cells), rounds)
         with _cluster(address) as cluster:
             try:
@@ -283,31 +274,30 @@ def status(address: Address = None) -> None:
 
     With --address it also asks the cluster. Without, it reads files only.
     """
-    with one_line_errors():
-        diary = Diary(FOLDER)
-        made = diary.read_plan()
-        if made is None:
-            raise SuiteError("there is no plan here yet; start with: torchcompile-suite fleet run")
-        done = _known(made.hardware).done(made)
-        alive: set[str] | None = None
-        free: set[str] = set()
-        if address:
-            with _cluster(address) as cluster:
-                alive, free = set(cluster.machines()[0]), cluster.free()
-        lines: dict[str, list[str]] = {
-            name: [] for name in ("complete", "running", "waiting", "lost", "failed")
-        }
-        for task in made.tasks:
-            state, text = diary.state(task.id, alive, free)
-            if task.id in done:
-                state = "complete"
-            lines[state].append(f"{state}: {task.series.cell}{text}")
-        for state, of_state in lines.items():
-            for line in of_state if state != "complete" else ():
-                typer.echo(printable(line))
-        typer.echo(", ".join(f"{len(many)} {name}" for name, many in lines.items()))
-        if alive is not None:
-            typer.echo(f"machines: {', '.join(sorted(alive)) or 'none'}; free: {len(free & alive)}")
+    diary = Diary(FOLDER)
+    made = diary.read_plan()
+    if made is None:
+        raise SuiteError("there is no plan here yet; start with: torchcompile-suite fleet run")
+    done = _known(made.hardware).done(made)
+    alive: set[str] | None = None
+    free: set[str] = set()
+    if address:
+        with _cluster(address) as cluster:
+            alive, free = set(cluster.machines()[0]), cluster.free()
+    lines: dict[str, list[str]] = {
+        name: [] for name in ("complete", "running", "waiting", "lost", "failed")
+    }
+    for task in made.tasks:
+        state, text = diary.state(task.id, alive, free)
+        if task.id in done:
+            state = "complete"
+        lines[state].append(f"{state}: {task.series.cell}{text}")
+    for state, of_state in lines.items():
+        for line in of_state if state != "complete" else ():
+            typer.echo(printable(line))
+    typer.echo(", ".join(f"{len(many)} {name}" for name, many in lines.items()))
+    if alive is not None:
+        typer.echo(f"machines: {', '.join(sorted(alive)) or 'none'}; free: {len(free & alive)}")
 
 
 @app.command()
@@ -320,25 +310,24 @@ def doctor(
 
     It takes some seconds of each machine's processors. Exit status 1: a machine is refused.
     """
-    with one_line_errors():
-        chosen = [release.version for release in _releases(releases)]
-        with _cluster(address) as cluster:
-            label = inspection.class_of(cluster, hardware)
-            found, faults = inspection.checkup(cluster, chosen, command.python())
-        mine = inspection.described(Order("driver", releases=tuple(chosen)))
-        refused = len(faults)
-        for text in faults:
-            typer.echo(printable(f"refused   {text}"))
-        for name, described in sorted(found.items()):
-            reason = inspection.refusal(described, mine, label)
-            refused += bool(reason)
-            typer.echo(printable(f"refused   {name}: {reason}" if reason else f"ok        {name}"))
-            for fault in described.faults:
-                if fault.level is Level.WARNING and fault.name not in inspection.SPOILING:
-                    remedy = f" (remedy: {fault.remedy})" if fault.remedy else ""
-                    typer.echo(printable(f"  warning {fault.name}: {fault.says}{remedy}"))
-        if refused:
-            raise typer.Exit(1)
+    chosen = [release.version for release in _releases(releases)]
+    with _cluster(address) as cluster:
+        label = inspection.class_of(cluster, hardware)
+        found, faults = inspection.checkup(cluster, chosen, command.python())
+    mine = inspection.described(Order("driver", releases=tuple(chosen)))
+    refused = len(faults)
+    for text in faults:
+        typer.echo(printable(f"refused   {text}"))
+    for name, described in sorted(found.items()):
+        reason = inspection.refusal(described, mine, label)
+        refused += bool(reason)
+        typer.echo(printable(f"refused   {name}: {reason}" if reason else f"ok        {name}"))
+        for fault in described.faults:
+            if fault.level is Level.WARNING and fault.name not in inspection.SPOILING:
+                remedy = f" (remedy: {fault.remedy})" if fault.remedy else ""
+                typer.echo(printable(f"  warning {fault.name}: {fault.says}{remedy}"))
+    if refused:
+        raise typer.Exit(1)
 
 
 @contextmanager

@@ -18,9 +18,9 @@ from .. import matrix
 from ..asv import command
 from ..engine.settings import BUDGET_VARIABLE, LAUNCHES_VARIABLE
 from ..errors import SuiteError
-from ..presentation.terminal import one_line_errors
 from ..releases import catalogue, environments, room
 from ..releases.catalogue import Release
+from .options import Releases, Rounds
 
 # Seconds for each release of a series: a cold launch and some six warm ones.
 BUDGET_S = 75
@@ -103,6 +103,12 @@ def newest_patches(releases: Sequence[Release]) -> list[Release]:
     return in_order(newest)
 
 
+def chosen_releases(names: Sequence[str] | None) -> list[Release]:
+    """The named releases; without a name, the newest patch of every minor version."""
+    chosen = in_order([catalogue.find(name) for name in names or []])
+    return chosen or newest_patches(catalogue.read())
+
+
 def in_order(releases: Sequence[Release]) -> list[Release]:
     """The releases, each once, oldest first."""
     return sorted(dict.fromkeys(releases), key=lambda release: release.key)
@@ -117,10 +123,7 @@ def _patterns(cells: str) -> list[str]:
 
 
 def history_command(
-    releases: Annotated[
-        list[str] | None,
-        typer.Argument(help="Such as v2.4 v2.9; else the newest patch of every minor release."),
-    ] = None,
+    releases: Releases = None,
     cells: Annotated[
         str,
         typer.Option(
@@ -129,10 +132,7 @@ def history_command(
             "day), or an expression for asv run --bench.",
         ),
     ] = "history",
-    rounds: Annotated[
-        int | None,
-        typer.Option("--rounds", min=1, help="Measure so many rounds, whatever they show."),
-    ] = None,
+    rounds: Rounds = None,
 ) -> None:
     """Measure releases beside each other, each cell in turns; go on where it stopped.
 
@@ -141,14 +141,10 @@ def history_command(
 
     Example: torchcompile-suite history v2.4 v2.9 v2.15 --cells "Inference.*resnet18"
     """
-    with one_line_errors():
-        chosen = in_order([catalogue.find(name) for name in releases or []])
-        chosen = chosen or newest_patches(catalogue.read())
-        if len(chosen) < 2:
-            raise SuiteError(
-                f"a series has at least two releases; for one release: asv run {chosen[0].tag}^!"
-            )
-        run(chosen, _patterns(cells), skip_existing=True, rounds=rounds)
-        typer.echo(
-            f"\nmeasured now or before: {_versions(chosen)}. To see the history: nox -s site"
+    chosen = chosen_releases(releases)
+    if len(chosen) < 2:
+        raise SuiteError(
+            f"a series has at least two releases; for one release: asv run {chosen[0].tag}^!"
         )
+    run(chosen, _patterns(cells), skip_existing=True, rounds=rounds)
+    typer.echo(f"\nmeasured now or before: {_versions(chosen)}. To see the history: nox -s site")

@@ -17,8 +17,8 @@ from ..engine.processes import Environment
 from ..engine.settings import Settings
 from ..errors import SuiteError
 from ..host import machine
-from ..launch.generate.orders import Order
 from ..launch.inspect import artefacts
+from ..launch.messages import Order
 from ..releases import catalogue, environments
 from ..releases.catalogue import Release
 

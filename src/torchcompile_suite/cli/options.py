@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from ..errors import SuiteError
-from ..presentation.terminal import one_line_errors
+from ..presentation.wording import printable
 
 
 class Commands(TyperGroup):
@@ -18,8 +18,11 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
-        with one_line_errors():
+        try:
             return super().invoke(ctx)
+        except SuiteError as error:
+            typer.echo(printable(f"torchcompile-suite: {error}"), err=True)
+            raise typer.Exit(1) from None
 
 
 class Format(str, Enum):
@@ -42,6 +45,14 @@ Installed = Annotated[
     typer.Option(
         "--release", help="A release to install, such as v2.9. Default: the torch of this Python."
     ),
+]
+Releases = Annotated[
+    list[str] | None,
+    typer.Argument(help="Such as v2.4 v2.9; else the newest patch of every minor release."),
+]
+Rounds = Annotated[
+    int | None,
+    typer.Option("--rounds", min=1, help="Measure so many rounds, whatever they show."),
 ]
 NoColor = Annotated[bool, typer.Option("--no-color", help="Print no colors, like NO_COLOR=1.")]
 

@@ -11,7 +11,7 @@ from ..analysis import change, generated, summary
 from ..analysis.ends import REMEDY, Ends, both_ends
 from ..errors import SuiteError
 from ..measurement import Measurement
-from ..presentation import documents, markdown, sheets, terminal, wording
+from ..presentation import documents, sheets, terminal, wording
 from ..presentation.sheets import Sheet
 from ..presentation.terminal import console
 from ..presentation.wording import printable
@@ -58,8 +58,8 @@ def report_command(
         _show(wanted, machine_name, form)
     else:
         results = read_results()
-        _warn(results.generated)
-        print_report(results.records, wanted, form, code=generated.rows(results.generated, []))
+        code = generated.rows(_warned(results.generated), [])
+        print_report(results.records, wanted, form, code=code)
 
 
 def _compare(
@@ -70,13 +70,17 @@ def _compare(
     fail_on_regression: bool,
 ) -> None:
     """Print a comparison. Exit with 1 if asked to."""
-    of_targets = read_generated()
-    _warn(of_targets)
+    of_targets = _warned(read_generated())
     code = generated.compare(of_targets, *versions)
     enough = bool(code.compared) and not fail_on_regression
     selection = _selected(machine_name, versions, of_targets, enough)
     if selection is None:
-        _print_code(code, form)
+        if form is Format.JSON:
+            typer.echo(documents.generated_json(code))
+            return
+        _print_changes(code, form)
+        both = f"both v{code.before} and v{code.after}"
+        typer.echo(f"No machine has times of {both}, so none are compared.", err=True)
         return
     comparison = compare_releases(selection.records, *versions)
     print_comparison(comparison, form, everything, code)
@@ -86,8 +90,7 @@ def _compare(
 
 def _show(versions: list[str], machine_name: str | None, form: Format) -> None:
     """Print the measured cells of a machine, or of a machine and those of its class."""
-    of_targets = read_generated()
-    _warn(of_targets)
+    of_targets = _warned(read_generated())
     code = generated.rows(of_targets, versions)
     enough = bool(code) and form is not Format.JSON
     selection = _selected(machine_name, versions, of_targets, enough, every=False)
@@ -118,24 +121,15 @@ def _selected(
     return selection if machine_name else assembled(selection, versions)
 
 
-def _warn(code: Sequence[Record]) -> None:
-    """Say on standard error which generated code differs between machines: it must not."""
+def _warned(code: Sequence[Record]) -> Sequence[Record]:
+    """The same, after a line on standard error for each of them that differs between machines."""
     for release, cell, names in generated.disagreements(code):
         text = (
             f"v{release}, {cell}: the machines {', '.join(names)} have different code. They have "
             "different builds of torch, or the suite has a fault."
         )
         typer.echo(printable(text), err=True)
-
-
-def _print_code(code: generated.Comparison, form: Format) -> None:
-    """Print a comparison of releases that no machine has timed both."""
-    if form is Format.JSON:
-        typer.echo(documents.generated_json(code))
-        return
-    _print_changes(code, form)
-    both = f"both v{code.before} and v{code.after}"
-    typer.echo(f"No machine has times of {both}, so none are compared.", err=True)
+    return code
 
 
 def compare_releases(records: Sequence[Record], before: str, after: str) -> change.Comparison:
@@ -199,18 +193,19 @@ def print_report(
     ``code``: what was generated for targets. It is not part of the JSON, which is a list of cells
     with times.
     """
-    rows = [row for row in summary.rows(records) if not versions or row.release in versions]
-    if not rows and code and form is not Format.JSON and not machine_name:
-        _print_generated(code, form)
-        return
-    if not rows and records and versions:
-        raise not_measured(versions, machine_name)
+    shown = [record for record in records if not versions or record.release in versions]
+    rows = summary.rows(shown)
     if not rows:
+        if code and form is not Format.JSON and not machine_name:
+            _print_generated(code, form)
+            return
+        if records and versions:
+            raise not_measured(versions, machine_name)
         raise SuiteError("nothing was measured yet; start with: nox -s bench")
     if form is Format.JSON:
         typer.echo(documents.rows_json(rows))
         return
-    both = sheets.ends(_both_ends(records, versions))
+    both = sheets.ends(_both_ends(shown))
     explained = (
         "ratio: time in the mode over time in eager, below 1 is a gain; [95 % interval over "
         "launches].\ncompile s: time lost to calls that compiled, nothing cached; warm s: with "
@@ -248,7 +243,7 @@ def _print(
     if form is Format.MARKDOWN:
         if apart:
             typer.echo()
-        for text in filter(None, [headline, *map(markdown.markdown, drawn)]):
+        for text in filter(None, [headline, *map(terminal.markdown, drawn)]):
             typer.echo(text + "\n")
         typer.echo(explained)
         return
@@ -260,10 +255,9 @@ def _print(
     out.print(explained, style="dim", highlight=False, markup=False)
 
 
-def _both_ends(records: list[Record], versions: list[str]) -> list[Ends]:
+def _both_ends(records: Sequence[Record]) -> list[Ends]:
     """The cells at both ends of the heap, of one machine and release after another."""
     groups: dict[tuple[str, str], list[Measurement]] = {}
     for record in records:
-        if not versions or record.release in versions:
-            groups.setdefault((record.machine, record.release), []).append(record.measurement)
+        groups.setdefault((record.machine, record.release), []).append(record.measurement)
     return [both for measurements in groups.values() for both in both_ends(measurements)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -51,13 +49,12 @@ def merge(
 def carry_over() -> None:
     """Carry results of older versions over to the store, once; also what a killed run left.
 
-    Records become segments, which never change. ASV's files go: they are made from the
-    measurements. What cannot be carried over stays and is named. Example: torchcompile-suite
-    results carry-over
+    Records become segments, which never change. What cannot be carried over stays and is named.
+    Example: torchcompile-suite results carry-over
     """
     if not RESULTS.is_dir():
         raise SuiteError(f"no {RESULTS} here; run this in a clone of torchcompile-suite")
-    # In a process of its own, because it imports ASV.
-    command = [sys.executable, "-m", "torchcompile_suite.asv.carrying", str(RESULTS)]
-    if subprocess.run(command).returncode:
-        raise SuiteError("nothing was lost; the message above says what to correct")
+    measurements, sealed = sealing.carry_over(RESULTS)
+    for problem in sealed.problems:
+        typer.echo(printable(f"stays: {problem}"), err=True)
+    typer.echo(f"{measurements} measurements in {RESULTS}; new segments: {len(sealed.segments)}")

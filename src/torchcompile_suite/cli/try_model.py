@@ -25,7 +25,7 @@ from ..presentation.sheets import Sheet
 from ..presentation.terminal import Progress, console, say
 from ..presentation.wording import printable
 from ..releases import catalogue, environments
-from ..trial import generated, questions, view
+from ..trial import generated, plan, view
 from ..trial.plan import BUDGET_S, Trial, TrialError, headline
 from ..trial.run import TrialResult, python_of, run
 from . import recorded
@@ -88,8 +88,8 @@ Question = Annotated[
     str | None,
     typer.Option(
         "--question",
-        help=f"Ask this instead: {', '.join(questions.QUESTIONS)}. It chooses its cells.",
-        autocompletion=completing(questions.QUESTIONS.keys),
+        help=f"Ask this instead: {', '.join(plan.QUESTIONS)}. It chooses its cells.",
+        autocompletion=completing(plan.QUESTIONS.keys),
     ),
 ]
 Device = Annotated[str | None, typer.Option(help="cpu or cuda. Default: cuda if there is a GPU.")]
@@ -188,7 +188,7 @@ def try_command(
         total_s=budget,
         question=question or "",
     )
-    trial = questions.asked(target, inputs or [], asked, answers.names())
+    trial = plan.asked(target, inputs or [], asked, answers.names())
     if question and gpu is not None:
         raise TrialError("--question measures, and --target generates code: leave one out")
     variables = {"OMP_NUM_THREADS": str(threads)} if threads else {}

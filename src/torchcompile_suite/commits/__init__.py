@@ -1,8 +1,8 @@
 """Upstream commits: measured as an overlay over a release's binary, and bisected.
 
 - `clone` reads a clone of PyTorch.
-- `overlay` installs a commit over a release. `base` chooses the release, `differences` the files;
-  `journal` applies them, `gate` proves the result.
+- `overlay` installs a commit over a release: it chooses the release and the files, and `journal`
+  applies them.
 - `measuring` measures commits, through `torchcompile_suite.engine.launches` in the environment.
-- `search` chooses the next commit, `judge` decides what the values mean, `bisection` combines them.
+- `judge` decides what the values mean, `bisection` chooses the next commit.
 """

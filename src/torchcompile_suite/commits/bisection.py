@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from ..analysis.statistics import Interval
 from ..errors import SuiteError
-from . import judge, search
+from . import judge
 from .judge import Side
 
 # Launches before the first decision. The good and the bad end come first, because every other
@@ -91,7 +91,7 @@ def bisect(
     skipped: set[int] = set()
     most, beside = MOST_OF_STEP, False
     while True:
-        place = search.next_place(good, bad, skipped)
+        place = next_place(good, bad, skipped)
         if place is None:
             # Undecided commits were left for later: most of them turn out not to matter.
             undecided = {at for at in skipped if commits[at] not in measures.refused}
@@ -117,6 +117,17 @@ def bisect(
         [step.values for step in final],
     )
     return Result(commits[good], list(commits[good + 1 : bad + 1]), factor, final)
+
+
+def next_place(good: int, bad: int, skipped: Container[int]) -> int | None:
+    """The index of the commit to measure next: nearest to the middle between ``good`` and ``bad``,
+    and not ``skipped``.
+
+    None if there is none: then the first bad commit is ``bad``, or a skipped one before it.
+    """
+    middle = (good + bad) / 2
+    inside = [place for place in range(good + 1, bad) if place not in skipped]
+    return min(inside, key=lambda place: (abs(place - middle), place), default=None)
 
 
 def _ends(first: str, last: str, measures: Measures) -> None:

@@ -17,6 +17,7 @@ import msgspec
 from ..conditions import Overlay
 from ..errors import SuiteError
 from ..host.files import write_atomically
+from ..releases.environments import packages_in
 from ..results.descriptions import OVERLAY_FILE
 
 JOURNAL = "torchcompile-suite-overlay.journal"
@@ -62,7 +63,7 @@ def apply(
     ``paths`` are all paths that change, ``contents`` their new contents. A path without contents is
     removed. The marker then says that the overlay is unfinished; `mark` replaces it.
     """
-    packages, saved = packages_of(folder), folder / SAVED
+    packages, saved = packages_in(folder), folder / SAVED
     journal = _Journal(base, {path: (packages / path).is_file() for path in paths})
     mark(folder, Overlay(base, "", refused=UNFINISHED))
     _write(folder, journal)
@@ -89,7 +90,7 @@ def restore(folder: Path) -> None:
     if not journal.base:
         return
     mark(folder, Overlay(journal.base, "", refused=UNFINISHED))
-    packages, saved = packages_of(folder), folder / SAVED
+    packages, saved = packages_in(folder), folder / SAVED
     for path, in_base in journal.paths.items():
         target = packages / path
         if not in_base:
@@ -104,12 +105,6 @@ def restore(folder: Path) -> None:
     begin(folder, journal.base)
     shutil.rmtree(saved, ignore_errors=True)
     (folder / OVERLAY_FILE).unlink(missing_ok=True)
-
-
-def packages_of(folder: Path) -> Path:
-    """The folder with the packages of an environment."""
-    packages = next(folder.glob("lib/python3*/site-packages"), None)
-    return packages or folder / "Lib" / "site-packages"
 
 
 def _remove_empty(folder: Path, top: Path) -> None:

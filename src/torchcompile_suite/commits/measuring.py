@@ -12,7 +12,7 @@ import msgspec
 from ..analysis import change
 from ..cell import Cell
 from ..engine import launches, rounds, settings
-from ..engine.journal import Journal
+from ..engine.journal import in_file
 from ..engine.processes import of_release
 from ..engine.series import Series
 from ..measurement import Launch
@@ -69,7 +69,7 @@ class Measuring:
         caches = folder / "caches"
         shutil.rmtree(caches, ignore_errors=True)
         self._series = Series(cell, (), repeats=repeats, plan=plan, having=self._metric)
-        self._journal = Journal(kept, cell, caches)
+        self._journal = in_file(kept, cell, caches)
 
     @property
     def launches(self) -> dict[str, list[Launch]]:
@@ -120,8 +120,6 @@ class Measuring:
                 commit,
                 self._environment,
                 allow_native_drift=self._allow_native_drift,
-                # The first launch compiles, and checks accuracy before it times anything.
-                gated=False,
             )
         except overlay.Refused as refused:
             raise launches.Refused(str(refused)) from None

@@ -58,7 +58,7 @@ def make(
 
 
 def _backward(output: Any) -> None:
-    from ..launch.inputs import tensors
+    from ..launch.values import tensors
 
     sums = [each.sum() for each in tensors(output) if each.requires_grad]
     if sums:

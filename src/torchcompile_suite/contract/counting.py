@@ -19,7 +19,7 @@ from ..errors import SuiteError
 from .counts import Counts, Root, Site
 
 if TYPE_CHECKING:
-    from ..launch.inspect.versions.located import Frame, Operator
+    from ..launch.inspect.located import Frame, Operator
 
 _ID = re.compile(r" \((GB\d+), \S+\)$")
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(.+?)_at_\d+")
@@ -53,25 +53,24 @@ def counting(folder: Path) -> Iterator[Counting]:
         raise SuiteError("a block that is counted is in another one; count one after the other")
     import torch
 
-    from ..launch.inspect import versions
-    from ..launch.inspect.versions import located, reasons
+    from ..launch.inspect import dynamo, inductor, located
 
     counted = Counting()
     _busy = True
     try:
         with located.as_found(), located.everything_compiled():
-            versions.reset()
-            skips = versions.watch_cudagraph_skips()
-            recompiles = versions.watch_recompiles()
-            generated = versions.watch_generation()
+            dynamo.reset()
+            skips = inductor.watch_cudagraph_skips()
+            recompiles = dynamo.watch_recompiles()
+            generated = inductor.watch_generation()
             operators = located.watch_operators()
             located.build_nothing()
-            with _listening(reasons.GivenUp()) as given_up:
+            with _listening(dynamo.GivenUp()) as given_up:
                 yield counted
                 places = _Places(folder, str(Path(torch.__file__).parent), located.captured())
                 counted.counts = Counts(
-                    graphs=versions.captures(),
-                    guards=versions.guards(),
+                    graphs=dynamo.captures(),
+                    guards=dynamo.guards(),
                     graph_breaks=places.breaks(located.breaks()),
                     left_to_eager=[places.beginning(each) for each in given_up.frames()],
                     recompiles=[places.guard(each) for each in recompiles],
@@ -83,7 +82,7 @@ def counting(folder: Path) -> Iterator[Counting]:
                 counted.device = "+".join(sorted(devices)) or "cpu"
     finally:
         # What was compiled here is no code to be timed.
-        versions.reset()
+        dynamo.reset()
         _busy = False
 
 

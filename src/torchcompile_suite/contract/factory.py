@@ -14,7 +14,7 @@ import msgspec
 
 from ..errors import SuiteError
 from ..fields import Text
-from ..launch.connection import accept
+from ..launch.messages import accept
 from ..trial.target import Target
 from .counts import Counts
 

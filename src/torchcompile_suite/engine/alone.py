@@ -114,7 +114,7 @@ class Alone:
             with tempfile.TemporaryDirectory(prefix="cell-", ignore_cleanup_errors=True) as folder:
                 if not refused:
                     self._need_disk(Path(folder))
-                journal = Journal(None, series.cell, Path(folder) / "cache")
+                journal = Journal(series.cell, Path(folder) / "cache")
                 quiet_s = None if refused else self._quiet_s
                 (measured,) = rounds.measure(series, make, journal, quiet_s=quiet_s).values()
             self._known_quiet_s = statistics.quietest((), self._known_quiet_s, journal.quiet_s)

@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 from typing import Protocol
 
-from ..launch.connection import accept
+from ..launch.messages import accept
 
 MODULE = "torchcompile_suite.engine.calibration"
 ROUNDS = 4

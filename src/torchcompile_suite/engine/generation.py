@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from ..cell import Cell
-from ..launch.generate.orders import MODULE, TARGET_VARIABLE, Order
+from ..launch.messages import GENERATOR, TARGET_VARIABLE, Order
 from ..measurement import Launch, Outcome, Status
 from . import processes, turns
 from .processes import Environment
@@ -37,7 +37,7 @@ class Generator:
         try:
             if self._process is None:
                 log = Path(self._folder.name, "log")
-                self._process = processes.spawn(self._environment, log, MODULE)
+                self._process = processes.spawn(self._environment, log, GENERATOR)
             self._process.send(msgspec.json.encode(order))
             answer = self._process.receive(time.monotonic() + limit_s)
             return msgspec.json.decode(answer, type=Launch)

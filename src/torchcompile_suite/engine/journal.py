@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import uuid
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -46,23 +47,23 @@ class Line(msgspec.Struct, omit_defaults=True):
     commit: str = ""
 
 
+# Keeps a line. Raises OSError.
+Keep = Callable[[Line], None]
+
+
 class Journal:
     """What is known of one cell, by name: a release, a commit, or empty for the user's torch.
 
     - ``caches``: the folder of the compiled code, one folder for each name.
     - ``begun``, ``name``: the series and its name; None and empty if its launches are no rounds.
-    - ``file``: where it is kept; None if it is kept in memory only.
     - ``refused``: by name the reason why it cannot be measured.
     - ``quiet_s``: the shortest time of the calibration loop so far; None if there is none.
     """
 
     def __init__(
-        self, file: Path | None, cell: Cell, caches: Path, *, several: bool = False
+        self, cell: Cell, caches: Path, lines: Sequence[Line] = (), keep: Keep | None = None
     ) -> None:
-        """Read what the file has of the cell.
-
-        ``several``: the file has lines of other cells, too. Raises OSError.
-        """
+        """``lines``: those of earlier runs. ``keep``: None if it is kept in memory only."""
         self.cell = cell
         self.caches = caches
         self.begun: Series | None = None
@@ -73,12 +74,10 @@ class Journal:
         self.refused: dict[str, str] = {}
         self.round = 0
         self.quiet_s: float | None = None
-        self.file = file
-        self._several = several
-        lines = read_lines(file, Line) if file else []
-        self._read([line for line in lines if not several or line.cell == cell])
+        self._keep = keep or (lambda _line: None)
+        self._read(lines)
 
-    def _read(self, lines: list[Line]) -> None:
+    def _read(self, lines: Sequence[Line]) -> None:
         whole = {line.ended for line in lines}
         for line in lines:
             name, launch = line.release or line.commit, line.launch
@@ -99,7 +98,13 @@ class Journal:
     def begin(self, series: Series) -> None:
         """Let the launches be rounds of the series. Raises OSError."""
         self.begun, self.name = series, uuid.uuid4().hex
-        self._append(Line(begun=series, name=self.name, started_at=self.started_at))
+        self._keep(Line(begun=series, name=self.name, started_at=self.started_at))
+
+    def drop_halves(self, series: Series) -> None:
+        """Remove what a killed cold launch has left: half of the compiled code of a release."""
+        for release in series.releases:
+            if not self.launches[release]:
+                shutil.rmtree(self.caches / release, ignore_errors=True)
 
     def forgive(self) -> None:
         """Forget the launches that failed: what was at fault may be mended."""
@@ -108,29 +113,23 @@ class Journal:
 
     def add(self, name: str, launch: Launch, taken_s: float) -> None:
         """Keep a launch. Raises OSError."""
-        self._append(Line(release=name, launch=launch, taken_s=taken_s))
+        self._keep(Line(release=name, launch=launch, taken_s=taken_s))
         self._know(name, launch, taken_s)
 
     def refuse(self, name: str, reason: str) -> None:
         """Keep why nothing of that name can be measured. Raises OSError."""
-        self._append(Line(release=name, refused=reason))
+        self._keep(Line(release=name, refused=reason))
         self.refused[name] = reason
 
     def end_round(self) -> None:
         """Keep that the round is complete. Raises OSError."""
         if self.name:
-            self._append(Line(ended=self.round))
+            self._keep(Line(ended=self.round))
 
     def _know(self, name: str, launch: Launch, taken_s: float) -> None:
         self.launches[name].append(launch)
         self.taken_s[name] += taken_s
         self.quiet_s = statistics.quietest([launch], self.quiet_s)
-
-    def _append(self, line: Line) -> None:
-        if self.file is not None:
-            if self._several:
-                line.cell = self.cell
-            append_line(self.file, msgspec.json.encode(line))
 
     def failed(self, name: str) -> bool:
         """Whether it takes no further part: it was refused, or a launch of it failed."""
@@ -141,27 +140,40 @@ class Journal:
         return len(statistics.counted(self.launches[name]))
 
 
+def in_file(file: Path, cell: Cell, caches: Path, *, several: bool = False) -> Journal:
+    """The journal of the cell that is kept in the file. Raises OSError.
+
+    ``several``: the file has lines of other cells, too.
+    """
+
+    def keep(line: Line) -> None:
+        if several:
+            line.cell = cell
+        append_line(file, msgspec.json.encode(line))
+
+    lines = [line for line in read_lines(file, Line) if not several or line.cell == cell]
+    return Journal(cell, caches, lines, keep)
+
+
 def of_series(series: Series, folder: Path) -> Journal:
     """The journal of that series in its folder, which has all of its state. Raises OSError.
 
     A journal of another plan is removed first.
     """
     file, caches = folder / FILE, folder / CACHES
-    journal = Journal(file, series.cell, caches)
+    journal = in_file(file, series.cell, caches)
     if journal.begun != series:
         shutil.rmtree(folder, ignore_errors=True)
-        journal = Journal(file, series.cell, caches)
+        journal = in_file(file, series.cell, caches)
         journal.begin(series)
-    for release in series.releases:
-        if not journal.launches[release]:
-            # A killed cold launch leaves half of its compiled code.
-            shutil.rmtree(caches / release, ignore_errors=True)
+    journal.drop_halves(series)
     return journal
 
 
-def recorded(folder: Path) -> int:
-    """The number of launches that the journal of the folder has. Raises OSError."""
-    return sum(line.launch is not None for line in read_lines(folder / FILE, Line))
+def lines_of(series: Series, folder: Path) -> list[Line]:
+    """What the journal of that series has in its folder: see `of_series`."""
+    of_series(series, folder)
+    return read_lines(folder / FILE, Line)
 
 
 def discard(folder: Path) -> None:

@@ -27,9 +27,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ..errors import SuiteError
-from ..launch import messages, whereabouts
-from ..launch.connection import FOLDER_VARIABLE
-from ..launch.messages import Asked, Said
+from ..launch import messages, progress
+from ..launch.messages import FOLDER_VARIABLE, Asked, Said
 from ..measurement import Outcome, Status
 from ..request import Request
 from . import turns
@@ -110,40 +109,42 @@ class Process:
             raise self._lost() from None
 
     def hear(self, deadline: float) -> Said:
-        """See `turns.Process.hear`."""
-        return messages.decode_said(self.receive(deadline))
+        """See `turns.Process.hear`. What the process tells of its progress is told here."""
+        while isinstance(said := messages.decode_said(self.receive(deadline)), progress.Event):
+            progress.tell(said)
+        return said
 
     def receive(self, deadline: float) -> bytes:
         """The next message. Raises `turns.Lost`, and `turns.TimedOut` at ``deadline``."""
-        looks: list[whereabouts.Look] = []
+        looks: list[progress.Look] = []
         while True:
             left_s = max(0.0, deadline - time.monotonic())
             last = left_s < LAST_LOOK_S
             if self._connection.poll(left_s if last else left_s / 2):
                 break
             if seen := self._look(looks[-1] if looks else None, last):
-                looks.append(whereabouts.Look(time.monotonic(), seen))
+                looks.append(progress.Look(time.monotonic(), seen))
             if last:
-                raise turns.TimedOut(whereabouts.told(looks))
+                raise turns.TimedOut(progress.told(looks))
         try:
             return self._connection.recv_bytes()
         except (EOFError, OSError):
             raise self._lost() from None
 
-    def _look(self, before: whereabouts.Look | None, last: bool) -> whereabouts.Whereabouts | None:
+    def _look(self, before: progress.Look | None, last: bool) -> progress.Whereabouts | None:
         """Ask the process where it is; at ``last`` its stack, if Python does not answer."""
         try:
             known = self._answers.stat().st_size
             if not known:
                 return None  # a signal would end it
-            os.kill(self.pid, whereabouts.ASK)
+            os.kill(self.pid, progress.ASK)
             text = self._added(known)
             if last and not text:
-                os.kill(self.pid, whereabouts.DUMP)
+                os.kill(self.pid, progress.DUMP)
                 text = self._added(known)
         except OSError:
             return None
-        return whereabouts.read(text, before)
+        return progress.read(text, before)
 
     def _added(self, known: int) -> str:
         """What the file of answers has beyond ``known`` bytes, when it has stopped to grow."""
@@ -210,7 +211,7 @@ def spawn(
     python = environment.python
     wanted = {
         **variables_of(environment),
-        whereabouts.VARIABLE: str(_answers(log)),
+        progress.WHEREABOUTS: str(_answers(log)),
         FOLDER_VARIABLE: str(log.parent),
         **variables,
     }

@@ -22,7 +22,7 @@ import msgspec
 from ..analysis import change, statistics
 from ..host.files import need_free
 from ..measurement import OK, TOO_BUSY, Launch, Measurement, Outcome, Status, Stopped
-from . import journal, launches
+from . import launches
 from .journal import Journal
 from .launches import Refused
 from .processes import Environment
@@ -151,21 +151,24 @@ def _precise(series: Series, known: Journal, name: str) -> bool:
 
 
 def in_turns(
-    series: Series, environments: Mapping[str, Environment], folder: Path, watch: Watch
+    series: Series,
+    environments: Mapping[str, Environment],
+    known: Journal,
+    watch: Watch = lambda _name, _launch: None,
 ) -> dict[str, Measurement]:
-    """Measure a series in its folder, or what is left of it, with real launches.
+    """Measure a series, or what is left of it, with real launches.
 
-    ``environments``: that of each release. Raises SuiteError if the folder's disk has no room for
-    compiled code, and OSError.
+    ``environments``: that of each release. Raises SuiteError if the disk has no room for compiled
+    code, and OSError.
     """
 
     def make(release: str, cache: Path) -> Launch:
         # A disk that fills up is the fault of no release.
-        need_free(folder, NEEDED_FOR_CACHE_BYTES, "compiled code", AGAIN)
+        need_free(known.caches, NEEDED_FOR_CACHE_BYTES, "compiled code", AGAIN)
         return launches.of_series(environments[release], series, cache)
 
-    folder.mkdir(parents=True, exist_ok=True)
-    return measure(series, make, journal.of_series(series, folder), watch)
+    known.caches.mkdir(parents=True, exist_ok=True)
+    return measure(series, make, known, watch)
 
 
 def results(series: Series, known: Journal) -> dict[str, Measurement]:

@@ -20,9 +20,19 @@ import msgspec
 
 from ..cell import Cell
 from ..launch import caches, progress
-from ..launch.messages import Ended, Finish, FirstResult, Go
-from ..launch.stages import rounded
-from ..launch.starts.orders import CACHE, LAUNCHES, PREPARED, SERVICE, Prepared, Service
+from ..launch.messages import (
+    CACHE,
+    LAUNCHES,
+    PREPARED,
+    SERVICE,
+    Ended,
+    Finish,
+    FirstResult,
+    Go,
+    Prepared,
+    Service,
+)
+from ..launch.progress import rounded
 from ..measurement import METHOD, Launch, Started
 from ..request import Request, Side
 from . import turns

@@ -23,7 +23,7 @@ import msgspec
 from ..analysis.ends import MOST_FAULTS
 from ..conditions import Paging
 from ..launch.messages import Asked, Ended, Finish, Go, Imported, Ready, Said, Timed, Turn
-from ..launch.stages import rounded
+from ..launch.progress import rounded
 from ..measurement import METHOD, OK, Launch, Outcome, Status
 from ..request import Request, Side
 from .calibration import CalibrationLoop, threads_for

@@ -1,12 +1,12 @@
 """A fleet: series measured on many machines, with Ray as transport.
 
-Ray carries work and decides which free machine gets it. Files decide what is left: the results
-here, the journal of each series on the machine that measures it, and the driver's diary.
+Ray carries work and decides which free machine gets it. The driver's files decide what is left: the
+results, the journal of each series that has begun, and the diary. A machine keeps nothing but
+compiled code.
 
 - ``messages``: what the driver and a machine say to each other
 - ``plan``: which series are left, how long they take, and on how many machines
 - ``node``: the process that measures on a machine. It knows nothing of Ray.
-- ``place``: where a machine keeps its series
 - ``plain``: starts `node` without anything that Ray has set
 - ``inspection``: what a machine must be like to take part
 - ``store``: the driver's files

@@ -1,11 +1,11 @@
 """The driver: which machine gets which series, and what a lost machine means.
 
 A series that no machine has begun goes to any machine that is free: Ray chooses. Then it has a
-home, the machine with its journal. Further pieces go there and nowhere else. When its home is lost,
-the series waits. After the stated time it begins anew on another machine, and the launches on the
-lost one do not count.
+home, the machine that measures it. Further pieces go there and nowhere else, with the journal of
+the series. When its home is lost, the series waits. After the stated time it begins anew on another
+machine, and the launches of the lost one do not count.
 
-The driver has no state that is not on disk: results, diary, and the journals on the machines.
+The driver has no state that is not on disk: results, diary, and journals.
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ from __future__ import annotations
 import itertools
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import KW_ONLY, InitVar, dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
 import msgspec
 
-from ..engine.progress import rounded_duration
+from ..engine import journal, rounds, series
+from ..engine.progress import launch_line, rounded_duration
+from ..engine.series import Series
 from ..errors import SuiteError
+from ..host.files import append_line
 from . import inspection, messages
 from .messages import START_S, ClusterLost, Described, Order, Piece, Said, Transport
 from .plan import Plan
@@ -65,25 +68,22 @@ class Driver:
     _: KW_ONLY
     python: str
     mine: Described
-    done: InitVar[Iterable[str]]
+    done: Collection[str]
     wait_s: float
     show: Callable[[str], None]
 
-    def __post_init__(self, done: Iterable[str]) -> None:
+    def __post_init__(self) -> None:
         """Ready to `run`."""
-        self._done = set(done)
         self._number = {task.id: number for number, task in enumerate(self.plan.tasks, 1)}
         # What is neither stored nor given up, in the order of the plan.
-        self._open = {task.id: task for task in self.plan.tasks if task.id not in self._done}
+        self._open = {task.id: task for task in self.plan.tasks if task.id not in self.done}
         self._alive: dict[str, messages.Node] = {}
         self._admitted: set[str] = set()
         self._refused: dict[str, float] = {}
         self._pieces: dict[int, Piece] = {}
-        self._first: set[int] = set()  # the inspections of the first machines
         self._faults: dict[str, int] = defaultdict(int)
         self._failed: dict[str, str] = {}
         self._stored = 0
-        self._journals: dict[str, set[str]] = defaultdict(set)  # series, by machine
         self._said: set[str] = set()
         self._nobody_since = time.monotonic()
 
@@ -94,16 +94,16 @@ class Driver:
         KeyboardInterrupt ends all processes on all machines first.
         """
         look_at = 0.0
+        for identity in self.done:  # a driver that was killed may have left it
+            journal.discard(self.diary.journal(identity))
         try:
             while self._open:
                 if time.monotonic() >= look_at:
                     self._look()
                     look_at = time.monotonic() + LOOK_EVERY_S
-                    self._first = self._first or set(self._pieces)
                 self._give()
                 self._hear()
                 self._end_hanging()
-            self._forget_all()
         except ClusterLost:
             self._pieces.clear()  # Ray would wait for the head
             raise
@@ -140,8 +140,7 @@ class Driver:
 
     def _inspect(self, name: str) -> None:
         self._refused.pop(name, None)
-        order = Order(name, inspect=True, releases=self.plan.releases, python=self.python)
-        self._start(order, [name])
+        self._start(Order(name, self.python, self.plan.releases), [name])
 
     def _described(self, described: Described) -> None:
         """A machine was inspected: it takes part, or is refused."""
@@ -155,10 +154,6 @@ class Driver:
             self.show(f"{name} is back")
         for fault in described.faults:
             self._say_once(f"{name}: {fault.level.value}: {fault.name}: {fault.says}")
-        self._journals[name] |= described.journals.keys()
-        for identity in described.journals:
-            if identity in self._open and not self._is_begun(identity):
-                self.diary.note("given", identity, name)
 
     def _refuse(self, name: str, reason: str) -> None:
         """The machine takes no part until it is inspected again; its series wait for it."""
@@ -217,9 +212,6 @@ class Driver:
             if home in self._admitted - busy and identity in self._open:
                 busy.add(home)
                 self._measure(identity, home, [home])
-        # The journals of the first machines have to be known first: a series may have a home.
-        if self._first & self._pieces.keys():
-            return
         # Ray gets one piece for each free slot. More would wait in Ray, where a machine that is
         # lost or refused later could not be taken back.
         free = sorted(self._admitted - busy)
@@ -234,19 +226,13 @@ class Driver:
 
     def _measure(self, identity: str, machine: str, machines: Sequence[str]) -> None:
         """Hand out a series: to ``machine``, or to any of the machines where that is empty."""
-        series = self._open[identity].series
-        order = Order(
-            machine,
-            id=identity,
-            series=series,
-            python=self.python,
-            environment=self.plan.environment,
-            commits={release: self.store.commits[release] for release in series.releases},
-        )
-        self._start(order, machines)
+        wanted, folder = self._open[identity].series, self.diary.journal(identity)
+        if not machine:
+            journal.discard(folder)  # launches of another machine do not count
+        lines = journal.lines_of(wanted, folder)
+        self._start(Order(machine, self.python, id=identity, series=wanted, lines=lines), machines)
 
     def _start(self, order: Order, machines: Sequence[str]) -> None:
-        order = msgspec.structs.replace(order, forget=self._to_forget(order.machine))
         number = self.transport.start(order, machines)
         machine = machines[0] if len(machines) == 1 else ""
         limit_s = time.monotonic() + START_S + HANG_S
@@ -266,64 +252,70 @@ class Driver:
             piece = self._pieces.get(event.piece)
             if piece is None:
                 continue
-            if event.said is None:
-                self._ended(piece, event.fault)
-                del self._pieces[event.piece]
-            else:
-                piece.machine, piece.begun = event.machine, True
-                piece.limit_s = time.monotonic() + event.said.within_s + HANG_S
-                self._say(piece, event.said)
+            try:
+                if event.said is None:
+                    self._ended(piece, event.fault)
+                    del self._pieces[event.piece]
+                else:
+                    piece.machine, piece.begun = event.machine, True
+                    piece.limit_s = time.monotonic() + event.said.within_s + HANG_S
+                    self._say(piece, event.said)
+            except OSError as error:
+                raise SuiteError(
+                    f"cannot write {error.filename or 'results'}: {error.strerror}; correct this, "
+                    "then run the same command again: it goes on"
+                ) from error
 
     def _say(self, piece: Piece, said: Said) -> None:
         """One message of a piece."""
-        identity, series, name = piece.order.id, piece.order.series, piece.machine
+        identity, wanted, name = piece.order.id, piece.order.series, piece.machine
         if isinstance(said, Described):
             piece.done = True
             self._described(said)
         elif isinstance(said, messages.Failed):
             piece.reason = said.reason
-        elif series is None:
+        elif wanted is None:
             return
         elif isinstance(said, messages.Began):
-            self._journals[name].add(identity)
             if self.diary.home.get(identity) != name:
                 self.diary.note("given", identity, name)
-            goes_on = f", goes on after {said.launches} launches" if said.launches else ""
-            self._tell(identity, f"{series.cell} on {name}{goes_on}")
+            known = piece.order.launches
+            goes_on = f", goes on after {known} launches" if known else ""
+            self._tell(identity, f"{wanted.cell} on {name}{goes_on}")
         elif isinstance(said, messages.Told):
             self._tell(identity, f"{name}: {said.text}")
-        elif isinstance(said, messages.Launched):
-            piece.launches += 1
-            self._tell(identity, f"{name}: round {said.round}, {said.release}: {said.text}")
-        elif isinstance(said, messages.Measured):
-            piece.measured.append(said)
+        elif isinstance(said, messages.Kept):
+            file = self.diary.journal(identity) / journal.FILE
+            append_line(file, msgspec.json.encode(said.line))
+            if launch := said.line.launch:
+                piece.launches += 1
+                text = f"round {launch.round}, {said.line.release}: {launch_line(launch)}"
+                self._tell(identity, f"{name}: {text}")
         elif isinstance(said, messages.Finished):
-            self._finished(piece, said)
+            self._finished(piece, wanted, said)
 
-    def _finished(self, piece: Piece, said: messages.Finished) -> None:
-        """All of a series is here: store it, then let the machine forget it."""
+    def _finished(self, piece: Piece, wanted: Series, said: messages.Finished) -> None:
+        """All of a series is here: store it."""
         identity = piece.order.id
-        if {one.release for one in piece.measured} != piece.order.commits.keys():
+        folder = self.diary.journal(identity)
+        measured = rounds.results(wanted, journal.of_series(wanted, folder))
+        if measured.keys() != set(wanted.releases):
             piece.reason = "not all of its releases came back"
             return
         try:
-            self.store.keep(piece.machine, said.fields, piece.measured)
-        except OSError as error:
-            raise SuiteError(
-                f"cannot write {error.filename or 'results'}: {error.strerror}; correct this, then "
-                "run the same command again: it goes on"
-            ) from error
+            self.store.keep(piece.machine, said.fields, measured)
         except SuiteError as error:
             piece.reason = str(error)
             return
         piece.done = True
-        self._done.add(identity)
         self._stored += 1
         del self._open[identity]
         self.diary.note("stored", identity, piece.machine)
+        journal.discard(folder)
         left_s = sum(one.seconds for one in self._open.values()) / max(1, len(self._admitted))
         still = f"; {len(self._open)} left, {rounded_duration(left_s)}" if self._open else ""
-        self._tell(identity, f"{said.summary} of eager's time, from {piece.machine}{still}")
+        text = f"{series.summary(measured)} of eager's time, from {piece.machine}{still}"
+        self._tell(identity, text)
 
     def _ended(self, piece: Piece, fault: str) -> None:
         """A piece has ended; without its result it is tried again, where its journal is."""
@@ -342,6 +334,8 @@ class Driver:
             return
         self._failed[identity] = reason
         del self._open[identity]
+        if not piece.order.launches:
+            self.diary.note("anew", identity, piece.machine)  # any machine may try it next time
         self.diary.note("failed", identity, piece.machine, reason)
         self._tell(identity, f"given up{where} after {MOST_FAULTS} attempts: {reason}")
 
@@ -365,22 +359,6 @@ class Driver:
                 piece.reason = "it hung, and was ended"
                 piece.limit_s = time.monotonic() + HANG_S
                 self.transport.cancel(number, force=True)
-
-    def _to_forget(self, machine: str) -> tuple[str, ...]:
-        """The series whose journals the machine may remove, once: those that are stored.
-
-        The home of a series can be another machine now. That one can be lost as well.
-        """
-        stored = self._journals[machine] & self._done
-        self._journals[machine] -= stored
-        return tuple(sorted(stored))
-
-    def _forget_all(self) -> None:
-        """Let the machines remove the journals of what is stored. Losing this costs only space."""
-        for machine in sorted(self._admitted):
-            if self._journals[machine] & self._done:
-                self._start(Order(machine), [machine])
-        self._wait_for_end()
 
     def _wait_for_end(self) -> None:
         until = time.monotonic() + CANCEL_S

@@ -18,8 +18,7 @@ from ..host import machine
 from ..releases import catalogue, environments, room
 from ..releases.catalogue import Release
 from ..results import cached
-from . import place
-from .messages import START_S, Described, Failed, Fault, Order, Transport
+from .messages import START_S, Described, Failed, Order, Transport
 
 # Warnings of the doctor that mean wrong numbers here: nobody sits in front of the machine.
 SPOILING = frozenset({"other load", "cores", gpus.PROCESSES})
@@ -50,7 +49,7 @@ def ray_version() -> str:
         return ""
 
 
-def described(order: Order, found: Sequence[Fault] = ()) -> Described:
+def described(order: Order, found: Sequence[Check] = ()) -> Described:
     """What this machine is. ``found``: the `faults` of the doctor."""
     fields = machine.fields(order.machine)
     return Described(
@@ -61,16 +60,15 @@ def described(order: Order, found: Sequence[Fault] = ()) -> Described:
         locks=locks(order.releases),
         ray=ray_version(),
         python=platform.python_version(),
-        journals=place.journals(order.machine),
         faults=list(found),
     )
 
 
-def faults(order: Order, priority: str) -> list[Fault]:
+def faults(order: Order, priority: str) -> list[Check]:
     """What the doctor finds on this machine, in seconds. ``priority``: what `node.restore` says."""
     found = [] if not priority else [error("priority", priority, "see docs/fleet.md")]
     found += [check for check in _checks(order) if check.level is not Level.OK]
-    return [Fault(check.name, check.level, check.says[:4000], check.remedy) for check in found]
+    return [check._replace(says=check.says[:4000]) for check in found]
 
 
 def _checks(order: Order) -> Iterator[Check]:
@@ -151,7 +149,7 @@ def checkup(
     found, faults = transport.machines()
     pieces = {}
     for name in sorted(found):
-        order = Order(name, inspect=True, releases=tuple(releases), python=python)
+        order = Order(name, python, tuple(releases))
         pieces[transport.start(order, [name])] = name
     described: dict[str, Described] = {}
     until = time.monotonic() + START_S

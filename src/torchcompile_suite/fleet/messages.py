@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
 
-from ..doctor import Level
+from ..doctor import Check
+from ..engine.journal import Line
 from ..engine.series import Series
 from ..errors import SuiteError
 from ..fields import Text
@@ -24,7 +25,8 @@ INSTALL_S = 3600.0
 # Seconds beyond the limit of a launch: torch is imported, and the compilers are ended.
 MARGIN_S = 300.0
 
-Id = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}\Z")]
+# The name of a series, and of its folder.
+Id = Annotated[str, Meta(pattern=r"^([0-9a-f]{16})?\Z")]
 
 
 class ClusterLost(SuiteError):
@@ -32,34 +34,24 @@ class ClusterLost(SuiteError):
 
 
 class Order(Struct, frozen=True):
-    """What a machine has to do: first forget, then inspect itself, then measure.
+    """What a machine has to do: measure a series; without one, tell what it is (`Described`).
 
-    - ``machine``: its name in results/.
-    - ``forget``: series whose results are stored. Their journals are removed.
-    - ``inspect``: tell what it is (`Described`). ``releases``: what has to be installable.
-    - ``series``: what to measure, with its ``id``. ``python``, ``environment``: the Python of the
-      releases' environments, such as 3.11, and ASV's name of them. ``commits``: the ledger's commit
-      of each release, 8 digits.
+    - ``machine``: its name in results/. ``python``: of the releases' environments, such as 3.11.
+    - ``releases``: what has to be installable there.
+    - ``series``: what to measure, with its ``id``. ``lines``: of its journal, if it has begun.
     """
 
     machine: str
-    forget: tuple[Id, ...] = ()
-    inspect: bool = False
-    releases: tuple[str, ...] = ()
-    id: str = ""
-    series: Series | None = None
     python: str = ""
-    environment: str = ""
-    commits: dict[str, str] = {}
+    releases: tuple[str, ...] = ()
+    id: Id = ""
+    series: Series | None = None
+    lines: list[Line] = []
 
-
-class Fault(Struct, frozen=True):
-    """A check that is not ok; the fields of `doctor.Check`."""
-
-    name: Text
-    level: Level
-    says: Text
-    remedy: Text = ""
+    @property
+    def launches(self) -> int:
+        """The number of launches that the series has."""
+        return sum(line.launch is not None for line in self.lines)
 
 
 class Described(Struct, frozen=True, tag="described"):
@@ -68,7 +60,6 @@ class Described(Struct, frozen=True, tag="described"):
     - ``hardware``: its class (`host.machine.class_of`). ``fields``: those of its machine.json.
     - ``suite``: digest of the suite's source. ``locks``: digest of each release's lock; a release
       that the machine's catalogue lacks is missing. ``ray``, ``python``: versions.
-    - ``journals``: number of launches of each series that it has begun.
     - ``faults``: what the doctor found.
     """
 
@@ -79,15 +70,13 @@ class Described(Struct, frozen=True, tag="described"):
     locks: dict[str, str]
     ray: str
     python: str
-    journals: dict[str, int]
-    faults: list[Fault]
+    faults: list[Check]
     within_s: float = START_S
 
 
 class Began(Struct, frozen=True, tag="began"):
-    """The machine has the series now. ``launches``: those of earlier pieces."""
+    """The machine has the series now."""
 
-    launches: int
     within_s: float = START_S
 
 
@@ -98,34 +87,21 @@ class Told(Struct, frozen=True, tag="told"):
     within_s: float = START_S
 
 
-class Launched(Struct, frozen=True, tag="launched"):
-    """A launch has ended, and is in the journal."""
+class Kept(Struct, frozen=True, tag="kept"):
+    """A line for the journal of the series, such as a launch that has ended.
 
-    release: str
-    round: int
-    text: Text
+    It stays below the 100 KB up to which Ray hands a result to the driver at once. A larger one
+    would stay on the machine and be lost with it.
+    """
+
+    line: Line
     within_s: float
 
 
-class Measured(Struct, frozen=True, tag="measured"):
-    """The segment of one release of a series that is complete: its bytes, and its path in the
-    machine's folder.
-
-    A message for each release stays below the 100 KB up to which Ray hands a result to the driver
-    at once. A larger one would stay on the machine and be lost with it.
-    """
-
-    release: str
-    path: str
-    data: bytes
-    within_s: float = START_S
-
-
 class Finished(Struct, frozen=True, tag="finished"):
-    """All segments of the series are said. ``fields``: those of the machine's machine.json."""
+    """The series is complete. ``fields``: those of the machine's machine.json."""
 
     fields: dict[str, str | int]
-    summary: Text
     within_s: float = START_S
 
 
@@ -136,7 +112,7 @@ class Failed(Struct, frozen=True, tag="failed"):
     within_s: float = START_S
 
 
-Said: TypeAlias = Described | Began | Told | Launched | Measured | Finished | Failed
+Said: TypeAlias = Described | Began | Told | Kept | Finished | Failed
 
 
 class Node(NamedTuple):
@@ -175,7 +151,6 @@ class Piece:
     limit_s: float
     begun: bool = False
     launches: int = 0
-    measured: list[Measured] = field(default_factory=list)
     done: bool = False
     reason: str = ""
     forced: bool = False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable
@@ -16,23 +17,20 @@ from pathlib import Path
 import msgspec
 from filelock import FileLock, Timeout
 
-from ..engine import journal, rounds, series
+from ..engine import rounds
+from ..engine.journal import Journal, Line
 from ..engine.processes import of_release
-from ..engine.progress import launch_line
 from ..engine.series import Series
 from ..errors import SuiteError
 from ..host import machine
 from ..host.orphans import die_with_parent
-from ..measurement import Launch, Measurement
 from ..releases import catalogue, environments
-from ..results import records, segments
-from ..results.segments import Header, Segment, canonical
-from . import inspection, messages, place
-from .messages import INSTALL_S, MARGIN_S, Launched, Order, Said, Told
+from . import inspection, messages, plain
+from .messages import INSTALL_S, MARGIN_S, Kept, Order, Said, Told
 
 Say = Callable[[Said], None]
-# Measures the series of an order in a folder, and says each launch.
-Work = Callable[[Order, Series, Path, Say], dict[str, Measurement]]
+# Measures the series of an order, of which a journal is known.
+Work = Callable[[Order, Series, Journal, Say], object]
 # Processes of an earlier piece end within seconds.
 LOCK_S = 60.0
 OOM_SCORE = Path("/proc/self/oom_score_adj")
@@ -61,20 +59,13 @@ def main(work: Work | None = None) -> None:
 
 
 def _do(order: Order, priority: str, say: Say, work: Work) -> None:
-    lock = FileLock(place.of_machine(order.machine) / "lock")
     if order.series is None:
-        # Nothing is removed beside a measurement. The inspection names what is left.
-        with contextlib.suppress(Timeout), lock.acquire(0):
-            place.forget(order.machine, order.forget)
-    if order.inspect:
         say(inspection.described(order, inspection.faults(order, priority)))
-    if order.series is None:
         return
     if priority:
         raise SuiteError(priority)
     try:
-        with lock.acquire(LOCK_S):
-            place.forget(order.machine, order.forget)
+        with FileLock(plain.folder(order.machine) / "lock").acquire(LOCK_S):
             _measure(order, order.series, say, work)
     except Timeout:
         raise SuiteError("another process measures on this machine") from None
@@ -102,17 +93,26 @@ def restore() -> str:
 
 
 def _measure(order: Order, plan: Series, say: Say, work: Work) -> None:
-    """Measure the series, or what an earlier piece has left of it."""
-    folder = place.of_series(order.machine, order.id)
-    say(messages.Began(journal.recorded(folder)))
-    measured = work(order, plan, folder, say)
-    place.drop_compiled(order.machine, order.id)
-    for version, measurement in measured.items():
-        say(_segment(order, version, measurement))
-    say(messages.Finished(machine.fields(order.machine), series.summary(measured)))
+    """Measure the series, or what an earlier piece has left of it.
+
+    The machine keeps its compiled code until it is complete, and that of no other series.
+    """
+
+    def keep(line: Line) -> None:
+        say(Kept(line, plan.launch_limit_s + MARGIN_S))
+
+    caches = plain.folder(order.machine) / order.id
+    for other in set(caches.parent.glob("[0-9a-f]" * 16)) - {caches}:
+        shutil.rmtree(other, ignore_errors=True)
+    say(messages.Began())
+    known = Journal(plan.cell, caches, order.lines, keep)
+    known.drop_halves(plan)
+    work(order, plan, known, say)
+    shutil.rmtree(caches, ignore_errors=True)
+    say(messages.Finished(machine.fields(order.machine)))
 
 
-def releases_in_turns(order: Order, plan: Series, folder: Path, say: Say) -> dict[str, Measurement]:
+def releases_in_turns(order: Order, plan: Series, known: Journal, say: Say) -> None:
     """Install the releases that are missing, and measure. See `Work`."""
     pythons = {}
     for version in plan.releases:
@@ -120,22 +120,8 @@ def releases_in_turns(order: Order, plan: Series, folder: Path, say: Say) -> dic
         if not environments.is_ready(release, order.python):
             say(Told(environments.making(release), INSTALL_S))
         pythons[version] = of_release(environments.ready(release, order.python))
-    within_s = plan.launch_limit_s + MARGIN_S
-    say(Told("measuring", within_s))
-
-    def watch(release: str, launch: Launch) -> None:
-        say(Launched(release, launch.round, launch_line(launch), within_s))
-
-    return rounds.in_turns(plan, pythons, folder, watch)
-
-
-def _segment(order: Order, version: str, measurement: Measurement) -> messages.Measured:
-    commit = order.commits[version]
-    release = segments.folder_name(records.release(measurement), commit)
-    header = Header(order.machine, release, commit, order.environment)
-    line = canonical(msgspec.json.encode(measurement))
-    path, data = segments.encode(Segment(header, [line]))
-    return messages.Measured(version, str(path), data)
+    say(Told("measuring", plan.launch_limit_s + MARGIN_S))
+    rounds.in_turns(plan, pythons, known)
 
 
 if __name__ == "__main__":

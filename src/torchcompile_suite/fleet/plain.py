@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import IO
 
 import msgspec
+import platformdirs
 import psutil
 
 from ..engine import processes
-from . import place
 from .messages import START_S, Failed, Order, encode
 
 PROGRAM = ("-m", "torchcompile_suite.fleet.node")
@@ -43,6 +43,7 @@ CHOOSE_DEVICES = (
     *("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"),
     *("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
 )
+FOLDER_VARIABLE = "TORCHCOMPILE_SUITE_FLEET"
 # Python notices a cancelled task between two looks.
 LOOK_EVERY_S = 1.0
 _CHUNK_BYTES = 1 << 16
@@ -71,6 +72,13 @@ def variables(
     return kept
 
 
+def folder(machine: str) -> Path:
+    """The folder of a machine of that name: machines that share a home folder do not meet."""
+    named = os.environ.get(FOLDER_VARIABLE)
+    root = Path(named) if named else platformdirs.user_cache_path("torchcompile-suite") / "fleet"
+    return root / machine
+
+
 def before_ray() -> Mapping[str, str]:
     """The variables with which a user started Ray on this machine; empty if that is not known.
 
@@ -92,10 +100,10 @@ def source() -> Path:
     if not any(installed.glob("*.dist-info")):
         return installed
     package = installed / "torchcompile_suite"
-    link = place.root() / "source" / "torchcompile_suite"
+    link = folder("source") / "torchcompile_suite"
     link.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=link.parent.parent) as folder:
-        fresh = Path(folder, "link")
+    with tempfile.TemporaryDirectory(dir=link.parent.parent) as temporary:
+        fresh = Path(temporary, "link")
         fresh.symlink_to(package)
         fresh.replace(link)
     return link.parent
@@ -110,8 +118,8 @@ def lines(order: Order, program: Sequence[str] = PROGRAM) -> Iterator[bytes]:
     """
     with tempfile.TemporaryFile() as log:
         try:
-            folder = place.of_machine(order.machine)
-            folder.mkdir(parents=True, exist_ok=True)
+            own = folder(order.machine)
+            own.mkdir(parents=True, exist_ok=True)
             environment = variables(os.environ, source(), before_ray())
         except OSError as error:
             yield encode(Failed(f"cannot write {error.filename}: {error.strerror}"))
@@ -122,7 +130,7 @@ def lines(order: Order, program: Sequence[str] = PROGRAM) -> Iterator[bytes]:
             stdout=subprocess.PIPE,
             stderr=log,
             env=environment,
-            cwd=folder,
+            cwd=own,
             # Ctrl-C and Ray's signals to the group of its worker do not reach it; `_stop` ends it.
             start_new_session=True,
         )

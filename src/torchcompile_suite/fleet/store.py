@@ -1,12 +1,12 @@
-"""The driver's files: results/, and a diary of what became of each series.
+"""The driver's files: results/, the journals of series, and a diary of what became of each series.
 
-Results come from the machines of a fleet as segments, whose names prove their bytes. Their
-measurements go to the journals of their machine, as those of `asv run` do, and are sealed at the
-end of the run: a file for each release of each series would be fifty thousand files of four
-kilobytes for the whole matrix.
+The measurements of a complete series go to the records of their machine, as those of `asv run` do,
+and are sealed at the end of the run: a file for each release of each series would be fifty thousand
+files of four kilobytes for the whole matrix.
 
-The results say what is complete. The diary says which machine has begun what, since when a machine
-is lost, and why a series failed, also after the driver was killed.
+The results say what is complete, and a journal has each launch of a series that is not. The diary
+says which machine has begun what, since when a machine is lost, and why a series failed, also after
+the driver was killed.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ from ..errors import SuiteError
 from ..host import machine
 from ..host.files import append_line, read_lines, write_atomically
 from ..measurement import Measurement
-from ..results import records, sealing, segments
+from ..results import records, sealing
 from ..results.records import Problem, Record
-from .messages import Measured
 from .plan import Plan
 
 What = Literal["given", "lost", "back", "anew", "stored", "failed"]
@@ -54,23 +53,26 @@ class Store:
         }
 
     def keep(
-        self, machine_name: str, fields: Mapping[str, str | int], parts: Iterable[Measured]
+        self,
+        machine_name: str,
+        fields: Mapping[str, str | int],
+        measured: Mapping[str, Measurement],
     ) -> int:
-        """Store the segments of a series. What is stored already is not stored again.
+        """Store the measurement of each release. What is stored already is not stored again.
 
-        Returns the number of new measurements. Raises SuiteError where a segment is damaged or is
-        no part of this fleet's work, or where the results have another machine of that name, and
-        OSError.
+        Returns the number of new measurements. Raises SuiteError where the results have another
+        machine of that name, and OSError.
         """
         folder = self.results / machine_name
         if fields.get("machine") != machine_name:
             raise SuiteError(f"{machine_name} calls itself {fields.get('machine')!r}")
         machine.keep(folder, fields)
         added = 0
-        for journal, measurement in [self._decoded(folder, part) for part in parts]:
-            key = (machine_name, records.place(journal)[0], *_identity(measurement))
+        for release, measurement in measured.items():
+            commit = self.commits[release]
+            key = (machine_name, commit, *_identity(measurement))
             if key not in self._known:
-                records.append(journal, measurement)
+                records.append(records.path(folder, commit, self.environment), measurement)
                 self._known.add(key)
                 added += 1
         return added
@@ -78,21 +80,6 @@ class Store:
     def seal(self) -> list[Problem]:
         """Seal all journals; returns what could not be sealed. Raises OSError."""
         return sealing.seal_all(self.results).problems
-
-    def _decoded(self, folder: Path, part: Measured) -> tuple[Path, Measurement]:
-        """The journal and the measurement of a segment."""
-        try:
-            segment = segments.decode(folder / part.path, part.data)
-            commit = self.commits.get(part.release)
-            if (segment.header.commit, segment.header.env_name) != (commit, self.environment):
-                raise ValueError("it belongs to another commit or environment")
-            (line,) = segment.lines
-            measurement = records.decode(line)
-        except ValueError as error:
-            raise SuiteError(
-                f"{folder.name} sent no sound segment of {part.release}: {error}"
-            ) from None
-        return records.path(folder, segment.header.commit, self.environment), measurement
 
 
 def _identity(measurement: Measurement) -> tuple[object, ...]:
@@ -117,7 +104,7 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Diary:
-    """The diary of a clone, in ``folder``.
+    """The diary of a clone, in ``folder``, with the journal of each series beside it.
 
     - ``home``: the machine that has begun each series that is not stored.
     - ``lost``: the machines that are lost, and since when.
@@ -151,10 +138,14 @@ class Diary:
             self.lost.setdefault(line.machine, line.at)
         elif line.what == "back":
             self.lost.pop(line.machine, None)
+        elif line.what == "failed":
+            self.failed[line.series] = line.reason
         else:
             self.home.pop(line.series, None)
-            if line.what == "failed":
-                self.failed[line.series] = line.reason
+
+    def journal(self, series: str) -> Path:
+        """The folder of the series' journal (`engine.journal`)."""
+        return self.folder / series
 
     def write_plan(self, plan: Plan) -> None:
         """Keep the plan for `fleet status`. Raises OSError."""

@@ -205,23 +205,25 @@ def record(folder: Path, kind: str | None = None) -> None:
     keep(folder, fields(folder.name, kind))
 
 
-def keep(folder: Path, content: Mapping[str, object]) -> None:
+def keep(folder: Path, content: Mapping[str, object]) -> dict[str, object]:
     """Write ``folder``/machine.json, or compare the content with that of the file.
 
-    Raises SuiteError if the file holds another machine or cannot be read, and OSError.
+    Returns what the file holds then. Raises SuiteError if it holds another machine or cannot be
+    read, and OSError.
     """
     file = folder / FILE
     if not file.exists():
         text = json.dumps(dict(content), indent=4, sort_keys=True)
         write_atomically(file, text.encode())
-        return
+        return dict(content)
     try:
-        recorded = json.loads(file.read_text())
+        recorded: dict[str, object] = json.loads(file.read_text())
         if not isinstance(recorded, dict):
             raise ValueError("it holds no JSON object")
         check_same(recorded, content)
     except ValueError as error:
         raise SuiteError(f"{file} cannot be read ({error}); restore it") from None
+    return recorded
 
 
 def check_same(recorded: Mapping[str, object], here: Mapping[str, object]) -> None:

@@ -17,7 +17,7 @@ import torch
 
 from ..cell import QUANTISATIONS
 from ..measurement import Accuracy
-from .outputs import Parts, parts
+from .values import Parts, parts
 
 # Relative root mean square error that is only rounding, by working dtype: some thousand units in
 # the last place, which a deep network accumulates.
@@ -81,10 +81,7 @@ def error(output: Any, expected: Any) -> float:
     non-finite. Infinite if the structures, the shapes or the non-finite places differ. 0.0 if there
     is nothing to compare.
     """
-    return _error(parts(output), parts(expected))
-
-
-def _error(output: Parts, expected: Parts) -> float:
+    output, expected = parts(output), parts(expected)
     if output.structure != expected.structure:
         return math.inf
     squares = norm = largest = 0.0
@@ -92,19 +89,24 @@ def _error(output: Parts, expected: Parts) -> float:
         if not isinstance(want, torch.Tensor):
             largest = max(largest, _plain_error(got, want))
             continue
-        if not isinstance(got, torch.Tensor) or got.shape != want.shape:
+        numbers = _finite(got, want)
+        if numbers is None:
             return math.inf
-        got, want = _numbers(got), _numbers(want)
-        if got.shape != want.shape:  # a complex tensor and a real one
-            return math.inf
-        finite = torch.isfinite(want)
-        if not torch.equal(torch.isfinite(got), finite):
-            return math.inf
-        squares += float(((got - want)[finite] ** 2).sum())
-        norm += float((want[finite] ** 2).sum())
+        squares += float(((numbers[0] - numbers[1]) ** 2).sum())
+        norm += float((numbers[1] ** 2).sum())
     if norm == 0.0:
         return largest if squares == 0.0 else math.inf
     return max(largest, math.sqrt(squares / norm))
+
+
+def _finite(got: Any, want: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """The finite values of both in float64; None if the shapes or the non-finite places differ."""
+    if not isinstance(got, torch.Tensor) or got.shape != want.shape:
+        return None
+    got, want = _numbers(got), _numbers(want)
+    finite = torch.isfinite(want)
+    # The shapes of a complex tensor and of a real one differ now.
+    return (got[finite], want[finite]) if torch.equal(torch.isfinite(got), finite) else None
 
 
 def alike(output: Parts, expected: Parts) -> bool:
@@ -144,15 +146,12 @@ def state_error(state: Sequence[Any], expected: Sequence[Any]) -> float:
     """
     largest = 0.0
     for got, want in zip(state, expected, strict=True):
-        if got is None or want is None or got.shape != want.shape:
+        numbers = None if got is None or want is None else _finite(got.cpu(), want.cpu())
+        if numbers is None:
             return math.inf
-        got, want = _numbers(got).cpu(), _numbers(want).cpu()
-        finite = torch.isfinite(want)
-        if not torch.equal(torch.isfinite(got), finite):
-            return math.inf
-        if finite.any():
-            distance = float((got - want)[finite].square().mean().sqrt())
-            size = float(want[finite].square().mean().sqrt())
+        if numbers[1].numel():
+            distance = float((numbers[0] - numbers[1]).square().mean().sqrt())
+            size = float(numbers[1].square().mean().sqrt())
             largest = max(largest, distance / max(size, SMALLEST_STATE))
     return largest
 
@@ -204,8 +203,8 @@ def compare(
     ]
     if not random:
         expected_parts = _where_finite(expected_parts, eager_parts)
-    eager_error = _error(eager_parts, expected_parts)
-    mode_error = _error(mode_parts, expected_parts)
+    eager_error = error(eager_parts, expected_parts)
+    mode_error = error(mode_parts, expected_parts)
     if tolerance is None:
         tolerance = TOLERANCE.get(dtype, TOLERANCE["float32"])
     if math.isfinite(eager_error):
@@ -226,7 +225,7 @@ def hidden(eager: Parts, mode: Parts, expected: Parts) -> str:
     """What is wrong with the mode's output although its error is no larger than rounding; empty if
     nothing is. All three are alike in structure and shape.
     """
-    eager_error = _error(eager, expected)
+    eager_error = error(eager, expected)
     if not HIDING < eager_error <= LARGEST_OWN:
         return ""
     product = norm = worst = own_worst = 0.0
@@ -345,20 +344,3 @@ def wrong(accuracy: Accuracy) -> str:
             f"{accuracy.tolerance:.2g} (eager's own: {own})"
         )
     return ""
-
-
-def wrong_each_time(reasons: list[str]) -> str:
-    """Why the mode's output is wrong with each set of weights, from the reasons of each."""
-    others = len(reasons) - 1
-    return reasons[0] + (f"; and so with {others} other sets of weights" if others else "")
-
-
-def right_after(reasons: list[str], checked: Accuracy) -> Accuracy:
-    """A check that was passed, with a note on the sets of weights that had failed before."""
-    if not reasons:
-        return checked
-    note = (
-        f"passed with set {len(reasons) + 1} of weights; with set {len(reasons)} a value may lie "
-        f"at a corner, where rounding decides its gradient: {reasons[-1]}"
-    )
-    return msgspec.structs.replace(checked, notes=[*checked.notes, note])

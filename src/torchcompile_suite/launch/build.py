@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import chain
-from typing import Any
-
 import torch
 
 from .. import workloads
 from ..cell import Cell
-from . import failures, precision
-from .forward import Forward, ForwardAgainstFloat32, Quantised
-from .inputs import mapped
+from . import failures
+from .forward import Forward, ForwardAgainstFloat32, Quantised, arrange, arranged
 from .stream import ShapeStream
-from .subject import SEED, Inputs, Subject
+from .subject import SEED, Inputs, Subject, weights
 from .training import TrainingStep
+from .values import mapped
 
 
 def build(cell: Cell) -> Subject:
@@ -30,12 +26,12 @@ def build(cell: Cell) -> Subject:
         return workload.build(cell.batch_size)
 
     def placed(inputs: Inputs) -> Inputs:
-        return precision.arranged(cell, to_device(inputs, cell.device))  # type: ignore[no-any-return]
+        return arranged(cell, to_device(inputs, cell.device))  # type: ignore[no-any-return]
 
     module, inputs = make()
     train = cell.phase == "training" or cell.protocol == "train-mode"
     ready(module, train, cell.device)
-    precision.arrange(cell, module)
+    arrange(cell, module)
     inputs = placed(inputs)
     if cell.phase == "training":
         return TrainingStep(cell, module, inputs, lambda: make()[0])
@@ -69,7 +65,7 @@ def ready(module: torch.nn.Module, train: bool, device: str) -> None:
     except Exception as error:
         if train:
             raise _refused(module, "train()", error) from error
-    if device == "cpu" and all(tensor.is_cpu for tensor in _weights(module)):
+    if device == "cpu" and all(tensor.is_cpu for tensor in weights(module)):
         return
     try:
         module.to(device)
@@ -82,18 +78,7 @@ def _refused(module: torch.nn.Module, call: str, error: Exception) -> failures.U
     return failures.Unsupported(f"{type(module).__name__} refuses {call}: {reason}")
 
 
-def _weights(module: torch.nn.Module) -> Iterable[torch.Tensor]:
-    return chain(module.parameters(), module.buffers())
-
-
 def to_device(inputs: Inputs, device: str) -> Inputs:
     """The inputs with all tensors on that device."""
     moved: Inputs = mapped(lambda tensor: tensor.to(device), inputs)
     return moved
-
-
-def double(value: Any) -> Any:
-    """A floating-point tensor in float64; any other value unchanged."""
-    if isinstance(value, torch.Tensor) and value.is_floating_point():
-        return value.double()
-    return value

@@ -17,8 +17,8 @@ import msgspec
 
 from ..measurement import NOT_CHECKED, Accuracy
 from . import accuracy, references
+from .progress import Stages
 from .references import ANOTHER, Expected, Played, Reference
-from .stages import Stages
 from .subject import Call, Subject
 from .widened import Traced
 
@@ -42,10 +42,18 @@ def check(subject: Subject, call: Call, stages: Stages, same_draws: bool = False
     while True:
         judged = _once(subject, call, stages)
         if not judged.reason:
-            return judged._replace(checked=accuracy.right_after(refused, judged.checked))
+            break
         refused.append(judged.reason)
         if (judged.expected.random and not same_draws) or not subject.other_weights():
-            return judged._replace(reason=accuracy.wrong_each_time(refused))
+            others = f"; and so with {len(refused) - 1} other sets of weights"
+            return judged._replace(reason=refused[0] + (others if refused[1:] else ""))
+    if not refused:
+        return judged
+    note = (
+        f"passed with set {len(refused) + 1} of weights; with set {len(refused)} a value may lie "
+        f"at a corner, where rounding decides its gradient: {refused[-1]}"
+    )
+    return judged._replace(checked=_noted(judged.checked, note))
 
 
 def check_random(
@@ -113,7 +121,7 @@ def _against(
     ]
     checked = max(compared, key=lambda one: _excess(one.mode_error, one.tolerance))
     if reference.note:
-        checked = msgspec.structs.replace(checked, notes=[*checked.notes, reference.note])
+        checked = _noted(checked, reference.note)
     reason = accuracy.wrong(checked)
     if not reason and reference.name == "float64" and dtype == "float32" and subject.in_a_row:
         reason = next(filter(None, (accuracy.hidden(*three) for three in several)), "")
@@ -158,19 +166,18 @@ def _draws(subject: Subject, judged: Judged, why: str) -> Judged:
         return judged._replace(checked=_unchecked(checked, why), reason="")
     if why:
         note = f"{NOT_CHECKED} value by value, only as one draw beside others: {why}"
-        checked = msgspec.structs.replace(checked, notes=[*checked.notes, note])
+        checked = _noted(checked, note)
     return judged._replace(checked=checked, reason=reason)
+
+
+def _noted(checked: Accuracy, note: str) -> Accuracy:
+    return msgspec.structs.replace(checked, notes=[*checked.notes, note])
 
 
 def _unchecked(checked: Accuracy, why: str) -> Accuracy:
     """The comparison without a judgement, and with the reason, if there is one."""
-    return msgspec.structs.replace(
-        checked,
-        eager_error=None,
-        mode_error=None,
-        notes=[*checked.notes, *([f"{NOT_CHECKED}: {why}"] if why else [])],
-        compared=False,
-    )
+    checked = _noted(checked, f"{NOT_CHECKED}: {why}") if why else checked
+    return msgspec.structs.replace(checked, eager_error=None, mode_error=None, compared=False)
 
 
 def _unknown(subject: Subject, why: str) -> Accuracy:

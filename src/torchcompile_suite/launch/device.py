@@ -1,26 +1,59 @@
 """What differs between devices: how to wait for them, and how to measure their memory.
 
-A new device needs changes in this module only. ROCm devices have the kind ``cuda`` in torch.
+`describe` is the environment of this process: versions, hardware, and settings that change speed. A
+new device needs changes in this module only. ROCm devices have the kind ``cuda`` in torch.
 """
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import operator
+import os
+import platform
 import re
 import resource
+import shutil
+import subprocess
 import sys
+import warnings
+from importlib import metadata
 from pathlib import Path
-from typing import Any, Protocol
 
 import torch
 
-from ..host import heap
-from . import failures
+from .._version import __version__
+from ..conditions import Accelerator, Environment
+from ..host import allocators, cuda, heap, nvml
+from ..host.machine import cpu_model
+from ..releases import stamp
+from ..results import descriptions
+from . import caches, failures
+
+# Environment variables that change what torch compiles or how fast it runs.
+_VARIABLES = re.compile(
+    r"^(OMP_|KMP_|MKL_|GOMP_|ATEN_|TORCH|INDUCTOR|TRITON_|PYTORCH_|MALLOC_|GLIBC_|LD_PRELOAD$|CXX$"
+    r"|CC$|CUDA_VISIBLE|CUDA_LAUNCH_BLOCKING$|CUDA_DEVICE_ORDER$|CUDA_MODULE_LOADING$|CUBLAS_|CUDNN_"
+    r"|NVIDIA_TF32_OVERRIDE$|HIP_VISIBLE|ROCR_VISIBLE)"
+)
+
+_PACKAGES = ("timm", "torchvision", "numpy", "triton", "setuptools", "torchao")
+
+# Settings of torch.backends for the products and convolutions of float32. A release that has the
+# new ones decides by them, and raises for an old one where both were used.
+_FLOAT32 = (
+    *("cuda.matmul.allow_tf32", "cudnn.allow_tf32"),
+    *("cuda.matmul.fp32_precision", "cudnn.conv.fp32_precision", "cudnn.rnn.fp32_precision"),
+)
 
 
-class Device(Protocol):
-    """A device's clock, memory and name."""
+class Device:
+    """A device's clock, memory and name. Those of this class are the host processor's, whose memory
+    is the resident set of the process.
+    """
 
-    kind: str
+    kind = "cpu"
+    _status = Path("/proc/self/status")
 
     def need(self) -> None:
         """Return if this process can use the device.
@@ -34,44 +67,13 @@ class Device(Protocol):
 
     def reset_peak_memory(self) -> None:
         """Set the peak to the current memory use."""
-
-    def peak_memory_bytes(self) -> int | None:
-        """The peak memory use since the last reset, or None if it is unknown."""
-
-    def peak_allocated_bytes(self) -> int | None:
-        """The same without what the allocator keeps in reserve; None if it is unknown."""
-
-    def held_bytes(self) -> tuple[int, int] | None:
-        """What the allocator has handed out, and what it holds; None if it is unknown."""
-
-    def name(self) -> str:
-        """The hardware's name."""
-
-    def driver(self) -> str:
-        """The driver's version, or the empty string."""
-
-
-class Cpu:
-    """The host's processor. Its memory is the resident set of the process."""
-
-    kind = "cpu"
-    _status = Path("/proc/self/status")
-
-    def need(self) -> None:
-        pass
-
-    def synchronize(self) -> None:
-        pass
-
-    def reset_peak_memory(self) -> None:
         # Linux resets VmHWM when 5 is written to this file (proc(5)). Other systems only know the
         # peak since the process began.
-        try:
+        with contextlib.suppress(OSError):
             Path("/proc/self/clear_refs").write_text("5")
-        except OSError:
-            pass
 
-    def peak_memory_bytes(self) -> int | None:
+    def peak_memory_bytes(self) -> int:
+        """The peak memory use since the last reset."""
         try:
             peak = re.search(r"^VmHWM:\s+(\d+) kB", self._status.read_text(), re.MULTILINE)
         except OSError:
@@ -82,19 +84,23 @@ class Cpu:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
     def peak_allocated_bytes(self) -> int | None:
+        """The same without what the allocator keeps in reserve; None if it is unknown."""
         return None
 
     def held_bytes(self) -> tuple[int, int] | None:
+        """What the allocator has handed out, and what it holds; None if it is unknown."""
         return heap.held()
 
     def name(self) -> str:
-        return ""  # `Environment.cpu` has it
+        """The hardware's name; empty if `Environment.cpu` has it."""
+        return ""
 
     def driver(self) -> str:
+        """The driver's version, or the empty string."""
         return ""
 
 
-class Cuda:
+class Cuda(Device):
     """The current CUDA or ROCm device. Its memory is what torch's allocator has reserved.
 
     `torch.cuda.max_memory_reserved` is the memory that the caching allocator manages. It moves by
@@ -124,7 +130,7 @@ class Cuda:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
 
-    def peak_memory_bytes(self) -> int | None:
+    def peak_memory_bytes(self) -> int:
         return int(torch.cuda.max_memory_reserved())
 
     def peak_allocated_bytes(self) -> int | None:
@@ -192,22 +198,14 @@ def _unused_in_pools() -> int | None:
     return unused
 
 
-class Unsynchronised:
-    """A device that the clock does not wait for: one of the classic timing mistakes."""
-
-    def __init__(self, device: Device) -> None:
-        """All but `synchronize` is done by ``device``."""
-        self._device = device
-
-    def synchronize(self) -> None:
-        """Return at once."""
-
-    def __getattr__(self, name: str) -> Any:
-        """The device's own attribute."""
-        return getattr(self._device, name)
+def unsynchronised(device: Device) -> Device:
+    """The device, but the clock does not wait for it: one of the classic timing mistakes."""
+    impatient = copy.copy(device)
+    vars(impatient)["synchronize"] = lambda: None
+    return impatient
 
 
-_DEVICES: dict[str, type[Cpu] | type[Cuda]] = {"cpu": Cpu, "cuda": Cuda}
+_DEVICES: dict[str, type[Device]] = {"cpu": Device, "cuda": Cuda}
 
 
 def get(kind: str) -> Device:
@@ -216,3 +214,106 @@ def get(kind: str) -> Device:
         return _DEVICES[kind]()
     except KeyError:
         raise KeyError(f"no device {kind!r}; there are: {', '.join(_DEVICES)}") from None
+
+
+def describe(device: Device, load_1min: float) -> Environment:
+    """The environment of this process, which measures on ``device``. ``load_1min``: the load of
+    the machine when the process began.
+    """
+    overlay = descriptions.overlay()
+    return Environment(
+        torch=str(torch.__version__),  # a TorchVersion, which JSON does not know
+        torch_git=torch.version.git_version or "",
+        python=platform.python_version(),
+        packages={name: version for name in _PACKAGES if (version := _version(name))},
+        cpu=cpu_model(),
+        device_name=device.name() or cpu_model(),
+        driver=device.driver(),
+        threads=torch.get_num_threads(),
+        interop_threads=torch.get_num_interop_threads(),
+        allocator=allocators.loaded(),
+        compiler=_compiler(),
+        kernel=f"{platform.system()} {platform.release()}",
+        variables=_settings(),
+        load_1min=round(load_1min, 2),
+        suite=__version__,
+        overlay=overlay,
+        adopted="" if overlay or stamp.from_a_lock() else str(torch.__version__),
+        accelerator=None if device.kind == "cpu" else accelerator(),
+    )
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _settings() -> dict[str, str]:
+    return {
+        name: value[:200]
+        for name, value in sorted(os.environ.items())
+        if _VARIABLES.match(name)
+        and name not in caches.VARIABLES
+        and not name.startswith("TORCHCOMPILE_SUITE_")
+    }
+
+
+def _compiler() -> str:
+    """The first line of the C++ compiler's version, as Inductor would find it."""
+    for name in (os.environ.get("CXX"), "g++", "clang++", "c++"):
+        path = shutil.which(name) if name else None
+        if path:
+            try:
+                answer = subprocess.run(
+                    [path, "--version"], capture_output=True, text=True, timeout=20, check=True
+                )
+            except (OSError, subprocess.SubprocessError):
+                continue
+            return answer.stdout.splitlines()[0][:200] if answer.stdout else path
+    return "none"
+
+
+def accelerator() -> Accelerator:
+    """The current device. What neither torch nor the driver says is left out."""
+    ordinal = torch.cuda.current_device()
+    here = torch.cuda.get_device_properties(ordinal)
+    # torch has no UUID in older releases, and for a slice that of the whole GPU.
+    seen = cuda.seen().devices
+    gpu = nvml.device(seen[ordinal].uuid) if ordinal < len(seen) else None
+    known = ("mig", "power_limit_w", "max_sm_clock_mhz", "ecc", "persistence", "numa_node")
+    return Accelerator(
+        memory_bytes=here.total_memory,
+        capability=f"{here.major}.{here.minor}",
+        libraries=_libraries(),
+        float32=_float32(),
+        **({name: getattr(gpu, name) for name in known} if gpu else {}),
+    )
+
+
+def _libraries() -> dict[str, str]:
+    versions = {
+        "CUDA": torch.version.cuda,
+        "ROCm": torch.version.hip,
+        "cuDNN": torch.backends.cudnn.version(),
+    }
+    return {name: str(version) for name, version in versions.items() if version}
+
+
+def _float32() -> dict[str, str]:
+    """How precise products and convolutions of float32 are."""
+    settings = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # each of the older settings says that there are newer ones
+        try:
+            settings["matmul"] = torch.get_float32_matmul_precision()
+            settings["cudnn"] = "tf32" if torch.backends.cudnn.allow_tf32 else "ieee"
+        except RuntimeError as error:
+            settings["mixed"] = failures.one_line(str(error))
+        for name in _FLOAT32:
+            try:
+                settings[name] = str(operator.attrgetter(name)(torch.backends))
+            except (AttributeError, AssertionError, RuntimeError):
+                continue
+    return settings

@@ -1,7 +1,8 @@
 """How a user's model has to be called: found out by calling it in eager, before anything is timed.
 
 Models of the suite are known. A user's model may need gradients inside forward, may change its
-inputs, or may keep something of each call.
+inputs, or may keep something of each call. If it fails later, `explained` says whether it fails in
+eager, too.
 """
 
 from __future__ import annotations
@@ -16,9 +17,12 @@ from typing import Any
 
 import torch
 
+from .. import workloads
+from ..cell import Cell
+from ..measurement import Outcome, Status
 from ..workloads import WorkloadError
-from . import failures, inputs, resets
-from .original import refuse_compiled
+from . import failures, original, values
+from .build import build
 from .subject import CONTEXTS, Subject
 
 # What a subject calls its module with.
@@ -43,18 +47,18 @@ def learn(subject: Subject, steady: bool = True) -> list[str]:
     run at all, WorkloadError if it cannot run in eager, and `failures.Unsettled` if each call keeps
     more than the one before.
     """
-    before = {name: inputs.copied(getattr(subject, name)) for name in _names(subject)}
+    before = {name: values.copied(getattr(subject, name)) for name in _names(subject)}
 
     def restore() -> None:
         for name, value in before.items():
-            setattr(subject, name, inputs.copied(value))
-        resets.reset(subject.module)
+            setattr(subject, name, values.copied(value))
+        original.reset(subject.module)
 
     # Those of the CPU. To look at a GPU's would start CUDA in a process that measures the CPU.
     with torch.random.fork_rng(devices=[]):
         notes = _find_context(subject, restore)
-        changing = any(inputs.changed(getattr(subject, name), before[name]) for name in before)
-        resetting = resets.reset(subject.module)
+        changing = any(values.changed(getattr(subject, name), before[name]) for name in before)
+        resetting = original.reset(subject.module)
         if changing:
             restore()
             _keep_inputs(subject, restore)
@@ -63,7 +67,7 @@ def learn(subject: Subject, steady: bool = True) -> list[str]:
                 "factory gave them, copied outside the clock, and each call was waited for"
             )
         elif resetting:
-            _keep_inputs(subject, lambda: resets.reset(subject.module))
+            _keep_inputs(subject, lambda: original.reset(subject.module))
         if resetting:
             notes.append(
                 "the factory's reset was called after each call, eager and compiled, outside the "
@@ -86,7 +90,7 @@ def _find_context(subject: Subject, restore: Callable[[], None]) -> list[str]:
         subject.gradients = name
         try:
             with subject.context():
-                refuse_compiled(subject.eager)
+                original.refuse_compiled(subject.eager)
         except WorkloadError:
             raise
         except Exception as error:
@@ -114,19 +118,19 @@ def _keep_inputs(subject: Subject, restore: Callable[[], object]) -> None:
 
     def compile_restoring() -> tuple[Any, Any]:
         call, forward = compile_it()
-        return inputs.Restoring(call, put_back), forward
+        return values.Restoring(call, put_back), forward
 
     def in_double_from_copies(module: Any, given: Any) -> list[Any]:
-        own = inputs.copied(given)
-        return [*in_double(module, own), inputs.tensors(own)]
+        own = values.copied(given)
+        return [*in_double(module, own), values.tensors(own)]
 
     replaced: dict[str, Any] = {
         "compile": compile_restoring,
-        "apart": lambda result: [*apart(result), inputs.tensors(left)],
+        "apart": lambda result: [*apart(result), values.tensors(left)],
         "in_double": in_double_from_copies,
         "fresh_inputs": True,
         **{
-            name: inputs.Restoring(getattr(subject, name), put_back)
+            name: values.Restoring(getattr(subject, name), put_back)
             for name in ("baseline", "eager")
         },
     }
@@ -235,3 +239,52 @@ def _sizes(module: torch.nn.Module) -> dict[str, int]:
         if not name.startswith("_")
         and (torch.is_tensor(value) or isinstance(value, (list, dict, set)))
     }
+
+
+# Calls and seconds for the search.
+MOST_CALLS = 100_000
+LIMIT_S = 30.0
+# The stages in which the module is called again and again.
+_STAGES = ("eager", "warm-up", "memory", "turns", "eager calls", "calls")
+
+
+def explained(cell: Cell, outcome: Outcome, stage: str) -> Outcome:
+    """The outcome of a launch that failed in that stage; of the module if eager fails as well.
+
+    Builds the cell once more and calls it in eager until it fails. Never raises.
+    """
+    if outcome.status is not Status.CRASH or stage not in _STAGES:
+        return outcome
+    if not workloads.get(cell.workload).foreign:
+        return outcome
+    try:
+        reason = _failing_call(cell)
+    except Exception:
+        return outcome
+    return Outcome(Status.CRASH, reason) if reason else outcome
+
+
+def _failing_call(cell: Cell) -> str:
+    subject = build(cell)
+    before = values.copied(subject.inputs)
+    deadline = time.perf_counter() + LIMIT_S
+    with torch.set_grad_enabled(cell.phase == "training"):
+        for number in range(1, MOST_CALLS + 1):
+            try:
+                subject.eager()
+            except Exception as error:
+                if number == 1:
+                    return ""
+                where = failures.where(error)
+                reason = failures.one_line(f"{type(error).__name__}: {error}")
+                return (
+                    f"the module itself fails at call {number}, in eager, too: {reason}"
+                    f"{f' ({where})' if where else ''}; give make() inputs or a state that can be "
+                    "called as often as you like, or let it return (model, inputs, reset): reset() "
+                    "is called after each call"
+                )
+            if time.perf_counter() > deadline:
+                break
+            subject.inputs = values.copied(before)
+            original.reset(subject.module)
+    return ""

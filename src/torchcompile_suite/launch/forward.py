@@ -1,19 +1,26 @@
-"""Calls that are one forward pass: plain, in another dtype, quantised."""
+"""Calls that are one forward pass: in which precision, in which layout, and quantised."""
 
 from __future__ import annotations
 
 import contextlib
+import copy
+import operator
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_map
 
-from ..cell import Cell
+from ..cell import AUTOCAST, CHANNELS_LAST, QUANTISATIONS, TF32, WEIGHTS, Cell
+from ..releases import extras
 from ..request import Side
-from .precision import autocast
-from .quantisation import quantised
+from . import failures
 from .subject import Inputs, Subject, apply
+from .values import mapped
+
+# Of a batch of images: batch, channels, height, width.
+_IMAGES = 4
 
 
 class Forward(Subject):
@@ -85,3 +92,90 @@ def _fresh(value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
     return torch.randn_like(value) if value.is_floating_point() else value.clone()
+
+
+def arrange(cell: Cell, module: torch.nn.Module) -> None:
+    """Give the module's weights the cell's dtype and layout, in place.
+
+    TF32 is a setting of the whole process, so it holds for eager, too. Raises
+    `failures.Unsupported` where the device has no TF32.
+    """
+    if cell.dtype in WEIGHTS:
+        module.to(getattr(torch, WEIGHTS[cell.dtype]))
+    if cell.layout == CHANNELS_LAST:
+        module.to(memory_format=torch.channels_last)
+    if cell.dtype == TF32:
+        if cell.device == "cpu" or torch.version.hip or torch.cuda.get_device_capability() < (8, 0):
+            raise failures.Unsupported("TF32 is a precision of NVIDIA's GPUs, from Ampere on")
+        torch.set_float32_matmul_precision("high")
+
+
+def arranged(cell: Cell, inputs: Any) -> Any:
+    """The inputs in the cell's dtype and layout."""
+    dtype = getattr(torch, WEIGHTS[cell.dtype]) if cell.dtype in WEIGHTS else None
+    last = cell.layout == CHANNELS_LAST
+    if dtype is None and not last:
+        return inputs
+
+    def change(value: torch.Tensor) -> torch.Tensor:
+        if dtype is not None and value.is_floating_point():
+            value = value.to(dtype)
+        if last and value.dim() == _IMAGES:
+            value = value.contiguous(memory_format=torch.channels_last)
+        return value
+
+    return mapped(change, inputs)
+
+
+def autocast(cell: Cell) -> AbstractContextManager[Any]:
+    """The autocast region of the cell's calls; a context without effect where there is none."""
+    if cell.dtype not in AUTOCAST:
+        return contextlib.nullcontext()
+    return torch.autocast(cell.device, getattr(torch, cell.dtype))  # type: ignore[no-any-return]
+
+
+def quantised(module: torch.nn.Module, dtype: str) -> torch.nn.Module:
+    """A copy of the module with the weights of its linear layers quantised.
+
+    ``dtype``: one of `cell.QUANTISATIONS`. Raises `failures.Unsupported` where torchao is missing,
+    or changes nothing: the module would be compared with itself.
+
+    torchao would also change settings of the process: Inductor's, and until 0.17 the precision of
+    all float32 products, quantised or not. Both stay as they are, so that the cell shows what
+    quantising does.
+    """
+    try:
+        from torchao.quantization import (
+            Int8DynamicActivationInt8WeightConfig,
+            Int8WeightOnlyConfig,
+            quantize_,
+        )
+    except ImportError as error:
+        raise failures.Unsupported(_missing(error)) from None
+    dynamic, _ = QUANTISATIONS
+    kind = Int8DynamicActivationInt8WeightConfig if dtype == dynamic else Int8WeightOnlyConfig
+    made = copy.deepcopy(module)
+    before = list(made.parameters())
+    quantize_(made, kind(set_inductor_config=False))
+    after = list(made.parameters())
+    if len(before) == len(after) and all(map(operator.is_, before, after)):
+        raise failures.Unsupported(_nothing(module))
+    return made
+
+
+def _nothing(module: torch.nn.Module) -> str:
+    """Why torchao has changed no weights."""
+    linear = [part for part in module.modules() if isinstance(part, torch.nn.Linear)]
+    floating = [part for part in linear if part.weight.is_floating_point()]
+    if floating:
+        return f"torchao quantised nothing: it takes none of the module's {len(floating)} nn.Linear"
+    return "torchao quantised nothing: the module has no nn.Linear with floating-point weights"
+
+
+def _missing(error: ImportError) -> str:
+    """Why there is no torchao."""
+    release = str(torch.__version__).partition("+")[0]
+    wanted = extras.of(release).get("torchao")
+    if wanted is None:
+        return f"torchao's own table of compatible versions has none for torch {release}"
+    return f"torchao is missing here ({error}); pip install --no-deps torchao=={wanted} adds it"

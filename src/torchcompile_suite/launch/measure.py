@@ -1,17 +1,18 @@
 """The measuring protocol: one cell, or one side of it, in one process, from start to end.
 
 `_measure` shows the order of the steps; docs/method.md gives the reasons. `subject` says what a
-call is, `timing` how calls are timed, `inspect.steps` what a cold launch asks the compiler.
+call is, `timing` how calls are timed, `inspect` what a cold launch asks the compiler.
 """
 
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import torch
@@ -27,22 +28,21 @@ from . import (
     accuracy,
     checks,
     device,
-    environment,
     failures,
     foreign,
-    growth,
     messages,
     original,
     progress,
-    repeat,
     timing,
-    whereabouts,
 )
 from .build import build
-from .inspect.steps import Inspection, Observed, Unobserved
+from .inspect import Inspection
 from .messages import Asked, Ready, Said
-from .stages import Stages, rounded
+from .progress import Stages, rounded
 from .subject import Call, Subject
+
+if TYPE_CHECKING:
+    from .inspect.dynamo import Captures
 
 # Between two turns, so many objects that a collector could look at are worth a collection. Calls
 # without cycles leave none, and are never interrupted.
@@ -55,7 +55,6 @@ NO_TUNED_PRODUCTS = (
 
 def measure(
     request: Request,
-    process: Literal["fresh", "forked"],
     say: Callable[[Said], None],
     hear: Callable[[], Asked],
     heap_note: str = "",
@@ -63,8 +62,7 @@ def measure(
     """Measure the request's sides in this process, and talk with the driver (`messages`).
 
     Returns what this process knows of the launch. Never raises for what the cell does: a failure is
-    the launch's outcome. ``process`` says how this process was started. ``heap_note``: why its heap
-    is not as the request asks.
+    the launch's outcome. ``heap_note``: why this process's heap is not as the request asks.
     """
     stages = Stages(str(request.cell), "" if "mode" in request.sides else "eager ")
     fields: dict[str, Any] = {
@@ -77,10 +75,8 @@ def measure(
         outcome = OK
     except Exception as error:
         outcome = failures.outcome(error, stages.now)
-        outcome = repeat.explained(request.cell, outcome, stages.now)
-    return Launch(
-        kind=request.kind, outcome=outcome, stages_s=stages.seconds, process=process, **fields
-    )
+        outcome = foreign.explained(request.cell, outcome, stages.now)
+    return Launch(kind=request.kind, outcome=outcome, stages_s=stages.seconds, **fields)
 
 
 def _measure(
@@ -131,7 +127,8 @@ class _Steps:
     on: device.Device
     clock: device.Device
     usable = False
-    captures: growth.Captures | None = None
+    compiles = False
+    captures: Captures | None = None
     given: original.AsGiven | None = None
 
     def __init__(self, request: Request, stages: Stages, fields: dict[str, Any]) -> None:
@@ -147,7 +144,7 @@ class _Steps:
             self.on = device.get(cell.device)
             # An unsynchronised clock times everything in the same way, but does not wait for the
             # device.
-            self.clock = device.Unsynchronised(self.on) if cell.protocol == "no-sync" else self.on
+            self.clock = device.unsynchronised(self.on) if cell.protocol == "no-sync" else self.on
             self.on.need()
             self.usable = True
             if reason := _unsupported(cell):
@@ -157,7 +154,7 @@ class _Steps:
     def describe(self) -> None:
         """Record the environment. It is read last, because that takes memory and processes."""
         if self.usable:
-            self.fields["environment"] = environment.describe(self.on, self.load)
+            self.fields["environment"] = device.describe(self.on, self.load)
 
     def build(self) -> Subject:
         """Build the module, its inputs and its calls."""
@@ -184,20 +181,29 @@ class _Steps:
         return call_s
 
     def import_compiler(self, mode: Mode) -> Inspection:
-        """Import the compiler, which the launch records apart from compiling."""
-        if not mode.compiles:
-            return Unobserved()
-        with self.stages("compiler"):
-            from . import compiler
+        """Import the compiler, which the launch records apart from compiling.
 
-            self.fields["compiler_import_s"] = compiler.IMPORT_S
+        torch imports Inductor at the first compiled call, which takes three seconds in each process
+        of a user. They are part of the compile cost.
+        """
+        self.compiles = mode.compiles
+        if not mode.compiles:
+            return Inspection()
+        with self.stages("compiler"):
+            start = time.perf_counter()
+            importlib.import_module("torch._inductor.compile_fx")
+            self.fields["compiler_import_s"] = round(time.perf_counter() - start, 4)
             if self.request.cell.protocol == "many-calls":
-                self.captures = growth.Captures()
+                from .inspect import dynamo
+
+                self.captures = dynamo.Captures()
         # What is compiled as given is the user's: it is timed and checked.
         own = self.request.cell.way != "as-given"
         if self.request.kind == "cold" and self.request.observe and own:
-            return Observed(self.request.cell, self.request.cache_dir, self.stages, self.fields)
-        return Unobserved()
+            from .inspect.observe import Observer
+
+            return Observer(self.request.cell, self.request.cache_dir, self.stages, self.fields)
+        return Inspection()
 
     def compile(self, subject: Subject, inspection: Inspection) -> tuple[Call, Any, float]:
         """The call in the mode, the compiled module, and the seconds of the first call."""
@@ -206,29 +212,21 @@ class _Steps:
         if self.request.cell.way == "as-given":
             self.given = original.as_given(subject.module)
         with self.stages("compile"):
-            before = self._graphs()
+            # FlexAttention captures some in eager.
+            before = progress.captures() if self.compiles else 0
             # The clock starts before torch.compile itself: setting it up is part of its cost.
             start = time.perf_counter()
             call, forward = subject.compile()
             call()
             on.synchronize()
             first_call_s = time.perf_counter() - start
-            if before is not None and self._graphs() == before:
-                from .inspect.versions import NO_GRAPH, uncaptured
+            if self.compiles and progress.captures() == before:
+                from .inspect import dynamo
 
-                raise failures.Unsupported(f"{NO_GRAPH}, because {uncaptured.reasons(call)}")
+                reasons = dynamo.why_uncaptured(call)
+                raise failures.Unsupported(f"{dynamo.NO_GRAPH}, because {reasons}")
         inspection.after_compile(subject, forward, on, first_call_s)
         return call, forward, first_call_s
-
-    def _graphs(self) -> int | None:
-        """Graphs that Dynamo has captured so far: FlexAttention captures some in eager. None where
-        nothing is compiled.
-        """
-        if not _mode(self.request.cell.mode).compiles:
-            return None
-        from . import compiler
-
-        return compiler.captures()
 
     def warm_up(self, subject: Subject, call: Call, first_call_s: float) -> float:
         """Warm the mode up, and measure its memory. Returns seconds of a steady call."""
@@ -246,7 +244,7 @@ class _Steps:
             return
         name = "eager_growth" if side == "eager" else "growth"
         with self.stages("eager calls" if side == "eager" else "calls"):
-            self.fields[name] = growth.watch(
+            self.fields[name] = timing.watch_memory(
                 subject,
                 call,
                 self.on,
@@ -283,7 +281,7 @@ class _Steps:
             try:
                 asked = hear()
                 # Until now the other side was perhaps not ready.
-                whereabouts.entered("turns")
+                progress.entered("turns")
                 while isinstance(asked, messages.Turn):
                     # FlexAttention in eager leaves 43 KB of cycles a call. Without a collection the
                     # heap grows for ever, and no other call gives back what it could use again.
@@ -320,9 +318,9 @@ class _Steps:
         cell = self.request.cell
         if cell.device == "cpu" or cell.mode != "max-autotune" or cell.backend != "inductor":
             return
-        from .inspect import versions
+        from .inspect import inductor
 
-        if not versions.times_products():
+        if not inductor.times_products():
             checked = self.fields["accuracy"]
             self.fields["accuracy"] = msgspec.structs.replace(
                 checked, notes=[*checked.notes, NO_TUNED_PRODUCTS]
@@ -333,7 +331,9 @@ def _unsupported(cell: Cell) -> str:
     """Why this process cannot measure the cell, or the empty string."""
     if cell.protocol == "no-sync" and cell.device == "cpu":
         return "a call on a CPU returns when it is done: there is nothing to forget to wait for"
-    if cell.device != "cpu" and cell.allocator not in ("system", _heap_of(cell)):
+    # The malloc that cells of this protocol have on every device.
+    usual = DEFAULT_HEAP if cell.protocol == "many-calls" else "system"
+    if cell.device != "cpu" and cell.allocator not in ("system", usual):
         return (
             f"malloc {cell.allocator} is for tensors of the host: on {cell.device} torch's own "
             "allocator has them"
@@ -342,11 +342,6 @@ def _unsupported(cell: Cell) -> str:
     if allocators.preloaded(cell.allocator) and allocators.loaded() != cell.allocator:
         return allocators.preload(cell.allocator)[1] or f"{cell.allocator} was not loaded"
     return ""
-
-
-def _heap_of(cell: Cell) -> str:
-    """The malloc that cells of this protocol have on every device."""
-    return DEFAULT_HEAP if cell.protocol == "many-calls" else "system"
 
 
 def _mode(name: str) -> Mode:

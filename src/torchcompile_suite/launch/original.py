@@ -1,4 +1,4 @@
-"""A module that is compiled already, as it was before, and as its user has it (`AsGiven`).
+"""A user's module: as it was before it was compiled, as its user has it (`AsGiven`), and reset.
 
 Eager has to be eager: a module that compiles a part of itself would be compared with itself.
 """
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -21,38 +21,24 @@ _DYNAMO = "torch._dynamo.eval_frame"
 _MOST = 3
 
 
-class Original(NamedTuple):
-    """A module without compiled parts, and a note on what was compiled; empty if nothing was."""
-
-    module: torch.nn.Module
-    note: str
-
-
-class _Part(NamedTuple):
-    """A compiled part: how a value is put in its place, and both values."""
-
-    put: Callable[[Any], object]
-    compiled: Any
-    inner: Any
-
-
 class AsGiven:
     """What the user's code compiles. ``module`` is called like the original."""
 
     def __init__(self, module: torch.nn.Module) -> None:
         """``module``: as the factory returned it."""
         self.module = module
-        self._parts: list[_Part] = []
+        # How a value is put in the place of a compiled part, the part, and what was compiled.
+        self._parts: list[tuple[Callable[[Any], object], Any, Any]] = []
 
     def take_out(self, put: Callable[[Any], object], compiled: Any, inner: Any) -> None:
         """Put ``inner``, what was compiled, in the place of the compiled part."""
-        self._parts.append(_Part(put, compiled, inner))
+        self._parts.append((put, compiled, inner))
         put(inner)
 
     def put(self, compiled: bool) -> None:
         """Put the parts to where the user's code has them: compiled, or as they were before."""
-        for part in self._parts:
-            part.put(part.compiled if compiled else part.inner)
+        for put, part, inner in self._parts:
+            put(part if compiled else inner)
 
     def only_in(self, call: Callable[[], Any]) -> Callable[[], Any]:
         """The call with the compiled parts, which are taken out now and after it."""
@@ -77,14 +63,15 @@ def as_given(module: torch.nn.Module) -> AsGiven | None:
     return _AS_GIVEN.get(id(module))
 
 
-def original(module: torch.nn.Module) -> Original:
-    """Take all that is compiled out of the module, which changes.
+def original(module: torch.nn.Module) -> tuple[torch.nn.Module, str]:
+    """Take all that is compiled out of the module, which changes. Returns the module without
+    compiled parts, and a note on what was compiled; empty if nothing was.
 
     It also changes the classes and Python modules that the module's code is in: functions that
     `torch.compile` decorates become what they were. torch's own functions stay.
     """
     if _DYNAMO not in sys.modules:
-        return Original(module, "")  # an import here would count as a part of the model's
+        return module, ""  # an import here would count as a part of the model's
     given = AsGiven(module)
     found: list[str] = []
     if _is_wrapper(module):
@@ -109,14 +96,13 @@ def original(module: torch.nn.Module) -> Original:
             if isinstance(owner, type) or name in mentioned
         ]
     if not found:
-        return Original(module, "")
+        return module, ""
     _AS_GIVEN[id(module)] = given
     named = list(dict.fromkeys(found))
     more = f" and {len(named) - _MOST} more" if len(named) > _MOST else ""
-    return Original(
-        module,
+    return module, (
         f"compiled already: {', '.join(named[:_MOST])}{more}; measured is the original, in eager "
-        "and compiled as a whole",
+        "and compiled as a whole"
     )
 
 
@@ -227,3 +213,20 @@ def _inner(value: Any) -> Any:
     while _is_compiled(value):
         value = value._orig_mod if _is_wrapper(value) else value._torchdynamo_orig_callable
     return value
+
+
+# By the identity of a module, which is alive, so that its identity stays its own.
+_RESETS: dict[int, tuple[torch.nn.Module, Callable[[], object]]] = {}
+
+
+def keep_reset(module: torch.nn.Module, function: Callable[[], object]) -> None:
+    """The function, which is the user's, gives this module a fresh state."""
+    _RESETS[id(module)] = module, function
+
+
+def reset(module: torch.nn.Module) -> bool:
+    """Reset the module's state. False if there is no function for that."""
+    if id(module) not in _RESETS:
+        return False
+    _RESETS[id(module)][1]()
+    return True

@@ -8,19 +8,16 @@ from __future__ import annotations
 import contextlib
 import copy
 import gc
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from itertools import chain
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
 
 from ..measurement import NOT_CHECKED
 from . import accuracy, failures, state, widened
-from .inputs import mapped
-from .outputs import Parts, kept
 from .state import State
-from .subject import SEED, Call, Subject
+from .subject import SEED, Call, Subject, weights
+from .values import Parts, kept, mapped
 
 # Calls of a check. A second one shows what the first leaves: state, and memory that is used again.
 CALLS = 2
@@ -130,7 +127,7 @@ def ladder(subject: Subject, expected: Expected) -> Iterator[tuple[Reference, wi
         yield own, traced
         return
     if not expected.random:
-        exact, why = _tried(subject, expected, contextlib.nullcontext)
+        exact, why = _tried(subject, expected)
         if exact is not None and (why := _chosen(expected, exact)):
             exact = None
         if exact is not None:
@@ -139,11 +136,7 @@ def ladder(subject: Subject, expected: Expected) -> Iterator[tuple[Reference, wi
     traced = widened.trace(subject.eager)
     if expected.random or why or traced.narrow:
         drawing = traced.drawing or _dtype(subject.module)
-
-        def inside() -> AbstractContextManager[Any]:
-            return widened.InDouble(drawing)
-
-        wide, wide_why = _tried(subject, expected, inside)
+        wide, wide_why = _tried(subject, expected, drawing)
         if wide is not None and not (wide_why := _chosen(expected, wide)):
             yield Reference("float64", wide), traced
             exact, why = wide, ""
@@ -161,16 +154,19 @@ def _note(why: str) -> str:
 
 
 def _tried(
-    subject: Subject, expected: Expected, inside: Callable[[], AbstractContextManager[Any]]
+    subject: Subject, expected: Expected, drawing: torch.dtype | None = None
 ) -> tuple[Played | None, str]:
-    """The calls in float64, or None and the reason. If there is no room, on the host."""
+    """The calls in float64, or None and the reason. If there is no room, on the host.
+
+    ``drawing``: each operator is in float64, and random numbers are in this dtype.
+    """
     places = [subject.cell.device]
     if subject.cell.device != "cpu" and not expected.random:  # a host draws other numbers
         places.append("cpu")
     reason = ""
     for place in places:
         try:
-            return _in_double(subject, expected, place, inside), ""
+            return _in_double(subject, expected, place, drawing), ""
         except Exception as error:
             # Whatever it is, the module was not made for float64.
             reason = failures.one_line(f"{type(error).__name__}: {error}")
@@ -183,10 +179,7 @@ def _tried(
 
 
 def _in_double(
-    subject: Subject,
-    expected: Expected,
-    device: str,
-    inside: Callable[[], AbstractContextManager[Any]],
+    subject: Subject, expected: Expected, device: str, drawing: torch.dtype | None
 ) -> Played:
     subject.reset(FIRST)
     module = _copy(subject.module, device)
@@ -196,7 +189,7 @@ def _in_double(
     changes = []
     state.seed(FIRST)
     for _ in range(CALLS if expected.in_a_row else 1):
-        with inside():
+        with widened.InDouble(drawing) if drawing else contextlib.nullcontext():
             result = subject.in_double(module, given)
         outputs += map(kept, result)
         changes.append(start.changes())
@@ -209,7 +202,7 @@ def _in_double(
 def _copy(module: torch.nn.Module, device: str) -> torch.nn.Module:
     """A copy in float64 on that device, made without a copy in the module's own dtype."""
     made: dict[int, Any] = {}
-    for weight in chain(module.parameters(), module.buffers()):
+    for weight in weights(module):
         if weight.is_floating_point():
             double = weight.detach().to(device, torch.float64, copy=True)
             if isinstance(weight, torch.nn.Parameter):
@@ -267,8 +260,7 @@ def _distance(one: Played, other: Played) -> float:
 
 def _dtype(module: torch.nn.Module) -> torch.dtype:
     """The dtype of the module's weights; float32 if it has none."""
-    weights = chain(module.parameters(), module.buffers())
-    return next((one.dtype for one in weights if one.is_floating_point()), torch.float32)
+    return next((one.dtype for one in weights(module) if one.is_floating_point()), torch.float32)
 
 
 def _free(device: str) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from .outputs import CODE
+from .values import CODE, same
 
 # Deeper objects are shared with other parts of a program, and are not a module's own.
 DEEPEST = 8
@@ -91,7 +91,7 @@ class State:
         for path, value in places:
             for name, tensor in _tensors(value, path, seen, 0):
                 kept = self._copies.get(name)
-                if kept is None or not _same(tensor, kept):
+                if kept is None or not same(tensor.detach().cpu(), kept):
                     found[name] = _copied(tensor)
         return found
 
@@ -116,7 +116,7 @@ class State:
             if not _plain(value):
                 return lambda: value
             copy = self._copies[path] = _copied(value)
-            return lambda: value if _same(value, copy) else value.copy_(copy)
+            return lambda: value if same(value.detach().cpu(), copy) else value.copy_(copy)
         if isinstance(value, torch.Generator):
             self._generators.append(value)
             drawn_so_far = value.get_state()
@@ -223,14 +223,6 @@ def _plain(tensor: torch.Tensor) -> bool:
 
 def _copied(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().to("cpu", copy=True)
-
-
-def _same(tensor: torch.Tensor, kept: torch.Tensor) -> bool:
-    """Equal in shape, dtype and values; NaN equals NaN."""
-    if tensor.shape != kept.shape or tensor.dtype != kept.dtype:
-        return False
-    now = tensor.detach().cpu()
-    return torch.equal(now, kept) or bool(((now == kept) | ((now != now) & (kept != kept))).all())
 
 
 def _checksums(module: torch.nn.Module) -> dict[str, list[float]]:

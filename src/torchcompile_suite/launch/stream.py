@@ -10,8 +10,8 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflat
 
 from ..cell import Cell
 from . import failures
-from .outputs import copied
 from .subject import SEED, Call, Inputs, Subject, apply
+from .values import copied_output, leaves
 
 # Policy for changing shapes -> the argument ``dynamic`` of torch.compile.
 POLICIES = {
@@ -65,7 +65,7 @@ class ShapeStream(Subject):
         kept = []
         for request in self.requests:
             if self._keeps:
-                kept.append(copied(apply(forward, request)))
+                kept.append(copied_output(apply(forward, request)))
             else:
                 apply(forward, request)  # no name: nothing of it is alive at the next request
         return kept
@@ -133,7 +133,7 @@ class ShapeStream(Subject):
 
 
 def _shapes(inputs: Inputs) -> tuple[torch.Size, ...]:
-    return tuple(leaf.shape for leaf in tree_leaves(inputs) if isinstance(leaf, torch.Tensor))
+    return tuple(leaf.shape for leaf in leaves(inputs))
 
 
 def _varying(requests: list[Inputs]) -> list[list[int]]:

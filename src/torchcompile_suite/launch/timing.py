@@ -1,4 +1,4 @@
-"""How calls are timed: one by one in warm-up, then in turns."""
+"""How calls are timed: one by one in warm-up, then in turns; and their memory over many calls."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ import math
 import resource
 import time
 from statistics import fmean
+from typing import TYPE_CHECKING
 
 from ..analysis import statistics
+from ..measurement import Growth
 from ..request import Plan
 from .device import Device
-from .inputs import Restoring
 from .messages import Timed, Turn
-from .stages import rounded
-from .subject import Call
+from .progress import rounded
+from .subject import Call, Subject
+from .values import Restoring
+
+if TYPE_CHECKING:
+    from .inspect.dynamo import Captures
 
 # Calls for the peak memory: the second one meets a warm allocator. If the first takes longer than
 # the limit, it is the only one: the warm-up has run before.
@@ -22,6 +27,8 @@ MEMORY_CALLS = 3
 MEMORY_LIMIT_S = 3.0
 # Single calls of a turn take this share of the time of those that follow one another.
 SINGLE_SHARE = 0.25
+# Looks at the memory over many calls.
+LOOKS = 50
 
 
 def timed(call: Call, on: Device, count: int = 1) -> float:
@@ -95,3 +102,42 @@ def _samples(call: Call, on: Device, count: int, seconds: float) -> list[float]:
     while count * math.fsum(samples) < seconds:
         samples.append(timed(call, on, count))
     return samples
+
+
+def watch_memory(
+    subject: Subject, call: Call, on: Device, plan: Plan, captures: Captures | None
+) -> Growth:
+    """Make the plan's calls, as far as its time allows, and look at the memory in between.
+
+    Samples are evenly spaced in calls or in time, whichever limit is reached first: short calls end
+    with their number, and long ones with the time. ``captures``: None for eager. A garbage
+    collection runs when Python wants it, as in a user's process.
+    """
+    wanted = math.ceil(plan.calls / subject.module_calls)
+    step, step_s = math.ceil(wanted / LOOKS), plan.calls_limit_s / LOOKS
+    start = time.perf_counter()
+    seen = [(0, _resident_bytes(), on.held_bytes())]
+    made, spent_s = 0, 0.0
+    while made < wanted and spent_s < plan.calls_limit_s:
+        place, until_s = min(wanted, made + step), spent_s + step_s
+        while made < place and spent_s < until_s:
+            call()
+            made += 1
+            spent_s = time.perf_counter() - start
+        on.synchronize()
+        seen.append((made * subject.module_calls, _resident_bytes(), on.held_bytes()))
+    held = [each for _, _, each in seen if each is not None]
+    return Growth(
+        calls=[calls for calls, _, _ in seen],
+        resident_bytes=[resident for _, resident, _ in seen],
+        allocated_bytes=[allocated for allocated, _ in held],
+        reserved_bytes=[reserved for _, reserved in held],
+        shapes=subject.shapes,
+        **(captures.fields() if captures else {}),
+    )
+
+
+def _resident_bytes() -> int:
+    import psutil
+
+    return int(psutil.Process().memory_info().rss)

@@ -9,13 +9,12 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves
 
 from ..cell import Cell
 from . import failures
-from .outputs import tensors
-from .precision import autocast
+from .forward import autocast
 from .subject import SEED, Inputs, Subject, apply
+from .values import leaves, opened
 
 # Small, so that the weights stay near their start in a thousand steps.
 LEARNING_RATE = 1e-5
@@ -112,8 +111,8 @@ class TrainingStep(Subject):
     def _backward(self, forward: Any, values: Inputs, context: AbstractContextManager[Any]) -> Any:
         with context:
             output = apply(forward, values)
-            leaves = [leaf for leaf in tree_leaves(output) if torch.is_tensor(leaf)]
-        loss = sum(leaf.to(_wide(leaf)).square().mean() for leaf in leaves or _opened(output))
+            found = leaves(output)
+        loss = sum(leaf.to(_wide(leaf)).square().mean() for leaf in found or _opened(output))
         loss = loss / self.cell.accumulation
         loss.backward()
         if self._start is not None:  # a check: a timed step keeps nothing
@@ -135,6 +134,6 @@ def _wide(leaf: torch.Tensor) -> torch.dtype:
 
 def _opened(output: Any) -> list[torch.Tensor]:
     """The tensors of an output that pytree does not open."""
-    if leaves := tensors(output):
-        return leaves
+    if found := opened(output):
+        return found
     raise failures.Unsupported("the module returns no tensor, so there is no loss to train on")

@@ -1,4 +1,4 @@
-"""What an eager call does inside: its dtypes, and the same call with float64 everywhere.
+"""What an eager call does inside: its dtypes and bytes, and the same call with float64 everywhere.
 
 `Module.double` cannot reach a cast that is written in forward, a constant of a narrower dtype, or
 the dtype in which a random mask is drawn. A dispatch mode sees each operator, and can.
@@ -12,13 +12,36 @@ from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_map
+
+from .values import leaves
 
 # Their results move by a whole step where rounding decides.
 _STEPS = re.compile(r"::(round|fake_quantize|_fake_quantize|quantize|_quantize)")
 
 
-class Traced(TorchDispatchMode):  # type: ignore[misc]
+class _Operators(TorchDispatchMode):  # type: ignore[misc]
+    """Sees each operator of a call."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Run the operator, or each of those that it decomposes into.
+
+        In inference mode, casts and operators such as dropout are dispatched without being
+        decomposed; `torch.utils.flop_counter` decomposes them in the same way.
+        """
+        kwargs = kwargs or {}
+        with self:
+            result = func.decompose(*args, **kwargs)
+        return self.run(func, args, kwargs) if result is NotImplemented else result
+
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run an operator that consists of no others."""
+        raise NotImplementedError
+
+
+class Traced(_Operators):
     """Watches the operators of a call.
 
     - ``lowest``: the floating dtype with the fewest digits that a value had, or None.
@@ -38,23 +61,16 @@ class Traced(TorchDispatchMode):  # type: ignore[misc]
         """Whether a value had fewer digits than float32 has."""
         return self.lowest is not None and lower(torch.float32, self.lowest) is not torch.float32
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the operator, and look at what it takes and returns."""
-        with self:
-            result = func.decompose(*args, **(kwargs or {}))
-        if result is not NotImplemented:
-            return result
-        result = func(*args, **(kwargs or {}))
+        result = func(*args, **kwargs)
         self.steps = self.steps or _STEPS.search(func.name()) is not None
-        for leaf in tree_leaves((args, kwargs, result)):
-            if isinstance(leaf, torch.Tensor):
-                self.steps = self.steps or leaf.is_quantized
-                self.lowest = lower(self.lowest, leaf.dtype)
-        if self.drawing is None and _draws(func, args, kwargs or {}):
-            drawn = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
-            self.drawing = next((one.dtype for one in drawn if one.is_floating_point()), None)
+        for leaf in leaves((args, kwargs, result)):
+            self.steps = self.steps or leaf.is_quantized
+            self.lowest = lower(self.lowest, leaf.dtype)
+        if self.drawing is None and _draws(func, args, kwargs):
+            drawn = (one.dtype for one in leaves(result) if one.is_floating_point())
+            self.drawing = next(drawn, None)
         return result
 
 
@@ -65,7 +81,7 @@ def lower(one: torch.dtype | None, other: torch.dtype) -> torch.dtype | None:
     return other if one is None or torch.finfo(other).eps > torch.finfo(one).eps else one
 
 
-class InDouble(TorchDispatchMode):  # type: ignore[misc]
+class InDouble(_Operators):
     """Runs each operator in float64: casts to other floating dtypes do not lose digits.
 
     Random numbers are drawn in ``drawing``, the dtype in which the module draws them: the numbers
@@ -77,16 +93,8 @@ class InDouble(TorchDispatchMode):  # type: ignore[misc]
         super().__init__()
         self._drawing = drawing
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the operator in float64. What it writes to keeps its dtype."""
-        kwargs = kwargs or {}
-        # Under inference_mode, casts come as operators that consist of others.
-        with self:
-            result = func.decompose(*args, **kwargs)
-        if result is not NotImplemented:
-            return result
         if _draws(func, args, kwargs):
             return self._drawn(func, args, kwargs)
         if _is_view(func):  # of a copy, it would not reach what it is a view of
@@ -130,7 +138,7 @@ def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[t
     for place, argument in enumerate(func._schema.arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
             value = args[place] if place < len(args) else kwargs.get(argument.name)
-            found += [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+            found += leaves(value)
     return found
 
 
@@ -177,3 +185,27 @@ def trace(call: Callable[[], Any]) -> Traced:
     except Exception:  # FlexAttention, and code of the user's own
         pass
     return traced
+
+
+class Traffic(_Operators):
+    """A context that counts the ATen operators that read or write memory.
+
+    An operator reads each of its input tensors once and writes each of its results once. Views do
+    neither, and operators that only reserve memory (``empty``) are not counted.
+    """
+
+    def __init__(self) -> None:
+        """Start at zero."""
+        super().__init__()
+        self.operators = 0
+        self.bytes = 0
+
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run the operator, and count it."""
+        result = func(*args, **kwargs)
+        if not func.is_view and "empty" not in func._schema.name:
+            self.operators += 1
+            self.bytes += sum(
+                leaf.numel() * leaf.element_size() for leaf in leaves((args, kwargs, result))
+            )
+        return result

@@ -13,7 +13,7 @@ from ..analysis.ends import Ends
 from ..analysis.payoff import break_even
 from ..analysis.summary import Row
 from ..cell import Cell
-from ..measurement import Outcome
+from ..measurement import Measurement
 from .wording import count, milliseconds, ratio, seconds
 
 T = TypeVar("T")
@@ -58,12 +58,7 @@ def sheet(
     return Sheet([*place, *figures], numbers, lines)
 
 
-class _Ended(Protocol):
-    @property
-    def outcome(self) -> Outcome: ...
-
-
-def ended(one: _Ended) -> str:
+def ended(one: Row | Measurement) -> str:
     """Why a cell has no number; empty if it ended well."""
     return "" if one.outcome.ok else str(one.outcome)
 
@@ -84,14 +79,14 @@ def cell_columns(cell: Cell) -> list[str]:
     return [cell.workload, str(cell.batch_size), mode]
 
 
-_MODEL: Columns[_OfCell] = {
+MODEL: Columns[_OfCell] = {
     "model": lambda one: one.cell.workload,
     "batch": lambda one: str(one.cell.batch_size),
 }
-PLACE: Columns[_OfCell] = {**_MODEL, "mode": lambda one: cell_columns(one.cell)[-1]}
+PLACE: Columns[_OfCell] = {**MODEL, "mode": lambda one: cell_columns(one.cell)[-1]}
 """The columns `CELL` of what has a cell."""
 _TARGET: Columns[_OfCell] = {
-    **_MODEL,
+    **MODEL,
     "mode": lambda one: one.cell.mode,
     "target": lambda one: one.cell.target,
 }

@@ -1,17 +1,14 @@
-"""Output of the commands: tables that lose no column, and errors in one line."""
+"""Output of the commands: lines, tables that lose no column, and tables in Markdown."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
-import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from tabulate import tabulate
 
-from ..errors import SuiteError
 from .sheets import Sheet
 from .wording import printable
 
@@ -40,16 +37,6 @@ class Progress:
         say(self.console, f"{time.monotonic() - self._start:5.0f} s  {text}")
 
 
-@contextmanager
-def one_line_errors() -> Iterator[None]:
-    """Turn errors that the user can fix into one line on stderr and exit status 1."""
-    try:
-        yield
-    except SuiteError as error:
-        typer.echo(printable(f"torchcompile-suite: {error}"), err=True)
-        raise typer.Exit(1) from None
-
-
 def draw(sheet: Sheet) -> Table:
     """The sheet as a table for the terminal."""
     table = Table(header_style="bold")
@@ -62,3 +49,20 @@ def draw(sheet: Sheet) -> Table:
     for line in sheet.lines:
         table.add_row(*(Text(printable(cell)) for cell in line))
     return table
+
+
+def markdown(sheet: Sheet) -> str:
+    """The sheet as a GitHub table."""
+    align = ["right" if name in sheet.numbers else "left" for name in sheet.columns]
+    return tabulate(
+        [[escaped(cell) for cell in line] for line in sheet.lines],
+        headers=sheet.columns,
+        tablefmt="github",
+        colalign=align if sheet.lines else None,
+        disable_numparse=True,
+    )
+
+
+def escaped(words: str) -> str:
+    """The words with everything escaped that would end a cell or start markup."""
+    return "".join("\\" + c if c in r"\`*_{}[]<>|#!" else c for c in printable(words))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ..analysis.change import Comparison, Difference
+from ..analysis.payoff import Payoff
 from ..analysis.statistics import Interval
 
 
@@ -46,6 +47,12 @@ def listed(texts: Iterable[str]) -> str:
     """The texts in one sentence: "a, b and c". There is at least one."""
     *first, last = texts
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def without_gain(number: Mapping[Payoff, int]) -> str:
+    """How many cells have another payoff than a gain: ", slower in 2, cannot tell in 1"."""
+    others = [pays for pays in Payoff if pays is not Payoff.GAIN and number[pays]]
+    return "".join(f", {pays.value} in {number[pays]}" for pays in others)
 
 
 def judgement(comparison: Comparison) -> str:

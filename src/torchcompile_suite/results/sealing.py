@@ -81,6 +81,23 @@ def seal_all(results: Path) -> Sealed:
     return Sealed([file for one in sealed for file in one.segments], problems)
 
 
+def carry_over(results: Path) -> tuple[int, Sealed]:
+    """`seal_all`, and the number of measurements that are in ``results`` then.
+
+    Older versions of the suite committed journals, which only grew. Running it again changes
+    nothing. Raises OSError.
+    """
+    sealed = seal_all(results)
+    measurements = {
+        (journal, entry.identity)
+        for folder in records.machine_folders(results)[0]
+        for journal, found in records.files(folder)[0].items()
+        for entries, _ in records.read_files(found)
+        for entry in entries
+    }
+    return len(measurements), sealed
+
+
 def _written(machine_folder: Path, segment: Segment) -> Path:
     file = segments.write(machine_folder, segment)
     # The journal is removed next, so the file has to be what was meant.

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from contextlib import suppress
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, TypeAlias
 
 from .. import matrix
 from ..analysis.summary import version_key
@@ -33,31 +32,6 @@ class Facts(NamedTuple):
     note: str = ""
 
 
-class Axis(Protocol):
-    """What the points of a site are, and in which order. ``noun``: how one point is called."""
-
-    noun: str
-
-    @property
-    def key(self) -> list[str]:
-        """What tells this axis from another one, for keys of `results.cached`."""
-
-    def point(self, record: Record) -> str:
-        """The point of a record; empty if it belongs to none."""
-
-    def order(self, points: Iterable[str]) -> list[str]:
-        """The points, oldest first."""
-
-    def facts(self, point: str) -> Facts:
-        """The point in words."""
-
-    def command(self, cell: Cell, point: str) -> str:
-        """The command that measures a cell again; empty if there is none.
-
-        It is safe in a shell: all names are `cell.Name`.
-        """
-
-
 def label(release: str) -> str:
     """The release's tag: v2.4 for the newest patch release of 2.4, else v2.4.0."""
     minor = release.rpartition(".")[0]
@@ -74,10 +48,6 @@ class Releases:
     """The releases of PyTorch, by version."""
 
     noun = "release"
-
-    def __init__(self) -> None:
-        """The releases are looked up when they are needed."""
-        self._known: dict[str, Release | None] = {}
 
     @cached_property
     def key(self) -> list[str]:
@@ -110,11 +80,10 @@ class Releases:
 
     def _find(self, point: str) -> Release | None:
         """The release; None for one that is not in the catalogue."""
-        if point not in self._known:
-            self._known[point] = None
-            with suppress(UnknownRelease):
-                self._known[point] = catalogue.find(point)
-        return self._known[point]
+        try:
+            return catalogue.find(point)
+        except UnknownRelease:
+            return None
 
 
 class Commits:
@@ -150,3 +119,15 @@ class Commits:
     def command(self, cell: Cell, point: str) -> str:
         """With the configuration of the commits."""
         return _command("asv --config asv.commits.conf.json run", point, cell)
+
+
+Axis: TypeAlias = Releases | Commits
+"""What the points of a site are, and in which order.
+
+- ``noun``: how one point is called.
+- ``key``: what tells this axis from another one, for keys of `results.cached`.
+- ``point``: the point of a record; empty if it belongs to none.
+- ``order``: the points, oldest first. ``facts``: a point in words.
+- ``command``: the command that measures a cell again; empty if there is none. It is safe in a
+  shell: all names are `cell.Name`.
+"""

@@ -16,7 +16,7 @@ from ..results.records import Problem
 from . import packs, render, shards
 from .axis import Axis, Releases
 from .cells import grouped
-from .content import Code
+from .content import code_of
 from .documents import generated
 from .render import Content
 from .shards import Shards
@@ -48,7 +48,7 @@ def build(
     folders, linked = records.machine_folders(results)
     problems = [*left_out, *linked]
     generated_code = summaries.read_generated(results)
-    code = Code(generated_code, axis)
+    code = code_of(generated_code, axis)
     of_machine = partial(shards.of_machine, axis=axis, code=code)
     for made, of_folder in workers.each(of_machine, folders, _MOST_WORKERS):
         problems += of_folder

@@ -10,11 +10,11 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -35,32 +35,22 @@ from .axis import Axis
 Key = tuple[str, Cell]
 
 
-class Code:
-    """The measurements of cells with a target, by point, and what tells them."""
+Code: TypeAlias = Mapping[str, Sequence[Measurement]]
+"""The measurements of cells with a target, of all machines, by point."""
 
-    def __init__(self, records: Iterable[Record], axis: Axis) -> None:
-        """``records`` are those of cells with a target, of all machines."""
-        self._of: dict[str, list[Measurement]] = defaultdict(list)
-        for record in records:
-            if point := axis.point(record):
-                self._of[point].append(record.measurement)
-        self._digests = {
-            point: hashlib.sha256(msgspec.msgpack.encode(many)).hexdigest()
-            for point, many in self._of.items()
-        }
 
-    def of(self, point: str) -> Sequence[Measurement]:
-        """The measurements of a point."""
-        return self._of.get(point, ())
+def code_of(records: Iterable[Record], axis: Axis) -> Code:
+    """``records`` are those of cells with a target, of all machines."""
+    found: dict[str, list[Measurement]] = defaultdict(list)
+    for record in records:
+        if point := axis.point(record):
+            found[point].append(record.measurement)
+    return dict(found)
 
-    def digest(self, point: str) -> str:
-        """What tells the measurements of a point, for keys of `results.cached`."""
-        return self._digests.get(point, "")
 
-    @property
-    def key(self) -> list[str]:
-        """What tells all of them."""
-        return [part for point in sorted(self._digests.items()) for part in point]
+def digest(of: object) -> str:
+    """What tells a value that msgpack can encode, for keys of `results.cached`."""
+    return hashlib.sha256(msgspec.msgpack.encode(of)).hexdigest()
 
 
 class Entry(NamedTuple):
@@ -317,7 +307,7 @@ def assembled(hardware: str, machines: Sequence[Machine], axis: Axis, code: Code
     }
     chosen = sorted(_text(f"{cell}: {name}") for cell, name in machine_of.items())
     origins = {
-        point: _digest([*(machine.origins.get(point, "") for machine in parts), *chosen])
+        point: digest([*(machine.origins.get(point, "") for machine in parts), *chosen])
         for point in {entry.row.release for entry in entries}
     }
     return Machine(f"class:{_text(hardware)}", facts, entries, axis, origins, code)
@@ -340,15 +330,11 @@ def _origins(folder: Path, kept: Iterable[Record], files: dict[Path, list[Path]]
     for record in kept:
         places[record.release].add(records.path(folder, record.commit, record.env_name))
     return {
-        point: _digest(
+        point: digest(
             sorted(records.identity(file) for place in of_point for file in files.get(place, ()))
         )
         for point, of_point in places.items()
     }
-
-
-def _digest(lines: Iterable[str]) -> str:
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def _of_one_method(

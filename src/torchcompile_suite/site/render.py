@@ -370,17 +370,8 @@ def _left_out(problems: Sequence[Problem]) -> list[Section]:
 # Releases
 
 
-class _Release(NamedTuple):
+def _release(release: Release, commit: str, machines: Sequence[Shards]) -> dict[str, Any]:
     """A release on the page that ASV's commit links lead to. ``id``: digits of its commit."""
-
-    id: str
-    label: str
-    facts: list[tuple[str, str]]
-    measured: list[tuple[str, str]]
-    lock: str
-
-
-def _release(release: Release, commit: str, machines: Sequence[Shards]) -> _Release:
     known = [made.upstream.get(release.version, "") for made in machines]
     upstream = release.git_version or next(filter(None, known), "")
     facts = [
@@ -396,5 +387,10 @@ def _release(release: Release, commit: str, machines: Sequence[Shards]) -> _Rele
         for one in (made.entry for made in machines)
         if release.version in one["points"]
     ]
-    lock = release.lock.read_text() if release.lock.is_file() else ""
-    return _Release(commit[:COMMIT_DIGITS], label(release.version), facts, measured, lock)
+    return {
+        "id": commit[:COMMIT_DIGITS],
+        "label": label(release.version),
+        "facts": facts,
+        "measured": measured,
+        "lock": release.lock.read_text() if release.lock.is_file() else "",
+    }

@@ -22,7 +22,7 @@ from ..results.records import Problem
 from . import content, packs
 from .axis import Axis
 from .content import Code, Machine
-from .documents import answers, figures, launches, overview, pairs
+from .documents import answers, figures, launches, overview
 from .packs import Encoded
 
 # Documents that the first view reads are in small packs.
@@ -91,7 +91,7 @@ def of_class(hardware: str, folders: Sequence[Path], axis: Axis, code: Code) -> 
 def _key(axis: Axis, code: Code, folders: Sequence[Path]) -> list[str]:
     """What tells the shards of these folders, for `cached`."""
     identities = [part for folder in folders for part in content.identity(folder)]
-    return [*_made_by(axis), *code.key, *identities]
+    return [*_made_by(axis), content.digest(sorted(code.items())), *identities]
 
 
 def _made_by(axis: Axis) -> list[str]:
@@ -186,7 +186,8 @@ def _of_point(machine: Machine, point: str) -> _OfPoint:
     buckets and names are the machine's.
     """
     key = [
-        *(*_made_by(machine.axis), *machine.key(point), machine.title, machine.code.digest(point)),
+        *(*_made_by(machine.axis), *machine.key(point), machine.title),
+        content.digest(machine.code.get(point, ())),
         repr(sorted(machine.buckets.items())),
         repr(sorted(machine.quiet_s.items())),
     ]
@@ -216,7 +217,7 @@ def _about_cells(machine: Machine, point: str) -> Iterator[tuple[str, Any]]:
 def _pairs(machine: Machine) -> _Documents:
     for number, after in enumerate(machine.points):
         for before in machine.points[:number]:
-            yield f"pairs/{before}/{after}", pairs.document(machine, before, after)
+            yield f"pairs/{before}/{after}", overview.pair(machine, before, after)
 
 
 def _of_machine(machine: Machine) -> _Documents:

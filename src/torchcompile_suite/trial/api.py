@@ -146,14 +146,14 @@ def assert_no_graph_breaks(
     """
     import torch._dynamo
 
-    from ..launch.inspect import versions
+    from ..launch.inspect import dynamo
 
     torch._dynamo.reset()
     explain = torch._dynamo.explain(function)
     given = _arguments(inputs)
     explained = explain(**given) if isinstance(given, dict) else explain(*given)
     torch._dynamo.reset()
-    breaks = [versions.graph_break(reason) for reason in explained.break_reasons]
+    breaks = [dynamo.graph_break(reason) for reason in explained.break_reasons]
     if breaks:
         listed = "\n".join(
             f"- {graph_break.where}: {graph_break.reason}\n"

@@ -1,4 +1,7 @@
-"""Builds the model of a target with torch, and registers it as a workload."""
+"""Builds the model of a target with torch, and registers it as a workload.
+
+What a factory returns beside its module becomes the inputs of a call.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,13 @@ import importlib
 import inspect
 import operator
 import pickle
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..launch import caches
 from ..workloads import WorkloadError, workload
-from . import inputs, script
-from .target import Shape, Target, shapes
+from .target import Shape, Target, load, shapes, without_arguments
 
 if TYPE_CHECKING:
     import torch
@@ -21,6 +24,19 @@ if TYPE_CHECKING:
     from ..workloads import Built, Inputs
 
 FAMILY = "target"
+FORMS = (
+    "return (model, inputs): a tuple by position, a dict by name, any other object as the one "
+    "argument; or (model, inputs by position, a dict of inputs by name); and behind them, if each "
+    "call needs a fresh state, a function without arguments that resets it"
+)
+
+
+class Returned(NamedTuple):
+    """What a factory returned: a module, its inputs or None, and what resets its state or None."""
+
+    module: Any
+    inputs: Any = None
+    reset: Callable[[], object] | None = None
 
 
 class Model(NamedTuple):
@@ -47,17 +63,17 @@ def build(target: Target, batch_size: int) -> Model:
     return _model(target, returned, batch_size, scales, notes)
 
 
-def _returned(target: Target, batch_size: int) -> tuple[inputs.Returned, bool]:
+def _returned(target: Target, batch_size: int) -> tuple[Returned, bool]:
     """Module and inputs as the user's code makes them; and whether it took the batch size."""
     if target.kind == "pickle":
         module, given = pickle.loads(Path(target.where).read_bytes())
-        return inputs.Returned(module, given), False
+        return Returned(module, given), False
     if target.kind == "timm":
         module, given = _timm(target.where, batch_size)
         # Given shapes replace timm's inputs: then they decide whether the batch size can change.
-        return inputs.Returned(module, given), not target.inputs
+        return Returned(module, given), not target.inputs
     returned, scales = _call(_attribute(target), target, batch_size)
-    return inputs.divided(returned), scales
+    return divided(returned), scales
 
 
 def register(target: Target) -> None:
@@ -82,7 +98,7 @@ def register(target: Target) -> None:
 
 
 def _model(
-    target: Target, returned: inputs.Returned, batch_size: int, scales: bool, notes: list[str]
+    target: Target, returned: Returned, batch_size: int, scales: bool, notes: list[str]
 ) -> Model:
     """Check the module, take out what is compiled already, and complete its inputs.
 
@@ -91,8 +107,7 @@ def _model(
     """
     import torch
 
-    from ..launch import resets
-    from ..launch.original import original
+    from ..launch.original import keep_reset, original
 
     module, given, reset = returned
 
@@ -103,18 +118,18 @@ def _model(
         )
     module, note = original(module)
     if reset is not None:
-        resets.keep(module, reset)
+        keep_reset(module, reset)
     asked = shapes(target.inputs)
     if asked:
         given = _random_inputs(asked, batch_size)
         scales = scales or any(shape.scales for shape in asked)
-    arranged = inputs.arranged(module, given)
+    arranged = arranged_inputs(module, given)
     if arranged is None:
         raise WorkloadError(
             f"{target.factory} returns a module alone; give its inputs: --input "
-            f"8x3x224x224:float32, or {inputs.FORMS}"
+            f"8x3x224x224:float32, or {FORMS}"
         )
-    inputs.check(module, arranged)
+    check(module, arranged)
     _initialise(module, arranged)
     return Model(module, arranged, scales, [*notes, *filter(None, [note])])
 
@@ -171,9 +186,9 @@ def _timm(name: str, batch_size: int) -> tuple[Any, Any]:
 def _attribute(target: Target) -> Any:
     """The factory: the attribute of the target's file or module."""
     if target.kind == "file":
-        module = script.load(Path(target.where))
+        module = load(Path(target.where))
     else:
-        script.without_arguments(target.where)
+        without_arguments(target.where)
         try:
             module = importlib.import_module(target.where)
         except ModuleNotFoundError as error:
@@ -217,3 +232,133 @@ def _call(factory: Any, target: Target, batch_size: int) -> tuple[Any, bool]:
             f"{target.factory} must take no argument, or batch_size; it needs {', '.join(needed)}"
         )
     return factory(), False
+
+
+def divided(returned: Any) -> Returned:
+    """The parts of what a factory returned.
+
+    Inputs by position and by name together are a pair: a tuple and a dict. A function behind the
+    inputs resets the state.
+    """
+    if not isinstance(returned, (tuple, list)) or len(returned) < 2:
+        return Returned(returned)
+    module, inputs, *more = returned
+    if more and isinstance(more[0], Mapping):
+        inputs = _Both(inputs, more.pop(0))
+    reset = more.pop(0) if more and callable(more[0]) else None
+    return Returned(returned) if more else Returned(module, inputs, reset)
+
+
+class _Both:
+    """Inputs by position and by name."""
+
+    def __init__(self, by_position: Any, by_name: Mapping[str, Any]) -> None:
+        several = isinstance(by_position, (tuple, list))
+        self.by_position = tuple(by_position) if several else (by_position,)
+        self.by_name = dict(by_name)
+
+
+def arranged_inputs(module: torch.nn.Module, inputs: Any) -> Inputs | None:
+    """The inputs as a tuple by position or a dict by name, as the module's forward takes them.
+
+    A list, a mapping or a named tuple is the one argument where the forward takes it only so. None
+    if there are no inputs, and the forward needs some. Raises WorkloadError for inputs that the
+    forward cannot take.
+    """
+    import torch
+
+    signature = _signature(module)
+    if isinstance(inputs, _Both):
+        return _by_name(signature, inputs)
+    if inputs is None:
+        return () if signature is not None and _takes(signature, ()) else None
+    if isinstance(inputs, torch.Tensor) or not isinstance(inputs, (Mapping, Sequence)):
+        return (inputs,)
+    if isinstance(inputs, str | bytes):
+        return (inputs,)
+    spread: Inputs
+    if isinstance(inputs, Mapping):
+        if not all(isinstance(name, str) for name in inputs):
+            return (inputs,)
+        spread = dict(inputs)
+    else:
+        spread = tuple(inputs)
+    one_argument = signature is not None and _takes(signature, (inputs,))
+    if signature is None or _takes(signature, spread) or not one_argument:
+        return spread
+    return (inputs,)
+
+
+def _signature(module: torch.nn.Module) -> inspect.Signature | None:
+    """The signature of the module's forward; None if it is not known."""
+    try:
+        return inspect.signature(module.forward)
+    except (TypeError, ValueError, RuntimeError):
+        return None
+
+
+def _takes(signature: inspect.Signature, inputs: Inputs) -> bool:
+    try:
+        if isinstance(inputs, dict):
+            signature.bind(**inputs)
+        else:
+            signature.bind(*inputs)
+    except TypeError:
+        return False
+    return True
+
+
+def _by_name(signature: inspect.Signature | None, both: _Both) -> Inputs:
+    """All inputs by name."""
+    if signature is None:
+        raise WorkloadError("inputs by position and by name need a forward with a signature")
+    try:
+        bound = signature.bind(*both.by_position, **both.by_name)
+    except TypeError as error:
+        raise WorkloadError(f"forward does not take these inputs: {error}; {FORMS}") from None
+    named: dict[str, Any] = {}
+    for name, value in bound.arguments.items():
+        kind = signature.parameters[name].kind
+        if kind is inspect.Parameter.VAR_KEYWORD:
+            named |= value
+        elif kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.POSITIONAL_ONLY):
+            raise WorkloadError(
+                f"forward takes {name} by position only; return all inputs by position, or give "
+                "the module a forward that takes them by name"
+            )
+        else:
+            named[name] = value
+    return named
+
+
+def batch_size_of(inputs: Inputs) -> int:
+    """The first size of the first tensor; of a list of images, which torchvision's detection models
+    take, the number of images: an image has three sizes, of which the first is its 1 or 3 channels.
+    """
+    from ..launch.values import tensors as tensors_of
+
+    first = next(iter(inputs.values() if isinstance(inputs, dict) else inputs), None)
+    if isinstance(first, (tuple, list)):
+        parts = tensors_of(first)
+        if parts and all(part.dim() == 3 and part.size(0) in (1, 3) for part in parts):
+            return len(parts)
+    tensor = next((tensor for tensor in tensors_of(inputs) if tensor.dim()), None)
+    return 1 if tensor is None else max(1, tensor.size(0))
+
+
+def check(module: torch.nn.Module, inputs: Inputs) -> None:
+    """Raise WorkloadError if the module or its inputs have nothing to compute with."""
+    from ..launch.values import tensors as tensors_of
+
+    tensors = tensors_of(inputs)
+    weights = [*module.parameters(), *module.buffers()]
+    if any(tensor.is_meta for tensor in (*tensors, *weights)):
+        raise WorkloadError(
+            "weights or inputs are on the device meta, which has no numbers; make them real in the "
+            'factory: model.to_empty(device="cpu") and an initialisation'
+        )
+    if tensors and not any(tensor.numel() for tensor in tensors):
+        raise WorkloadError(
+            "the inputs have no elements, so there is nothing to time; give inputs with at least "
+            "one row"
+        )

@@ -19,7 +19,7 @@ from ..engine.generation import Generator
 from ..engine.processes import Environment
 from ..engine.settings import Settings
 from ..generated import Chain, Code, Generated, Kernel
-from ..launch.generate.orders import Order
+from ..launch.messages import Order
 from ..measurement import Launch
 from ..presentation.sheets import Sheet
 from ..presentation.wording import count, plural

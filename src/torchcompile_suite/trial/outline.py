@@ -15,8 +15,7 @@ from .. import workloads
 from ..errors import SuiteError
 from ..fields import Text
 from ..launch import caches
-from ..launch.connection import accept, folder
-from ..launch.entry import import_quietly
+from ..launch.messages import accept, folder, import_quietly
 
 if TYPE_CHECKING:
     import torch
@@ -36,7 +35,7 @@ class Outline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A workload's model and inputs, and the torch that builds it.
 
     - ``inputs``: dtype and shape of each tensor, such as ``float32 8x3x224x224``.
-    - ``batch_size``: the first size of the first tensor. ``scales``: another one can be asked for.
+    - ``batch_size``: as `build.batch_size_of` says. ``scales``: another one can be asked for.
     - ``training``: the model came in training mode.
     - ``compiled``: the model's code compiles the model, or a part of it.
     - ``gpu``: the GPU that this torch can use; empty if there is none.
@@ -78,7 +77,7 @@ def _outline(workload: str, batch_size: int) -> Outline:
     import torch
 
     from ..launch import original
-    from ..launch.inputs import tensors as tensors_of
+    from ..launch.values import tensors as tensors_of
     from . import build
     from .target import from_environment
 
@@ -89,15 +88,13 @@ def _outline(workload: str, batch_size: int) -> Outline:
     else:
         module, inputs = workloads.get(workload).build(batch_size)
         scales, notes = True, []
-    tensors = tensors_of(inputs)
-    first = next((tensor for tensor in tensors if tensor.dim()), None)
     return Outline(
         torch=str(torch.__version__),
         threads=torch.get_num_threads(),
         model=type(module).__name__,
         parameters=sum(parameter.numel() for parameter in module.parameters()),
-        inputs=[_description(tensor) for tensor in tensors],
-        batch_size=1 if first is None else max(1, first.size(0)),
+        inputs=[_description(tensor) for tensor in tensors_of(inputs)],
+        batch_size=build.batch_size_of(inputs),
         scales=scales,
         training=module.training,
         compiled=original.as_given(module) is not None,

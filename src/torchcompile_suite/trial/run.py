@@ -18,7 +18,7 @@ from .. import workloads
 from ..analysis import statistics
 from ..cell import DEFAULT_HEAP, Cell
 from ..engine import launches, processes, rounds
-from ..engine.journal import Journal
+from ..engine.journal import Journal, in_file
 from ..engine.processes import Environment
 from ..engine.progress import launch_line, measurement_line
 from ..engine.series import Series
@@ -29,7 +29,7 @@ from ..launch import progress
 from ..measurement import Launch, Measurement
 from ..releases import environments
 from ..releases.catalogue import Release
-from . import outline, questions, script, target
+from . import outline, plan, target
 from .outline import Outline
 from .plan import (
     DEFAULT_HEAP_BUDGET_S,
@@ -125,12 +125,12 @@ def _known(
     trial: Trial, described: Outline, kept: Path, caches: Path
 ) -> list[tuple[Series, Journal]]:
     """The cells of the trial, with what is known of them. ``caches``: for the compiled code."""
-    wanted = questions.cells(trial, described)
+    wanted = plan.cells(trial, described)
     known = []
     for cell in wanted:
         # Of two cells that differ in the allocator only, the second one needs no cold start.
         code = hashlib.sha256(msgspec.json.encode(msgspec.structs.replace(cell, allocator="")))
-        journal = Journal(kept, cell, caches / code.hexdigest()[:20], several=True)
+        journal = in_file(kept, cell, caches / code.hexdigest()[:20], several=True)
         journal.forgive()
         series = _series(trial, cell, len(wanted))
         # Each run has the whole budget, so a second run improves the answer.
@@ -175,7 +175,7 @@ def target_variables(trial: Trial) -> dict[str, str]:
         return {}
     files = (str(GIVEN), os.environ.get(workloads.VARIABLE, ""))
     return {
-        **(script.variables() if trial.target.kind == "file" else {}),
+        **(target.variables() if trial.target.kind == "file" else {}),
         target.VARIABLE: msgspec.json.encode(trial.target).decode(),
         workloads.VARIABLE: os.pathsep.join(filter(None, files)),
     }

@@ -1,7 +1,7 @@
 """Claims about torch.compile from six documents, judged by recorded results.
 
-``claims.toml`` holds the documents and their claims. Four modules hold the rules for the claims, by
-document. A rule uses recorded results only: ``evidence`` looks them up by cell, and has what rules
+``claims.toml`` holds the documents and their claims. Three modules hold the rules, by document.
+A rule uses recorded results only: ``evidence`` looks them up by cell, and has what rules
 share. This module makes the verdict of each claim, from its rule and the results.
 """
 
@@ -17,14 +17,13 @@ import msgspec
 
 from ...measurement import Measurement
 from ..statistics import Interval
-from . import compiler_internals, deep_dive, inference_basics, models
+from . import basics, deep_dive, models
 from .evidence import Evidence, Missing, Rule
 
 FILE = Path(__file__).with_name("claims.toml")
 
 RULES: dict[str, Rule] = {
-    **inference_basics.RULES,
-    **compiler_internals.RULES,
+    **basics.RULES,
     **models.RULES,
     **deep_dive.RULES,
 }

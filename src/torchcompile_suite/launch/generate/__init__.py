@@ -3,9 +3,8 @@
 A process of its own does this, because it answers for a device that does not exist:
 
 - ``absent``: the answers, in C for ATen and c10, and in Python for torch and Triton
-- ``place``: a graph that Dynamo captured on the CPU, with its tensors on the target
+- ``generate``: one cell, from the workload to a `generated.Generated`; its graphs on the target
+- ``hooks``: a graph's way through the compiler, until its code would be loaded
 - ``recorder``: counts what Inductor writes
-- ``assembly``: registers, spills and shared memory, with Triton's own ptxas
-- ``occupancy``: what they leave room for
-- ``generate``: one cell, from the workload to a `generated.Generated`
+- ``assembly``: registers, spills, shared memory and occupancy, with Triton's own ptxas
 """

@@ -7,19 +7,17 @@ again, with the answers of the device preloaded.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
-from multiprocessing.connection import Connection
 
 import msgspec
 
-from ... import targets, workloads
+from ... import targets
 from ...measurement import Launch, Outcome, Status
-from .. import caches
-from ..connection import accept, folder
-from ..entry import import_quietly
+from .. import caches, failures
+from ..messages import GENERATOR, TARGET_VARIABLE, Order, accept, folder
 from . import absent
-from .orders import MODULE, TARGET_VARIABLE, Order
 
 
 def main() -> None:
@@ -28,56 +26,42 @@ def main() -> None:
     reason = ""
     if not absent.preloaded():
         try:
-            absent.start_again(target, ["-m", MODULE, *sys.argv[1:]])
+            absent.start_again(target, ["-m", GENERATOR, *sys.argv[1:]])
         except (absent.Absent, OSError) as error:
             reason = str(error)
     connection = accept()
     caches.use(folder("generated"))
-    ready = False
-    while order := _next(connection):
-        if not ready and not reason:
-            reason = _answer(target)
-            ready = not reason
-        launch = _refused(reason) if reason else _generate(order, target)
-        connection.send_bytes(msgspec.json.encode(launch))
-
-
-def _next(connection: Connection) -> Order | None:
-    try:
-        return msgspec.json.decode(connection.recv_bytes(), type=Order)
-    except EOFError:
-        return None
+    reason = reason or _answer(target)
+    while True:
+        try:
+            order = msgspec.json.decode(connection.recv_bytes(), type=Order)
+        except EOFError:
+            return
+        connection.send_bytes(msgspec.json.encode(_launch(order, target, reason)))
 
 
 def _answer(target: targets.Target) -> str:
     """Import the compiler, and answer for the device. Returns why that cannot be done here."""
     try:
-        from ..failures import Unsupported, one_line
-        from ..inspect.versions import answers
+        importlib.import_module("torch._subclasses.fake_tensor")
     except Exception as error:
         return f"torch does not import: {type(error).__name__}: {error}"
     try:
-        answers.give(target)
-    except Unsupported as error:
+        absent.give(target)
+    except failures.Unsupported as error:
         return str(error)
     except Exception as error:
-        return one_line(f"{type(error).__name__}: {error}")
+        return failures.one_line(f"{type(error).__name__}: {error}")
     return ""
 
 
-def _generate(order: Order, target: targets.Target) -> Launch:
+def _launch(order: Order, target: targets.Target, reason: str) -> Launch:
+    """``reason``: why this Python cannot generate code for the target."""
+    if reason:
+        return Launch("cold", Outcome(Status.UNSUPPORTED, reason[:4000]))
     from .generate import generate
 
-    try:
-        import_quietly(workloads.get(order.cell.workload).imports)
-    except workloads.WorkloadError:
-        pass  # the launch reports an unknown workload
     return generate(order, target)
-
-
-def _refused(reason: str) -> Launch:
-    """A launch of a Python that cannot generate code for the target."""
-    return Launch("cold", Outcome(Status.UNSUPPORTED, reason[:4000]))
 
 
 if __name__ == "__main__":

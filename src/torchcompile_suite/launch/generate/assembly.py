@@ -1,7 +1,8 @@
 """What Triton makes of a kernel for the target: registers, spills, shared memory, occupancy.
 
 Triton compiles without a device, and brings NVIDIA's ptxas. Where Inductor would time several
-configurations of a kernel on the device, its first one is taken.
+configurations of a kernel on the device, its first one is taken. `occupancy` follows the rules of
+NVIDIA's occupancy calculator; ``targets.toml`` names the sources.
 """
 
 from __future__ import annotations
@@ -17,8 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
-from ...targets import Target
-from .occupancy import occupancy
+from ...targets import REGISTER_UNIT, WARP, WARP_UNIT, Target
 
 _REGISTERS = re.compile(r"Used (\d+) registers")
 _SPILLED = re.compile(r"(\d+) bytes spill stores")
@@ -34,13 +34,6 @@ class Place(NamedTuple):
     name: str
 
 
-class Source(NamedTuple):
-    """A kernel and its source, as a Python expression of the generated module."""
-
-    place: Place
-    code: str
-
-
 class Assembled(NamedTuple):
     """The fields of `cell.Kernel` that the assembler decides."""
 
@@ -53,9 +46,12 @@ class Assembled(NamedTuple):
 
 
 def assemble(
-    sources: Iterable[Source], target: Target
+    sources: Iterable[tuple[Place, str]], target: Target
 ) -> tuple[dict[Place, Assembled], dict[str, str]]:
-    """The assembled kernels; and by name, why others could not be."""
+    """The assembled kernels; and by name, why others could not be.
+
+    ``sources``: of each, as a Python expression of the generated module.
+    """
     done: dict[Place, Assembled] = {}
     failed: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="assembly-") as folder:
@@ -157,3 +153,49 @@ def _ptxas(ptx: str) -> str:
 def _first(pattern: re.Pattern[str], text: str) -> int:
     found = pattern.search(text)
     return int(found[1]) if found else 0
+
+
+class Occupancy(NamedTuple):
+    """The share of the warps that are held at once, and what keeps it below 1 (empty at 1)."""
+
+    share: float
+    limited_by: str
+
+
+def occupancy(target: Target, warps: int, registers: int, shared_bytes: int) -> Occupancy:
+    """The occupancy of a kernel.
+
+    ``warps`` of a block, ``registers`` of a thread, ``shared_bytes`` of a block. The share is 0 if
+    not even one block fits. Raises ValueError for less than one warp.
+    """
+    if warps < 1:
+        raise ValueError(f"a block has at least one warp, not {warps}")
+    most_warps = target.threads_a_multiprocessor // WARP
+    shared = _up(shared_bytes + target.shared_reserved, target.shared_unit)
+    blocks = {
+        "warps": most_warps // warps,
+        "blocks": target.blocks_a_multiprocessor,
+        "registers": _by_registers(target, warps, registers),
+        "shared memory": target.shared_a_multiprocessor // shared if shared else most_warps,
+    }
+    if shared_bytes > target.shared_a_block:
+        blocks["shared memory"] = 0
+    least = min(blocks.values())
+    share = min(1.0, least * warps / most_warps)
+    limit = min(blocks, key=lambda name: blocks[name])
+    return Occupancy(round(share, 4), "" if share == 1.0 else limit)
+
+
+def _by_registers(target: Target, warps: int, registers: int) -> int:
+    """Blocks for whose registers there is room."""
+    if registers == 0:
+        return target.threads_a_multiprocessor
+    of_a_warp = _up(registers * WARP, REGISTER_UNIT)
+    # Each of the four schedulers has a quarter of the registers.
+    held = target.registers_a_multiprocessor // of_a_warp
+    return held // WARP_UNIT * WARP_UNIT // warps
+
+
+def _up(value: int, unit: int) -> int:
+    """The value, rounded up to whole units."""
+    return -(-value // unit) * unit

@@ -2,38 +2,47 @@
 
 Dynamo captures the workload on the CPU and calls it with real values. Each graph that it captures
 is placed on the target and goes through AOTAutograd and Inductor, as with a real device, until the
-code would be loaded. The caller gets eager's values, so the capture goes on after a graph break.
+code would be loaded. The caller gets eager's values, so the capture goes on after a graph break: it
+breaks where it breaks for a user, also at a branch on a value.
+
+A tensor on the target is a fake tensor: shape, strides, dtype and device, but no memory. What the
+model reads of the device is "cpu": a model that looks at it is captured as for a CPU.
 """
 
 from __future__ import annotations
 
 import contextlib
+import copy
+import operator
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import torch
+from torch.utils._pytree import tree_leaves, tree_map
 
 from ...cell import Cell
 from ...generated import Generated
 from ...measurement import OK, Launch, Outcome
 from ...modes import EAGER, MODES
 from ...targets import Target
-from .. import device, environment, failures, precision
+from .. import device, failures
 from ..build import build
-from ..inspect import versions
-from ..inspect.versions import answers, generation, hooks
-from ..stages import Stages
+from ..forward import autocast
+from ..inspect import dynamo, inductor
+from ..messages import Order
+from ..progress import Stages
 from ..subject import apply
-from . import files
+from . import hooks
+from .absent import NoLaunch
 from .assembly import Assembled, Place, assemble
-from .orders import Order
-from .place import TARGET, place
 from .recorder import Recorder
+
+TARGET = torch.device("cuda", 0)
 
 # What torch says when a question reaches the CUDA runtime, which finds no driver.
 _ASKED = re.compile(
@@ -46,7 +55,7 @@ _LINKS = ("inner_exception", "__cause__", "__context__")
 def generate(order: Order, target: Target) -> Launch:
     """Generate the order's code. Never raises: a failure is the launch's outcome.
 
-    Call `answers.give` before, once.
+    Call `absent.give` before, once.
     """
     load = os.getloadavg()[0]
     stages = Stages(str(order.cell))
@@ -57,12 +66,12 @@ def generate(order: Order, target: Target) -> Launch:
     except Exception as error:
         outcome = failures.outcome(_explained(error), stages.now)
     finally:
-        versions.reset()
+        dynamo.reset()
     return Launch(
         kind="cold",
         outcome=outcome,
         stages_s=stages.seconds,
-        environment=environment.describe(device.get("cpu"), load),
+        environment=device.describe(device.get("cpu"), load),
         preloaded=[],
         generated=generated,
     )
@@ -74,26 +83,26 @@ def _generate(order: Order, target: Target, stages: Stages) -> Generated:
         raise failures.Unsupported(reason)
     with stages("build"):
         subject = build(msgspec.structs.replace(cell, device="cpu", target=""))
-    versions.reset()
+    dynamo.reset()
     skips = _skips()
     skips.clear()
     recorder = Recorder()
-    options = generation.modes(cell.mode)
-    with stages("compile"), generation.settings(), hooks.watching(recorder):
+    options = hooks.modes(cell.mode)
+    with stages("compile"), inductor.generating_anew(), hooks.watching(recorder):
         try:
             _capture(cell, subject, options)
-        except answers.NoLaunch:
-            if not versions.captures():
+        except NoLaunch:
+            if not dynamo.captures():
                 raise failures.Unsupported(
                     "a Triton kernel of the model's own runs in eager, which needs the device"
                 ) from None
-            if versions.graph_breaks() or not versions.guard_texts(subject.module):
+            if dynamo.graph_breaks() or not dynamo.guard_texts(subject.module):
                 recorder.assume(
                     "a Triton kernel of the model's own was not run: code after a graph break "
                     "behind it is missing"
                 )
-        if not versions.captures():
-            raise failures.Unsupported(versions.NO_GRAPH)
+        if not dynamo.captures():
+            raise failures.Unsupported(dynamo.NO_GRAPH)
     failed: dict[str, str] = {}
     assembled: dict[Place, Assembled] = {}
     if order.assemble:
@@ -104,16 +113,16 @@ def _generate(order: Order, target: Target, stages: Stages) -> Generated:
     for name, reason in failed.items():
         recorder.assume(f"{name} was not assembled: {reason}")
     generated = Generated(
-        graphs=versions.captures(),
-        operators=versions.operators(),
+        graphs=dynamo.captures(),
+        operators=dynamo.operators(),
         forward=forward,
         backward=backward,
-        graph_breaks=versions.graph_breaks(),
+        graph_breaks=dynamo.graph_breaks(),
         cudagraph_skips=sorted(set(skips)),
         assumed=list(recorder.assumed),
     )
     if order.folder:
-        files.write(Path(order.folder), cell, generated, recorder, str(torch.__version__))
+        _write(Path(order.folder), cell, generated, recorder, str(torch.__version__))
     return generated
 
 
@@ -139,8 +148,8 @@ def _capture(cell: Cell, subject: Any, options: dict[str, Any]) -> None:
         if not errors:
             try:
                 # The cell's region is one of the CPU's; this one is the target's.
-                with precision.autocast(on_target):
-                    generation.compile_graph(*place(graph, inputs), options)
+                with autocast(on_target):
+                    hooks.compile_graph(*place(graph, inputs), options)
             except Exception as error:
                 errors.append(error)
         return graph.forward
@@ -149,19 +158,89 @@ def _capture(cell: Cell, subject: Any, options: dict[str, Any]) -> None:
     # No gradients, but not torch.inference_mode: its tensors cannot become parameters.
     context = contextlib.nullcontext() if cell.phase == "training" else torch.no_grad()
     try:
-        with context, precision.autocast(subject.cell):
+        with context, autocast(subject.cell):
             apply(forward, subject.inputs)
-    except answers.NoLaunch:
+    except NoLaunch:
         if not errors:
             raise
     if errors:
         raise errors[0]
 
 
+def place(
+    graph: torch.fx.GraphModule, inputs: Sequence[Any]
+) -> tuple[torch.fx.GraphModule, list[Any]]:
+    """A copy of the graph and its inputs on the target; the graph itself does not change."""
+    mode = hooks.fake_mode()
+    with mode:
+        # By identity: a parameter that two layers share stays shared.
+        copies = {id(tensor): _tensor(tensor) for tensor in _held(graph)}
+    placed = copy.deepcopy(graph, copies)
+    hooks.copy_notes(graph, placed)
+    for node in placed.graph.nodes:
+        if any(map(_on_cpu, tree_leaves((node.args, node.kwargs)))):
+            node.args = tree_map(_device, node.args)
+            node.kwargs = tree_map(_device, node.kwargs)
+    placed.recompile()
+    placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
+    with mode:
+        given = [
+            _input(hooks.meta_value(node), value)
+            for node, value in zip(placeholders, inputs, strict=True)
+        ]
+    return placed, given
+
+
+def _held(graph: torch.fx.GraphModule) -> Iterator[torch.Tensor]:
+    """Parameters, buffers and other tensors that the graph holds."""
+    yield from graph.parameters()
+    yield from graph.buffers()
+    for node in graph.graph.nodes:
+        if node.op == "get_attr":
+            value = operator.attrgetter(node.target)(graph)
+            if isinstance(value, torch.Tensor):
+                yield value
+
+
+def _tensor(value: torch.Tensor, shape: torch.Tensor | None = None) -> torch.Tensor:
+    """A tensor of the same kind on the target. Called in the mode of fake tensors.
+
+    ``shape``: a tensor with its sizes, strides and dtype; None for its own.
+    """
+    like = value if shape is None else shape
+    made = torch.empty_strided(like.size(), like.stride(), dtype=like.dtype, device=TARGET)
+    if isinstance(value, torch.nn.Parameter):
+        return torch.nn.Parameter(made, value.requires_grad)
+    return made.requires_grad_(value.requires_grad)
+
+
+def _input(symbolic: Any, value: Any) -> Any:
+    """An input of the graph on the target. ``symbolic`` is Dynamo's own idea of it, which has
+    symbols where a size is dynamic.
+    """
+    if not isinstance(value, torch.Tensor):
+        return value if symbolic is None else symbolic
+    return _tensor(value, symbolic if isinstance(symbolic, torch.Tensor) else None)
+
+
+def _on_cpu(value: Any) -> bool:
+    """Whether an argument of an operator names the CPU; as text, it is an autocast region's."""
+    if isinstance(value, torch.device):
+        return bool(value.type == "cpu")
+    return isinstance(value, str) and value == "cpu"
+
+
+def _device(value: Any) -> Any:
+    """The target in place of the CPU, in an argument of an operator."""
+    if not _on_cpu(value):
+        return value
+    return TARGET if isinstance(value, torch.device) else TARGET.type
+
+
 @cache
 def _skips() -> list[str]:
     """The list of the reasons why graphs do not run as CUDA graphs, watched once."""
-    return versions.watch_cudagraph_skips()
+    return inductor.watch_cudagraph_skips()
 
 
 def _explained(error: Exception) -> Exception:
@@ -188,3 +267,39 @@ def _explained(error: Exception) -> Exception:
                 f"{failures.one_line(str(link))}"
             )
     return error
+
+
+def _write(folder: Path, cell: Cell, generated: Generated, recorder: Recorder, torch: str) -> None:
+    """Fill ``folder``: a module for each graph and pass, and ``index.md``. Raises OSError."""
+    names = []
+    for direction, modules in recorder.modules().items():
+        for number, text in enumerate(modules):
+            name = f"{direction}-{number}.py"
+            (folder / name).write_text(text, encoding="utf-8")
+            names.append(name)
+    lines = [
+        f"# {cell}, torch {torch}",
+        "",
+        "Generated without the device. Nothing here was run, and no time is claimed.",
+        "",
+        *(f"- [{name}]({name})" for name in names),
+    ]
+    for direction, code in (("Forward", generated.forward), ("Backward", generated.backward)):
+        if code is None:
+            continue
+        lines += ["", f"## {direction}: {code.launches} launches a call", ""]
+        for kernel in code.kernels:
+            size = ""
+            if kernel.registers is not None:
+                size = (
+                    f"; {kernel.registers} registers, {kernel.spilled_bytes} bytes spilled, "
+                    f"{kernel.shared_bytes} bytes shared, occupancy {kernel.occupancy:.0%}"
+                    + (f" ({kernel.limited_by})" if kernel.limited_by else "")
+                )
+            lines.append(
+                f"- `{kernel.name}`, {kernel.launches} times: {', '.join(kernel.operators)}{size}"
+            )
+        lines.append(f"- calls of libraries: {code.library_launches}")
+    lines += ["", f"## Graph breaks: {len(generated.graph_breaks)}", ""]
+    lines += [f"- {one.where}: {one.reason}" for one in generated.graph_breaks]
+    (folder / "index.md").write_text("\n".join(lines) + "\n", encoding="utf-8")

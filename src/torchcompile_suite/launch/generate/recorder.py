@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
-
-import msgspec
+from typing import NamedTuple
 
 from ...generated import Chain, Code, Kernel
-from ..inspect.notes import Node
-from .assembly import Assembled, Place, Source
+from .assembly import Assembled, Place
 
 FORWARD, BACKWARD = "forward", "backward"
 # Chains that are kept of each pass, and the kernels of a chain and the operators of a kernel that
@@ -27,129 +25,146 @@ LONGEST_REASON = 200
 _OF_THE_PROCESS = re.compile(r"^\s*# (AOT ID|kernel path):.*\n", re.MULTILINE)
 
 
-# A name, and the number of the graph that it belongs to.
-InGraph = tuple[int, str]
+class Node(NamedTuple):
+    """A node of the scheduler after fusion.
+
+    - ``parts``: the names of the nodes that were fused into it.
+    - ``reads``, ``writes``: names of buffers.
+    - ``library``: whether it is the call of a library, and no generated code.
+    - ``bytes_before``, ``bytes_after``: what its parts read and write, apart and together.
+    - ``operators``: the ATen operators in it.
+    """
+
+    parts: tuple[str, ...]
+    reads: frozenset[str]
+    writes: frozenset[str]
+    library: bool
+    bytes_before: int
+    bytes_after: int
+    operators: tuple[str, ...]
 
 
 class _Refusal(NamedTuple):
-    """The scheduler did not fuse two nodes: the parts of each, and when and why it said so."""
+    """The scheduler did not fuse two nodes: the parts of each, and why it said so."""
 
-    number: int
     ours: frozenset[str]
     theirs: frozenset[str]
     reason: Callable[[], str]
 
-    @property
-    def weight(self) -> tuple[int, int]:
-        """What it says of parts may be of no importance for the nodes as a whole."""
-        return len(self.ours) + len(self.theirs), self.number
 
-
-class _Pass:
-    """What was written for one direction."""
+class _Graph:
+    """What was written for one graph. Inductor numbers the kernels of each anew."""
 
     def __init__(self) -> None:
-        # Inductor numbers the kernels of each graph anew: a kernel is a graph and a name.
         self.nodes: list[Node] = []
-        self.triton: dict[InGraph, list[str]] = {}  # a kernel: its nodes
-        self.launches: Counter[InGraph] = Counter()
-        self.sources: dict[InGraph, str] = {}
-        self.kernel_of: dict[InGraph, str] = {}  # a node: its kernel
-        self.graph_of: list[int] = []  # for each of `nodes`
-        # By a part of the first node, then by the names of both nodes: the last refusal.
-        self.refusals: dict[InGraph, dict[tuple[str, str], _Refusal]] = {}
-        self.refused = 0
+        self.triton: dict[str, None] = {}  # kernels
+        self.kernel_of: dict[str, str] = {}  # a part of a node: its kernel
+        self.sources: dict[str, str] = {}
+        self.launches: Counter[str] = Counter()
+        # By the names of both nodes: what was said last, in this order.
+        self.refusals: dict[tuple[str, str], _Refusal] = {}
+        self.divided = 0  # launches that are in none of the parts for CUDA graphs
+        self.inside: list[int] = []  # launches of each such part that comes
         self.cuda_graphs = 0
-        self.outside = 0
         self.code: list[str] = []
-        self.graphs = 0
+
+    @property
+    def outside(self) -> int:
+        """Launches that are in no CUDA graph."""
+        if self.cuda_graphs:
+            return self.divided
+        return self.launches.total() + sum(node.library for node in self.nodes)
+
+    def kernel(self, node: Node) -> str:
+        """The Triton kernel of a node; empty for a call of a library."""
+        return next(filter(None, map(self.kernel_of.get, node.parts)), "")
+
+
+@dataclasses.dataclass(eq=False)
+class _Link:
+    """A node in the longest chain of kernels that ends with it. ``length`` is 0 for no kernel."""
+
+    number: int
+    graph: _Graph
+    node: Node
+    before: _Link | None
+    length: int
 
 
 class Recorder:
-    """The `Notes` of one cell."""
+    """What Inductor wrote for one cell: `hooks.watching` tells it, one graph after another."""
 
     def __init__(self) -> None:
         """Nothing is written yet."""
-        self._passes: dict[str, _Pass] = {}
-        self._now = _Pass()
-        self._divided = 0
-        self._inside: list[int] = []
-        self._became = False
-        self._graph_launches = 0
+        self._passes: dict[str, list[_Graph]] = {FORWARD: []}
+        self._now = _Graph()
         self.assumed: dict[str, None] = {}
 
     def begun(self, backward: bool) -> None:
-        """See `Notes`."""
-        self._finish_graph()
-        self._now = self._passes.setdefault(BACKWARD if backward else FORWARD, _Pass())
-        self._now.graphs += 1
-
-    def _finish_graph(self) -> None:
-        """Count the launches of the last graph that are in no CUDA graph."""
-        self._now.outside += self._divided if self._became else self._graph_launches
-        self._divided, self._inside, self._became, self._graph_launches = 0, [], False, 0
+        """A graph is compiled from now on."""
+        self._now = _Graph()
+        self._passes.setdefault(BACKWARD if backward else FORWARD, []).append(self._now)
 
     def nodes(self, nodes: list[Node]) -> None:
-        """See `Notes`."""
+        """The scheduler's nodes, after fusion and before code generation."""
         self._now.nodes += nodes
-        self._now.graph_of += [self._now.graphs] * len(nodes)
-        self._graph_launches += sum(node.library for node in nodes)
 
     def not_fused(self, one: str, other: str, reason: Callable[[], str]) -> None:
-        """See `Notes`."""
+        """The scheduler did not fuse two nodes. ``reason`` makes the text."""
         # The name of a fused node is that of its parts, joined.
         ours, theirs = frozenset(one.split("_")), frozenset(other.split("_"))
-        pairs = self._now.refusals.setdefault((self._now.graphs, min(ours)), {})
-        self._now.refused += 1
-        pairs[one, other] = _Refusal(self._now.refused, ours, theirs, reason)
+        self._now.refusals.pop((one, other), None)
+        self._now.refusals[one, other] = _Refusal(ours, theirs, reason)
 
     def kernel(self, name: str, parts: Sequence[str]) -> None:
-        """See `Notes`."""
-        self._now.triton[self._now.graphs, name] = list(parts)
-        for part in parts:
-            self._now.kernel_of[self._now.graphs, part] = name
+        """A Triton kernel holds these nodes. May come again for the same kernel."""
+        self._now.triton[name] = None
+        self._now.kernel_of |= dict.fromkeys(parts, name)
 
     def source(self, name: str, code: str) -> None:
-        """See `Notes`."""
-        self._now.sources[self._now.graphs, name] = code
+        """A kernel's source, as a Python expression of the generated module."""
+        self._now.sources[name] = code
 
     def launched(self, name: str) -> None:
-        """See `Notes`."""
-        self._now.launches[self._now.graphs, name] += 1
-        self._graph_launches += 1
+        """The generated code launches a generated kernel once."""
+        self._now.launches[name] += 1
 
     def partitioned(self, nodes_outside: int, inside: list[int]) -> None:
-        """See `Notes`."""
-        self._divided, self._inside = nodes_outside, list(inside)
+        """The graph is divided for CUDA graphs. ``nodes_outside``: launches in none of them;
+        ``inside``: launches in each.
+        """
+        self._now.divided, self._now.inside = nodes_outside, list(inside)
 
     def cuda_graph(self, skipped: bool) -> None:
-        """See `Notes`."""
-        launches = self._inside.pop(0) if self._inside else 0
+        """A graph, or its next part, becomes a CUDA graph, or ``skipped``: torch will not."""
+        launches = self._now.inside.pop(0) if self._now.inside else 0
         if skipped:
-            self._divided += launches
+            self._now.divided += launches
         else:
             self._now.cuda_graphs += 1
-            self._became = True
 
     def code(self, text: str) -> None:
-        """See `Notes`."""
+        """The graph's generated module."""
         self._now.code.append(_OF_THE_PROCESS.sub("", text))
 
     def assume(self, text: str) -> None:
-        """See `Notes`."""
+        """A question that only a device can answer, and the answer that was assumed."""
         self.assumed[text] = None
 
-    def sources(self) -> Iterator[Source]:
+    def sources(self) -> Iterator[tuple[Place, str]]:
         """The source of each Triton kernel."""
-        for direction, written in self._passes.items():
-            for graph, name in written.triton:
-                if (graph, name) in written.sources:
-                    place = Place(direction, graph, name)
-                    yield Source(place, written.sources[graph, name])
+        for direction, graphs in self._passes.items():
+            for number, graph in enumerate(graphs):
+                for name in graph.triton:
+                    if name in graph.sources:
+                        yield Place(direction, number, name), graph.sources[name]
 
     def modules(self) -> dict[str, list[str]]:
         """The generated modules by pass."""
-        return {direction: written.code for direction, written in self._passes.items()}
+        return {
+            direction: [text for graph in graphs for text in graph.code]
+            for direction, graphs in self._passes.items()
+        }
 
     def result(
         self, with_cuda_graphs: bool, assembled: Mapping[Place, Assembled]
@@ -158,103 +173,86 @@ class Recorder:
 
         ``with_cuda_graphs``: the mode uses them.
         """
-        self._finish_graph()
-        self._now = _Pass()
-        self._passes.setdefault(FORWARD, _Pass())
         codes = {
-            direction: _code(written, direction, assembled)
-            for direction, written in self._passes.items()
+            direction: _code(graphs, direction, with_cuda_graphs, assembled)
+            for direction, graphs in self._passes.items()
         }
-        if not with_cuda_graphs:
-            codes = {
-                direction: msgspec.structs.replace(code, cuda_graphs=None, outside_launches=None)
-                for direction, code in codes.items()
-            }
         return codes[FORWARD], codes.get(BACKWARD)
 
 
-def _code(written: _Pass, direction: str, assembled: Mapping[Place, Assembled]) -> Code:
-    triton = sum(count for kernel, count in written.launches.items() if kernel in written.triton)
-    text = "\n".join(written.code)
-    operators = _operators(written)
-    kernels = [
-        Kernel(
-            name=name,
-            launches=written.launches[graph, name],
-            operators=operators.get((graph, name), [])[:MOST_OPERATORS],
-            **_sizes(assembled.get(Place(direction, graph, name))),
-        )
-        for graph, name in written.triton
-    ]
+def _code(
+    graphs: list[_Graph],
+    direction: str,
+    with_cuda_graphs: bool,
+    assembled: Mapping[Place, Assembled],
+) -> Code:
+    text = "\n".join(text for graph in graphs for text in graph.code)
+    nodes = [node for graph in graphs for node in graph.nodes]
+    triton = sum(graph.launches[name] for graph in graphs for name in graph.triton)
+    kernels = []
+    for number, graph in enumerate(graphs):
+        operators = _operators(graph)
+        for name in graph.triton:
+            sizes = assembled.get(Place(direction, number, name))
+            kernels.append(
+                Kernel(
+                    name=name,
+                    launches=graph.launches[name],
+                    operators=operators.get(name, [])[:MOST_OPERATORS],
+                    **({} if sizes is None else sizes._asdict()),
+                )
+            )
     return Code(
-        triton_kernels=len(written.triton),
+        triton_kernels=len(kernels),
         triton_launches=triton,
-        library_launches=sum(node.library for node in written.nodes),
-        host_launches=written.launches.total() - triton,
-        nodes_before=sum(len(node.parts) for node in written.nodes),
-        nodes_after=len(written.nodes),
-        bytes_before=sum(node.bytes_before for node in written.nodes),
-        bytes_after=sum(node.bytes_after for node in written.nodes),
-        cuda_graphs=written.cuda_graphs,
-        outside_launches=written.outside,
+        library_launches=sum(node.library for node in nodes),
+        host_launches=sum(graph.launches.total() for graph in graphs) - triton,
+        nodes_before=sum(len(node.parts) for node in nodes),
+        nodes_after=len(nodes),
+        bytes_before=sum(node.bytes_before for node in nodes),
+        bytes_after=sum(node.bytes_after for node in nodes),
+        cuda_graphs=sum(graph.cuda_graphs for graph in graphs) if with_cuda_graphs else None,
+        outside_launches=sum(graph.outside for graph in graphs) if with_cuda_graphs else None,
         source_lines=len(text.splitlines()),
         source_sha256=hashlib.sha256(text.encode()).hexdigest(),
         kernels=kernels,
-        chains=_chains(written),
+        chains=_chains(graphs),
     )
 
 
-def _sizes(assembled: Assembled | None) -> dict[str, Any]:
-    """The fields of a `Kernel` that the assembler decides; none if it was not assembled."""
-    return {} if assembled is None else assembled._asdict()
-
-
-def _kernel(written: _Pass, at: int) -> str:
-    """The Triton kernel of a node; empty for a call of a library."""
-    graph = written.graph_of[at]
-    for part in written.nodes[at].parts:
-        if name := written.kernel_of.get((graph, part)):
-            return name
-    return ""
-
-
-def _operators(written: _Pass) -> dict[InGraph, list[str]]:
+def _operators(graph: _Graph) -> dict[str, list[str]]:
     """The ATen operators of each Triton kernel."""
-    found: dict[InGraph, dict[str, None]] = {}
-    for at, node in enumerate(written.nodes):
-        if name := _kernel(written, at):
-            kernel = written.graph_of[at], name
-            found.setdefault(kernel, {}).update(dict.fromkeys(node.operators))
+    found: dict[str, set[str]] = {}
+    for node in graph.nodes:
+        found.setdefault(graph.kernel(node), set()).update(node.operators)
     return {kernel: sorted(operators) for kernel, operators in found.items()}
 
 
-def _chains(written: _Pass) -> list[Chain]:
+def _chains(graphs: list[_Graph]) -> list[Chain]:
     """The longest chains of Triton kernels of which each reads what the one before wrote.
 
     A call of a library ends a chain. Each kernel launch is in at most one of the chains.
     """
-    before: list[int | None] = []  # the node before, in the longest chain that ends here
-    length: list[int] = []
-    writer: dict[tuple[int, str], int] = {}
-    for at, node in enumerate(written.nodes):
-        graph = written.graph_of[at]
-        producers = {writer[graph, name] for name in node.reads if (graph, name) in writer} - {at}
-        best: int | None = None
-        if _kernel(written, at):
-            ends = [one for one in producers if length[one]]
-            best = max(ends, key=lambda one: (length[one], one), default=None)
-        before.append(best)
-        length.append(0 if not _kernel(written, at) else 1 + (0 if best is None else length[best]))
-        for name in node.writes:
-            writer[graph, name] = at
+    links: list[_Link] = []
+    for graph in graphs:
+        writer: dict[str, _Link] = {}
+        for node in graph.nodes:
+            link = _Link(len(links), graph, node, None, 0)
+            if graph.kernel(node):
+                producers = [writer[name] for name in node.reads if name in writer]
+                ends = [one for one in producers if one.length]
+                link.before = max(ends, key=lambda one: (one.length, one.number), default=None)
+                link.length = 1 + (link.before.length if link.before else 0)
+            links.append(link)
+            writer |= dict.fromkeys(node.writes, link)
     chains: list[Chain] = []
-    taken: set[int] = set()
-    for end in sorted(range(len(length)), key=lambda at: (-length[at], at)):
-        chain: list[int] = []
-        link: int | None = end
-        while link is not None and link not in taken:
-            chain.append(link)
-            link = before[link]
+    taken: set[_Link] = set()
+    for end in sorted(links, key=lambda one: -one.length):
+        chain: list[_Link] = []
+        at: _Link | None = end
+        while at is not None and at not in taken:
+            chain.append(at)
+            at = at.before
         if len(chain) < 2 or len(chains) == MOST_CHAINS:
             continue
         taken.update(chain)
@@ -262,23 +260,24 @@ def _chains(written: _Pass) -> list[Chain]:
         named = chain[:MOST_KERNELS]
         chains.append(
             Chain(
-                [_kernel(written, one) for one in named],
-                [_reason(written, one, other) for one, other in pairwise(named)],
+                [one.graph.kernel(one.node) for one in named],
+                [_reason(one, other) for one, other in pairwise(named)],
             )
         )
     return sorted(chains, key=lambda chain: -len(chain.kernels))
 
 
-def _reason(written: _Pass, one: int, other: int) -> str:
-    """Why Inductor did not fuse two nodes: what it said of most of their parts, and last."""
-    graph = written.graph_of[one]
-    ours, theirs = set(written.nodes[one].parts), set(written.nodes[other].parts)
-    best = _Refusal(0, frozenset(), frozenset(), str)
-    for part in ours | theirs:
-        for said in written.refusals.get((graph, part), {}).values():
-            between = (said.ours <= ours and said.theirs <= theirs) or (
-                said.ours <= theirs and said.theirs <= ours
-            )
-            if between and said.weight > best.weight:
-                best = said
+def _reason(one: _Link, other: _Link) -> str:
+    """Why Inductor did not fuse two nodes: what it said of most of their parts, and last.
+
+    What it says of parts may be of no importance for the nodes as a whole.
+    """
+    ours, theirs = set(one.node.parts), set(other.node.parts)
+    best = _Refusal(frozenset(), frozenset(), str)
+    for said in one.graph.refusals.values():
+        between = (said.ours <= ours and said.theirs <= theirs) or (
+            said.ours <= theirs and said.theirs <= ours
+        )
+        if between and len(said.ours) + len(said.theirs) >= len(best.ours) + len(best.theirs):
+            best = said
     return " ".join(best.reason().split())[:LONGEST_REASON]

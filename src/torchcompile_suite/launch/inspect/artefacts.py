@@ -17,7 +17,7 @@ import msgspec
 
 from ...cell import Cell
 from ...compiled import ARTEFACTS
-from .. import connection
+from .. import messages
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<name>\S+)')
 
@@ -53,25 +53,25 @@ def write(cell: Cell, folder: Path) -> list[str]:
     Raises the errors of building and compiling the cell.
     """
     from ..build import build
-    from . import versions
+    from . import dynamo, inductor
 
     folder.mkdir(parents=True, exist_ok=True)
     subject = build(cell)
-    versions.reset()
+    dynamo.reset()
     sources: dict[str, Source] = {}
-    scratch = connection.folder("artefacts")
+    scratch = messages.folder("artefacts")
     with (
-        versions.tracing_to(scratch),
-        versions.watch_sources(lambda kernel, nodes: _add(sources, kernel, nodes)),
+        inductor.tracing_to(scratch),
+        inductor.watch_sources(lambda kernel, nodes: _add(sources, kernel, nodes)),
     ):
         with subject.context():
             subject.compile()[0]()
-            checks = versions.guard_texts(subject.module)
+            checks = dynamo.guard_texts(subject.module)
         graphs = sorted(scratch.glob("torchinductor/*"))
         for number, graph in enumerate(graphs):
             shutil.copytree(graph, folder / f"graph-{number}", dirs_exist_ok=True)
     (folder / "guards.txt").write_text("\n\n".join(checks) + "\n")
-    breaks = versions.graph_breaks()
+    breaks = dynamo.graph_breaks()
     (folder / "graph_breaks.txt").write_text(
         "".join(f"{graph_break.where}: {graph_break.reason}\n" for graph_break in breaks)
         or "none\n"
@@ -83,17 +83,11 @@ def write(cell: Cell, folder: Path) -> list[str]:
 
 def _add(sources: dict[str, Source], kernel: str, nodes: Any) -> None:
     """Add the origin of a kernel, from the scheduler's nodes in it."""
-    operators: dict[str, None] = {}
-    lines: dict[str, None] = {}
-    for node in nodes:
-        for part in getattr(node, "snodes", None) or [node]:
-            inner = getattr(part, "node", None)
-            for origin in getattr(inner, "origins", None) or ():
-                if origin.op != "call_function":
-                    continue
-                operators[str(origin.target)] = None
-                if line := _line(origin.meta.get("stack_trace") or ""):
-                    lines[line] = None
+    from .inductor import origins
+
+    found = list(origins(nodes))
+    operators = {str(origin.target) for origin in found}
+    lines = {_line(origin.meta.get("stack_trace") or "") for origin in found} - {""}
     sources[kernel] = Source(kernel, sorted(operators), sorted(lines))
 
 
@@ -135,7 +129,7 @@ def main() -> None:
     """Write the artefacts of the order."""
     from .. import failures
 
-    asking = connection.accept()
+    asking = messages.accept()
     order = msgspec.json.decode(asking.recv_bytes(), type=Order)
     try:
         written = Written(write(order.cell, Path(order.folder)))

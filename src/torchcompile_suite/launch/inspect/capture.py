@@ -1,4 +1,4 @@
-"""Which changes of the inputs cause a new capture, and whether other capture methods are right."""
+"""What needs further captures: changes of inputs, other capture methods, the share in graphs."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map
+from torch.profiler import ProfilerActivity, profile, record_function
 
+from ...cell import Cell
 from ...workloads import Workload
 from .. import accuracy, failures
-from ..build import double, ready, to_device
+from ..build import ready, to_device
+from ..forward import autocast
 from ..stream import ShapeStream
-from ..subject import Inputs, apply
-from . import versions
+from ..subject import Inputs, Subject, apply
+from ..values import mapped
+from . import dynamo
 
-
-def _tensors(change: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Inputs], Inputs]:
-    return lambda inputs: tree_map(
-        lambda value: change(value) if isinstance(value, torch.Tensor) else value, inputs
-    )
+_MARK = "in a captured graph"
 
 
 def _stride(value: torch.Tensor) -> torch.Tensor:
@@ -29,16 +28,21 @@ def _stride(value: torch.Tensor) -> torch.Tensor:
     return value.transpose(-1, -2).contiguous().transpose(-1, -2)
 
 
+def _double(value: torch.Tensor) -> torch.Tensor:
+    return value.double() if value.is_floating_point() else value
+
+
 def _grad(value: torch.Tensor) -> torch.Tensor:
     return value.clone().requires_grad_() if value.is_floating_point() else value
 
 
-_CHANGES: dict[str, Callable[[Inputs], Inputs]] = {
-    "repeat": _tensors(torch.clone),
-    "dtype": _tensors(double),
-    "device": lambda inputs: to_device(inputs, "cuda"),
-    "requires_grad": _tensors(_grad),
-    "stride": _tensors(_stride),
+# Of each tensor of the inputs.
+_CHANGES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "repeat": torch.clone,
+    "dtype": _double,
+    "device": lambda value: value.to("cuda"),
+    "requires_grad": _grad,
+    "stride": _stride,
 }
 
 _FOLLOWING: dict[str, tuple[Any, ...]] = {"dtype": (torch.float64,), "device": ("cuda",)}
@@ -59,16 +63,16 @@ def recaptures(workload: Workload, batch_size: int) -> tuple[dict[str, int], dic
         if change == "device" and not torch.cuda.is_available():
             unknown["recaptures.device"] = "there is only one kind of device here"
             continue
-        versions.reset()
+        dynamo.reset()
         compiled = torch.compile(module, backend="eager")
         apply(compiled, inputs)
-        before = versions.captures()
+        before = dynamo.captures()
         # The module's own tensors must follow the inputs, or eager would fail as well.
         if change in _FOLLOWING:
             module.to(*_FOLLOWING[change])
-        apply(compiled, larger if change == "size" else _CHANGES[change](inputs))
+        apply(compiled, larger if change == "size" else mapped(_CHANGES[change], inputs))
         module.to("cpu", torch.float32)
-        counts[change] = versions.captures() - before
+        counts[change] = dynamo.captures() - before
     return counts, unknown
 
 
@@ -78,7 +82,7 @@ def refused(subject: ShapeStream, forward: Any, requests: Sequence[Inputs]) -> i
     A refused request is not captured, so the order makes no difference. None without requests, and
     in a release without `torch.compiler.set_stance`.
     """
-    refusing = versions.refusing_to_capture()
+    refusing = dynamo.refusing_to_capture()
     if refusing is None or not requests:
         return None
     count = 0
@@ -87,7 +91,7 @@ def refused(subject: ShapeStream, forward: Any, requests: Sequence[Inputs]) -> i
             with refusing():
                 subject.serve(forward, request)
         except RuntimeError as error:
-            if versions.STANCE not in str(error):
+            if dynamo.STANCE not in str(error):
                 raise
             count += 1
     return count
@@ -117,12 +121,54 @@ def tracing(workload: Workload, batch_size: int) -> dict[str, str]:
     return results
 
 
-def check_cases(call: Any, module: torch.nn.Module, cases: Sequence[Inputs], device: str) -> None:
-    """Raise `failures.WrongResult` if the compiled one differs from eager for one of the cases."""
+def check_cases(call: Any, module: torch.nn.Module, workload: Workload, cell: Cell) -> None:
+    """Raise `failures.WrongResult` if the compiled one differs from eager for one of the workload's
+    other inputs.
+    """
+    cases = workload.cases(cell.batch_size) if workload.cases else []
     for number, given in enumerate(cases, 1):
-        case = to_device(given, device)
+        case = to_device(given, cell.device)
         error = accuracy.error(apply(call, case), apply(module, case))
         if not error <= accuracy.TOLERANCE["float32"]:
             raise failures.WrongResult(
                 f"on further input {number} of {len(cases)} the relative error is {error:.2g}"
             )
+
+
+def share(subject: Subject) -> float | None:
+    """The share of operator calls of one forward call that are in graphs, from 0 to 1.
+
+    Captures once more: a backend without code generation marks its graphs for the profiler. None
+    for a model without operators. Operators that an operator calls do not count.
+    """
+    dynamo.reset()
+    forward = torch.compile(subject.module, backend=_marking, dynamic=subject.dynamic)
+    with autocast(subject.cell):
+        apply(forward, subject.inputs)
+        with profile(activities=[ProfilerActivity.CPU]) as profiler:
+            apply(forward, subject.inputs)
+    inside = outside = 0
+    for event in profiler.events():
+        if "::" not in event.name:
+            continue
+        around = _around(event)
+        if not any("::" in name for name in around):
+            inside += _MARK in around
+            outside += _MARK not in around
+    return inside / (inside + outside) if inside + outside else None
+
+
+def _around(event: Any) -> list[str]:
+    """The names of the events that the event is in."""
+    names = []
+    while (event := event.cpu_parent) is not None:
+        names.append(event.name)
+    return names
+
+
+def _marking(graph: torch.fx.GraphModule, _inputs: list[torch.Tensor]) -> Callable[..., Any]:
+    def run(*inputs: Any) -> Any:
+        with record_function(_MARK):
+            return graph(*inputs)
+
+    return run

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import tempfile
 import timeit
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,33 +19,35 @@ import torch
 from ... import workloads
 from ...cell import Cell
 from ...compiled import Compiled
-from ...workloads import Workload
-from .. import caches, failures, ways
+from .. import caches, failures, progress
 from ..device import Device
-from ..precision import autocast
+from ..forward import autocast
+from ..progress import Stages
 from ..stream import ShapeStream
-from ..subject import Call, Subject
-from . import artefacts, capture, profiler, share, versions
-from .traffic import Traffic
-from .versions import reasons
+from ..subject import Call, Subject, repeated_blocks
+from ..widened import Traffic
+from . import Inspection, artefacts, capture, dynamo, inductor, profiler
 
 GUARD_CHECKS = 1000
 # What `_traffic` counts, by attribute of `Compiled`.
 TRAFFIC = ("eager_operators", "eager_bytes")
 
 
-class Observer:
-    """Watches the compiler from its creation on, and fills a `Compiled`."""
+class Observer(Inspection):
+    """Watches the compiler from its creation on, and fills the launch's field ``compiled``."""
 
-    def __init__(self, cell: Cell, cache: Path) -> None:
-        """Start to watch. ``cache``: Inductor's cache folder."""
+    def __init__(self, cell: Cell, cache: str, stages: Stages, fields: dict[str, Any]) -> None:
+        """Start to watch. ``cache``: Inductor's cache folder. ``fields``: of the launch."""
         self._cell = cell
-        self._cache = cache
-        versions.start_counting()
-        self._skips = versions.watch_cudagraph_skips()
-        self._recompiles = versions.watch_recompiles()
-        self._given_up = reasons.GivenUp()
-        self._generated = versions.watch_generation()
+        self._workload = workloads.get(cell.workload)
+        self._cache = Path(cache)
+        self._stages = stages
+        self._fields = fields
+        dynamo.start_counting()
+        self._skips = inductor.watch_cudagraph_skips()
+        self._recompiles = dynamo.watch_recompiles()
+        self._given_up = dynamo.GivenUp()
+        self._generated = inductor.watch_generation()
         # By attribute of `Compiled`.
         self._values: dict[str, Any] = {}
         self._unknown: dict[str, str] = {}
@@ -63,33 +66,50 @@ class Observer:
         else:
             self._values[field] = value
 
-    def compiled_once(self, subject: Subject, forward: Any, peak_memory_bytes: int | None) -> None:
-        """The first call has returned. ``peak_memory_bytes``: the peak during the call."""
-        self._values["peak_memory_bytes"] = peak_memory_bytes
+    def before_compile(self, on: Device) -> None:
+        """Start the measurement of the compiler's peak memory."""
+        on.reset_peak_memory()
+
+    def after_compile(
+        self, subject: Subject, forward: Any, on: Device, first_call_s: float
+    ) -> None:
+        """Record the compiler's peak memory, the size of its cache, and what a second pass over a
+        stream of shapes would compile.
+        """
+        self._values["peak_memory_bytes"] = on.peak_memory_bytes()
         self._ask("cache_bytes", lambda: caches.size(self._cache))
         if isinstance(subject, ShapeStream):
             self._refuse("tail", lambda: capture.refused(subject, forward, subject.requests))
+        progress.learned(str(self._cell), f"the first compiled call took {first_call_s:.3g} s")
 
     def _refuse(self, name: str, ask: Callable[[], int | None]) -> None:
         """Keep how many requests `capture.refused` counts, among the recaptures of that name."""
         field = f"recaptures.{name}"
-        without = versions.refusing_to_capture() is None
+        without = dynamo.refusing_to_capture() is None
         reason = "this release has no torch.compiler.set_stance" if without else "no such request"
         self._ask(field, ask, reason)
         if field in self._values:
             self._recaptures[name] = self._values.pop(field)
 
-    def ran(self, subject: Subject, call: Call, forward: Any, on: Device) -> None:
-        """All is compiled and timed. Ask what has to be asked inside the subject's context."""
-        self._ask("graphs", versions.captures)
-        self._ask("operators", versions.operators)
-        self._ask("graph_breaks", versions.graph_breaks)
+    def after_turns(self, subject: Subject, call: Call, forward: Any, on: Device) -> None:
+        """Record graphs, guards and kernels.
+
+        Before the accuracy check: FlexAttention also captures graphs when it runs in eager, and
+        Dynamo has one set of counters for a process.
+        """
+        with self._stages("observe"):
+            self._ran(subject, call, forward, on)
+
+    def _ran(self, subject: Subject, call: Call, forward: Any, on: Device) -> None:
+        self._ask("graphs", dynamo.captures)
+        self._ask("operators", dynamo.operators)
+        self._ask("graph_breaks", dynamo.graph_breaks)
         self._ask("skipped", self._given_up.frames)
-        self._ask("guards", versions.guards)
-        self._ask("recompiles", versions.recompiles)
+        self._ask("guards", dynamo.guards)
+        self._ask("recompiles", dynamo.recompiles)
         self._values["recompile_reasons"] = list(self._recompiles)
         if self._cell.phase == "inference":
-            self._ask("phases_s", versions.phases)
+            self._ask("phases_s", inductor.phases)
         else:
             self._unknown["phases_s"] = "the backward pass is compiled apart, under the same timers"
         self._values["cudagraph_skips"] = sorted(set(self._skips))
@@ -99,12 +119,12 @@ class Observer:
             "the module's forward was not captured as a frame of its own",
         )
         if self._cell.way in ("regional", "nested-region"):
-            self._values["blocks"] = len(ways.repeated_blocks(subject.module))
+            self._values["blocks"] = len(repeated_blocks(subject.module))
         generated = vars(self._generated)
         if self._cell.backend != "inductor":
             reason = f"backend {self._cell.backend} generates no code"
             self._unknown |= dict.fromkeys(generated, reason)
-        elif served := versions.served_from_cache():
+        elif served := inductor.served_from_cache():
             reason = (
                 f"{served} graphs equal another one, whose code they share without generating it"
             )
@@ -123,8 +143,31 @@ class Observer:
                 "the profiler saw nothing on the device; its counters may need permission",
             )
 
-    def checked(self, subject: Subject) -> None:
-        """The outputs are right. Count what eager moves, after all else that calls eager.
+    @contextmanager
+    def drawing(self, subject: Subject) -> Iterator[tuple[Call | None, str]]:
+        """Compile the subject once more. It is compiled before the seed is set, because autotuning
+        draws random numbers, too.
+        """
+        settings, why = inductor.eager_draws(subject.module)
+        if settings is None or self._cell.backend != "inductor":
+            yield None, why
+            return
+        with settings:
+            with self._stages("accuracy"):
+                dynamo.reset()
+                call, _ = subject.compile()
+                call()
+            yield call, ""
+
+    def after_check(self, subject: Subject, forward: Any) -> None:
+        """Check the workload's other inputs, and count what eager moves."""
+        with self._stages("cases"):
+            capture.check_cases(forward, subject.module, self._workload, self._cell)
+        with self._stages("traffic"):
+            self._count_traffic(subject)
+
+    def _count_traffic(self, subject: Subject) -> None:
+        """Count what eager moves, after all else that calls eager.
 
         FlexAttention cannot run in a dispatch mode. In torch 2.9 it cannot run afterwards either:
         Dynamo keeps what it has captured until the error.
@@ -134,23 +177,25 @@ class Observer:
         if reason := self._unknown.pop("traffic", None):
             self._unknown |= dict.fromkeys(TRAFFIC, reason)
         # Last: it drops all captures. Of the suite's own models the graphs are known.
-        if workloads.get(self._cell.workload).foreign and self._cell.way == "whole":
-            self._ask("captured_share", lambda: share.captured(subject), "no operator was called")
+        if self._workload.foreign and self._cell.way == "whole":
+            self._ask("captured_share", lambda: capture.share(subject), "no operator was called")
 
-    def last(self, workload: Workload) -> Compiled:
-        """Ask what needs new captures, last and outside any context. Returns all values."""
-        batch_size = self._cell.batch_size
-        if workload.has_tag("guards"):
-            self._ask("captured", lambda: capture.recaptures(workload, batch_size))
-            counts, reasons = self._values.pop("captured", ({}, {}))
-            self._recaptures |= counts
-            self._unknown |= reasons
-            self._ask("artefacts", lambda: _artefacts(self._cell))
-        if workload.has_tag("tracing"):
-            self._ask("tracing", lambda: capture.tracing(workload, batch_size))
-        self._values["recaptures"] = self._recaptures
-        unknown = {Compiled.published_name(name): why for name, why in self._unknown.items()}
-        return Compiled(**self._values, unknown=unknown)
+    def at_end(self) -> None:
+        """Record what needs new captures: recaptures, artefacts, other capture methods."""
+        workload, batch_size = self._workload, self._cell.batch_size
+        with self._stages("recapture"):
+            if workload.has_tag("guards"):
+                self._ask("captured", lambda: capture.recaptures(workload, batch_size))
+                counts, unknown = self._values.pop("captured", ({}, {}))
+                self._recaptures |= counts
+                self._unknown |= unknown
+                self._ask("artefacts", lambda: _artefacts(self._cell))
+            if workload.has_tag("tracing"):
+                self._ask("tracing", lambda: capture.tracing(workload, batch_size))
+            unknown = {Compiled.published_name(name): why for name, why in self._unknown.items()}
+            self._fields["compiled"] = Compiled(
+                **self._values, recaptures=self._recaptures, unknown=unknown
+            )
 
 
 def _artefacts(cell: Cell) -> list[str]:
@@ -161,9 +206,9 @@ def _artefacts(cell: Cell) -> list[str]:
 def _guard_check_s(cell: Cell, module: torch.nn.Module, subject: Subject) -> float | None:
     """Seconds to check the guards of one call: the minimum of a few rounds, as timeit advises.
 
-    ``module``: the one that was compiled, which may be a twin of the subject's (`ways.twin`).
+    ``module``: the one that was compiled, which may be a twin of the subject's (`subject.twin`).
     """
-    check = versions.guard_check(module, subject.inputs)
+    check = dynamo.guard_check(module, subject.inputs)
     with autocast(cell):
         if check is None or not check():
             return None

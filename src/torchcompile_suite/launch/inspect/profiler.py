@@ -66,16 +66,11 @@ def summary(spans: Iterable[tuple[float, float]], kernel_launches: int, calls: i
     """Busy and idle time of ``spans``: (start, end) of each kernel in seconds. They may overlap."""
     spans = sorted(spans)
     busy = idle = largest = 0.0
-    reached: float | None = None
+    reached = spans[0][0] if spans else 0.0
     for start, end in spans:
-        if reached is None:
-            busy += end - start
-            reached = end
-            continue
-        gap = start - reached
-        if gap > 0:
-            idle += gap
-            largest = max(largest, gap)
+        gap = max(0.0, start - reached)
+        idle += gap
+        largest = max(largest, gap)
         busy += max(0.0, end - max(start, reached))
         reached = max(reached, end)
     return Profile(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ...errors import SuiteError
 from ...results.records import Record
-from . import generated, overhead, pays, processes, variants, ways
+from . import generated, pays, processes, variants, ways
 from .common import Answer
 
 __all__ = ["Answer", "Answered", "Asked", "get", "names", "newest", "questions"]
@@ -77,7 +77,7 @@ QUESTIONS = (
     Asked(
         "overhead",
         "What does a compiled call cost, and which graphs are too small to gain?",
-        overhead.overhead,
+        variants.overhead,
     ),
     Asked(
         "attention",

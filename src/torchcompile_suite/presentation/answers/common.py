@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, Protocol
+from operator import attrgetter
+from typing import NamedTuple
 
 from ...analysis import advice, statistics, summary
 from ...analysis.claims.evidence import Evidence, Missing
@@ -12,7 +13,7 @@ from ...analysis.summary import Row
 from ...cell import Cell
 from ...compiled import Compiled
 from ...results.records import Record
-from ..sheets import Sheet, ended
+from ..sheets import Columns, Sheet, ended, sheet
 from ..wording import listed, plural
 
 NOTHING = "Nothing of this question was measured."
@@ -34,17 +35,84 @@ class Answer(NamedTuple):
         return bool(self.sheet.lines)
 
 
-class OfRow(Protocol):
-    """What has the row of a cell."""
+class Figures(NamedTuple):
+    """The figures of one cell, over its launches. None where it has none.
+
+    - ``row``: times of a call. ``compiled``: what was compiled, with unknown counts if nothing was.
+    - ``cold_s``, ``warm_s``: compile costs in seconds. ``first_s``: the first call of a cold start.
+    - ``error``: the largest relative error of the outputs; ``float32_error``: against float32.
+    - ``memory_bytes``: the peak memory in the mode.
+    - ``beside``: the cell that it is compared with; None beside itself, or if it was not measured.
+    - ``over_beside``: its time over a time of that cell, where a question sets it.
+    """
+
+    row: Row
+    compiled: Compiled
+    cold_s: Interval | None = None
+    warm_s: Interval | None = None
+    first_s: Interval | None = None
+    error: float | None = None
+    float32_error: float | None = None
+    memory_bytes: Interval | None = None
+    beside: Figures | None = None
+    over_beside: Interval | None = None
 
     @property
-    def row(self) -> Row:
-        """The cell as a row of a report."""
+    def cell(self) -> Cell:
+        """The cell that was measured."""
+        return self.row.cell
+
+    def over(self, figure: str) -> Interval | None:
+        """A figure (a path of attributes) over that of ``beside``; None if either is missing."""
+        of = attrgetter(figure)
+        return None if self.beside is None else over(of(self), of(self.beside))
 
 
-def reason(one: OfRow) -> str:
-    """Why a cell has no number; empty if it has one."""
-    return ended(one.row)
+def figures(
+    records: Iterable[Record],
+    wanted: Callable[[Cell], bool],
+    beside: Callable[[Cell], Cell] = lambda cell: cell,
+) -> dict[Cell, Figures]:
+    """The figures of the wanted cells, failed ones, too.
+
+    ``beside``: the cell that each of them is compared with, wanted or not.
+    """
+    by_cell = {record.measurement.cell: record for record in records}
+    found = {}
+    for cell, record in by_cell.items():
+        if wanted(cell):
+            other = by_cell.get(beside(cell), record)
+            found[cell] = _figures(record)._replace(
+                beside=None if other is record else _figures(other)
+            )
+    return found
+
+
+def _figures(record: Record) -> Figures:
+    measurement = record.measurement
+    own = Figures(summary.row(record), measurement.compiled or Compiled())
+    if not measurement.outcome.ok:
+        return own
+    launches = statistics.counted(measurement.launches)
+    cold = [one for one in measurement.launches if one.kind == "cold"]
+    checks = [one.accuracy for one in measurement.launches if one.accuracy is not None]
+    return own._replace(
+        cold_s=_interval(statistics.compile_costs(measurement.launches, "cold")),
+        warm_s=_interval(statistics.compile_costs(measurement.launches, "warm")),
+        first_s=_interval([statistics.first_call_of(one) for one in cold]),
+        error=_largest(one.accuracy.mode_error for one in launches if one.accuracy is not None),
+        float32_error=_largest(check.float32_error for check in checks),
+        memory_bytes=_interval([one.peak_memory_bytes or 0 for one in launches]),
+    )
+
+
+def _largest(values: Iterable[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def _interval(values: Sequence[float]) -> Interval | None:
+    """None without values, and if one of them is 0, which has no logarithm."""
+    return statistics.geometric_interval(values) if values and min(values) > 0 else None
 
 
 def rows(records: Iterable[Record], wanted: Callable[[Cell], bool]) -> list[Row]:
@@ -52,17 +120,35 @@ def rows(records: Iterable[Record], wanted: Callable[[Cell], bool]) -> list[Row]
     return summary.rows(one for one in records if wanted(one.measurement.cell))
 
 
+def table(found: Iterable[Figures], place: Columns[Figures], columns: Columns[Figures]) -> Sheet:
+    """A line for each cell: its figures, or why it has none."""
+    return sheet(found, place, columns, reason=lambda one: ended(one.row))
+
+
+def told(sentence: str, of: Sequence[Row], drawn: Sheet) -> Answer:
+    """The answer with how many rows have no number. ``sentence`` is empty if none of them has."""
+    if sentence:
+        number = sum(row.ratio is None for row in of)
+        if number:
+            verb = "has" if number == 1 else "have"
+            sentence += f" {plural(number, 'cell')} {verb} no number: the table has the reasons."
+    elif of:
+        sentence = f"None of {plural(len(of), 'cell')} has a number; the table has the reasons."
+    return Answer(sentence or NOTHING, drawn)
+
+
+def missing(question: str, of: Sequence[Figures]) -> str:
+    """The sentence where no cell of the question has figures."""
+    if not of:
+        return NOTHING
+    ends = sorted({one.row.outcome.status.value for one in of})
+    return f"{question} has no figures here: {len(of)} cells ended as {listed(ends)}."
+
+
 def mean(of: Iterable[Interval | None]) -> Interval | None:
     """The geometric mean of those that are known; None if none is."""
     known = [one for one in of if one is not None]
     return statistics.geometric_mean(known) if known else None
-
-
-def without_numbers(of: Sequence[Row]) -> str:
-    """The sentence of an answer whose rows have no number, or of no row."""
-    if not of:
-        return NOTHING
-    return f"None of {plural(len(of), 'cell')} has a number; the table has the reasons."
 
 
 def by_mode(of: Sequence[Row]) -> str:
@@ -78,13 +164,9 @@ def by_mode(of: Sequence[Row]) -> str:
     return ", ".join(parts)
 
 
-def failed(of: Sequence[Row]) -> str:
-    """How many rows have no number, as a further sentence; empty if all have one."""
-    number = sum(row.ratio is None for row in of)
-    if not number:
-        return ""
-    verb = "has" if number == 1 else "have"
-    return f" {plural(number, 'cell')} {verb} no number: the table has the reasons."
+def over(one: Interval | None, other: Interval | None) -> Interval | None:
+    """One figure over another one that was measured independently; None if either is missing."""
+    return None if one is None or other is None else statistics.quotient(one, other)
 
 
 class Between:
@@ -94,85 +176,15 @@ class Between:
         """``records``: all of that release and machine. The drift is known from all of them."""
         self._evidence = Evidence((record.measurement for record in records), "")
 
-    def over(self, one: Interval | None, other: Interval | None) -> Interval | None:
-        """One time over the other; None if one of them is missing.
+    def over(self, one: Figures, figure: str) -> Interval | None:
+        """The time of a call over a time (a path of attributes) of the cell beside; None if one of
+        them is missing.
 
         The interval includes the drift of the machine between two measurements, if it is known:
         that needs work that several cells have timed.
         """
+        time, other = one.row.latency_s, one.beside and attrgetter(figure)(one.beside)
         try:
-            return None if one is None or other is None else self._evidence.over(one, other)
+            return None if time is None or other is None else self._evidence.over(time, other)
         except Missing:
-            return over(one, other)
-
-
-def over(one: Interval | None, other: Interval | None) -> Interval | None:
-    """One figure over another one that was measured independently; None if either is missing."""
-    return None if one is None or other is None else statistics.quotient(one, other)
-
-
-class Figures(NamedTuple):
-    """The figures of one cell, over its launches. None where it has none.
-
-    - ``row``: times of a call. ``compiled``: what was compiled, with unknown counts if nothing was.
-    - ``cold_s``, ``warm_s``: compile costs in seconds. ``first_s``: the first call of a cold start.
-    - ``error``: the largest relative error of the outputs.
-    - ``memory_bytes``: the peak memory in the mode.
-    """
-
-    row: Row
-    compiled: Compiled
-    cold_s: Interval | None = None
-    warm_s: Interval | None = None
-    first_s: Interval | None = None
-    error: float | None = None
-    memory_bytes: Interval | None = None
-
-    @property
-    def cell(self) -> Cell:
-        """The cell that was measured."""
-        return self.row.cell
-
-
-def figures(records: Iterable[Record], wanted: Callable[[Cell], bool]) -> dict[Cell, Figures]:
-    """The figures of the wanted cells, failed ones, too."""
-    return {
-        record.measurement.cell: _figures(record)
-        for record in records
-        if wanted(record.measurement.cell)
-    }
-
-
-def _figures(record: Record) -> Figures:
-    measurement = record.measurement
-    own = Figures(summary.row(record), measurement.compiled or Compiled())
-    if not measurement.outcome.ok:
-        return own
-    launches = statistics.counted(measurement.launches)
-    cold = [one for one in measurement.launches if one.kind == "cold"]
-    errors = [one.accuracy.mode_error for one in launches if one.accuracy is not None]
-    return own._replace(
-        cold_s=_interval(statistics.compile_costs(measurement.launches, "cold")),
-        warm_s=_interval(statistics.compile_costs(measurement.launches, "warm")),
-        first_s=_interval([statistics.first_call_of(one) for one in cold]),
-        error=max((error for error in errors if error is not None), default=None),
-        memory_bytes=_interval([one.peak_memory_bytes or 0 for one in launches]),
-    )
-
-
-def _interval(values: Sequence[float]) -> Interval | None:
-    """None without values, and if one of them is 0, which has no logarithm."""
-    return statistics.geometric_interval(values) if values and min(values) > 0 else None
-
-
-def by_model(one: OfRow) -> tuple[str, int]:
-    """The order of lines by model."""
-    return one.row.cell.workload, one.row.cell.batch_size
-
-
-def missing(question: str, of: Sequence[OfRow]) -> str:
-    """The sentence where no cell of the question has figures."""
-    if not of:
-        return NOTHING
-    ends = sorted({one.row.outcome.status.value for one in of})
-    return f"{question} has no figures here: {len(of)} cells ended as {listed(ends)}."
+            return over(time, other)

@@ -12,7 +12,7 @@ from ...analysis.summary import Row
 from ...cell import Cell
 from ...results.records import Record
 from .. import sheets
-from ..wording import plural
+from ..wording import plural, without_gain
 from . import common
 from .common import Answer, by_mode, mean
 
@@ -21,18 +21,31 @@ _SETTLED, _INDUCTOR = "system", "inductor"
 
 def inference(records: Sequence[Record]) -> Answer:
     """Plain inference in float32, by mode."""
-    return _answer(records, _infers, lambda rows: _pays(rows, "a call"))
+
+    def asked(cell: Cell) -> bool:
+        model = matrix.made_for(cell.workload) is None
+        return model and asks_whether_it_pays(cell) and not cell.differs()
+
+    return _answer(records, asked, lambda rows: _pays(rows, "a call"))
 
 
 def training(records: Sequence[Record]) -> Answer:
     """Whole optimizer steps, in any precision and number of micro-batches, by mode."""
-    return _answer(records, _trains, lambda rows: _pays(rows, "an optimizer step"))
+    return _answer(
+        records,
+        lambda cell: asks_whether_it_pays(cell) and cell.phase == "training",
+        lambda rows: _pays(rows, "an optimizer step"),
+    )
 
 
 def precision(records: Sequence[Record]) -> Answer:
     """Autocast regions in bfloat16, whose baseline is eager in float32, by mode."""
     said = "In bfloat16 a call takes on average, of eager's time in float32: {}."
-    return _answer(records, _in_bfloat16, lambda rows: said.format(by_mode(rows)))
+    return _answer(
+        records,
+        lambda cell: cell.dtype == "bfloat16" and cell.differs() == {"dtype", "baseline"},
+        lambda rows: said.format(by_mode(rows)),
+    )
 
 
 def backends(records: Sequence[Record]) -> Answer:
@@ -69,22 +82,8 @@ def _answer(
 ) -> Answer:
     """The answer from the rows of the wanted cells; ``said`` tells what those with numbers say."""
     rows = common.rows(records, wanted)
-    if all(row.ratio is None for row in rows):
-        return Answer(common.without_numbers(rows), sheets.measured(rows))
-    return Answer(said(rows) + common.failed(rows), sheets.measured(rows))
-
-
-def _infers(cell: Cell) -> bool:
-    model = matrix.made_for(cell.workload) is None
-    return model and asks_whether_it_pays(cell) and not cell.differs()
-
-
-def _trains(cell: Cell) -> bool:
-    return asks_whether_it_pays(cell) and cell.phase == "training"
-
-
-def _in_bfloat16(cell: Cell) -> bool:
-    return cell.dtype == "bfloat16" and cell.differs() == {"dtype", "baseline"}
+    known = any(row.ratio is not None for row in rows)
+    return common.told(said(rows) if known else "", rows, sheets.measured(rows))
 
 
 def _with_inductor(cell: Cell) -> Cell:
@@ -99,9 +98,7 @@ def _pays(rows: Sequence[Row], call: str) -> str:
     """In how many cells compiling pays, and the means. ``call`` says what is timed."""
     number = counts(rows)
     pays = f"{Payoff.GAIN.value} in {number[Payoff.GAIN]} of {plural(sum(number.values()), 'cell')}"
-    for other in Payoff:
-        if other is not Payoff.GAIN and number[other]:
-            pays += f", {other.value} in {number[other]}"
+    pays += without_gain(number)
     average = mean(row.ratio for row in rows)
     return (
         f"Compiled is {pays}; on average {call} takes {average} of eager's time: {by_mode(rows)}."

@@ -1,25 +1,124 @@
-"""A model written or quantised in other ways, compiled, against one way in eager."""
+"""What is made for a question: small graphs, ways to write attention, models in int8."""
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+
+import msgspec
 
 from ... import matrix
-from ...analysis import summary
 from ...analysis.payoff import Payoff, payoff
 from ...analysis.statistics import Interval
-from ...analysis.summary import Row
 from ...cell import QUANTISATIONS, Cell
 from ...modes import EAGER, MODES, place
 from ...results.records import Record
-from ..sheets import Columns, sheet
-from ..wording import listed, milliseconds, number, plural, ratio, seconds
+from ..sheets import MODEL, Columns
+from ..wording import count, listed, milliseconds, number, plural, ratio, seconds
 from . import common
-from .common import Answer, Between, by_mode, mean, reason
+from .common import Answer, Between, Figures, by_mode, mean, told
 
-_NAME = re.compile(r"attention_(\w+)_(\d+)")  # as `workloads.attention` gives them
+_US = 1e6
+
+
+def _microseconds(interval: Interval | None) -> str:
+    return "-" if interval is None else number(interval.value, ".3g", _US)
+
+
+_SMALL = re.compile(r"small_(\d+)x(\d+)")  # as `workloads.overhead` gives them
+_GRAPH: Columns[Figures] = {
+    "operators": lambda one: count(_size(one)[1]),
+    "inputs": lambda one: str(_size(one)[0]),
+    "mode": lambda one: one.cell.mode,
+}
+_OVERHEAD: Columns[Figures] = {
+    "eager us": lambda one: _microseconds(one.row.eager_s),
+    "compiled us": lambda one: _microseconds(one.row.latency_s),
+    "ratio [95 %]": lambda one: ratio(one.row.ratio),
+    "guards": lambda one: count(one.compiled.guards),
+    "guard check us": lambda one: number(one.compiled.guard_check_s, ".3g", _US),
+    "kernel launches": lambda one: count(one.compiled.kernel_launches),
+}
+
+
+def overhead(records: Sequence[Record]) -> Answer:
+    """What a compiled call costs beyond its kernels, and the smallest graph that gains.
+
+    From graphs of small operators, whose arithmetic is nothing.
+    """
+    graphs = common.figures(records, _made_for(matrix.OVERHEAD, _SMALL))
+    found = sorted(graphs.values(), key=lambda one: (_size(one), place(one.cell.mode)))
+    known = [one for one in found if one.cell.mode == "default" and one.row.ratio]
+    sentence = f"{_costs(known, Between(records))}; {_least(known)}." if known else ""
+    return told(sentence, [one.row for one in found], common.table(found, _GRAPH, _OVERHEAD))
+
+
+def _made_for(question: matrix.Question, name: re.Pattern[str]) -> Callable[[Cell], bool]:
+    return lambda cell: (
+        name.fullmatch(cell.workload) is not None and matrix.on_any_device(cell) in question.by_cell
+    )
+
+
+def _size(one: Figures) -> tuple[int, int]:
+    """The number of inputs of a graph, and that of its operators."""
+    operators, inputs = one.cell.workload.removeprefix("small_").split("x")
+    return int(inputs), int(operators)
+
+
+def _named(one: Figures) -> str:
+    inputs, operators = _size(one)
+    return f"{plural(operators, 'operator')} with {plural(inputs, 'input')}"
+
+
+def _costs(known: Sequence[Figures], between: Between) -> str:
+    """What a call costs: of the smallest graph, of the longest, and of the one with most inputs."""
+    least, *_ = known
+    fewest, _ = _size(least)
+    few = {_size(one)[1]: one for one in known if _size(one)[0] == fewest}
+    *_, longest = few.values()
+    text = f"A compiled call of {_named(least)} costs {_both(least)}"
+    if longest is not least:
+        text += f"; of {_named(longest)} {_both(longest)}"
+    # How much more it costs with the most inputs, for the same operators.
+    more = [one for one in known if _size(one)[0] > fewest and _size(one)[1] in few]
+    if not more:
+        return text
+    inputs = _size(more[-1])[0]
+    most = next(one for one in more if _size(one)[0] == inputs)
+    operators = _size(most)[1]
+    times = between.over(most._replace(beside=few[operators]), "row.latency_s")
+    return (
+        f"{text}; with {plural(inputs, 'input')} instead of {fewest}, a call of "
+        f"{plural(operators, 'operator')} takes {times} times as long{_checks(most)}"
+    )
+
+
+def _both(one: Figures) -> str:
+    compiled, eager = (number(of, ".3g", _US) for of in (one.row.latency_s, one.row.eager_s))
+    return f"{compiled} us{_checks(one)}, in eager {eager} us"
+
+
+def _checks(one: Figures) -> str:
+    check_s = one.compiled.guard_check_s
+    return "" if check_s is None else f" ({number(check_s, '.3g', _US)} us of it check guards)"
+
+
+def _least(known: Sequence[Figures]) -> str:
+    """The smallest graph that gains, by number of inputs."""
+    gain, none = [], []
+    for inputs, graphs in itertools.groupby(known, key=lambda one: _size(one)[0]):
+        mine = list(graphs)
+        first = next((one for one in mine if payoff(one.row.ratio) is Payoff.GAIN), None)
+        if first is None:
+            sizes = ", ".join(count(_size(one)[1]) for one in mine)
+            none.append(f"of those with {plural(inputs, 'input')} (operators: {sizes}) none gains")
+        else:
+            gain.append(f"{_named(first)} ({first.row.ratio} of eager's time)")
+    text = [f"the smallest graph that gains has {listed(gain)}"] if gain else []
+    return "; ".join([*text, *none])
+
+
 # Way -> its name in a sentence, and the way in eager that everybody has for the same result.
 _WAYS = {
     "spelled_out": ("attention spelled out", "sdpa"),
@@ -28,27 +127,17 @@ _WAYS = {
     "sdpa_causal": ("SDPA with a causal mask", "sdpa_causal"),
     "flex_causal": ("FlexAttention with a causal mask", "sdpa_causal"),
 }
-
-
-class _Way(NamedTuple):
-    """A way at a length, in a mode. ``over``: compiled over SDPA in eager with the same mask."""
-
-    length: int
-    way: str
-    row: Row
-    over: Interval | None
-
-
-_ATTENTION_PLACE: Columns[_Way] = {
-    "length": lambda one: str(one.length),
-    "way": lambda one: _WAYS[one.way][0],
-    "mode": lambda one: one.row.cell.mode,
+_ATTENTION = re.compile(rf"attention_({'|'.join(_WAYS)})_(\d+)")  # as `workloads.attention` does
+_WAY: Columns[Figures] = {
+    "length": lambda one: str(_way(one.cell)[0]),
+    "way": lambda one: _WAYS[_way(one.cell)[1]][0],
+    "mode": lambda one: one.cell.mode,
 }
-_ATTENTION: Columns[_Way] = {
+_TIMES: Columns[Figures] = {
     "eager ms": lambda one: milliseconds(one.row.eager_s),
     "compiled ms": lambda one: milliseconds(one.row.latency_s),
     "compiled over eager [95 %]": lambda one: ratio(one.row.ratio),
-    "compiled over SDPA in eager [95 %]": lambda one: ratio(one.over),
+    "compiled over SDPA in eager [95 %]": lambda one: ratio(one.over_beside),
     "compile s": lambda one: seconds(one.row.cold_compile_s),
 }
 
@@ -56,127 +145,118 @@ _ATTENTION: Columns[_Way] = {
 def attention(records: Sequence[Record]) -> Answer:
     """Attention in several ways, at several lengths."""
     found = ways_of_attention(records)
-    table = sheet(found, _ATTENTION_PLACE, _ATTENTION, reason=reason)
-    rows = [one.row for one in found]
     parts = []
     for way, (name, _) in _WAYS.items():
-        mine = [one for one in found if one.way == way and one.row.cell.mode == "default"]
-        if times := [f"{one.over} at length {one.length}" for one in mine if one.over]:
+        times = [
+            f"{one.over_beside} at length {_way(one.cell)[0]}"
+            for one in found
+            if one.over_beside and _way(one.cell)[1] == way and one.cell.mode == "default"
+        ]
+        if times:
             parts.append(f"{name} {listed(times)}")
-    if not parts:
-        return Answer(common.without_numbers(rows), table)
-    sentence = f"Compiled, in times of SDPA in eager with the same mask: {'; '.join(parts)}."
-    return Answer(sentence + common.failed(rows), table)
+    said = f"Compiled, in times of SDPA in eager with the same mask: {'; '.join(parts)}."
+    rows = [one.row for one in found]
+    return told(said if parts else "", rows, common.table(found, _WAY, _TIMES))
 
 
-def ways_of_attention(records: Sequence[Record]) -> list[_Way]:
-    """The ways that were measured, by length, way and mode."""
-    rows: dict[tuple[int, str, str], Row] = {}
-    for record in records:
-        cell = record.measurement.cell
-        named = _NAME.fullmatch(cell.workload)
-        if named is None or matrix.on_any_device(cell) not in matrix.ATTENTION.by_cell:
-            continue
-        way, length = named.groups()
-        if way in _WAYS:
-            rows[int(length), way, cell.mode] = summary.row(record)
+def ways_of_attention(records: Sequence[Record]) -> list[Figures]:
+    """The ways that were measured, by length, way and mode.
+
+    ``over_beside``: compiled over SDPA in eager with the same mask. SDPA is that of the same mode,
+    so that the two were measured in the same run, as a rule.
+    """
     between = Between(records)
-    found = []
-    for (length, way, mode), row in rows.items():
-        over = row.ratio
-        if (base := _WAYS[way][1]) != way:
-            # The same mode's cell, so that the two were measured in the same run, as a rule.
-            reference = rows.get((length, base, mode))
-            over = between.over(row.latency_s, reference.eager_s if reference else None)
-        found.append(_Way(length, way, row, over))
     ways = list(_WAYS)
+    found = common.figures(records, _made_for(matrix.ATTENTION, _ATTENTION), _sdpa)
+    made = []
+    for cell, one in found.items():
+        over = one.row.ratio if _sdpa(cell) == cell else between.over(one, "row.eager_s")
+        made.append(one._replace(over_beside=over))
     return sorted(
-        found, key=lambda one: (one.length, ways.index(one.way), place(one.row.cell.mode))
+        made,
+        key=lambda one: (
+            *(_way(one.cell)[0], ways.index(_way(one.cell)[1])),
+            place(one.cell.mode),
+        ),
     )
 
 
-class _Quantised(NamedTuple):
-    """A quantised cell.
-
-    ``over``: its time over that of float32 in the same mode; None if that was not measured.
-    ``error``: the largest relative error of its outputs against float32.
-    """
-
-    row: Row
-    over: Interval | None
-    error: float | None
+def _way(cell: Cell) -> tuple[int, str]:
+    """The length, and the way."""
+    _, _, named = cell.workload.partition("_")
+    way, _, length = named.rpartition("_")
+    return int(length), way
 
 
-_QUANTISED_PLACE: Columns[_Quantised] = {
-    "model": lambda one: one.row.cell.workload,
-    "batch": lambda one: str(one.row.cell.batch_size),
-    "quantisation": lambda one: one.row.cell.dtype,
-    "mode": lambda one: one.row.cell.mode,
+def _sdpa(cell: Cell) -> Cell:
+    """SDPA with the same mask."""
+    length, way = _way(cell)
+    return msgspec.structs.replace(cell, workload=f"attention_{_WAYS[way][1]}_{length}")
+
+
+_QUANTISATION: Columns[Figures] = {
+    **MODEL,
+    "quantisation": lambda one: one.cell.dtype,
+    "mode": lambda one: one.cell.mode,
 }
-_QUANTISED: Columns[_Quantised] = {
+_INT8: Columns[Figures] = {
     "float32 eager ms": lambda one: milliseconds(one.row.eager_s),
     "int8 ms": lambda one: milliseconds(one.row.latency_s),
     "over float32 eager [95 %]": lambda one: ratio(one.row.ratio),
-    "over float32 in the same mode [95 %]": lambda one: ratio(one.over),
-    "error against float32": lambda one: number(one.error, ".2g"),
+    "over float32 in the same mode [95 %]": lambda one: ratio(one.over_beside),
+    "error against float32": lambda one: number(one.float32_error, ".2g"),
 }
 
 
 def quantisation(records: Sequence[Record]) -> Answer:
     """Modules whose linear layers have int8 weights."""
     found = _quantised(records)
-    table = sheet(found, _QUANTISED_PLACE, _QUANTISED, reason=reason)
+    table = common.table(found, _QUANTISATION, _INT8)
     rows = [one.row for one in found]
-    parts = [part for dtype in QUANTISATIONS if (part := _of_dtype(dtype, found))]
-    if parts:
+    if parts := [part for dtype in QUANTISATIONS if (part := _of_dtype(dtype, found))]:
         timed = [(row.ratio, row.cell) for row in rows if row.ratio]
         least, cell = min(timed, key=lambda pair: pair[0].value)
         sentence = (
             f"{'; '.join(parts)}. The least time over float32 in eager: {least} "
-            f"({cell.workload}, {cell.dtype}, mode {cell.mode}).{common.failed(rows)}"
+            f"({cell.workload}, {cell.dtype}, mode {cell.mode})."
         )
-        return Answer(sentence, table)
-    sentence = common.without_numbers(rows)
+        return told(sentence, rows, table)
+    sentence, table = told("", rows, table)
     if len(reasons := {str(row.outcome) for row in rows}) == 1:
         sentence = f"None of {plural(len(rows), 'cell')} has a number: {reasons.pop()}."
         table = table._replace(lines=[])
     # What is not quantised still has an answer for float32.
     plain = common.rows(records, lambda cell: not cell.differs() and cell.mode != EAGER)
-    if rows and (told := by_mode(plain)):
-        sentence += f" Float32 compiled, of its time in eager: {told}."
+    if rows and (float32 := by_mode(plain)):
+        sentence += f" Float32 compiled, of its time in eager: {float32}."
     return Answer(sentence, table)
 
 
-def _quantised(records: Sequence[Record]) -> list[_Quantised]:
+def _quantised(records: Sequence[Record]) -> list[Figures]:
+    """The quantised cells; ``over_beside``: over float32 in the same mode."""
     between = Between(records)
-    plain = {row.cell: row for row in common.rows(records, lambda cell: not cell.differs())}
-    found = []
-    for record in records:
-        cell = record.measurement.cell
-        if not (cell.quantised and cell.differs() == {"dtype", "baseline"}):
-            continue
-        row = summary.row(record)
-        over = row.ratio
-        if cell.mode != EAGER:
-            float32 = plain.get(Cell(cell.workload, cell.batch_size, cell.mode, device=cell.device))
-            over = between.over(row.latency_s, float32.latency_s if float32 else None)
-        checks = [launch.accuracy for launch in record.measurement.launches if launch.accuracy]
-        errors = [one.float32_error for one in checks if one.float32_error is not None]
-        found.append(_Quantised(row, over, max(errors, default=None)))
-    return sorted(found, key=_by_quantisation)
+    found = common.figures(
+        records,
+        lambda cell: cell.quantised and cell.differs() == {"dtype", "baseline"},
+        lambda cell: Cell(cell.workload, cell.batch_size, cell.mode, device=cell.device),
+    )
+    made = []
+    for cell, one in found.items():
+        over = one.row.ratio if cell.mode == EAGER else between.over(one, "row.latency_s")
+        made.append(one._replace(over_beside=over))
+    return sorted(made, key=_by_quantisation)
 
 
-def _by_quantisation(one: _Quantised) -> tuple[object, ...]:
-    cell = one.row.cell
-    dtype = list(QUANTISATIONS).index(cell.dtype)
-    return cell.workload, cell.batch_size, dtype, place(cell.mode)
+def _by_quantisation(one: Figures) -> tuple[object, ...]:
+    dtype = list(QUANTISATIONS).index(one.cell.dtype)
+    return one.cell.workload, one.cell.batch_size, dtype, place(one.cell.mode)
 
 
-def _of_dtype(dtype: str, found: Sequence[_Quantised]) -> str:
+def _of_dtype(dtype: str, found: Sequence[Figures]) -> str:
     """What one way to quantise does, by mode; empty if it has no number."""
     parts = []
     for mode in MODES:
-        mine = [one for one in found if (one.row.cell.dtype, one.row.cell.mode) == (dtype, mode)]
+        mine = [one for one in found if (one.cell.dtype, one.cell.mode) == (dtype, mode)]
         ratios = [one.row.ratio for one in mine if one.row.ratio]
         if not ratios:
             continue
@@ -185,7 +265,7 @@ def _of_dtype(dtype: str, found: Sequence[_Quantised]) -> str:
         text = (
             f"{how} faster in {gain} of {plural(len(ratios), 'model')}, on average {mean(ratios)}"
         )
-        over = mean(one.over for one in mine)
+        over = mean(one.over_beside for one in mine)
         if mode != EAGER and over:
             text += f", and {over} of float32 compiled"
         parts.append(text)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Container, Mapping, Sequence
-from operator import attrgetter
-from typing import NamedTuple
 
 import msgspec
 
@@ -16,99 +14,44 @@ from ...analysis.summary import Row
 from ...cell import DEFAULT_HEAP, Cell
 from ...matrix import POLICIES
 from ...results.records import Record
-from ..sheets import PLACE, Columns, sheet
+from ..sheets import PLACE, Columns
 from ..wording import count, listed, number, ratio
 from . import common
-from .common import Answer, Figures, by_model, mean, missing, reason
+from .common import Answer, Figures, mean, missing
 
 # Measured again, cold compiles of one cell differ by 7 % and warm ones by 10 %. A measurement has
 # one cold launch, so its compile time has no interval: a smaller difference is not claimed.
 COMPILE_MARGIN = 0.10
 
 
-class _Compared(NamedTuple):
-    """A cell, and the same model compiled whole: None beside itself, and if it was not measured.
-
-    ``blocks``: how many equal blocks the model has, as any of its cells recorded it; 0 if none did.
-    """
-
-    own: Figures
-    whole: Figures | None
-    blocks: int
-
-    @property
-    def cell(self) -> Cell:
-        return self.own.cell
-
-    @property
-    def row(self) -> Row:
-        return self.own.row
-
-    def over(self, figure: str) -> Interval | None:
-        """A figure (a path of attributes) over the whole model's; None if either is missing."""
-        of = attrgetter(figure)
-        return None if self.whole is None else common.over(of(self.own), of(self.whole))
-
-    @property
-    def time(self) -> Interval | None:
-        """The time of a call over that of the whole model."""
-        return self.over("row.ratio")
-
-    @property
-    def starts_faster(self) -> bool:
-        """Whether the cold compile is shorter by more than cold compiles differ anyway."""
-        cold = self.over("cold_s")
-        return cold is not None and cold.value < 1 - COMPILE_MARGIN
-
-    @property
-    def used_up_calls(self) -> float:
-        """After how many of the slower calls the shorter cold compile is used up.
-
-        Infinite if calls are not surely slower, 0 if there is nothing to use up.
-        """
-        if self.whole is None or self.own.cold_s is None or self.whole.cold_s is None:
-            return 0
-        saved_s = self.whole.cold_s.value - self.own.cold_s.value
-        if saved_s <= 0:
-            return 0
-        if self.time is None or payoff(self.time) is not Payoff.LOSS:
-            return math.inf
-        assert self.whole.row.latency_s is not None
-        return math.ceil(saved_s / (self.whole.row.latency_s.value * (self.time.value - 1)))
-
-
 def _whole(cell: Cell) -> Cell:
     return msgspec.structs.replace(cell, way="whole")
 
 
-def _compared(records: Sequence[Record], ways: Container[str]) -> list[_Compared]:
-    """The cells that are compiled in one of the ways, each after the model compiled whole."""
+def _compared(records: Sequence[Record], ways: Container[str]) -> list[Figures]:
+    """The cells that are compiled in one of the ways, by model; each model compiled whole first."""
     asked = [cell for record in records if (cell := record.measurement.cell).way in ways]
     cells = dict.fromkeys(one for cell in asked for one in (_whole(cell), cell))
-    found = common.figures(records, cells.__contains__)
-    blocks: dict[Cell, int] = {}
-    for cell in asked:
-        blocks[_whole(cell)] = max(found[cell].compiled.blocks, blocks.get(_whole(cell), 0))
-    return [
-        _Compared(
-            found[cell],
-            found.get(_whole(cell)) if cell.way in ways else None,
-            blocks[_whole(cell)],
-        )
-        for cell in cells
-        if cell in found
-    ]
+    found = common.figures(records, cells.__contains__, _whole)
+    return sorted((found[cell] for cell in cells if cell in found), key=_by_model)
 
 
-_FREEZING: Columns[_Compared] = {
+def _by_model(one: Figures) -> tuple[str, int]:
+    return one.cell.workload, one.cell.batch_size
+
+
+_TIMES: Columns[Figures] = {
     "eager ms": lambda one: number(one.row.eager_s, ".3g", 1e3),
     "compiled ms": lambda one: number(one.row.latency_s, ".3g", 1e3),
     "over eager [95 %]": lambda one: ratio(one.row.ratio),
-    "over plain compile [95 %]": lambda one: ratio(one.time),
-    "cold s": lambda one: number(one.own.cold_s, ".1f"),
-    "warm s": lambda one: number(one.own.warm_s, ".1f"),
-    "error": lambda one: number(one.own.error, ".1e"),
-    "MiB": lambda one: number(one.own.memory_bytes, ".0f", 2**-20),
+}
+_FREEZING: Columns[Figures] = {
+    **_TIMES,
+    "over plain compile [95 %]": lambda one: ratio(one.over("row.ratio")),
+    "cold s": lambda one: number(one.cold_s, ".1f"),
+    "warm s": lambda one: number(one.warm_s, ".1f"),
+    "error": lambda one: number(one.error, ".1e"),
+    "MiB": lambda one: number(one.memory_bytes, ".0f", 2**-20),
 }
 
 
@@ -119,13 +62,14 @@ def freezing(records: Sequence[Record]) -> Answer:
     cells with the default heap.
     """
     found = _compared(records, ("freezing",))
-    table = sheet(sorted(found, key=by_model), PLACE, _FREEZING, reason=reason)
-    return Answer(_of_freezing([one for one in found if one.cell.way == "freezing"]), table)
+    frozen = [one for one in found if one.cell.way == "freezing"]
+    return Answer(_of_freezing(frozen), common.table(found, PLACE, _FREEZING))
 
 
-def _of_freezing(frozen: Sequence[_Compared]) -> str:
-    timed = [one for one in frozen if one.time and one.cell.allocator != DEFAULT_HEAP]
-    ratios = {_name(one.cell): one.time for one in timed if one.time}
+def _of_freezing(frozen: Sequence[Figures]) -> str:
+    settled = [one for one in frozen if one.cell.allocator != DEFAULT_HEAP]
+    timed = [one for one in settled if one.over("row.ratio")]
+    ratios = {_name(one.cell): time for one in timed if (time := one.over("row.ratio"))}
     if not ratios:
         return missing("Freezing", frozen)
     several = len(ratios) > 1
@@ -182,18 +126,18 @@ def _groups(ratios: Mapping[str, Interval]) -> str:
     return "; ".join(parts)
 
 
-_REGIONAL: Columns[_Compared] = {
-    "blocks": lambda one: str(one.blocks or "-"),
-    "compiled ms": lambda one: number(one.row.latency_s, ".3g", 1e3),
-    "over eager [95 %]": lambda one: ratio(one.row.ratio),
-    "over whole [95 %]": lambda one: ratio(one.time),
-    "cold s": lambda one: number(one.own.cold_s, ".1f"),
+_REGIONAL: Columns[Figures] = {
+    "blocks": lambda one: str(one.compiled.blocks or "-"),
+    "compiled ms": _TIMES["compiled ms"],
+    "over eager [95 %]": _TIMES["over eager [95 %]"],
+    "over whole [95 %]": lambda one: ratio(one.over("row.ratio")),
+    "cold s": lambda one: number(one.cold_s, ".1f"),
     "over whole": lambda one: ratio(one.over("cold_s")),
-    "warm s": lambda one: number(one.own.warm_s, ".1f"),
+    "warm s": lambda one: number(one.warm_s, ".1f"),
     "warm over whole": lambda one: ratio(one.over("warm_s")),
-    "graphs": lambda one: number(one.own.compiled.graphs, "d"),
-    "kernels": lambda one: number(one.own.compiled.kernels, "d"),
-    "used up after": lambda one: _calls(one.used_up_calls),
+    "graphs": lambda one: number(one.compiled.graphs, "d"),
+    "kernels": lambda one: number(one.compiled.kernels, "d"),
+    "used up after": lambda one: _calls(_used_up_calls(one)),
 }
 
 
@@ -203,8 +147,20 @@ def regional(records: Sequence[Record]) -> Answer:
     A line for each cell whose block is compiled once, and for the whole model.
     """
     found = _compared(records, _BLOCK_WAYS)
-    table = sheet(sorted(found, key=by_model), PLACE, _REGIONAL, reason=reason)
-    return Answer(_of_regional([one for one in found if one.cell.way != "whole"]), table)
+    # How many equal blocks a model has, any of its cells may have recorded.
+    blocks: dict[Cell, int] = {}
+    for one in found:
+        if one.cell.way != "whole":
+            whole = _whole(one.cell)
+            blocks[whole] = max(one.compiled.blocks, blocks.get(whole, 0))
+    found = [
+        one._replace(
+            compiled=msgspec.structs.replace(one.compiled, blocks=blocks[_whole(one.cell)])
+        )
+        for one in found
+    ]
+    ours = [one for one in found if one.cell.way != "whole"]
+    return Answer(_of_regional(ours), common.table(found, PLACE, _REGIONAL))
 
 
 _BLOCK_WAYS = {
@@ -213,39 +169,68 @@ _BLOCK_WAYS = {
 }
 
 
-def _of_regional(ours: Sequence[_Compared]) -> str:
+def _of_regional(ours: Sequence[Figures]) -> str:
     parts = []
     for way, words in _BLOCK_WAYS.items():
-        own = [one for one in ours if one.cell.way == way and one.time and one.blocks]
+        own = [
+            one
+            for one in ours
+            if one.cell.way == way and one.compiled.blocks and one.over("row.ratio")
+        ]
         if own:
-            parts.append(_way(sorted(own, key=lambda one: (one.blocks, one.cell.workload)), words))
+            own.sort(key=lambda one: (one.compiled.blocks, one.cell.workload))
+            parts.append(_way(own, words))
     if not parts:
         return missing("Regional compilation", ours)
     sentence = "; ".join(parts) + "."
     return sentence[0].upper() + sentence[1:]
 
 
-def _way(pairs: Sequence[_Compared], words: str) -> str:
+def _way(pairs: Sequence[Figures], words: str) -> str:
     """``pairs``: by number of blocks, fewest first."""
     most = pairs[-1]
-    whole_cold_s = most.whole.cold_s if most.whole else None
+    whole_cold_s = most.beside.cold_s if most.beside else None
+    used_up_calls = _used_up_calls(most)
     said = (
-        f"with {most.blocks} equal blocks ({most.cell.workload}), {words} takes "
-        f"{number(most.own.cold_s, '.1f')} s from a cold start and not "
+        f"with {most.compiled.blocks} equal blocks ({most.cell.workload}), {words} takes "
+        f"{number(most.cold_s, '.1f')} s from a cold start and not "
         f"{number(whole_cold_s, '.1f')} s ({ratio(most.over('cold_s'))}), and a call takes "
-        f"{most.time} of the time of the model compiled whole"
+        f"{most.over('row.ratio')} of the time of the model compiled whole"
     )
-    if 0 < most.used_up_calls < math.inf:
-        said += f", which uses up the shorter start after {_calls(most.used_up_calls)}"
-    if len({pair.blocks for pair in pairs}) == 1:
+    if 0 < used_up_calls < math.inf:
+        said += f", which uses up the shorter start after {_calls(used_up_calls)}"
+    if len({pair.compiled.blocks for pair in pairs}) == 1:
         return said
     # The fewest blocks that start faster, as all with more blocks do.
-    faster = list(itertools.takewhile(lambda pair: pair.starts_faster, reversed(pairs)))
+    faster = list(itertools.takewhile(_starts_faster, reversed(pairs)))
     if not faster:
         return f"{said}; it does not shorten the cold start"
     first = faster[-1]
     cold = ratio(first.over("cold_s"))
-    return f"{said}; it shortens the cold start from {first.blocks} blocks on ({cold})"
+    return f"{said}; it shortens the cold start from {first.compiled.blocks} blocks on ({cold})"
+
+
+def _starts_faster(one: Figures) -> bool:
+    """Whether the cold compile is shorter by more than cold compiles differ anyway."""
+    cold = one.over("cold_s")
+    return cold is not None and cold.value < 1 - COMPILE_MARGIN
+
+
+def _used_up_calls(one: Figures) -> float:
+    """After how many of the slower calls the shorter cold compile is used up.
+
+    Infinite if calls are not surely slower, 0 if there is nothing to use up.
+    """
+    if one.beside is None or one.cold_s is None or one.beside.cold_s is None:
+        return 0
+    saved_s = one.beside.cold_s.value - one.cold_s.value
+    if saved_s <= 0:
+        return 0
+    time = one.over("row.ratio")
+    if time is None or payoff(time) is not Payoff.LOSS:
+        return math.inf
+    assert one.beside.row.latency_s is not None
+    return math.ceil(saved_s / (one.beside.row.latency_s.value * (time.value - 1)))
 
 
 def _calls(calls: float) -> str:
@@ -255,9 +240,7 @@ def _calls(calls: float) -> str:
 
 
 _SHAPES: Columns[Figures] = {
-    "eager ms": lambda one: number(one.row.eager_s, ".3g", 1e3),
-    "compiled ms": lambda one: number(one.row.latency_s, ".3g", 1e3),
-    "over eager [95 %]": lambda one: ratio(one.row.ratio),
+    **_TIMES,
     "graphs": lambda one: count(one.compiled.graphs),
     "first pass s": lambda one: number(one.first_s, ".1f"),
     "warm s": lambda one: number(one.warm_s, ".1f"),
@@ -272,7 +255,7 @@ def dynamic_shapes(records: Sequence[Record]) -> Answer:
     ``refused``: requests that ``fail_on_recompile`` refuses, in a second pass over the same
     requests, and of new shapes at the end.
     """
-    found = sorted(common.figures(records, _shapes_vary).values(), key=by_model)
+    found = sorted(common.figures(records, _shapes_vary).values(), key=_by_model)
     streams: dict[str, list[Figures]] = {}
     for one in found:
         if one.row.outcome.ok:
@@ -281,7 +264,7 @@ def dynamic_shapes(records: Sequence[Record]) -> Answer:
     sentences = [_of_stream(name, own) for name, own in sorted(streams.items())]
     return Answer(
         " ".join(sentences) or missing("The choice of a policy for shapes", found),
-        sheet(found, PLACE, _SHAPES, reason=reason),
+        common.table(found, PLACE, _SHAPES),
     )
 
 

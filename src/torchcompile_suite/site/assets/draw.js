@@ -154,6 +154,39 @@ const Draw = (() => {
 
   const clip = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}\u2026` : text);
 
+  const line = (x1, x2, y1, y2, style) => svg("line", { x1, x2, y1, y2, class: style });
+
+  const written = (text, x, y, style, anchor) =>
+    svg("text", { x, y, class: style, "text-anchor": anchor }, text);
+
+  // The name of a line: before it, or above it where the picture is narrow.
+  const named = (text, narrow, left, y, most) =>
+    narrow
+      ? written(clip(text, most), left, y, "label")
+      : written(clip(text, most), left - 8, y, "label", "end");
+
+  const empty = (width, height) =>
+    svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, class: "picture" });
+
+  // A picture with nothing but its scale. Ticks: {at, text, style}; `at` is where on the picture.
+  function frame({ width, height, left, right, top, bottom }, ticks, title, titleAbove = 6) {
+    const root = empty(width, height);
+    const foot = height - bottom;
+    for (const { at, text, style } of ticks) {
+      root.append(
+        line(at, at, top, foot, style ?? "grid"),
+        written(text, at, foot + 14, "tick", "middle"),
+      );
+    }
+    const middle = left + (width - left - right) / 2;
+    root.append(written(title, middle, height - titleAbove, "title", "middle"));
+    return root;
+  }
+
+  // The keyboard skips the links of a picture: the table below has the same links.
+  const linked = ({ href, words }, ...parts) =>
+    svg("a", { href, tabindex: "-1", "aria-label": words }, svg("title", {}, words), ...parts);
+
   // Ratios with their intervals around 1, a line for each label. Marks: {label, series, value, low,
   // high, href, words}.
   function ratios(marks, series, title) {
@@ -177,48 +210,18 @@ const Draw = (() => {
       const span = Math.log(high / low);
       const inner = width - left - right;
       const x = (value) => left + (Math.log(Math.max(value, low) / low) / span) * inner;
-      const root = svg("svg", {
-        width,
-        height,
-        viewBox: `0 0 ${width} ${height}`,
-        class: "picture",
-      });
-      const foot = height - bottom;
-      for (const tick of ticks(low, high, x)) {
-        root.append(
-          svg("line", {
-            x1: x(tick),
-            x2: x(tick),
-            y1: top,
-            y2: foot,
-            class: tick === 1 ? "one" : "grid",
-          }),
-          svg(
-            "text",
-            { x: x(tick), y: foot + 14, class: "tick", "text-anchor": "middle" },
-            String(tick),
-          ),
-        );
-      }
-      root.append(
-        svg(
-          "text",
-          { x: left + inner / 2, y: height - 6, class: "title", "text-anchor": "middle" },
-          narrow ? clip(title, 44) : title,
-        ),
-      );
+      const scale = ticks(low, high, x).map((tick) => ({
+        at: x(tick),
+        text: String(tick),
+        style: tick === 1 ? "one" : "grid",
+      }));
+      const size = { width, height, left, right, top, bottom };
+      const root = frame(size, scale, narrow ? clip(title, 44) : title);
       const offset = new Map(labels.map((label, place) => [label, top + place * row]));
       for (const label of labels) {
         const y = offset.get(label) + (narrow ? 12 : row / 2 + 4);
-        root.append(
-          narrow
-            ? svg("text", { x: left, y, class: "label" }, clip(label, Math.floor(inner / 7)))
-            : svg(
-                "text",
-                { x: left - 8, y, class: "label", "text-anchor": "end" },
-                clip(label, Math.floor((left - 8) / 6.4)),
-              ),
-        );
+        const most = narrow ? inner / 7 : (left - 8) / 6.4;
+        root.append(named(label, narrow, left, y, Math.floor(most)));
       }
       for (const mark of marks) {
         const place = series.indexOf(mark.series);
@@ -226,26 +229,13 @@ const Draw = (() => {
         const y = offset.get(mark.label) + (narrow ? 16 : 0) + part * (place + 1);
         const parts = [];
         if (mark.low !== null && mark.low !== undefined) {
-          parts.push(
-            svg("line", {
-              x1: x(mark.low),
-              x2: x(mark.high),
-              y1: y,
-              y2: y,
-              class: `s${place} stroke`,
-            }),
-          );
+          parts.push(line(x(mark.low), x(mark.high), y, y, `s${place} stroke`));
         }
-        parts.push(shape(SHAPES[place % 5], x(mark.value), y, 4.5, { class: `s${place} fill` }));
-        // The keyboard skips the links of a picture: the table below has the same links.
-        const link = svg(
-          "a",
-          { href: mark.href, tabindex: "-1", "aria-label": mark.words },
-          svg("title", {}, mark.words),
-          ...parts,
+        parts.push(
+          shape(SHAPES[place % 5], x(mark.value), y, 4.5, { class: `s${place} fill` }),
           svg("circle", { cx: x(mark.value), cy: y, r: 9, class: "target" }),
         );
-        root.append(link);
+        root.append(linked(mark, ...parts));
       }
       return make(
         "div",
@@ -270,52 +260,19 @@ const Draw = (() => {
       const high = Math.max(...sums, 0.001);
       const inner = width - left - right;
       const x = (value) => left + (value / high) * inner;
-      const root = svg("svg", {
-        width,
-        height,
-        viewBox: `0 0 ${width} ${height}`,
-        class: "picture",
-      });
       const unit = 10 ** Math.floor(Math.log10(high));
       const every =
         [1, 2, 5, 10].map((factor) => (factor * unit) / 5).find((one) => high / one <= 8) ?? unit;
+      const scale = [];
       for (let tick = 0; tick <= high; tick += every) {
-        root.append(
-          svg("line", { x1: x(tick), x2: x(tick), y1: top, y2: height - bottom, class: "grid" }),
-          svg(
-            "text",
-            { x: x(tick), y: height - bottom + 14, class: "tick", "text-anchor": "middle" },
-            Page.Words.general(tick),
-          ),
-        );
+        scale.push({ at: x(tick), text: Page.Words.general(tick) });
       }
-      root.append(
-        svg(
-          "text",
-          { x: left + inner / 2, y: height - 6, class: "title", "text-anchor": "middle" },
-          title,
-        ),
-      );
+      const root = frame({ width, height, left, right, top, bottom }, scale, title);
       bars.forEach((bar, place) => {
         const y = top + place * row + (narrow ? 16 : 0);
-        root.append(
-          narrow
-            ? svg(
-                "text",
-                { x: left, y: y - 4, class: "label" },
-                clip(bar.label, Math.floor(inner / 7)),
-              )
-            : svg(
-                "text",
-                { x: left - 8, y: y + 13, class: "label", "text-anchor": "end" },
-                clip(bar.label, 42),
-              ),
-        );
-        const link = svg(
-          "a",
-          { href: bar.href, tabindex: "-1", "aria-label": bar.words },
-          svg("title", {}, bar.words),
-        );
+        const most = narrow ? Math.floor(inner / 7) : 42;
+        root.append(named(bar.label, narrow, left, narrow ? y - 4 : y + 13, most));
+        const link = linked(bar);
         let from = 0;
         bar.parts.forEach((part, of) => {
           if (part > 0) {
@@ -360,54 +317,27 @@ const Draw = (() => {
       });
       const reach = Math.max(0.02, ...away) * 1.05;
       const x = (log) => left + ((log + reach) / (2 * reach)) * inner;
-      const root = svg("svg", {
-        width,
-        height,
-        viewBox: `0 0 ${width} ${height}`,
-        class: "picture",
-      });
       const size =
         [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2].find(
           (one) => reach / Math.log1p(one) <= 4,
         ) ?? 5;
+      const scale = [];
       for (let times = -4; times <= 4; times += 1) {
         const log = Math.sign(times) * Math.log1p(size * Math.abs(times));
         if (Math.abs(log) > reach) continue;
         const sign = times > 0 ? "+" : times < 0 ? "\u2212" : "";
-        root.append(
-          svg("line", {
-            x1: x(log),
-            x2: x(log),
-            y1: top,
-            y2: height - bottom,
-            class: times ? "grid" : "one",
-          }),
-          svg(
-            "text",
-            { x: x(log), y: height - bottom + 14, class: "tick", "text-anchor": "middle" },
-            `${sign}${Page.Words.general(Math.abs(size * times) * 100)}%`,
-          ),
-        );
+        scale.push({
+          at: x(log),
+          text: `${sign}${Page.Words.general(Math.abs(size * times) * 100)}%`,
+          style: times ? "grid" : "one",
+        });
       }
-      root.append(
-        svg(
-          "text",
-          { x: left + inner / 2, y: height - 4, class: "title", "text-anchor": "middle" },
-          narrow ? clip(title, 44) : title,
-        ),
-      );
+      const words = narrow ? clip(title, 44) : title;
+      const root = frame({ width, height, left, right, top, bottom }, scale, words, 4);
       groups.forEach((group, place) => {
         const y = top + row * place + (narrow ? 34 : row / 2);
         const centre = middle(group.values.map((one) => one.value));
-        root.append(
-          svg(
-            "text",
-            narrow
-              ? { x: left, y: y - 20, class: "label" }
-              : { x: left - 8, y: y + 4, class: "label", "text-anchor": "end" },
-            group.label,
-          ),
-        );
+        root.append(named(group.label, narrow, left, narrow ? y - 20 : y + 4, Infinity));
         for (const one of group.values) {
           root.append(
             shape(SHAPES[place % 5], x(Math.log(one.value / centre)), y, 5, {
@@ -441,40 +371,27 @@ const Draw = (() => {
       const full = left + column / 2 + inner + right;
       const height = top + (row + above) * lines.length;
       const x = (place) => left + column / 2 + (inner * place) / Math.max(1, labels.length - 1);
-      const root = svg("svg", {
-        width: full,
-        height,
-        viewBox: `0 0 ${full} ${height}`,
-        class: "picture",
-      });
+      const root = empty(full, height);
       labels.forEach((label, place) => {
         root.append(
-          svg("line", { x1: x(place), x2: x(place), y1: top, y2: height, class: "grid" }),
-          svg("text", { x: x(place), y: 16, class: "tick", "text-anchor": "middle" }, label),
+          line(x(place), x(place), top, height, "grid"),
+          written(label, x(place), 16, "tick", "middle"),
         );
       });
-      lines.forEach((line, number) => {
+      lines.forEach(({ label, values: points }, number) => {
         const foot = top + (row + above) * (number + 1) - 8;
-        const known = line.values.filter((one) => one && one.value !== null);
+        const known = points.filter((one) => one && one.value !== null);
         const values = known.map((one) => one.value);
         const [low, high] = [Math.min(...values), Math.max(...values)];
         // A line that never changes lies in the middle.
         const y = (value) => foot - (high > low ? ((value - low) / (high - low)) * 16 : 8);
-        root.append(
-          svg(
-            "text",
-            above
-              ? { x: left, y: foot - row + 12, class: "label" }
-              : { x: left - 8, y: foot - 4, class: "label", "text-anchor": "end" },
-            clip(line.label, above ? 44 : 42),
-          ),
-        );
-        const path = line.values
+        root.append(named(label, above, left, above ? foot - row + 12 : foot - 4, above ? 44 : 42));
+        const path = points
           .map((one, place) => (one && one.value !== null ? `${x(place)},${y(one.value)}` : null))
           .filter(Boolean);
         root.append(svg("polyline", { points: path.join(" "), class: "s4 stroke trace" }));
         let first = true;
-        line.values.forEach((one, place) => {
+        points.forEach((one, place) => {
           if (!one) return;
           const [kind, style] = MARKS[one.kind] ?? ["diamond", "s0 fill"];
           const at = one.value === null ? foot - 8 : y(one.value);
@@ -482,8 +399,7 @@ const Draw = (() => {
           mark.append(svg("title", {}, one.words));
           root.append(mark);
           if (one.value !== null && (first || one.kind !== "same")) {
-            const text = { x: x(place), y: at - 8, class: "count", "text-anchor": "middle" };
-            root.append(svg("text", text, Page.Words.count(one.value)));
+            root.append(written(Page.Words.count(one.value), x(place), at - 8, "count", "middle"));
             first = false;
           }
         });
@@ -514,6 +430,7 @@ const Draw = (() => {
     grid: { stroke: colour("grid"), width: 1 },
     ticks: { stroke: colour("grid"), width: 1 },
     font: "12px system-ui, sans-serif",
+    labelFont: "12px system-ui, sans-serif",
     ...more,
   });
 
@@ -563,7 +480,6 @@ const Draw = (() => {
           axis({
             label: unit,
             labelSize: 22,
-            labelFont: "12px system-ui, sans-serif",
             size: 56,
             values: (_, values) => values.map((value) => Page.Words.general(value)),
           }),
@@ -603,14 +519,12 @@ const Draw = (() => {
           axis({
             label: title,
             labelSize: 20,
-            labelFont: "12px system-ui, sans-serif",
             values: (_, values) =>
               values.map((value) => (value === null ? "" : Page.Words.count(value))),
           }),
           axis({
             label: unit,
             labelSize: 22,
-            labelFont: "12px system-ui, sans-serif",
             size: 60,
             values: (_, values) =>
               values.map((value) => (value === null ? "" : Page.Words.general(value))),

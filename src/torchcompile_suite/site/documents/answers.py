@@ -53,7 +53,7 @@ def claims(machine: Machine, point: str) -> dict[str, Any]:
     """The claims, judged by the results of a point."""
     name = machine.fullest(point)
     cells = machine.sides[name][point].cells
-    judged = judge(cells.values(), machine.device, machine.code.of(point))
+    judged = judge(cells.values(), machine.device, machine.code.get(point, ()))
     whose = name if machine.several else machine.title
     count = {verdict: sum(item.verdict is verdict for item in judged) for verdict in Verdict}
     documents = sheets.documents(judged).lines

@@ -1,26 +1,29 @@
-"""What the landing page says of a point and of all points.
+"""What the landing page says of a point and of all points, and two points compared.
 
 Of a point: who gains and who loses, what changed, what it costs. Of all points: the geometric means
-of eager, compiled and their ratio, over a fixed set of cells.
+of eager, compiled and their ratio, over a fixed set of cells. Two points are compared as ``report``
+compares them, by `analysis.change`.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...analysis import history, statistics
+from ...analysis.change import Change, ChangeError, Comparison
 from ...analysis.payoff import Payoff, State, break_even, counts
 from ...analysis.statistics import Interval
 from ...analysis.summary import Row
-from ...presentation.wording import plural, ratio
+from ...compiled import Compiled
+from ...presentation.wording import judgement, plural, ratio, without_gain
 from .. import cells, packs
 from ..content import Machine
-from ..packs import figure, figures, spread, table
+from ..packs import Encoded, figure, figures, spread, table
 from . import figures as of_cells
-from . import pairs
+from .launches import COMPILED, counted
 
 # The value of the choice of the batch size that takes all of them.
 ALL = "all"
@@ -38,6 +41,11 @@ COST_COLUMNS = [
     *("cell", "cold_compile_s", "warm_compile_s"),
     *("break_even_calls", "break_even_s", "break_even_state"),
 ]
+# Exact counts, by their JSON name: each difference is real.
+COUNTED = ("graphs", "graph_breaks", "recompiles", "kernels", "launches", "guards")
+PAIR_COLUMNS = ["cell", "figure", "verdict", "moved", *spread("factor"), "p", "q", "paired"]
+# Of a probability: nobody needs more.
+_DIGITS = 4
 
 
 class Group(NamedTuple):
@@ -140,7 +148,7 @@ def _mode(mode: str, rows: Sequence[Row]) -> dict[str, Any]:
         "mode": mode,
         "cells": len(ratios),
         "without": len(rows) - len(ratios),
-        "counts": {pays.value: number for pays, number in counts(rows).items()},
+        "counts": counts(rows),
         "mean": statistics.geometric_mean(ratios) if ratios else None,
     }
 
@@ -152,28 +160,23 @@ def _headline(machine: Machine, point: str, group: Group, modes: Sequence[dict[s
     if not measured:
         return f"No {group.question} cell has a number with {title} on {machine.title}."
     mode = max(measured, key=lambda mode: mode["cells"])
-    number = mode["counts"]
+    number: dict[Payoff, int] = mode["counts"]
     size = "all batch sizes" if group.batch == ALL else f"batch size {group.batch}"
     mean: Interval = mode["mean"]
-    others = "".join(
-        f", {pays.value} in {number[pays.value]}"
-        for pays in Payoff
-        if pays is not Payoff.GAIN and number[pays.value]
-    )
     return (
         f"{title} on {machine.title}, {group.question}, {size}: mode {mode['mode']} is faster than "
-        f"its baseline in {number[Payoff.GAIN.value]} of {plural(mode['cells'], 'cell')}{others}; "
-        f"on average a call takes {ratio(mean)} of the baseline's time."
+        f"its baseline in {number[Payoff.GAIN]} of {plural(mode['cells'], 'cell')}"
+        f"{without_gain(number)}; on average a call takes {ratio(mean)} of the baseline's time."
     )
 
 
 def _changes(machine: Machine, before: str, after: str) -> dict[str, Any]:
     """The largest changes against the point before; no sentence if no cell has both points."""
-    pair = packs.decode(pairs.document(machine, before, after).data)
-    sentence, rows = (pair["sentence"], pair["changes"]["rows"]) if pair else ("", [])
+    found = packs.decode(pair(machine, before, after).data)
+    sentence, rows = (found["sentence"], found["changes"]["rows"]) if found else ("", [])
     changed = [row for row in rows if row[2] in ("worse", "better")]
     changed.sort(key=lambda row: -abs(math.log(row[4])))
-    top = table(pairs.COLUMNS, changed[:MOST_LINES])
+    top = table(PAIR_COLUMNS, changed[:MOST_LINES])
     return {"before": before, "sentence": sentence, **top}
 
 
@@ -268,3 +271,76 @@ def _means_in_words(
         f"{ratio(means[points[-1], 'eager'])} and the compiled time "
         f"{ratio(means[points[-1], 'compiled'])}."
     )
+
+
+def pair(machine: Machine, before: str, after: str) -> Encoded:
+    """The comparison, from the user's cache if neither point has new measurements.
+
+    None if no cell was measured at both points.
+    """
+    key = machine.key(before, after)
+    return packs.kept("pairs", key, lambda: packs.encode(_pair(machine, before, after)), Encoded)
+
+
+def _pair(machine: Machine, before: str, after: str) -> dict[str, Any] | None:
+    try:
+        comparison = machine.compare(before, after)
+    except ChangeError:
+        return None
+    means = comparison.means.items()
+    return {
+        "sentence": judgement(comparison),
+        "cells": len(comparison.changes),
+        "compared": comparison.compared,
+        "paired": comparison.paired,
+        "noise": figure(comparison.noise),
+        "means": table(
+            ["figure", *spread("mean"), "cells"],
+            ([name, *figures(mean), _having(comparison, name)] for name, mean in means),
+        ),
+        "changes": table(PAIR_COLUMNS, _effects(machine, comparison)),
+        "gaps": table(
+            ["cell", "reason"],
+            ([machine.ids[one.cell], one.gap] for one in comparison.changes if one.gap),
+        ),
+        "counts": table(["cell", "count", "before", "after"], _counts(machine, before, after)),
+    }
+
+
+def _having(comparison: Comparison, name: str) -> int:
+    return sum(name in one.effects for one in comparison.changes)
+
+
+def _effects(machine: Machine, comparison: Comparison) -> Iterator[list[Any]]:
+    for one in comparison.changes:
+        for name, effect in one.effects.items():
+            yield [
+                *(machine.ids[one.cell], name, effect.difference.value, _moved(one, name)),
+                *figures(effect.factor),
+                *(round(effect.p, _DIGITS), round(effect.q, _DIGITS), effect.paired),
+            ]
+
+
+def _moved(one: Change, name: str) -> str:
+    """Which time changed, for a time ratio that changed; else the empty string."""
+    if name != "time ratio" or not one.effects[name].difference.changed:
+        return ""
+    return one.moved or "cannot tell"
+
+
+def _counts(machine: Machine, before: str, after: str) -> Iterator[list[Any]]:
+    """The counts of each cell that differ between the two points."""
+    sides = [
+        {made.cell: made.compiled for made in machine.measurements(point) if made.compiled}
+        for point in (before, after)
+    ]
+    for cell, earlier in sides[0].items():
+        if cell in sides[1]:
+            yield from _of_cell(machine.ids[cell], earlier, sides[1][cell])
+
+
+def _of_cell(name: str, earlier: Compiled, later: Compiled) -> Iterator[list[Any]]:
+    for field in COUNTED:
+        was, now = counted(earlier, field), counted(later, field)
+        if was is not None and now is not None and was != now:
+            yield [name, COMPILED[field], was, now]

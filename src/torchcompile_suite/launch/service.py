@@ -1,4 +1,4 @@
-"""``python -m torchcompile_suite.launch.starts.service --connection FD ORDER``: a service starts.
+"""``python -m torchcompile_suite.launch.service --connection FD ORDER``: a service starts.
 
 A plain program, as a user would write it. Until its first result it imports torch, the model's
 library and the model, and nothing of the suite but the registry of models. `LOADERS` has a function
@@ -174,14 +174,14 @@ def main() -> None:
     try:
         result = service.first_result()
     except Exception as error:
-        from torchcompile_suite.launch.starts import ending
+        from torchcompile_suite.launch import prepare
 
-        ending.failed(connection, order, error, service.stage)
+        prepare.failed(connection, order, error, service.stage)
     else:
         say(connection, {"type": "FirstResult", "ended_s": service.ended_s})
-        from torchcompile_suite.launch.starts import ending
+        from torchcompile_suite.launch import prepare
 
-        ending.checked(connection, order, result)
+        prepare.checked(connection, order, result)
     # The normal exit of the interpreter waits seconds for threads and compile workers of torch.
     os._exit(0)
 

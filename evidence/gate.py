@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from ..releases import environments
+from torchcompile_suite.releases import environments
 
 SCRIPT = Path(__file__).with_name("gate_script.py")
 LIMIT_S = 300.0

@@ -1,8 +1,9 @@
-"""The comparable parts of a model's output: its tensors and plain values, at any nesting.
+"""Inputs and outputs of any kind: copied, changed leaf by leaf, and taken apart for a comparison.
 
-torch's pytree opens tuples, lists, dicts and registered classes. Models also return other
-containers: plain dataclasses, subclasses of Mapping and Sequence, objects with tensors in their
-attributes. These are opened here. Everything else is named in `Parts.unchecked`.
+torch's pytree opens tuples, lists, dicts and registered classes, and is enough for what an operator
+takes (`leaves`). Users' inputs are also dataclasses and mappings (`mapped`, `tensors`). Models also
+return other containers: subclasses of Sequence, objects with tensors in their attributes. `parts`
+opens these, and names everything else in `Parts.unchecked`.
 """
 
 from __future__ import annotations
@@ -10,13 +11,17 @@ from __future__ import annotations
 import copy
 import dataclasses
 import enum
+import time
 import types
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Number
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from torch.utils._pytree import tree_flatten
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_map
+
+if TYPE_CHECKING:
+    from .device import Device
 
 # Containers inside containers, at most; more than any model's output has.
 DEEPEST = 12
@@ -32,6 +37,109 @@ CODE = (
 )
 # Objects with attributes that are not outputs, or that change when they are read.
 _CLOSED = (*CODE, Iterator, torch.nn.Module, torch.Generator)
+
+
+def leaves(value: Any) -> list[torch.Tensor]:
+    """The tensors that pytree finds in the value."""
+    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+
+
+def mapped(change: Callable[[torch.Tensor], Any], value: Any) -> Any:
+    """The value with each tensor changed. Opens dataclasses and mappings, too."""
+
+    def changed(leaf: Any) -> Any:
+        if isinstance(leaf, torch.Tensor):
+            return change(leaf)
+        made: Any
+        if dataclasses.is_dataclass(leaf) and not isinstance(leaf, type):
+            made = copy.copy(leaf)
+            for field in dataclasses.fields(leaf):
+                # Also a field of a frozen class.
+                object.__setattr__(made, field.name, mapped(change, getattr(leaf, field.name)))
+            return made
+        if isinstance(leaf, Mapping):
+            made = copy.copy(leaf)
+            for name, part in leaf.items():
+                made[name] = mapped(change, part)
+            return made
+        return leaf
+
+    return tree_map(changed, value)
+
+
+def tensors(value: Any) -> list[torch.Tensor]:
+    """The tensors of the value, in the order of `mapped`."""
+    found: list[torch.Tensor] = []
+
+    def note(tensor: torch.Tensor) -> torch.Tensor:
+        found.append(tensor)
+        return tensor
+
+    mapped(note, value)
+    return found
+
+
+def copied(value: Any) -> Any:
+    """A deep copy that is no tensor of inference mode, which guards and autograd treat apart."""
+    with torch.inference_mode(False):
+        # torch copies neither of these deeply; what a tensor was computed from is no input.
+        copies = {
+            id(tensor): tensor.detach().clone().requires_grad_(tensor.requires_grad)
+            for tensor in tensors(value)
+            if tensor.is_nested or not tensor.is_leaf
+        }
+        return copy.deepcopy(value, copies)
+
+
+def changed(value: Any, before: Any) -> bool:
+    """Whether a call has changed the inputs: their tensors, or what their containers hold."""
+    now, then = tensors(value), tensors(before)
+    if len(now) != len(then) or len(tree_leaves(value)) != len(tree_leaves(before)):
+        return True
+    return not all(map(same, now, then))
+
+
+def same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether shape, dtype, layout and values are equal. NaN equals NaN."""
+    if one.is_nested or other.is_nested:
+        if not (one.is_nested and other.is_nested and one.size(0) == other.size(0)):
+            return False
+        return all(map(same, one.unbind(), other.unbind()))
+    if one.shape != other.shape or one.dtype != other.dtype or one.layout != other.layout:
+        return False
+    if one.layout != torch.strided:
+        one, other = one.to_dense(), other.to_dense()
+    if torch.equal(one, other):
+        return True
+    return bool(((one == other) | ((one != one) & (other != other))).all())
+
+
+class Restoring:
+    """A call whose inputs are as they were again after it."""
+
+    def __init__(self, call: Callable[[], Any], restore: Callable[[], object]) -> None:
+        """``restore`` is called after each call, outside the clock."""
+        self._call = call
+        self._restore = restore
+
+    def __call__(self) -> Any:
+        """The result of the call."""
+        try:
+            return self._call()
+        finally:
+            self._restore()
+
+    def timed(self, on: Device, count: int) -> float:
+        """Seconds a call, over ``count`` calls. The clock is read around each."""
+        seconds = 0.0
+        for _ in range(count):
+            on.synchronize()
+            start = time.perf_counter()
+            self._call()
+            on.synchronize()
+            seconds += time.perf_counter() - start
+            self._restore()
+        return seconds / count
 
 
 class Parts(NamedTuple):
@@ -65,14 +173,14 @@ def kept(output: Any) -> Parts:
     return taken._replace(leaves=leaves)
 
 
-def tensors(output: Any) -> list[torch.Tensor]:
-    """The tensors of an output."""
+def opened(output: Any) -> list[torch.Tensor]:
+    """The tensors of an output, of all that `parts` opens."""
     return [leaf for leaf in parts(output).leaves if isinstance(leaf, torch.Tensor)]
 
 
-def copied(output: Any) -> Any:
+def copied_output(output: Any) -> Any:
     """The output with a copy of each tensor, in containers of their own."""
-    found = tensors(output)  # alive until the end: an id may belong to another object afterwards
+    found = opened(output)  # alive until the end: an id may belong to another object afterwards
     return copy.deepcopy(output, {id(tensor): tensor.detach().clone() for tensor in found})
 
 

@@ -1,12 +1,11 @@
 """Where in the user's source the compiler did what it did, in torch 2.4 to 2.15.
 
-For a process that is the user's own: the watchers of this package are taken off again.
+For a process that is the user's own: the watchers of `dynamo` and `inductor` are taken off again.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -16,12 +15,12 @@ import torch._dynamo.convert_frame
 import torch._dynamo.output_graph
 import torch._dynamo.utils
 import torch._inductor.cudagraph_utils
-from torch._inductor.codegen import wrapper as _wrapper
 from torch._inductor.graph import GraphLowering
 from torch._inductor.scheduler import Scheduler
 
-from ....compiled import GraphBreak
-from . import _frames, generation, graph_break, reasons
+from ...compiled import GraphBreak
+from . import dynamo, inductor
+from .dynamo import hooked
 
 # More compiled frames than one block of code has. torch keeps 64, and forgets the oldest.
 MOST_FRAMES = 100_000
@@ -52,7 +51,7 @@ def breaks() -> Iterator[tuple[GraphBreak, list[Frame]]]:
     """All graph breaks, each with its stack. The same break may come several times."""
     for dynamos in torch._dynamo.output_graph.graph_break_reasons:
         yield (
-            graph_break(dynamos),
+            dynamo.graph_break(dynamos),
             [Frame(each.filename, each.lineno, each.name) for each in dynamos.user_stack or ()],
         )
 
@@ -61,7 +60,7 @@ def captured() -> list[Frame]:
     """The first line of each function that was captured, once for each capture."""
     return [
         Frame(str(each.co_filename), int(each.co_firstlineno), str(each.co_name))
-        for each in _frames()
+        for each in dynamo.frames()
     ]
 
 
@@ -71,14 +70,12 @@ def watch_operators() -> list[Operator]:
     Views are left out: they cost nothing. In all releases ``run`` gets the whole graph.
     """
     found: list[Operator] = []
-    run = GraphLowering.run
 
-    @functools.wraps(run)
-    def noting(self: Any, *arguments: Any) -> Any:
-        found.extend(_operators(self.module.graph.nodes))
-        return run(self, *arguments)
+    def note(original: Any, graph: Any, *arguments: Any) -> Any:
+        found.extend(_operators(graph.module.graph.nodes))
+        return original(graph, *arguments)
 
-    GraphLowering.run = noting
+    GraphLowering.run = hooked(GraphLowering, "run", note)
     return found
 
 
@@ -94,7 +91,7 @@ def _operators(nodes: Iterable[Any]) -> Iterator[Operator]:
         name = target._schema.name.removeprefix("aten::").removeprefix("prims::")
         sizes = list(value.shape)
         fixed = all(isinstance(size, int) for size in sizes)
-        stack = reasons._FRAME.finditer(node.meta.get("stack_trace") or "")
+        stack = dynamo.FRAME.finditer(node.meta.get("stack_trace") or "")
         yield Operator(
             name,
             str(value.dtype).removeprefix("torch."),
@@ -111,16 +108,14 @@ def build_nothing() -> None:
     compiler and the seconds that it takes for each graph. Code for a GPU is built: CUDA graphs are
     made of it.
     """
-    build = GraphLowering.compile_to_module
 
-    @functools.wraps(build)
-    def writing(self: Any, *arguments: Any, **options: Any) -> Any:
-        if set(self.device_types) - {"cpu", "meta"} or self.cpp_wrapper:
-            return build(self, *arguments, **options)
-        self.codegen()
-        return _InEager(self.module)
+    def write(original: Any, graph: Any, *arguments: Any, **options: Any) -> Any:
+        if set(graph.device_types) - {"cpu", "meta"} or graph.cpp_wrapper:
+            return original(graph, *arguments, **options)
+        graph.codegen()
+        return _InEager(graph.module)
 
-    GraphLowering.compile_to_module = writing
+    GraphLowering.compile_to_module = hooked(GraphLowering, "compile_to_module", write)
 
 
 class _InEager:
@@ -142,10 +137,9 @@ class _InEager:
 @contextlib.contextmanager
 def as_found() -> Iterator[None]:
     """A context after which the compiler has none of the watchers that were set in it."""
-    wrapper = getattr(_wrapper, "PythonWrapperCodegen", None) or _wrapper.WrapperCodeGen
     owners = (
         *(torch._dynamo.convert_frame, torch._inductor.cudagraph_utils),
-        *(Scheduler, wrapper, GraphLowering),
+        *(Scheduler, inductor.WRAPPER, GraphLowering),
     )
     before = [dict(vars(owner)) for owner in owners]
     try:
@@ -171,7 +165,7 @@ def everything_compiled() -> Iterator[None]:
     limit = torch._dynamo.utils.DEFAULT_COMPILATION_METRICS_LIMIT
     torch._dynamo.utils.set_compilation_metrics_limit(MOST_FRAMES)
     try:
-        with generation.settings(), torch._dynamo.config.patch(known):
+        with inductor.generating_anew(), torch._dynamo.config.patch(known):
             yield
     finally:
         torch._dynamo.utils.set_compilation_metrics_limit(limit)

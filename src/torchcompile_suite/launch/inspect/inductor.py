@@ -1,0 +1,268 @@
+"""What a launch asks Inductor that really compiles, torch 2.4 to 2.15; see `dynamo`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import torch
+import torch._dynamo.utils
+import torch._functorch.config
+import torch._inductor.config
+import torch._inductor.cudagraph_utils
+import torch._inductor.utils
+from torch._inductor.codegen import wrapper as _wrapper
+from torch._inductor.ir import MultiOutput
+from torch._inductor.scheduler import (
+    ExternKernelSchedulerNode,
+    NopKernelSchedulerNode,
+    Scheduler,
+)
+
+from .dynamo import Hook, hooked, skip
+
+# The class that writes the generated module has another name since 2.6.
+WRAPPER = getattr(_wrapper, "PythonWrapperCodegen", None) or _wrapper.WrapperCodeGen
+
+
+def eager_draws(module: torch.nn.Module) -> tuple[AbstractContextManager[Any] | None, str]:
+    """A context in which the code of Inductor draws the same random numbers as eager; or None, and
+    the reason.
+
+    This needs the same calls of the generator in the same order, and the same memory layouts,
+    because a mask is drawn in the order of memory. Graph partitioning draws all noise first; since
+    2.9 it is on wherever CUDA graphs are possible.
+
+    There is none for modules with convolutions from 2.5 to 2.8. There, convolutions that are
+    compiled without layout optimization write outside their memory (on a CPU: `free(): invalid
+    size`, also without this suite). Without convolutions, no layout changes.
+    """
+    settings = {"fallback_random": True}
+    # A TorchVersion, which compares with version texts. A nightly counts as its release.
+    if not "2.5.dev0" <= torch.__version__ < "2.9.dev0":
+        settings["layout_optimization"] = False
+    elif any(isinstance(part, torch.nn.modules.conv._ConvNd) for part in module.modules()):
+        return None, f"with convolutions, torch {torch.__version__} cannot draw as eager does"
+    if hasattr(torch._inductor.config, "graph_partition"):
+        settings["graph_partition"] = False
+    return torch._inductor.config.patch(settings), ""
+
+
+def times_products() -> bool:
+    """Whether max-autotune times Triton's matrix products on the current accelerator.
+
+    torch wants a number of multiprocessors for it, and says otherwise that there are not enough.
+    """
+    return bool(torch._inductor.utils.is_big_gpu(torch.cuda.current_device()))
+
+
+def served_from_cache() -> int:
+    """Graphs that were taken from a cache, because an equal graph was compiled before.
+
+    In 2.4 these caches are off.
+    """
+    counters = torch._dynamo.utils.counters
+    return int(
+        counters["inductor"]["fxgraph_cache_hit"] + counters["aot_autograd"]["autograd_cache_hit"]
+    )
+
+
+class _KeepingLogger:
+    """A logger that also adds each warning to a list, as `dynamo.skip` tells it."""
+
+    def __init__(self, logger: Any, lines: list[str]) -> None:
+        self._logger = logger
+        self._lines = lines
+
+    def warning(self, message: object, *arguments: object) -> None:
+        text = str(message) % arguments if arguments else str(message)
+        self._lines.append(skip(text))
+        self._logger.warning(message, *arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._logger, name)
+
+
+def watch_cudagraph_skips() -> list[str]:
+    """A list to which each later graph without CUDA graphs adds the reason.
+
+    The reason goes to a logger, in older releases ``perf_hint_log``, later ``cudagraphs_log``. The
+    logger is replaced and not the function, because several modules import the function by name.
+    """
+    skips: list[str] = []
+    utils = torch._inductor.cudagraph_utils
+    used = utils.log_cudagraph_skip_and_bump_counter.__code__.co_names
+    name = next(name for name in ("cudagraphs_log", "perf_hint_log") if name in used)
+    setattr(utils, name, _KeepingLogger(getattr(utils, name), skips))
+    return skips
+
+
+def parts_of(node: Any) -> list[Any]:
+    """The nodes that were fused into a node of the scheduler; the node itself if none were."""
+    return list(getattr(node, "snodes", None) or [node])
+
+
+def origins(nodes: Iterable[Any]) -> Iterator[Any]:
+    """The calls of ATen operators that nodes of the scheduler come from."""
+    for node in nodes:
+        for part in parts_of(node):
+            for origin in getattr(getattr(part, "node", None), "origins", None) or ():
+                if origin.op == "call_function":
+                    yield origin
+
+
+def own_kernel(wrapper: Any, name: str) -> bool:
+    """Whether a kernel of that name is a Triton kernel of the model's own.
+
+    The call of one goes through ``generate_kernel_call`` in newer releases only.
+    """
+    return any(name == known[0] for known in wrapper.user_defined_kernel_cache.values())
+
+
+class Generated:
+    """What Inductor generated, as sums over graphs. The attributes are those of `Compiled`."""
+
+    def __init__(self) -> None:
+        """Start at zero."""
+        self.kernels = self.kernel_launches = self.nodes_before = self.nodes_after = 0
+        self.bytes_before = self.bytes_after = 0
+
+    def add(self, nodes: Iterable[Any]) -> None:
+        """Count the scheduler's nodes before code generation.
+
+        A node without work (such as an output that is an input) does not count. Taking one of
+        several outputs of a library call launches no kernel.
+        """
+        for node in nodes:
+            if isinstance(node, NopKernelSchedulerNode):
+                continue
+            parts = parts_of(node)
+            self.nodes_after += 1
+            self.nodes_before += len(parts)
+            apart = sum(part.get_read_write_buffers_sizes() for part in parts)
+            # For a fused node torch counts a whole table, even if a part reads a few of its rows.
+            self.bytes_after += min(apart, node.get_read_write_buffers_sizes())
+            self.bytes_before += apart
+            library_call = isinstance(node, ExternKernelSchedulerNode)
+            self.kernel_launches += library_call and not isinstance(node.node, MultiOutput)
+
+
+def watch_generation() -> Generated:
+    """Counts what Inductor generates from now on.
+
+    Nothing public reports the nodes after fusion. Since 2.10 the bytes are counted only for a log.
+    `torch._inductor.metrics` counts the loop nests of a C++ kernel as kernels. In all releases the
+    methods that generate code get all nodes and kernels, so these methods are wrapped.
+    """
+    generated = Generated()
+
+    def schedule(original: Any, scheduler: Any, *arguments: Any, **options: Any) -> Any:
+        generated.add(scheduler.nodes)
+        return original(scheduler, *arguments, **options)
+
+    def define(original: Any, *arguments: Any, **options: Any) -> Any:
+        generated.kernels += 1
+        return original(*arguments, **options)
+
+    def launch(
+        original: Any, writer: Any, kernel_name: str, *arguments: Any, **options: Any
+    ) -> Any:
+        # The node of a kernel of the model's own has counted, as that of a library.
+        generated.kernel_launches += not own_kernel(writer, kernel_name)
+        return original(writer, kernel_name, *arguments, **options)
+
+    for owner, name, hook in (
+        (Scheduler, "codegen", schedule),
+        (WRAPPER, "define_kernel", define),
+        (WRAPPER, "generate_kernel_call", launch),
+    ):
+        setattr(owner, name, hooked(owner, name, hook))
+    return generated
+
+
+def tracing_to(folder: Path) -> AbstractContextManager[Any]:
+    """A context in which Inductor compiles without caches and writes its debug trace."""
+    return torch._inductor.config.patch(  # type: ignore[no-any-return]
+        {"trace.enabled": True, "trace.debug_dir": str(folder), "force_disable_caches": True}
+    )
+
+
+@contextlib.contextmanager
+def hooking(hooks: Iterable[tuple[Any, str, Hook]]) -> Iterator[None]:
+    """A context with hooks in place of functions: owner, name, and hook of each (`hooked`)."""
+    with contextlib.ExitStack() as stack:
+        for owner, name, hook in hooks:
+            stack.enter_context(mock.patch.object(owner, name, hooked(owner, name, hook)))
+        yield
+
+
+def generating_anew() -> AbstractContextManager[Any]:
+    """A context in which everything is generated anew, in this process.
+
+    Equal graphs must not share their code, and no pool of compile workers is needed.
+    """
+    stack = contextlib.ExitStack()
+    stack.enter_context(
+        torch._inductor.config.patch({"fx_graph_cache": False, "compile_threads": 1})
+    )
+    if hasattr(torch._functorch.config, "enable_autograd_cache"):  # since 2.5
+        stack.enter_context(torch._functorch.config.patch({"enable_autograd_cache": False}))
+    return stack
+
+
+def watch_sources(note: Callable[[str, Any], None]) -> AbstractContextManager[None]:
+    """A context in which each generated kernel calls ``note(kernel, nodes)``.
+
+    The schedulings of C++ and of Triton define kernels in a method of the same name, whose second
+    argument is the scheduler's nodes. No other place knows both the name and the nodes.
+    """
+    from torch._inductor.codegen.cpp import CppScheduling
+    from torch._inductor.codegen.triton import TritonScheduling
+
+    def define(
+        original: Any, scheduling: Any, source: Any, nodes: Any, *others: Any, **options: Any
+    ) -> Any:
+        name = original(scheduling, source, nodes, *others, **options)
+        note(str(name), nodes)
+        return name
+
+    return hooking((owner, "define_kernel", define) for owner in (CppScheduling, TritonScheduling))
+
+
+def phases() -> dict[str, float]:
+    """Seconds of compiling by phase. No phase contains another one.
+
+    The times are from torch's own timers. In 2.4 a timer has the name of its function; later
+    releases use other names. In 2.4 code generation has no timer of its own. A phase without a
+    timer is left out.
+    """
+    timers = {
+        name: sum(calls_s) for name, calls_s in torch._dynamo.utils.compilation_time_metrics.items()
+    }
+
+    def first(*names: str) -> float | None:
+        return next((timers[name] for name in names if name in timers), None)
+
+    whole = first("_compile.compile_inner", "_compile.<locals>.compile_inner")
+    backend = first("OutputGraph.call_user_compiler")
+    inductor = first("compile_fx_inner")
+    module = first("GraphLowering.compile_to_module")
+    generation = first("GraphLowering.codegen")
+    if generation is None:
+        parts = ("Scheduler.__init__", "Scheduler.codegen", "WrapperCodeGen.generate")
+        generation = sum(timers.get(name, 0.0) for name in parts)
+    seconds: dict[str, float] = {}
+    if whole is not None:
+        seconds["dynamo"] = whole - (backend or 0.0)
+    if backend is not None and inductor is not None:
+        seconds["aot_autograd"] = backend - inductor
+    if inductor is not None and module is not None:
+        build = module - generation
+        seconds["inductor"] = inductor - build
+        seconds["kernel_build"] = build
+    # The timers start and stop at different places, so a very short phase can be a little below 0.
+    return {name: max(0.0, round(value, 4)) for name, value in seconds.items()}
