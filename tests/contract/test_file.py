@@ -103,6 +103,15 @@ def test_a_failure_has_twenty_lines_at_most() -> None:
     assert "more" in lines[-2]
 
 
+def test_a_limit_of_a_mark_is_told_with_what_is_beyond_it() -> None:
+    assert judging.beyond(COUNTS, {"max_graphs": 2, "max_recompiles": 0}) == []
+    (graphs,) = judging.beyond(COUNTS, {"max_graphs": 1})
+    assert graphs.what == "graphs: 2, and max_graphs=1"
+    (broken,) = judging.beyond(COUNTS, {"fullgraph": True})
+    assert broken.what.startswith("+ graph break: GB0124 Tensor.item()")
+    assert broken.details[0] == "at model.py:12 in forward: x.item()"
+
+
 def test_places_are_the_users_and_relative() -> None:
     root = Root("/home/me/project", "/home/me/project/.venv/lib/site-packages/torch")
     package = "/home/me/project/.venv/lib/site-packages/transformers/models/bert.py"

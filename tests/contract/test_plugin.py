@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from torchcompile_suite.contract import file
 
 from ..conftest import ROOT, ReleaseEnvironment, releases
+from .failing import failures
 
 PROJECT = """
 import pytest
@@ -76,8 +78,12 @@ class Project:
 
 
 @pytest.fixture(params=releases("v2.4.1", "v2.9.1"))
-def project(request: pytest.FixtureRequest, make_environment: object, tmp_path: Path) -> Project:
-    return Project(tmp_path, make_environment(request.param))  # type: ignore[operator]
+def project(
+    request: pytest.FixtureRequest,
+    make_environment: Callable[[str], ReleaseEnvironment],
+    tmp_path: Path,
+) -> Project:
+    return Project(tmp_path, make_environment(request.param))
 
 
 @pytest.fixture
@@ -85,50 +91,58 @@ def newest_project(newest: ReleaseEnvironment, tmp_path: Path) -> Project:
     return Project(tmp_path, newest)
 
 
-@pytest.mark.slow
-def test_limits_then_a_contract_then_a_break(project: Project) -> None:
-    done = project.run()
-    assert "3 passed" in done.stdout, done.stdout + done.stderr
-    assert not project.contract.exists()
+BROKEN = PROJECT.replace("        return x.relu()", '        print("x")\n        return x').replace(
+    "    return x.sin()", "    torch._dynamo.graph_break()\n    return x"
+)
 
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_contract_then_two_breaks(project: Project) -> None:
     # Two processes of xdist: the controller writes, once.
     done = project.run("--compile-contract=update", "-n", "2")
+    assert "3 passed" in done.stdout, done.stdout + done.stderr
     assert "compile-contract.toml: 2 entries written" in done.stdout, done.stdout + done.stderr
-    text = project.contract.read_text()
-    assert str(project.folder) not in text
+    assert str(project.folder) not in project.contract.read_text()
     models = [entry.model for entry in file.read(project.contract).entries]
     assert models == ["test_model.py::test_forward", "test_model.py::test_own_code"]
-    done = project.run("--compile-contract=update")
-    assert "nothing has changed (2 entries)" in done.stdout, done.stdout
-    assert project.contract.read_text() == text
 
-    project.write(
-        PROJECT.replace("        return x.relu()", '        print("x")\n        return x')
-    )
-    done = project.run("-k", "forward")
-    assert done.returncode == 1
-    assert "beyond the limits of its mark" in done.stdout
-    assert re.search(r'at test_model.py:13 in forward: print\("x"\)', done.stdout), done.stdout
-    assert "remedy: printing or logging" in done.stdout
+    project.write(BROKEN)
+    done = project.run()
+    assert "2 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    # One is beyond the limits of its mark, the other one is not what the contract says.
+    forward, own_code = failures(done.stdout)
+    assert "beyond the limits of its mark" in forward
+    assert re.search(r'at test_model.py:13 in forward: print\("x"\)', forward), forward
+    assert "remedy: printing or logging" in forward
+    assert "+ graph break: " in own_code
+    assert "remedy: the code asks for it: remove torch._dynamo.graph_break()" in own_code
+    assert "If you want this: pytest --compile-contract=update" in own_code
 
 
-@pytest.mark.slow
-def test_counts_must_match_the_contract(newest_project: Project) -> None:
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+def test_limits_hold_without_a_contract_and_an_update_changes_what_it_must(
+    newest_project: Project,
+) -> None:
+    assert "3 passed" in newest_project.run().stdout
+    assert not newest_project.contract.exists()
     newest_project.run("--compile-contract=update")
-    changed = PROJECT.replace("    return x.sin()", "    torch._dynamo.graph_break()\n    return x")
-    newest_project.write(changed)
+    text = newest_project.contract.read_text()
+    done = newest_project.run("--compile-contract=update")
+    assert "nothing has changed (2 entries)" in done.stdout, done.stdout
+    assert newest_project.contract.read_text() == text
+    # A failing test writes nothing.
+    newest_project.write(BROKEN)
+    done = newest_project.run("--compile-contract=update")
+    assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
+    assert "1 entry written" in done.stdout
     done = newest_project.run()
     assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
-    assert "+ graph break: " in done.stdout
-    assert "remedy: the code asks for it: remove torch._dynamo.graph_break()" in done.stdout
-    assert "If you want this: pytest --compile-contract=update" in done.stdout
-    # A failing test writes nothing; this one passes in the mode that writes.
-    done = newest_project.run("--compile-contract=update", "-k", "own_code")
-    assert "1 entry written" in done.stdout
-    assert "3 passed" in newest_project.run().stdout
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
 def test_beside_other_plugins(newest_project: Project) -> None:
     """pytest-xdist, pytest-benchmark and pytest-codspeed in one run."""
     for options in (["-n", "2"], ["--codspeed"], ["--benchmark-only"]):
@@ -136,19 +150,16 @@ def test_beside_other_plugins(newest_project: Project) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("mark", "says"),
-    [
-        ("max_recompile=1", "the mark compile_contract has no max_recompile; it has: fullgraph,"),
-        ("max_graphs=0", "graphs: 1, and max_graphs=0"),
-    ],
-)
-def test_a_mark_that_does_not_fit(newest_project: Project, mark: str, says: str) -> None:
-    newest_project.write(PROJECT.replace("fullgraph=True, max_recompiles=1", mark))
-    done = newest_project.run("-k", "forward")
+def test_a_mark_with_an_unknown_name(tmp_path: Path) -> None:
+    (tmp_path / "test_model.py").write_text(
+        "import pytest\n\n\n@pytest.mark.compile_contract(max_recompile=1)\n"
+        "def test_forward(compile_contract):\n    pass\n"
+    )
+    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_model.py")
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert says in done.stdout.replace("\n", " "), done.stdout
+    says = "the mark compile_contract has no max_recompile; it has: fullgraph,"
+    assert says in done.stdout.replace("\n", " "), done.stdout + done.stderr
 
 
 def test_the_plugin_imports_nothing_heavy() -> None:

@@ -19,7 +19,7 @@ from ..presentation.wording import printable
 from ..releases import catalogue
 from ..trial import target
 from ..trial.run import python_of
-from .options import Commands, Installed
+from .options import Commands
 
 app = typer.Typer(
     cls=Commands,
@@ -40,6 +40,14 @@ Sizes = Annotated[
 Dynamic = Annotated[bool, typer.Option("--dynamic", help="torch.compile(dynamic=True).")]
 Training = Annotated[bool, typer.Option("--training", help="With gradients, as the model comes.")]
 Device = Annotated[str, typer.Option(help="cpu or cuda.")]
+Installed = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--release",
+        help="A release to install, such as v2.9; repeat the option for several. Default: the "
+        "torch of this Python.",
+    ),
+]
 
 
 @app.command("update")
@@ -52,14 +60,16 @@ def update_command(
     dynamic: Dynamic = False,
     training: Training = False,
     device: Device = "cpu",
-    release: Installed = None,
+    releases: Installed = None,
 ) -> None:
     """Count what torch.compile makes of the models, and write it to the contract.
 
     Example: torchcompile-suite contract update my_model.py:make
     """
     way = _Way(mode, backend, tuple(batch_sizes or ()), dynamic, training, device)
-    entries = [_counted(text, path, way, release) for text in targets]
+    entries = [
+        _counted(text, path, way, release) for release in releases or [None] for text in targets
+    ]
     typer.echo(checking.write(path, entries))
 
 
@@ -69,7 +79,7 @@ def check_command(
         list[str] | None, typer.Argument(help="As for update. Default: all of the contract.")
     ] = None,
     path: File = Path(file.NAME),
-    release: Installed = None,
+    releases: Installed = None,
 ) -> None:
     """Count again, and say what differs from the contract: exit status 1 if anything does.
 
@@ -93,19 +103,21 @@ def check_command(
     wanted = [key for key in known if not names or key[0] in names]
     if not wanted:
         raise SuiteError(f"{path.name} has only entries of tests; check them with pytest")
-    faults = 0
-    for model, call, device in wanted:
-        way = _Way.read(call, device)
-        entry = _counted(model, path, way, release)
-        head = f"{model} ({call}, torch {entry.torch[0]}, {device})"
-        command = f"torchcompile-suite contract update {model}{way.options()}"
-        if fault := checking.fault(path, entry, head, command):
-            faults += 1
-            typer.echo(printable_lines(fault))
-        else:
-            typer.echo(f"{head}: as in the contract")
-    if faults:
+    kept = [_checked(path, *key, release) for release in releases or [None] for key in wanted]
+    if not all(kept):
         raise typer.Exit(1)
+
+
+def _checked(path: Path, model: str, call: str, device: str, release: str | None) -> bool:
+    """Count, and say whether the contract is kept."""
+    way = _Way.read(call, device)
+    entry = _counted(model, path, way, release)
+    head = f"{model} ({call}, torch {entry.torch[0]}, {device})"
+    of_release = f" --release {release}" if release else ""
+    command = f"torchcompile-suite contract update {model}{way.options()}{of_release}"
+    fault = checking.fault(path, entry, head, command)
+    typer.echo(printable_lines(fault) if fault else f"{head}: as in the contract")
+    return not fault
 
 
 def printable_lines(text: str) -> str:

@@ -36,13 +36,17 @@ def fault(path: Path, entry: Entry, head: str, update: str) -> str:
 
 def write(path: Path, entries: Sequence[Entry]) -> str:
     """Put the entries into the file. Returns what was done, in one line. Raises SuiteError."""
-    before = file.read(path)
-    text = file.text(before.updated(entries))
-    plural = "entry" if len(entries) == 1 else "entries"
+    contract = file.read(path).updated(entries)
+    text = file.text(contract)
+    keys = {entry.key for entry in entries}
+    # Releases may share one.
+    count = sum(entry.key in keys for entry in contract.entries)
+    number = f"{count} entry" if count == 1 else f"{count} entries"
     if path.exists() and path.read_text("utf-8") == text:
-        return f"{path.name}: nothing has changed ({len(entries)} {plural})"
+        return f"{path.name}: nothing has changed ({number})"
     try:
         write_atomically(path, text.encode())
     except OSError as error:
         raise SuiteError(f"cannot write {path}: {error.strerror}") from None
-    return f"{path.name}: {len(entries)} {plural} written"
+    releases = sorted({name for entry in entries for name in entry.torch}, key=file.order)
+    return f"{path.name}: {number} written (torch {', '.join(releases)})"

@@ -5,7 +5,7 @@ pytest imports this file at each start, so it imports nothing but pytest until a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,6 +63,7 @@ class CompileContract:
             if mark.args:
                 raise pytest.UsageError(f"{request.node.nodeid}: the mark {NAME} takes names only")
             self._limits |= mark.kwargs
+        self._check_names()
         self._names: list[str] = []
         self.counts: Counts | None = None
         """What the last check or block counted."""
@@ -104,7 +105,7 @@ class CompileContract:
 
         self._names.append(name)
         often = self._names.count(name)
-        with counting(_path(self._config).parent) as counted:
+        with _trace_left_alone(), counting(_path(self._config).parent) as counted:
             yield counted
         self.counts = counted.counts
         self._hold(f"{name} #{often}" if often > 1 else name, counted)
@@ -117,7 +118,7 @@ class CompileContract:
         release = file.minor(torch.__version__)
         counts = counted.counts
         entry = file.Entry.of(self._item.nodeid, name, counted.device, release, counts)
-        found = judging.beyond(counts, self._known_limits())
+        found = judging.beyond(counts, self._limits)
         head = f"torch.compile in {name} (torch {release}, {counted.device})"
         if found:
             pytest.fail(judging.told(f"{head} is beyond the limits of its mark:", found, ""), False)
@@ -130,7 +131,9 @@ class CompileContract:
         if fault:
             pytest.fail(fault, pytrace=False)
 
-    def _known_limits(self) -> Mapping[str, object]:
+    def _check_names(self) -> None:
+        if not self._limits:
+            return
         from . import judging
 
         known = {"fullgraph", "recorded", *judging.LIMITS}
@@ -139,7 +142,6 @@ class CompileContract:
                 f"{self._item.nodeid}: the mark {NAME} has no {unknown[0]}; it has: "
                 f"{', '.join(sorted(known))}"
             )
-        return self._limits
 
 
 def _fault(path: Path, entry: Entry, head: str) -> str:
@@ -153,6 +155,27 @@ def _fault(path: Path, entry: Entry, head: str) -> str:
         return checking.fault(path, entry, head, "pytest --compile-contract=update")
     except SuiteError as error:
         return str(error)
+
+
+@contextmanager
+def _trace_left_alone() -> Iterator[None]:
+    """A context in which pytest does not capture torch's trace.
+
+    torch writes its trace, hundreds of records a graph, if the trace's logger has any handler. This
+    logger never propagates, and newer releases of pytest add their own handlers to such loggers.
+    pytest would print the whole trace below each failure.
+    """
+    import logging
+
+    trace = logging.getLogger("torch.__trace")
+    handlers = [each for each in trace.handlers if type(each).__module__.startswith("_pytest.")]
+    for each in handlers:
+        trace.removeHandler(each)
+    try:
+        yield
+    finally:
+        for each in handlers:
+            trace.addHandler(each)
 
 
 @pytest.fixture
