@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from .. import targets
 from ..contract import checking, factory, file
 from ..contract.file import Entry
 from ..engine import processes
@@ -27,7 +28,7 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Targets = Annotated[
+Models = Annotated[
     list[str], typer.Argument(help="path/file.py:factory or package.module:factory.")
 ]
 File = Annotated[Path, typer.Option("--file", help="The contract.")]
@@ -52,7 +53,7 @@ Installed = Annotated[
 
 @app.command("update")
 def update_command(
-    targets: Targets,
+    models: Models,
     path: File = Path(file.NAME),
     mode: Mode = "default",
     backend: Backend = "inductor",
@@ -66,16 +67,21 @@ def update_command(
 
     Example: torchcompile-suite contract update my_model.py:make
     """
+    if device in targets.read():
+        raise SuiteError(
+            f"a contract has only devices that are here; code for {device}: "
+            f"torchcompile-suite try {models[0]} --target {device}"
+        )
     way = _Way(mode, backend, tuple(batch_sizes or ()), dynamic, training, device)
     entries = [
-        _counted(text, path, way, release) for release in releases or [None] for text in targets
+        _counted(text, path, way, release) for release in releases or [None] for text in models
     ]
     typer.echo(checking.write(path, entries))
 
 
 @app.command("check")
 def check_command(
-    targets: Annotated[
+    models: Annotated[
         list[str] | None, typer.Argument(help="As for update. Default: all of the contract.")
     ] = None,
     path: File = Path(file.NAME),
@@ -94,7 +100,7 @@ def check_command(
         for entry in file.read(path).entries
         if "::" not in entry.model  # a test's
     }
-    names = {_named(text, path) for text in targets or ()}
+    names = {_named(text, path) for text in models or ()}
     if missing := names - {model for model, _, _ in known}:
         raise SuiteError(
             f"{path.name} has no entry for {min(missing)}; add it: "
@@ -184,7 +190,7 @@ class _Way(msgspec.Struct, frozen=True):
 
 
 def _named(text: str, path: Path) -> str:
-    """The target as the contract names it: a file's path is relative to the contract."""
+    """The model as the contract names it: a file's path is relative to the contract."""
     where, colon, name = text.rpartition(":")
     if not colon:
         raise SuiteError(

@@ -61,7 +61,7 @@ class CompileContract:
         self._limits: dict[str, object] = {}
         for mark in reversed(list(request.node.iter_markers(NAME))):
             if mark.args:
-                raise pytest.UsageError(f"{request.node.nodeid}: the mark {NAME} takes names only")
+                pytest.fail(f"the mark {NAME} takes arguments by name only", pytrace=False)
             self._limits |= mark.kwargs
         self._check_names()
         self._names: list[str] = []
@@ -89,7 +89,7 @@ class CompileContract:
 
         given = calls.inputs_of(inputs)
         if not given:
-            raise pytest.UsageError("compile_contract.check needs the inputs of at least one call")
+            pytest.fail("compile_contract.check needs the inputs of at least one call", False)
         with self.block(name or getattr(model, "__name__", type(model).__name__)) as counted:
             calls.make(calls.compiled(model, options), given, backward=backward)
         return counted.counts
@@ -138,9 +138,9 @@ class CompileContract:
 
         known = {"fullgraph", "recorded", *judging.LIMITS}
         if unknown := sorted(self._limits.keys() - known):
-            raise pytest.UsageError(
-                f"{self._item.nodeid}: the mark {NAME} has no {unknown[0]}; it has: "
-                f"{', '.join(sorted(known))}"
+            pytest.fail(
+                f"the mark {NAME} has no {unknown[0]}; it has: {', '.join(sorted(known))}",
+                pytrace=False,
             )
 
 
