@@ -73,9 +73,8 @@ def update_command(
             f"torchcompile-suite try {models[0]} --target {device}"
         )
     way = _Way(mode, backend, tuple(batch_sizes or ()), dynamic, training, device)
-    entries = [
-        _counted(text, path, way, release) for release in releases or [None] for text in models
-    ]
+    each_release = releases or (None,)
+    entries = [_counted(text, path, way, release) for release in each_release for text in models]
     typer.echo(checking.write(path, entries))
 
 
@@ -109,7 +108,8 @@ def check_command(
     wanted = [key for key in known if not names or key[0] in names]
     if not wanted:
         raise SuiteError(f"{path.name} has only entries of tests; check them with pytest")
-    kept = [_checked(path, *key, release) for release in releases or [None] for key in wanted]
+    each_release = releases or (None,)
+    kept = [_checked(path, *key, release) for release in each_release for key in wanted]
     if not all(kept):
         raise typer.Exit(1)
 
