@@ -52,11 +52,12 @@ def _count(value: Any) -> int:
     from torchcompile_suite.launch.generate import hooks
     from torchcompile_suite.launch.generate.generate import place
     from torchcompile_suite.launch.generate.recorder import Recorder
+    from torchcompile_suite.launch.inspect import inductor
 
     recorder = Recorder()
 
     def backend(graph: Any, inputs: Any) -> Any:
-        with hooks.settings(), hooks.watching(recorder):
+        with inductor.generating_anew(), hooks.watching(recorder):
             hooks.compile_graph(*place(graph, inputs), {})
         return graph.forward
 

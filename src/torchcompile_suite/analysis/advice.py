@@ -9,12 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
-from pathlib import Path
 from typing import NamedTuple
-
-import msgspec
-from msgspec import Struct
 
 from ..compiled import GraphBreak
 from ..generated import Generated
@@ -22,11 +17,10 @@ from ..measurement import Measurement, Outcome
 from ..modes import EAGER
 from .ends import REMEDY, Ends, both_ends
 from .payoff import Payoff, State, best, break_even, payoff
+from .remedies import remedy, texts
 from .statistics import Interval
 from .summary import Row, mean_cost, version_key
 
-# What to say of a reason, by kind.
-FILE = Path(__file__).with_suffix(".toml")
 _LIMIT = re.compile(r"recompile limit|cache_size_limit|recompile_limit")
 # An interval whose ends differ by this factor says nothing.
 MOST_SPREAD = 10.0
@@ -51,18 +45,6 @@ class Advice(NamedTuple):
     what: str
     where: str
     remedy: str
-
-
-class _Text(Struct):
-    """A line of `FILE`. ``reason``: a pattern."""
-
-    reason: str
-    says: str
-
-
-@cache
-def _texts() -> dict[str, list[_Text]]:
-    return msgspec.toml.decode(FILE.read_bytes(), type=dict[str, list[_Text]])
 
 
 def sentence(rows: Sequence[Row], again: str) -> str:
@@ -104,7 +86,7 @@ def failed(outcome: Outcome) -> str:
     reason = outcome.reason
     who = next(
         text.says
-        for text in _texts()["failed"]
+        for text in texts()["failed"]
         if re.match(rf"(launch \d+: )?({text.reason})", reason)
     )
     return f"{who}{outcome}" if who else f"{reason[:1].upper()}{reason[1:]}"
@@ -212,8 +194,8 @@ def _recompiled(recompiles: Iterable[GraphBreak]) -> Iterator[Advice]:
     for (_, where), reasons in causes.items():
         often = "recompiled" if len(reasons) == 1 else f"recompiled {len(reasons)} times"
         limit = "; Dynamo's limit is 8, and more run in eager" if len(reasons) > 6 else ""
-        remedy = _remedy("recompile", reasons[0])
-        yield Advice(f"{often}: {reasons[0]}{limit}", where, remedy)
+        helps = remedy("recompile", reasons[0])
+        yield Advice(f"{often}: {reasons[0]}{limit}", where, helps)
 
 
 def of_code(generated: Generated) -> list[Advice]:
@@ -230,17 +212,13 @@ def _breaks(graph_breaks: Iterable[GraphBreak]) -> list[Advice]:
 
 def _skipped(reasons: Iterable[str]) -> list[Advice]:
     return [
-        Advice(f"no CUDA graph: {reason}", "", _remedy("cuda-graph", reason)) for reason in reasons
+        Advice(f"no CUDA graph: {reason}", "", remedy("cuda-graph", reason)) for reason in reasons
     ]
 
 
 def break_remedy(graph_break: GraphBreak) -> str:
     """What usually removes a graph break."""
-    return _remedy("graph-break", graph_break.reason)
-
-
-def _remedy(kind: str, reason: str) -> str:
-    return next(text.says for text in _texts()[kind] if re.search(text.reason, reason.lower()))
+    return remedy("graph-break", graph_break.reason)
 
 
 def _accuracy(measurement: Measurement) -> Iterator[Advice]:

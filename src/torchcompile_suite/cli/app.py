@@ -11,6 +11,7 @@ from .answers import answers_command
 from .bench import bench_command
 from .bisect import bisect_command
 from .claims import claims_command
+from .contract import app as contract_app
 from .coverage import coverage_command
 from .doctor import doctor_command
 from .fleet import app as fleet_app
@@ -31,6 +32,7 @@ app = typer.Typer(
 app.add_typer(releases_app, name="releases")
 app.add_typer(results_app, name="results")
 app.add_typer(fleet_app, name="fleet")
+app.add_typer(contract_app, name="contract")
 app.command("try")(try_command)
 app.command("doctor")(doctor_command)
 app.command("bisect")(bisect_command)

@@ -88,7 +88,7 @@ def _generate(order: Order, target: Target, stages: Stages) -> Generated:
     skips.clear()
     recorder = Recorder()
     options = hooks.modes(cell.mode)
-    with stages("compile"), hooks.settings(), hooks.watching(recorder):
+    with stages("compile"), inductor.generating_anew(), hooks.watching(recorder):
         try:
             _capture(cell, subject, options)
         except NoLaunch:

@@ -15,10 +15,8 @@ from unittest import mock
 
 import torch
 import torch._dynamo.backends.common
-import torch._functorch.config
 import torch._guards
 import torch._inductor.compile_fx
-import torch._inductor.config
 import torch._inductor.constant_folding
 import torch._inductor.cudagraph_trees
 import torch._inductor.fx_passes.pad_mm
@@ -260,20 +258,6 @@ def modes(mode: str) -> dict[str, Any]:
     from torch._inductor import list_mode_options
 
     return dict(list_mode_options(mode))
-
-
-def settings() -> contextlib.AbstractContextManager[Any]:
-    """A context in which everything is generated anew, in this process.
-
-    Equal graphs must not share their code, and no pool of compile workers is needed.
-    """
-    stack = contextlib.ExitStack()
-    stack.enter_context(
-        torch._inductor.config.patch({"fx_graph_cache": False, "compile_threads": 1})
-    )
-    if hasattr(torch._functorch.config, "enable_autograd_cache"):  # since 2.5
-        stack.enter_context(torch._functorch.config.patch({"enable_autograd_cache": False}))
-    return stack
 
 
 def fake_mode() -> Any:

@@ -1,7 +1,8 @@
 """What the compiler did in a cold launch. Recorded between the timed steps and after them.
 
 - ``observe``: what a cold launch asks, and when. ``capture`` and ``profiler``: the longer questions
-- ``dynamo`` and ``inductor``: the compiler's private state, which differs from release to release
+- ``dynamo`` and ``inductor``: the compiler's private state, which differs from release to release;
+  ``located``: where in the user's source it came from, for a contract
 - ``artefacts``: what the compiler writes, as files for people
 """
 

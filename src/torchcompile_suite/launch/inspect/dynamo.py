@@ -1,9 +1,9 @@
 """What a launch asks Dynamo, and what Dynamo says when it leaves code to eager, torch 2.4 to 2.15.
 
-Private state of the compiler is read here, in `inductor`, in `generate.hooks` and
-`generate.absent`, in `launch.prepare`, and for counters in `launch.progress`. Each function
-works with all releases of the ledger; tests/test_compiled.py runs them with the oldest release and
-the newest one. Import this only where the compiler is needed.
+Private state of the compiler is read here, in `inductor` and `located`, in `generate.hooks` and
+`generate.absent`, in `launch.prepare`, and for counters in `launch.progress`. Each function works
+with all releases of the ledger; tests/test_compiled.py runs them with the oldest release and the
+newest one. Import this only where the compiler is needed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ _EXPLANATION = re.compile(r"Explanation: (.*?)(?:\n\s*Hint: |\n\s*\n|\Z)", re.DO
 _PADDING = re.compile(r"Dynamo determined that a graph break should occur when calling .*?Reason: ")
 _LINK = re.compile(r"https://\S+/gb(\d+)\.html")
 _GIVEN_UP = re.compile(r"WON'T CONVERT (\S+) (.+?) line (\d+)")
-_FRAME = re.compile(r'File "(?P<filename>.+)", line (?P<lineno>\d+)')
+# A line of a stack, as text.
+FRAME = re.compile(r'File "(?P<filename>.+)", line (?P<lineno>\d+)')
 _ERROR = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Failed|Unsupported): .+)$", re.MULTILINE)
 
 
@@ -88,7 +89,7 @@ def graph_breaks() -> list[GraphBreak]:
     return list(dict.fromkeys(map(graph_break, torch._dynamo.output_graph.graph_break_reasons)))
 
 
-def _frames() -> list[Any]:
+def frames() -> list[Any]:
     """The compilation metrics of all compiled frames."""
     return [
         metrics
@@ -100,17 +101,17 @@ def _frames() -> list[Any]:
 
 def guards() -> int:
     """Guards of all captured frames."""
-    return sum(frame.guard_count or 0 for frame in _frames())
+    return sum(frame.guard_count or 0 for frame in frames())
 
 
 def recompiles() -> int:
     """Captures of frames whose code was captured before."""
-    frames = [
+    captured = [
         (frame.co_filename, frame.co_firstlineno, frame.co_name)
-        for frame in _frames()
+        for frame in frames()
         if frame.graph_op_count
     ]
-    return len(frames) - len(set(frames))
+    return len(captured) - len(set(captured))
 
 
 def guard_check(module: torch.nn.Module, inputs: Any) -> Callable[[], object] | None:
@@ -254,7 +255,7 @@ def skip(text: str) -> str:
     """
     reason, _, stack = text.strip().partition("Found from")
     reason = reason.partition("\n")[0].rstrip(" .")[:LENGTH]
-    where = place([SimpleNamespace(**frame.groupdict()) for frame in _FRAME.finditer(stack)])
+    where = place([SimpleNamespace(**frame.groupdict()) for frame in FRAME.finditer(stack)])
     return f"{reason} ({where})" if where else reason
 
 

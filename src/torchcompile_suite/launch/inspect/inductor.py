@@ -11,6 +11,7 @@ from unittest import mock
 
 import torch
 import torch._dynamo.utils
+import torch._functorch.config
 import torch._inductor.config
 import torch._inductor.cudagraph_utils
 import torch._inductor.utils
@@ -197,6 +198,20 @@ def hooking(hooks: Iterable[tuple[Any, str, Hook]]) -> Iterator[None]:
         for owner, name, hook in hooks:
             stack.enter_context(mock.patch.object(owner, name, hooked(owner, name, hook)))
         yield
+
+
+def generating_anew() -> AbstractContextManager[Any]:
+    """A context in which everything is generated anew, in this process.
+
+    Equal graphs must not share their code, and no pool of compile workers is needed.
+    """
+    stack = contextlib.ExitStack()
+    stack.enter_context(
+        torch._inductor.config.patch({"fx_graph_cache": False, "compile_threads": 1})
+    )
+    if hasattr(torch._functorch.config, "enable_autograd_cache"):  # since 2.5
+        stack.enter_context(torch._functorch.config.patch({"enable_autograd_cache": False}))
+    return stack
 
 
 def watch_sources(note: Callable[[str, Any], None]) -> AbstractContextManager[None]:

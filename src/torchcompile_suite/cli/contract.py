@@ -1,0 +1,237 @@
+"""``torchcompile-suite contract``: what torch.compile makes of a model, kept in a file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from .. import targets
+from ..contract import checking, factory, file
+from ..contract.file import Entry
+from ..engine import processes
+from ..engine.settings import Settings
+from ..errors import SuiteError
+from ..presentation.terminal import Progress
+from ..presentation.wording import printable
+from ..releases import catalogue
+from ..trial import target
+from ..trial.run import python_of
+from .options import Commands
+
+app = typer.Typer(
+    cls=Commands,
+    help="Keep a model compiled: its graphs, breaks, recompiles and kernels in a file.",
+    no_args_is_help=True,
+)
+
+Models = Annotated[
+    list[str], typer.Argument(help="path/file.py:factory or package.module:factory.")
+]
+File = Annotated[Path, typer.Option("--file", help="The contract.")]
+Mode = Annotated[str, typer.Option("--mode", help="Mode of torch.compile.")]
+Backend = Annotated[str, typer.Option("--backend", help="Backend of torch.compile.")]
+Sizes = Annotated[
+    list[int] | None,
+    typer.Option("--batch-size", min=1, help="Repeat the option: the model is called with each."),
+]
+Dynamic = Annotated[bool, typer.Option("--dynamic", help="torch.compile(dynamic=True).")]
+Training = Annotated[bool, typer.Option("--training", help="With gradients, as the model comes.")]
+Device = Annotated[str, typer.Option(help="cpu or cuda.")]
+Installed = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--release",
+        help="A release to install, such as v2.9; repeat the option for several. Default: the "
+        "torch of this Python.",
+    ),
+]
+
+
+@app.command("update")
+def update_command(
+    models: Models,
+    path: File = Path(file.NAME),
+    mode: Mode = "default",
+    backend: Backend = "inductor",
+    batch_sizes: Sizes = None,
+    dynamic: Dynamic = False,
+    training: Training = False,
+    device: Device = "cpu",
+    releases: Installed = None,
+) -> None:
+    """Count what torch.compile makes of the models, and write it to the contract.
+
+    Example: torchcompile-suite contract update my_model.py:make
+    """
+    if device in targets.read():
+        raise SuiteError(
+            f"a contract has only devices that are here; code for {device}: "
+            f"torchcompile-suite try {models[0]} --target {device}"
+        )
+    way = _Way(mode, backend, tuple(batch_sizes or ()), dynamic, training, device)
+    each_release = releases or (None,)
+    entries = [_counted(text, path, way, release) for release in each_release for text in models]
+    typer.echo(checking.write(path, entries))
+
+
+@app.command("check")
+def check_command(
+    models: Annotated[
+        list[str] | None, typer.Argument(help="As for update. Default: all of the contract.")
+    ] = None,
+    path: File = Path(file.NAME),
+    releases: Installed = None,
+) -> None:
+    """Count again, and say what differs from the contract: exit status 1 if anything does.
+
+    Example: torchcompile-suite contract check --release v2.9
+    """
+    if not path.is_file():
+        raise SuiteError(
+            f"there is no {path}; make it: torchcompile-suite contract update my_model.py:make"
+        )
+    known = {
+        (entry.model, entry.call, entry.device): None
+        for entry in file.read(path).entries
+        if "::" not in entry.model  # a test's
+    }
+    names = {_named(text, path) for text in models or ()}
+    if missing := names - {model for model, _, _ in known}:
+        raise SuiteError(
+            f"{path.name} has no entry for {min(missing)}; add it: "
+            f"torchcompile-suite contract update {min(missing)}"
+        )
+    wanted = [key for key in known if not names or key[0] in names]
+    if not wanted:
+        raise SuiteError(f"{path.name} has only entries of tests; check them with pytest")
+    each_release = releases or (None,)
+    kept = [_checked(path, *key, release) for release in each_release for key in wanted]
+    if not all(kept):
+        raise typer.Exit(1)
+
+
+def _checked(path: Path, model: str, call: str, device: str, release: str | None) -> bool:
+    """Count, and say whether the contract is kept."""
+    way = _Way.read(call, device)
+    entry = _counted(model, path, way, release)
+    head = f"{model} ({call}, torch {entry.torch[0]}, {device})"
+    of_release = f" --release {release}" if release else ""
+    command = f"torchcompile-suite contract update {model}{way.options()}{of_release}"
+    fault = checking.fault(path, entry, head, command)
+    typer.echo(printable_lines(fault) if fault else f"{head}: as in the contract")
+    return not fault
+
+
+def printable_lines(text: str) -> str:
+    """The lines, without what would control a terminal."""
+    return "\n".join(map(printable, text.splitlines()))
+
+
+class _Way(msgspec.Struct, frozen=True):
+    """A way of calling: the options of ``update``, and how the contract writes them."""
+
+    mode: str = "default"
+    backend: str = "inductor"
+    batch_sizes: tuple[int, ...] = ()
+    dynamic: bool = False
+    training: bool = False
+    device: str = "cpu"
+
+    def __str__(self) -> str:
+        return self.mode + self.options(device=False, mode=False)
+
+    def options(self, *, device: bool = True, mode: bool = True) -> str:
+        """The options that are not the usual ones, as a command line has them."""
+        parts = [
+            *([f"--mode {self.mode}"] if mode and self.mode != "default" else []),
+            *([f"--backend {self.backend}"] if self.backend != "inductor" else []),
+            *(f"--batch-size {size}" for size in self.batch_sizes),
+            *(["--dynamic"] if self.dynamic else []),
+            *(["--training"] if self.training else []),
+            *([f"--device {self.device}"] if device and self.device != "cpu" else []),
+        ]
+        return "".join(f" {part}" for part in parts)
+
+    @classmethod
+    def read(cls, text: str, device: str) -> _Way:
+        """The way that `__str__` has written. Raises SuiteError."""
+        mode, *words = text.split()
+        rest = iter(words)
+        values: dict[str, object] = {"mode": mode, "device": device}
+        sizes: list[int] = []
+        try:
+            for word in rest:
+                if word == "--backend":
+                    values["backend"] = next(rest)
+                elif word == "--batch-size":
+                    sizes.append(int(next(rest)))
+                elif word in ("--dynamic", "--training"):
+                    values[word.removeprefix("--")] = True
+                else:
+                    raise ValueError(word)
+        except (ValueError, StopIteration):
+            raise SuiteError(f"the contract has no such way to call: {text!r}; update it") from None
+        return msgspec.convert({**values, "batch_sizes": tuple(sizes)}, cls)
+
+    def compile_options(self) -> dict[str, object]:
+        """The arguments of torch.compile."""
+        given: dict[str, object] = {}
+        if self.mode != "default":
+            given["mode"] = self.mode
+        if self.backend != "inductor":
+            given["backend"] = self.backend
+        if self.dynamic:
+            given["dynamic"] = True
+        return given
+
+
+def _named(text: str, path: Path) -> str:
+    """The model as the contract names it: a file's path is relative to the contract."""
+    where, colon, name = text.rpartition(":")
+    if not colon:
+        raise SuiteError(
+            f"{text!r} names no model of yours; give path/file.py:factory or package.module:factory"
+        )
+    if not where.endswith(".py"):
+        return text
+    folder = path.resolve().parent
+    return f"{Path(os.path.relpath(Path(where).resolve(), folder)).as_posix()}:{name}"
+
+
+def _counted(text: str, path: Path, way: _Way, release: str | None) -> Entry:
+    """Count in a new process. Raises SuiteError if the model cannot be built or called."""
+    folder = path.resolve().parent
+    name = _named(text, path)
+    where, _, made = name.rpartition(":")
+    place = f"{folder / where}:{made}" if where.endswith(".py") else name
+    wanted = target.parse(place)
+    assert wanted is not None
+    python = python_of(catalogue.find(release) if release else None, way.device)
+    Progress().say(f"{name} ({way}): counting")
+    order = factory.Order(
+        wanted,
+        str(folder),
+        way.batch_sizes,
+        way.compile_options(),
+        way.training,
+        way.device,
+    )
+    # A module is looked for beside the contract.
+    found = {"PYTHONPATH": processes.import_path(folder)} if wanted.kind == "module" else {}
+    variables = target.variables() if wanted.kind == "file" else found
+    data, reason = processes.asked(
+        processes.Environment(python, variables),
+        factory.MODULE,
+        msgspec.json.encode(order),
+        Settings.from_environment().launch_limit_s,
+    )
+    if reason:
+        raise SuiteError(f"{name} cannot be counted: {reason}")
+    counted = msgspec.json.decode(data, type=factory.Counted)
+    if counted.counts is None:
+        raise SuiteError(counted.error)
+    return Entry.of(name, str(way), way.device, counted.torch, counted.counts)

@@ -1,0 +1,11 @@
+"""The compile contract: what torch.compile makes of a user's models, kept in a file and checked.
+
+- ``counting``: counts what a block of code compiles, with ``launch.inspect``
+- ``counts``: these counts, and when two of them are the same
+- ``file``: the contract, a TOML file
+- ``judging``: what changed, where, and what helps
+- ``plugin``: the fixture and the mark of pytest; ``calls``: what ``check`` calls
+- ``factory``: the models that ``torchcompile-suite contract`` names, each in a process of its own
+
+Only a process that counts imports torch.
+"""

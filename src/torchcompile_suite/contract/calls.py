@@ -1,0 +1,65 @@
+"""The calls of a check: a model, compiled as it is or by torch.compile, with inputs of any form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+# Each input comes twice. What changes from call to call, such as an attribute that counts up, only
+# shows in a second call.
+PASSES = 2
+
+
+def inputs_of(given: Sequence[Any]) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """The arguments of each call, by position and by name.
+
+    A list is several calls. Of one call, a tuple is the arguments by position, a mapping those by
+    name, and anything else is the one argument.
+    """
+    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+    for each in given:
+        for one in each if isinstance(each, list) else [each]:
+            if isinstance(one, tuple):
+                calls.append((one, {}))
+            elif isinstance(one, Mapping):
+                calls.append(((), dict(one)))
+            else:
+                calls.append(((one,), {}))
+    return calls
+
+
+def compiled(model: Any, options: Mapping[str, Any]) -> Callable[..., Any]:
+    """The model as torch.compile makes it; as it is, if it is compiled already."""
+    import torch
+
+    if hasattr(model, "_torchdynamo_orig_callable") or hasattr(model, "_orig_mod"):
+        if options:
+            raise TypeError(f"the model is compiled already: leave out {', '.join(options)}")
+        return model  # type: ignore[no-any-return]
+    if getattr(model, "_compiled_call_impl", None) is not None:  # Module.compile()
+        return model  # type: ignore[no-any-return]
+    return torch.compile(model, **options)  # type: ignore[no-any-return]
+
+
+def make(
+    call: Callable[..., Any],
+    given: Sequence[tuple[tuple[Any, ...], dict[str, Any]]],
+    *,
+    backward: bool = False,
+) -> None:
+    """Call it with each input, `PASSES` times. ``backward``: compute gradients after each call, of
+    the sum of all outputs that have any.
+    """
+    for _ in range(PASSES):
+        for by_position, by_name in given:
+            output = call(*by_position, **by_name)
+            if backward:
+                _backward(output)
+
+
+def _backward(output: Any) -> None:
+    from ..launch.values import tensors
+
+    sums = [each.sum() for each in tensors(output) if each.requires_grad]
+    if sums:
+        sum(sums[1:], sums[0]).backward()

@@ -1,0 +1,196 @@
+"""Counts what a block of code compiles in this process, with the compiler as the user has it.
+
+The block may compile anything: a module, functions, or code that calls torch.compile by itself.
+"""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..compiled import GraphBreak
+from ..errors import SuiteError
+from .counts import Counts, Root, Site
+
+if TYPE_CHECKING:
+    from ..launch.inspect.located import Frame, Operator
+
+_ID = re.compile(r" \((GB\d+), \S+\)$")
+_RESUMED = re.compile(r"torch_dynamo_resume_in_(.+?)_at_\d+")
+# What newer releases add to a guard: the code that needs it, and where that is.
+_ORIGIN = re.compile(r"\s+# (?P<code>.*)  # (?P<file>\S+):(?P<line>\d+) in (?P<function>[\w<>]+)")
+# ``self.calls`` or ``tokens.size``, which the source has in the same words.
+_ATTRIBUTE = re.compile(r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_WHERE = re.compile(r" \((?P<file>[^()]+\.py):(?P<line>\d+)\)$")
+_busy = False
+
+
+class Counting:
+    """A block of code that is counted. After it, ``counts`` has the counts, and ``device`` the kind
+    of the device that the compiled code is for.
+    """
+
+    counts = Counts(0)
+    device = "cpu"
+
+
+@contextmanager
+def counting(folder: Path) -> Iterator[Counting]:
+    """Count what the block compiles. Places are relative to ``folder``.
+
+    Everything that was captured before is dropped, so that the counts do not depend on it. What the
+    block compiles is dropped at its end: Inductor writes the code, and on a CPU does not build it.
+    Raises SuiteError inside another such block, and whatever the block raises.
+    """
+    global _busy
+    if _busy:
+        raise SuiteError("a block that is counted is in another one; count one after the other")
+    import torch
+
+    from ..launch.inspect import dynamo, inductor, located
+
+    counted = Counting()
+    _busy = True
+    try:
+        with located.as_found(), located.everything_compiled():
+            dynamo.reset()
+            skips = inductor.watch_cudagraph_skips()
+            recompiles = dynamo.watch_recompiles()
+            generated = inductor.watch_generation()
+            operators = located.watch_operators()
+            located.build_nothing()
+            with _listening(dynamo.GivenUp()) as given_up:
+                yield counted
+                places = _Places(folder, str(Path(torch.__file__).parent), located.captured())
+                counted.counts = Counts(
+                    graphs=dynamo.captures(),
+                    guards=dynamo.guards(),
+                    graph_breaks=places.breaks(located.breaks()),
+                    left_to_eager=[places.beginning(each) for each in given_up.frames()],
+                    recompiles=[places.guard(each) for each in recompiles],
+                    cudagraph_skips=[places.skip(text) for text in dict.fromkeys(skips)],
+                    captured=places.captured,
+                    **_of_code(generated, operators, places),
+                )
+                devices = {each.device for each in operators} - {"cpu", "meta"}
+                counted.device = "+".join(sorted(devices)) or "cpu"
+    finally:
+        # What was compiled here is no code to be timed.
+        dynamo.reset()
+        _busy = False
+
+
+@contextmanager
+def _listening(handler: Any) -> Iterator[Any]:
+    """The handler, which hears nothing after the context."""
+    import logging
+
+    try:
+        yield handler
+    finally:
+        logging.getLogger("torch._dynamo.convert_frame").removeHandler(handler)
+
+
+def _of_code(generated: Any, operators: list[Operator], places: _Places) -> dict[str, Any]:
+    """What is known of the generated code; nothing if a backend generated none."""
+    if not operators and not generated.nodes_after:
+        return {}
+    lines: dict[str, dict[Site, None]] = {}
+    elements: Counter[Site] = Counter()
+    for each in operators:
+        site = places.site(each.stack)
+        lines.setdefault(f"{each.name} {each.dtype}", {})[site] = None
+        elements[site] += each.elements
+    located = [site for site, _ in elements.most_common() if site.line]
+    return {
+        "kernels": generated.kernels,
+        "launches": generated.kernel_launches,
+        "bytes": generated.bytes_after,
+        "operators": dict(sorted(Counter(f"{e.name} {e.dtype}" for e in operators).items())),
+        "lines": {name: [site for site in sites if site.line] for name, sites in lines.items()},
+        "largest": located[0] if located else None,
+    }
+
+
+class _Places:
+    """Turns the compiler's places into those of the user's files."""
+
+    def __init__(self, folder: Path, torch_folder: str, captured: Sequence[Frame]) -> None:
+        self._root = Root(str(folder.resolve()), torch_folder)
+        # The suite names a function by the name of its file and its first line.
+        self._known = {f"{Path(each.file).name}:{each.line}": each for each in captured}
+        self._files = {Path(each.file).name: each.file for each in captured}
+        self.captured = [self.site([each]) for each in captured]
+
+    def site(self, stack: Sequence[Frame], reason: str = "", identity: str = "") -> Site:
+        """The innermost place that is the user's."""
+        at = self._root.innermost(each.file for each in stack)
+        if at is None:
+            return Site(reason, id=identity)
+        file, line, function = stack[at]
+        function = _RESUMED.sub(r"\1", function)
+        where = self._root.name(file) + (f", {function}" if function else "")
+        code = linecache.getline(file, line).strip()[:200] if line else ""
+        return Site(reason, where, identity, line, code)
+
+    def breaks(self, found: Iterable[tuple[GraphBreak, list[Frame]]]) -> list[Site]:
+        """Each graph break once."""
+        sites = []
+        for graph_break, stack in found:
+            identity = _ID.search(graph_break.reason)
+            reason = _ID.sub("", graph_break.reason)
+            sites.append(self.site(stack, reason, identity[1] if identity else ""))
+        return list(dict.fromkeys(sites))
+
+    def beginning(self, given_up: GraphBreak) -> Site:
+        """A function that is known by its first line."""
+        identity = _ID.search(given_up.reason)
+        frame = self._known.get(given_up.where)
+        site = self.site([frame] if frame else [], _ID.sub("", given_up.reason))
+        where, _, line = given_up.where.partition(":")
+        return Site(
+            site.reason,
+            site.where or where,
+            identity[1] if identity else "",
+            site.line or int(line or 0),
+            site.code,
+        )
+
+    def guard(self, recompile: GraphBreak) -> Site:
+        """A guard that failed, at the code that needs it, or else at the function."""
+        reason = re.sub(r"^\d+/\d+: ", "", recompile.reason)
+        text = re.sub(r"\s+(# |\(?HINT:).*$", "", reason)
+        site = self.beginning(GraphBreak(text, recompile.where))
+        origin = _ORIGIN.search(reason)
+        if origin is None or Path(origin["file"]).name not in self._files:
+            return self._used(site, self._known.get(recompile.where), text)
+        file = self._files[Path(origin["file"]).name]
+        function = _RESUMED.sub(r"\1", origin["function"])
+        where = f"{self._root.name(file)}, {function}"
+        return Site(text, where, "", int(origin["line"]), origin["code"].strip()[:200])
+
+    def _used(self, site: Site, function: Frame | None, guard: str) -> Site:
+        """The function's first line that has the attribute or call of the guard."""
+        names = _ATTRIBUTE.findall(re.sub(r"L\['(\w+)'\]", r"\1", guard))
+        if function is None or not names:
+            return site
+        lines = linecache.getlines(function.file)[function.line - 1 :]
+        body = inspect.getblock(lines)
+        for number, code in enumerate(body[1:], function.line + 1):
+            if any(re.search(rf"\b{re.escape(name)}\b", code) for name in names):
+                return Site(site.reason, site.where, site.id, number, code.strip()[:200])
+        return site
+
+    def skip(self, text: str) -> Site:
+        """Why a graph has no CUDA graph."""
+        found = _WHERE.search(text)
+        if found is None:
+            return Site(text)
+        file = self._files.get(found["file"], found["file"])
+        return Site(_WHERE.sub("", text), self._root.name(file), "", int(found["line"]))

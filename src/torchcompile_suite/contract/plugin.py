@@ -1,0 +1,240 @@
+"""The pytest plugin: the mark and the fixture ``compile_contract``, and ``--compile-contract``.
+
+pytest imports this file at each start, so it imports nothing but pytest until a test counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from .counting import Counting
+    from .counts import Counts
+    from .file import Entry
+
+NAME = "compile_contract"
+_MARK = (
+    "compile_contract(fullgraph=True, max_recompiles=1, max_graphs, max_graph_breaks, max_guards, "
+    "max_kernels, max_launches, max_bytes, max_cudagraph_skips, recorded=True): limits of what "
+    "torch.compile makes in the test. recorded=False: the contract's file does not count."
+)
+# What a report carries from the process of the test to the one that writes the file.
+_CARRIED = "_compile_contract"
+_FOUND = pytest.StashKey["list[Entry]"]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option and the setting."""
+    group = parser.getgroup(NAME, "compile contract")
+    group.addoption(
+        "--compile-contract",
+        choices=("check", "update"),
+        default="check",
+        help="check the counts of torch.compile against the contract (the default), or write it",
+    )
+    parser.addini(
+        NAME, "the contract's file, relative to the root", default="compile-contract.toml"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Describe the mark."""
+    config.addinivalue_line("markers", _MARK)
+
+
+def _path(config: pytest.Config) -> Path:
+    return config.rootpath / str(config.getini(NAME))
+
+
+class CompileContract:
+    """What a test asks: `check` for a model, `block` for any code."""
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        """Read the marks of the test. The nearest one counts most."""
+        self._config = request.config
+        self._item = request.node
+        self._limits: dict[str, object] = {}
+        for mark in reversed(list(request.node.iter_markers(NAME))):
+            if mark.args:
+                pytest.fail(f"the mark {NAME} takes arguments by name only", pytrace=False)
+            self._limits |= mark.kwargs
+        self._check_names()
+        self._names: list[str] = []
+        self.counts: Counts | None = None
+        """What the last check or block counted."""
+
+    def check(
+        self, model: Any, *inputs: Any, name: str = "", backward: bool = False, **options: Any
+    ) -> Counts:
+        """Compile the model, call it twice with each input, and hold the counts to the contract.
+
+        Parameters:
+
+        - ``model``: a module or function; one that torch.compile has made is taken as it is.
+        - ``inputs``: the input of one call each. A tuple is the arguments by position, a mapping
+          those by name, anything else the one argument. A list has the inputs of several calls.
+        - ``name``: of this way of calling, in the contract. Default: the name of the class.
+        - ``backward``: compute gradients after each call.
+        - ``options``: of torch.compile, such as ``mode="reduce-overhead"`` or ``dynamic=True``.
+
+        The model and the inputs are on any device, and the test decides on eval() and no_grad().
+        Fails the test if a limit of the mark or the contract does not hold. Returns the counts.
+        """
+        from . import calls
+
+        given = calls.inputs_of(inputs)
+        if not given:
+            pytest.fail("compile_contract.check needs the inputs of at least one call", False)
+        with self.block(name or getattr(model, "__name__", type(model).__name__)) as counted:
+            calls.make(calls.compiled(model, options), given, backward=backward)
+        return counted.counts
+
+    @contextmanager
+    def block(self, name: str = "block") -> Iterator[Counting]:
+        """A context that counts all that its code compiles, and holds it to the contract.
+
+        ``name``: of the block, in the contract. All that was compiled before is dropped, so
+        the code compiles anew. After the context, ``counts`` of its value has the counts.
+        """
+        from .counting import counting
+
+        self._names.append(name)
+        often = self._names.count(name)
+        with _trace_left_alone(), counting(_path(self._config).parent) as counted:
+            yield counted
+        self.counts = counted.counts
+        self._hold(f"{name} #{often}" if often > 1 else name, counted)
+
+    def _hold(self, name: str, counted: Counting) -> None:
+        import torch
+
+        from . import file, judging
+
+        release = file.minor(torch.__version__)
+        counts = counted.counts
+        entry = file.Entry.of(self._item.nodeid, name, counted.device, release, counts)
+        found = judging.beyond(counts, self._limits)
+        head = f"torch.compile in {name} (torch {release}, {counted.device})"
+        if found:
+            pytest.fail(judging.told(f"{head} is beyond the limits of its mark:", found, ""), False)
+        if not self._limits.get("recorded", True):
+            return
+        if self._config.getoption("--compile-contract") == "update":
+            self._item.stash.setdefault(_FOUND, []).append(entry)
+            return
+        fault = _fault(_path(self._config), entry, head)
+        if fault:
+            pytest.fail(fault, pytrace=False)
+
+    def _check_names(self) -> None:
+        if not self._limits:
+            return
+        from . import judging
+
+        known = {"fullgraph", "recorded", *judging.LIMITS}
+        if unknown := sorted(self._limits.keys() - known):
+            pytest.fail(
+                f"the mark {NAME} has no {unknown[0]}; it has: {', '.join(sorted(known))}",
+                pytrace=False,
+            )
+
+
+def _fault(path: Path, entry: Entry, head: str) -> str:
+    """What the contract says against the counts; empty if it says nothing, or there is none."""
+    from ..errors import SuiteError
+    from . import checking
+
+    if not path.exists():
+        return ""
+    try:
+        return checking.fault(path, entry, head, "pytest --compile-contract=update")
+    except SuiteError as error:
+        return str(error)
+
+
+@contextmanager
+def _trace_left_alone() -> Iterator[None]:
+    """A context in which pytest does not capture torch's trace.
+
+    torch writes its trace, hundreds of records a graph, if the trace's logger has any handler. This
+    logger never propagates, and newer releases of pytest add their own handlers to such loggers.
+    pytest would print the whole trace below each failure.
+    """
+    import logging
+
+    trace = logging.getLogger("torch.__trace")
+    handlers = [each for each in trace.handlers if type(each).__module__.startswith("_pytest.")]
+    for each in handlers:
+        trace.removeHandler(each)
+    try:
+        yield
+    finally:
+        for each in handlers:
+            trace.addHandler(each)
+
+
+@pytest.fixture
+def compile_contract(request: pytest.FixtureRequest) -> CompileContract:
+    """Hold what torch.compile makes of a model to limits and to the contract."""
+    return CompileContract(request)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Give the report what a passed test has counted: xdist sends reports to the controller."""
+    outcome: Any = yield
+    found = item.stash.get(_FOUND, None)
+    if found and call.when == "call" and outcome.get_result().passed:
+        import msgspec
+
+        setattr(outcome.get_result(), _CARRIED, msgspec.json.encode(found).decode())
+
+
+class _Writer:
+    """Collects the counts in the process that the user started, and writes the file at the end."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._told: list[str] = []
+        self._written = ""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep what the report carries, from this process or from a worker."""
+        if carried := getattr(report, _CARRIED, None):
+            self._told.append(carried)
+
+    def pytest_sessionfinish(self) -> None:
+        """Write the contract once."""
+        if not self._told:
+            return
+        import msgspec
+
+        from ..errors import SuiteError
+        from . import checking
+        from .file import Entry
+
+        entries = [
+            each for told in self._told for each in msgspec.json.decode(told, type=list[Entry])
+        ]
+        try:
+            self._written = checking.write(_path(self._config), entries)
+        except SuiteError as error:
+            raise pytest.UsageError(str(error)) from None
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Say what was written."""
+        if self._written:
+            terminalreporter.write_line(self._written)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Only the process that the user started writes: with xdist, that is the controller."""
+    config = session.config
+    if config.getoption("--compile-contract") == "update" and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Writer(config), "compile-contract-writer")

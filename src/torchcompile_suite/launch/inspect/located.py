@@ -1,0 +1,171 @@
+"""Where in the user's source the compiler did what it did, in torch 2.4 to 2.15.
+
+For a process that is the user's own: the watchers of `dynamo` and `inductor` are taken off again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+import torch._dynamo.config
+import torch._dynamo.convert_frame
+import torch._dynamo.output_graph
+import torch._dynamo.utils
+import torch._inductor.cudagraph_utils
+from torch._inductor.graph import GraphLowering
+from torch._inductor.scheduler import Scheduler
+
+from ...compiled import GraphBreak
+from . import dynamo, inductor
+from .dynamo import hooked
+
+# More compiled frames than one block of code has. torch keeps 64, and forgets the oldest.
+MOST_FRAMES = 100_000
+
+
+class Frame(NamedTuple):
+    """A line of a call stack: the whole path of the file, the line, and the function's name."""
+
+    file: str
+    line: int
+    function: str
+
+
+class Operator(NamedTuple):
+    """An ATen operator of a graph that Inductor compiles.
+
+    ``elements``: of its result; 0 if a size is symbolic. ``stack``: outermost call first.
+    """
+
+    name: str
+    dtype: str
+    device: str
+    elements: int
+    stack: list[Frame]
+
+
+def breaks() -> Iterator[tuple[GraphBreak, list[Frame]]]:
+    """All graph breaks, each with its stack. The same break may come several times."""
+    for dynamos in torch._dynamo.output_graph.graph_break_reasons:
+        yield (
+            dynamo.graph_break(dynamos),
+            [Frame(each.filename, each.lineno, each.name) for each in dynamos.user_stack or ()],
+        )
+
+
+def captured() -> list[Frame]:
+    """The first line of each function that was captured, once for each capture."""
+    return [
+        Frame(str(each.co_filename), int(each.co_firstlineno), str(each.co_name))
+        for each in dynamo.frames()
+    ]
+
+
+def watch_operators() -> list[Operator]:
+    """A list to which each graph that Inductor compiles from now on adds its operators.
+
+    Views are left out: they cost nothing. In all releases ``run`` gets the whole graph.
+    """
+    found: list[Operator] = []
+
+    def note(original: Any, graph: Any, *arguments: Any) -> Any:
+        found.extend(_operators(graph.module.graph.nodes))
+        return original(graph, *arguments)
+
+    GraphLowering.run = hooked(GraphLowering, "run", note)
+    return found
+
+
+def _operators(nodes: Iterable[Any]) -> Iterator[Operator]:
+    for node in nodes:
+        target = node.target
+        if node.op != "call_function" or not isinstance(target, torch._ops.OpOverload):
+            continue
+        values = node.meta.get("val")
+        value = values[0] if isinstance(values, (tuple, list)) and values else values
+        if target.is_view or not isinstance(value, torch.Tensor):
+            continue
+        name = target._schema.name.removeprefix("aten::").removeprefix("prims::")
+        sizes = list(value.shape)
+        fixed = all(isinstance(size, int) for size in sizes)
+        stack = dynamo.FRAME.finditer(node.meta.get("stack_trace") or "")
+        yield Operator(
+            name,
+            str(value.dtype).removeprefix("torch."),
+            value.device.type,
+            value.numel() if fixed else 0,
+            [Frame(each["filename"], int(each["lineno"]), "") for each in stack],
+        )
+
+
+def build_nothing() -> None:
+    """From now on Inductor writes the code of a graph for the CPU, and does not build it.
+
+    A call runs the graph's operators in eager instead. The counts are the same, without a C++
+    compiler and the seconds that it takes for each graph. Code for a GPU is built: CUDA graphs are
+    made of it.
+    """
+
+    def write(original: Any, graph: Any, *arguments: Any, **options: Any) -> Any:
+        if set(graph.device_types) - {"cpu", "meta"} or graph.cpp_wrapper:
+            return original(graph, *arguments, **options)
+        graph.codegen()
+        return _InEager(graph.module)
+
+    GraphLowering.compile_to_module = hooked(GraphLowering, "compile_to_module", write)
+
+
+class _InEager:
+    """In place of the module that Inductor generates."""
+
+    __file__ = None
+
+    def __init__(self, graph: torch.fx.GraphModule) -> None:
+        self._graph = graph
+
+    def call(self, inputs: list[Any]) -> Any:
+        """The graph's outputs. Takes the inputs out of the list, as generated code does."""
+        given = list(inputs)
+        inputs.clear()
+        with torch.no_grad():
+            return torch.fx.Interpreter(self._graph).run(*given)
+
+
+@contextlib.contextmanager
+def as_found() -> Iterator[None]:
+    """A context after which the compiler has none of the watchers that were set in it."""
+    owners = (
+        *(torch._dynamo.convert_frame, torch._inductor.cudagraph_utils),
+        *(Scheduler, inductor.WRAPPER, GraphLowering),
+    )
+    before = [dict(vars(owner)) for owner in owners]
+    try:
+        yield
+    finally:
+        for owner, found in zip(owners, before, strict=True):
+            for name, now in list(vars(owner).items()):
+                # Each watcher says what it stands for; all else that has changed is torch's own.
+                covered = vars(now) if hasattr(now, "__dict__") else {}
+                original = covered.get("__wrapped__", covered.get("_logger"))
+                if original is not None and now is not original and original is found.get(name):
+                    setattr(owner, name, original)
+
+
+@contextlib.contextmanager
+def everything_compiled() -> Iterator[None]:
+    """A context in which nothing that was compiled before changes a count.
+
+    Equal graphs do not share their code, and no profile of an earlier run makes a size dynamic.
+    """
+    off = {"automatic_dynamic_local_pgo": False, "automatic_dynamic_remote_pgo": False}
+    known = {name: value for name, value in off.items() if hasattr(torch._dynamo.config, name)}
+    limit = torch._dynamo.utils.DEFAULT_COMPILATION_METRICS_LIMIT
+    torch._dynamo.utils.set_compilation_metrics_limit(MOST_FRAMES)
+    try:
+        with inductor.generating_anew(), torch._dynamo.config.patch(known):
+            yield
+    finally:
+        torch._dynamo.utils.set_compilation_metrics_limit(limit)

@@ -1,0 +1,53 @@
+"""The example project of docs/contract.md: a contract, then a break, as the page has it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from torchcompile_suite.contract import file
+
+from ..conftest import ROOT, ReleaseEnvironment
+from .failing import failures
+
+EXAMPLE = ROOT / "docs" / "examples" / "contract"
+LINE = "        hidden = self.project(x).relu()\n"
+PAGE_SAYS = (
+    "+ graph break: GB0059 Failed to trace builtin operator",
+    "at encoder.py:15 in forward: print(hidden.shape)",
+    "remedy: printing or logging: remove it from forward",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_example_of_the_page(newest: ReleaseEnvironment, tmp_path: Path) -> None:
+    folder = tmp_path / "example"
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    path = os.pathsep.join([str(ROOT / "src"), sysconfig.get_path("purelib")])
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = ("-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments)
+        return newest.run(*command, cwd=folder, env=newest.variables(PYTHONPATH=path))
+
+    done = run("--compile-contract=update")
+    assert "compile-contract.toml: 2 entries written" in done.stdout, done.stdout + done.stderr
+    entry = file.read(folder / file.NAME).entries[1]
+    page = (ROOT / "docs" / "contract.md").read_text()
+    for name in ("graphs", "kernels", "launches", "bytes"):
+        assert f"\n{name} = {getattr(entry.counts, name)}\n" in page
+    source = (folder / "encoder.py").read_text()
+    (folder / "encoder.py").write_text(source.replace(LINE, LINE + "        print(hidden.shape)\n"))
+    done = run()
+    assert "2 failed" in done.stdout, done.stdout + done.stderr
+    texts = failures(done.stdout)
+    assert len(texts) == 2
+    for text in texts:
+        for line in PAGE_SAYS:
+            assert line in text, text
+            assert line in page

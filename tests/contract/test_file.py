@@ -1,0 +1,125 @@
+"""The contract's file, and what counts as a change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from torchcompile_suite.contract import checking, file, judging
+from torchcompile_suite.contract.counts import Counts, Root, Site
+from torchcompile_suite.contract.file import Contract, Entry
+from torchcompile_suite.errors import SuiteError
+
+BREAK = Site('Tensor.item() with "x" \x7f', "model.py, forward", "GB0124", 12, "x.item()")
+COUNTS = Counts(2, 30, [BREAK], kernels=3, launches=4, bytes=5120, operators={"addmm float32": 2})
+
+
+def entry(release: str, counts: Counts = COUNTS, model: str = "model.py:make") -> Entry:
+    return Entry.of(model, "default", "cpu", release, counts)
+
+
+def test_what_is_written_is_read_and_written_alike(tmp_path: Path) -> None:
+    path = tmp_path / file.NAME
+    checking.write(path, [entry("2.15.0+cpu"), entry("2.15.0", model="a.py:make")])
+    text = path.read_text()
+    assert file.text(file.read(path)) == text
+    assert text.index('"a.py:make"') < text.index('"model.py:make"')
+    assert "line" not in text.partition("version")[2]
+    found = file.read(path).find(entry("2.15").key, "2.15")
+    assert found is not None
+    assert judging.changes(found.counts, COUNTS) == []
+
+
+def test_releases_with_the_same_counts_share_an_entry() -> None:
+    other = msgspec.structs.replace(COUNTS, kernels=9)
+    more = msgspec.structs.replace(COUNTS, guards=300)
+    for order in (("2.4.1", "2.9.1", "2.15.0"), ("2.15.0", "2.4.1", "2.9.1")):
+        counts = {"2.4.1": COUNTS, "2.9.1": more, "2.15.0": other}
+        contract = Contract()
+        for release in order:
+            contract = contract.updated([entry(release, counts[release])])
+        assert [each.torch for each in contract.entries] == [("2.4", "2.9"), ("2.15",)]
+        assert contract.entries[0].guards == {"2.4": 30, "2.9": 300}
+    # A release without an entry is held to the newest older one.
+    key = entry("2.16").key
+    assert contract.find(key, "2.16").torch == ("2.15",)  # type: ignore[union-attr]
+    assert contract.find(key, "2.10").counts.guards == 300  # type: ignore[union-attr]
+    assert contract.find(key, "2.1").torch == ("2.4", "2.9")  # type: ignore[union-attr]
+    # A release whose counts change leaves the others alone.
+    changed = contract.updated([entry("2.9.1", other)])
+    assert [each.torch for each in changed.entries] == [("2.4",), ("2.9", "2.15")]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("version = 1\n[[entry", "cannot be read"),
+        ("version = 9\n", "has version 9"),
+        ("version = 1\n[[entry]]\nmodel = 3\n", "is no contract"),
+        (
+            'version = 1\n[[entry]]\nmodel = "a"\ncall = "b"\ndevice = "cpu"\n'
+            "graphs = 1\nguards = {}\n",
+            "no guards",
+        ),
+    ],
+)
+def test_a_file_that_is_none(tmp_path: Path, content: str, says: str) -> None:
+    path = tmp_path / file.NAME
+    path.write_text(content)
+    with pytest.raises(SuiteError, match=says) as raised:
+        file.read(path)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("self.count == 0", "self.calls == 3", True),
+        ("L['self'].count == 0", "L['model'].calls == 0", True),
+        (
+            "tensor 'L['x']' size mismatch at index 0. expected 4, actual 5",
+            "tensor 'ids' size mismatch at index 0. expected 1, actual 9",
+            True,
+        ),
+        ("tensor 'x' size mismatch at index 0", "tensor 'x' size mismatch at index 1", False),
+        ("len(self.cache) == 2", "len(self.seen) == 4", True),
+        ("len(self.cache) == 2", "self.cache == 2", False),
+        ("tensor 'x' size mismatch at index 0", "tensor 'x' dtype mismatch", False),
+    ],
+)
+def test_a_guard_is_the_same_whatever_it_is_called(one: str, other: str, same: bool) -> None:
+    assert (Site(one).guard == Site(other).guard) is same
+
+
+def test_a_failure_has_twenty_lines_at_most() -> None:
+    breaks = [Site(f"reason {'x' * number}", "m.py, f", "", number) for number in range(1, 40)]
+    found = judging.changes(COUNTS, msgspec.structs.replace(COUNTS, graph_breaks=breaks))
+    lines = judging.told("head", found, "foot").splitlines()
+    assert len(lines) <= 20
+    assert lines[0] == "head"
+    assert lines[-1] == "foot"
+    assert "more" in lines[-2]
+
+
+def test_a_limit_of_a_mark_is_told_with_what_is_beyond_it() -> None:
+    assert judging.beyond(COUNTS, {"max_graphs": 2, "max_recompiles": 0}) == []
+    (graphs,) = judging.beyond(COUNTS, {"max_graphs": 1})
+    assert graphs.what == "graphs: 2, and max_graphs=1"
+    (broken,) = judging.beyond(COUNTS, {"fullgraph": True})
+    assert broken.what.startswith("+ graph break: GB0124 Tensor.item()")
+    assert broken.details[0] == "at model.py:12 in forward: x.item()"
+
+
+def test_places_are_the_users_and_relative() -> None:
+    root = Root("/home/me/project", "/home/me/project/.venv/lib/site-packages/torch")
+    package = "/home/me/project/.venv/lib/site-packages/transformers/models/bert.py"
+    own = "/home/me/project/src/model.py"
+    torch = "/home/me/project/.venv/lib/site-packages/torch/nn/modules/linear.py"
+    assert root.innermost([own, package, torch]) == 0
+    assert root.innermost([package, torch]) == 0
+    assert root.innermost([torch]) is None
+    assert root.name(own) == "src/model.py"
+    assert root.name(package) == "transformers/models/bert.py"
+    assert root.name("/elsewhere/x.py") == "x.py"

@@ -1,0 +1,176 @@
+"""The plugin in runs of pytest on a user's project, with the torch of a release."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from torchcompile_suite.contract import file
+
+from ..conftest import ROOT, ReleaseEnvironment, releases
+from .failing import failures
+
+PROJECT = """
+import pytest
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 8)
+
+    def forward(self, x):
+        x = self.linear(x)
+        return x.relu()
+
+
+@pytest.mark.compile_contract(fullgraph=True, max_recompiles=1)
+def test_forward(compile_contract):
+    with torch.no_grad():
+        compile_contract.check(Model(), [torch.randn(n, 8) for n in (2, 3, 4)], backend="eager")
+
+
+@torch.compile(backend="eager")
+def inner(x):
+    return x.sin()
+
+
+def test_own_code(compile_contract):
+    with compile_contract.block("service") as counted:
+        inner(torch.randn(3))
+    assert counted.counts.graphs == 1
+
+
+def test_speed(benchmark):
+    benchmark(lambda: 1 + 1)
+"""
+
+
+class Project:
+    """A folder with one test file, and pytest in the environment of a release."""
+
+    def __init__(self, folder: Path, environment: ReleaseEnvironment) -> None:
+        self.folder = folder
+        self._environment = environment
+        self.contract = folder / file.NAME
+        (folder / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
+        self.write(PROJECT)
+
+    def write(self, text: str) -> None:
+        (self.folder / "test_model.py").write_text(text)
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """pytest with the plugins that the tests' environment has."""
+        path = os.pathsep.join([str(ROOT / "src"), sysconfig.get_path("purelib")])
+        return self._environment.run(
+            *("-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments),
+            cwd=self.folder,
+            env=self._environment.variables(PYTHONPATH=path),
+        )
+
+
+@pytest.fixture(params=releases("v2.4.1", "v2.9.1"))
+def project(
+    request: pytest.FixtureRequest,
+    make_environment: Callable[[str], ReleaseEnvironment],
+    tmp_path: Path,
+) -> Project:
+    return Project(tmp_path, make_environment(request.param))
+
+
+@pytest.fixture
+def newest_project(newest: ReleaseEnvironment, tmp_path: Path) -> Project:
+    return Project(tmp_path, newest)
+
+
+BROKEN = PROJECT.replace("        return x.relu()", '        print("x")\n        return x').replace(
+    "    return x.sin()", "    torch._dynamo.graph_break()\n    return x"
+)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_contract_then_two_breaks(project: Project) -> None:
+    # Two processes of xdist: the controller writes, once.
+    done = project.run("--compile-contract=update", "-n", "2")
+    assert "3 passed" in done.stdout, done.stdout + done.stderr
+    assert "compile-contract.toml: 2 entries written" in done.stdout, done.stdout + done.stderr
+    assert str(project.folder) not in project.contract.read_text()
+    models = [entry.model for entry in file.read(project.contract).entries]
+    assert models == ["test_model.py::test_forward", "test_model.py::test_own_code"]
+
+    project.write(BROKEN)
+    done = project.run()
+    assert "2 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    # One is beyond the limits of its mark, the other one is not what the contract says.
+    forward, own_code = failures(done.stdout)
+    assert "beyond the limits of its mark" in forward
+    assert re.search(r'at test_model.py:13 in forward: print\("x"\)', forward), forward
+    assert "remedy: printing or logging" in forward
+    assert "+ graph break: " in own_code
+    assert "remedy: the code asks for it: remove torch._dynamo.graph_break()" in own_code
+    assert "If you want this: pytest --compile-contract=update" in own_code
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+def test_limits_hold_without_a_contract_and_an_update_changes_what_it_must(
+    newest_project: Project,
+) -> None:
+    assert "3 passed" in newest_project.run().stdout
+    assert not newest_project.contract.exists()
+    newest_project.run("--compile-contract=update")
+    text = newest_project.contract.read_text()
+    done = newest_project.run("--compile-contract=update")
+    assert "nothing has changed (2 entries)" in done.stdout, done.stdout
+    assert newest_project.contract.read_text() == text
+    # A failing test writes nothing.
+    newest_project.write(BROKEN)
+    done = newest_project.run("--compile-contract=update")
+    assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
+    assert "1 entry written" in done.stdout
+    done = newest_project.run()
+    assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+def test_beside_other_plugins(newest_project: Project) -> None:
+    """pytest-xdist, pytest-benchmark and pytest-codspeed in one run."""
+    for options in (["-n", "2"], ["--codspeed"], ["--benchmark-only"]):
+        done = newest_project.run(*options)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_mark_with_an_unknown_name(tmp_path: Path) -> None:
+    (tmp_path / "test_model.py").write_text(
+        "import pytest\n\n\n@pytest.mark.compile_contract(max_recompile=1)\n"
+        "def test_forward(compile_contract):\n    pass\n"
+    )
+    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_model.py")
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    says = "the mark compile_contract has no max_recompile; it has: fullgraph,"
+    assert says in done.stdout, done.stdout + done.stderr
+    assert "Error" not in done.stdout, done.stdout
+
+
+def test_the_plugin_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, pytest; before = set(sys.modules);"
+        "import torchcompile_suite.contract.plugin;"
+        "print(sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    names = done.stdout
+    assert "msgspec" not in names
+    assert "torch'" not in names
+    assert names.count("'") // 2 <= 6, names
