@@ -263,7 +263,8 @@ def test_a_busy_machine_is_seen_and_the_launch_repeated(
     assert measurement.outcome.reason.startswith(TOO_BUSY)
     first, last = measurement.launches
     # tests/test_alone.py has more repeats.
-    assert "other processes took" in first.disturbed
+    # Other guests of the host may take more than the burners.
+    assert re.search("other (processes|guests of the host) took", first.disturbed)
     assert last.pairs_s, "its figures are kept"
 
 
