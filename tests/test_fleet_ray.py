@@ -527,7 +527,7 @@ from torchcompile_suite.fleet.messages import Order
 from torchcompile_suite.engine.series import Series
 cluster = transport.Cluster(functools.partial(plain.lines, program=(sys.argv[2],)))
 cluster.connect(sys.argv[1])
-measures = Order("any", series=Series(Cell("resnet18", 1, "default"), ()))
+measures = Order("any", id="0" * 16, series=Series(Cell("resnet18", 1, "default"), ()))
 cluster.start(measures, ["one"])
 said = None
 while said is None:
