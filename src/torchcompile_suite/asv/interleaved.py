@@ -24,7 +24,7 @@ from ..engine.progress import launch_line
 from ..engine.rounds import AGAIN
 from ..engine.series import Series
 from ..engine.settings import Settings
-from ..errors import SuiteError
+from ..errors import SuiteError, cannot_write
 from ..measurement import Launch, Measurement
 from ..releases import environments, ledger
 from ..results import records
@@ -162,9 +162,7 @@ class _Beside(NamedTuple):
 
 
 def _cannot_write(error: OSError) -> SuiteError:
-    return SuiteError(
-        f"cannot write {error.filename or 'a file'}: {error.strerror}; correct this, then {AGAIN}"
-    )
+    return cannot_write(error, "a file", f"correct this, then {AGAIN}")
 
 
 def _now() -> str:

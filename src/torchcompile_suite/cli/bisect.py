@@ -21,7 +21,7 @@ from ..commits.clone import Clone
 from ..commits.judge import Side
 from ..commits.measuring import METRICS, Measuring
 from ..engine import settings
-from ..errors import SuiteError
+from ..errors import SuiteError, cannot_write
 from ..host import machine
 from ..host.files import write_atomically
 from ..modes import MODES
@@ -132,10 +132,7 @@ def _alone(search: Callable[[], T]) -> T:
         typer.echo("interrupted; to continue: the same command with --resume", err=True)
         raise typer.Exit(130) from None
     except OSError as error:
-        raise SuiteError(
-            f"cannot write {error.filename or 'a file'}: {error.strerror}; correct this, then "
-            "continue with --resume"
-        ) from None
+        raise cannot_write(error, "a file", "correct this, then continue with --resume") from None
 
 
 def _with_figure(cell: Cell, metric: str) -> Cell:

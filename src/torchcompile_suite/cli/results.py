@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import SuiteError
+from ..errors import SuiteError, cannot_write
 from ..presentation.wording import printable
 from ..results import sealing
 from .options import Commands
@@ -33,10 +33,8 @@ def merge(
         try:
             merged = sealing.merge(target, source)
         except OSError as error:
-            raise SuiteError(
-                f"cannot write {error.filename or target}: {error.strerror}; what was merged "
-                "is whole, so correct this and merge again"
-            ) from None
+            remedy = "what was merged is whole, so correct this and merge again"
+            raise cannot_write(error, target, remedy) from None
         for problem in merged.problems:
             typer.echo(printable(f"left out: {problem}"), err=True)
         typer.echo(printable(f"{source}: new files in {target}: {merged.added}"))
@@ -57,10 +55,8 @@ def carry_over() -> None:
     try:
         measurements, sealed = sealing.carry_over(RESULTS)
     except OSError as error:
-        raise SuiteError(
-            f"cannot write {error.filename or RESULTS}: {error.strerror}; nothing is lost: correct "
-            "this and run it again"
-        ) from None
+        remedy = "nothing is lost: correct this and run it again"
+        raise cannot_write(error, RESULTS, remedy) from None
     for problem in sealed.problems:
         typer.echo(printable(f"stays: {problem}"), err=True)
     typer.echo(f"{measurements} measurements in {RESULTS}; new segments: {len(sealed.segments)}")

@@ -32,7 +32,9 @@ def compiled(model: Any, options: Mapping[str, Any]) -> Callable[..., Any]:
     """The model as torch.compile makes it; as it is, if it is compiled already."""
     import torch
 
-    if hasattr(model, "_torchdynamo_orig_callable") or hasattr(model, "_orig_mod"):
+    from ..launch import original
+
+    if original.is_compiled(model):
         if options:
             raise TypeError(f"the model is compiled already: leave out {', '.join(options)}")
         return model  # type: ignore[no-any-return]

@@ -11,7 +11,7 @@ import msgspec
 
 from ..analysis import statistics
 from ..cell import Cell
-from ..errors import SuiteError
+from ..errors import SuiteError, cannot_write
 from ..generated import GENERATION
 from ..host.files import need_free
 from ..measurement import METHOD, Launch, Measurement
@@ -121,10 +121,7 @@ class Alone:
             if self._record is not None:
                 records.append(self._record, measured)
         except OSError as error:
-            raise SuiteError(
-                f"cannot write {error.filename or 'a file'}: {error.strerror}; correct this, then "
-                f"{_CONTINUE}"
-            ) from error
+            raise cannot_write(error, "a file", f"correct this, then {_CONTINUE}") from error
         return measured
 
     def _need_disk(self, folder: Path) -> None:

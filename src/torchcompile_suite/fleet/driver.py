@@ -23,7 +23,7 @@ import msgspec
 from ..engine import journal, rounds, series
 from ..engine.progress import launch_line, rounded_duration
 from ..engine.series import Series
-from ..errors import SuiteError
+from ..errors import SuiteError, cannot_write
 from ..host.files import append_line
 from . import inspection, messages
 from .messages import START_S, ClusterLost, Described, Order, Piece, Said, Transport
@@ -109,10 +109,7 @@ class Driver:
             self._pieces.clear()  # Ray would wait for the head
             raise
         except OSError as error:
-            raise SuiteError(
-                f"cannot write {error.filename or 'results'}: {error.strerror}; correct this, then "
-                f"{rounds.AGAIN}"
-            ) from error
+            raise cannot_write(error, "results", f"correct this, then {rounds.AGAIN}") from error
         finally:
             for number in self._pieces:
                 self.transport.cancel(number)

@@ -143,13 +143,13 @@ def _restore_attributes(part: torch.nn.Module, given: AsGiven) -> list[str]:
             given.take_out(partial(part._modules.__setitem__, name), child, _inner(child))
             restored.append(name)
     for name, value in list(vars(part).items()):
-        if _is_compiled(value):
+        if is_compiled(value):
             given.take_out(partial(vars(part).__setitem__, name), value, _inner(value))
             restored.append(name)
         elif type(value) in (list, dict):
             # Modules in a plain list are no submodules.
             keys = value if isinstance(value, dict) else range(len(value))
-            compiled = [key for key in keys if _is_compiled(value[key])]
+            compiled = [key for key in keys if is_compiled(value[key])]
             for key in compiled:
                 given.take_out(partial(value.__setitem__, key), value[key], _inner(value[key]))
             restored += [name] * bool(compiled)
@@ -171,7 +171,7 @@ def _restore_functions(owner: Any, given: AsGiven) -> list[str]:
     restored = []
     for name, value in list(vars(owner).items()):
         function = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
-        if _is_compiled(function):
+        if is_compiled(function):
             put = partial(_put, owner, name, type(value), function is value)
             given.take_out(put, function, _inner(function))
             restored.append(name)
@@ -197,7 +197,7 @@ def _is_wrapper(value: Any) -> bool:
     return issubclass(type(value), sys.modules[_DYNAMO].OptimizedModule)
 
 
-def _is_compiled(value: Any) -> bool:
+def is_compiled(value: Any) -> bool:
     """Whether `torch.compile` made it. A disabled function has an original, too, and no config."""
     if _is_wrapper(value):
         return True
@@ -210,7 +210,7 @@ def _is_compiled(value: Any) -> bool:
 
 
 def _inner(value: Any) -> Any:
-    while _is_compiled(value):
+    while is_compiled(value):
         value = value._orig_mod if _is_wrapper(value) else value._torchdynamo_orig_callable
     return value
 

@@ -23,7 +23,7 @@ from ..engine.processes import Environment
 from ..engine.progress import launch_line, measurement_line
 from ..engine.series import Series
 from ..engine.settings import NEEDED_FOR_CACHE_BYTES, Settings
-from ..errors import SuiteError
+from ..errors import SuiteError, cannot_write
 from ..host.files import need_free
 from ..launch import progress
 from ..measurement import Launch, Measurement
@@ -110,10 +110,7 @@ def run(
         except KeyboardInterrupt:
             interrupted = True
         except OSError as error:
-            raise SuiteError(
-                f"cannot write {error.filename or 'a file'}: {error.strerror}; correct this, then "
-                f"{_AGAIN}"
-            ) from None
+            raise cannot_write(error, "a file", f"correct this, then {_AGAIN}") from None
     measured = [one for each in known for one in rounds.results(*each).values()]
     if not measured:
         kept_before = "; the earlier launches are kept, and --resume goes on" if resume else ""
