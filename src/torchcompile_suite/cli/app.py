@@ -22,6 +22,7 @@ from .releases import app as releases_app
 from .report import report_command
 from .results import app as results_app
 from .try_model import try_command
+from .why import why_command
 
 app = typer.Typer(
     cls=Commands,
@@ -34,6 +35,7 @@ app.add_typer(results_app, name="results")
 app.add_typer(fleet_app, name="fleet")
 app.add_typer(contract_app, name="contract")
 app.command("try")(try_command)
+app.command("why")(why_command)
 app.command("doctor")(doctor_command)
 app.command("bisect")(bisect_command)
 app.command("bench")(bench_command)

@@ -271,14 +271,14 @@ def _show_code(
             say(out, line)
         _advise(out, generated.advices(result))
     if json_file is not None:
-        _write(json_file, generated.as_json(trial, result))
+        write(json_file, generated.as_json(trial, result))
 
 
 def _show(out: Console, trial: Trial, result: TrialResult, json_file: Path | None) -> None:
     if not _is_stdout(json_file):
         _print(out, trial, result)
     if json_file is not None:
-        _write(json_file, view.as_json(trial, result))
+        write(json_file, view.as_json(trial, result))
 
 
 def _print(out: Console, trial: Trial, result: TrialResult) -> None:
@@ -322,7 +322,8 @@ def _is_stdout(file: Path | None) -> bool:
     return file is not None and str(file) == "-"
 
 
-def _write(file: Path, content: bytes) -> None:
+def write(file: Path, content: bytes) -> None:
+    """Write an answer to the file; ``-`` is standard output. Raises TrialError."""
     if _is_stdout(file):
         sys.stdout.buffer.write(content + b"\n")
         return

@@ -119,15 +119,15 @@ class Restoring:
 
     def __init__(self, call: Callable[[], Any], restore: Callable[[], object]) -> None:
         """``restore`` is called after each call, outside the clock."""
-        self._call = call
-        self._restore = restore
+        self.inner = call
+        self.restore = restore
 
     def __call__(self) -> Any:
         """The result of the call."""
         try:
-            return self._call()
+            return self.inner()
         finally:
-            self._restore()
+            self.restore()
 
     def timed(self, on: Device, count: int) -> float:
         """Seconds a call, over ``count`` calls. The clock is read around each."""
@@ -135,10 +135,10 @@ class Restoring:
         for _ in range(count):
             on.synchronize()
             start = time.perf_counter()
-            self._call()
+            self.inner()
             on.synchronize()
             seconds += time.perf_counter() - start
-            self._restore()
+            self.restore()
         return seconds / count
 
 

@@ -101,7 +101,7 @@ def run(
         tempfile.TemporaryDirectory(prefix="try-", ignore_cleanup_errors=True) as caches,
     ):
         try:
-            described = _outline(trial, environment)
+            described = outline_of(trial, environment)
             known = _known(trial, described, kept, Path(caches))
             for series, journal in known:
                 # A neighbour is seen by the quietest launch of all cells.
@@ -178,7 +178,7 @@ def target_variables(trial: Trial) -> dict[str, str]:
     }
 
 
-def _outline(trial: Trial, environment: Environment) -> Outline:
+def outline_of(trial: Trial, environment: Environment) -> Outline:
     """The outline of the trial's model. Raises TrialError if there is none."""
     order = outline.Order(trial.workload, trial.batch_sizes[0] if trial.batch_sizes else 1)
     data, reason = processes.asked(

@@ -62,7 +62,7 @@ def write(cell: Cell, folder: Path) -> list[str]:
     scratch = messages.folder("artefacts")
     with (
         inductor.tracing_to(scratch),
-        inductor.watch_sources(lambda kernel, nodes: _add(sources, kernel, nodes)),
+        inductor.watch_sources(lambda kernel, nodes, _: _add(sources, kernel, nodes)),
     ):
         with subject.context():
             subject.compile()[0]()

@@ -214,8 +214,8 @@ def generating_anew() -> AbstractContextManager[Any]:
     return stack
 
 
-def watch_sources(note: Callable[[str, Any], None]) -> AbstractContextManager[None]:
-    """A context in which each generated kernel calls ``note(kernel, nodes)``.
+def watch_sources(note: Callable[[str, Any, str], None]) -> AbstractContextManager[None]:
+    """A context in which each generated kernel calls ``note(kernel, nodes, source)``.
 
     The schedulings of C++ and of Triton define kernels in a method of the same name, whose second
     argument is the scheduler's nodes. No other place knows both the name and the nodes.
@@ -227,7 +227,7 @@ def watch_sources(note: Callable[[str, Any], None]) -> AbstractContextManager[No
         original: Any, scheduling: Any, source: Any, nodes: Any, *others: Any, **options: Any
     ) -> Any:
         name = original(scheduling, source, nodes, *others, **options)
-        note(str(name), nodes)
+        note(str(name), nodes, str(source))
         return name
 
     return hooking((owner, "define_kernel", define) for owner in (CppScheduling, TritonScheduling))

@@ -115,7 +115,7 @@ class Observer(Inspection):
         self._values["cudagraph_skips"] = sorted(set(self._skips))
         self._ask(
             "guard_check_s",
-            lambda: _guard_check_s(self._cell, getattr(forward, "_orig_mod", forward), subject),
+            lambda: guard_check_s(self._cell, getattr(forward, "_orig_mod", forward), subject),
             "the module's forward was not captured as a frame of its own",
         )
         if self._cell.way in ("regional", "nested-region"):
@@ -203,7 +203,7 @@ def _artefacts(cell: Cell) -> list[str]:
         return artefacts.write(cell, Path(folder))
 
 
-def _guard_check_s(cell: Cell, module: torch.nn.Module, subject: Subject) -> float | None:
+def guard_check_s(cell: Cell, module: torch.nn.Module, subject: Subject) -> float | None:
     """Seconds to check the guards of one call: the minimum of a few rounds, as timeit advises.
 
     ``module``: the one that was compiled, which may be a twin of the subject's (`subject.twin`).

@@ -1,0 +1,337 @@
+"""What makes the difference between two calls of one model: eager and compiled, or two compiled.
+
+A *group* is a set of operators of the model and the steps that compute them on either side. An
+operator and a step belong together if the step computes the operator, so a group is the smallest
+set that both sides compute on their own. What moves from one kernel of a group to another is no
+difference. Groups that are alike, such as the same block sixteen times, are a *family*.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+from statistics import fmean, median
+from typing import Any, NamedTuple, TypeAlias
+
+from ..attribution import Attribution, Direction, Operator, Place, Split, Step
+from .statistics import Interval, geometric_interval, mean_interval
+
+# A group whose quotient differs by this factor from that of its like is named on its own.
+UNLIKE = 2.0
+# So much of the call has to be missing in the sum of its parts before a reader is told, in calls
+# that are as long as that.
+MISSING, LONG_S = 0.03, 1e-3
+# The parts of a call outside of its steps, by the name of the group that they are.
+_AROUND: dict[str, tuple[Place, ...]] = {
+    "outside of the operators": ("entry", "python", "exit"),
+    "guards": ("guards",),
+    "buffers between kernels": ("buffers",),
+}
+_NUMBERED = re.compile(r"_\d+\Z")
+Origin: TypeAlias = tuple[Direction, Hashable]
+
+
+class Side(NamedTuple):
+    """One of the two calls. ``splits``: of each launch, with equal steps.
+
+    ``origins``: for each step the operators that it computes, under names that both sides share.
+    ``operators``: by that name.
+    """
+
+    splits: list[Split]
+    origins: list[list[Origin]]
+    operators: dict[Origin, Operator]
+    code: dict[str, str]
+
+    @property
+    def calls_s(self) -> list[float]:
+        """Seconds of a call, by launch."""
+        return [split.call_s for split in self.splits]
+
+    def seconds(self, steps: Iterable[int]) -> list[float]:
+        """Seconds of these steps together, by launch."""
+        wanted = list(steps)
+        return [math.fsum(split.steps[at].seconds for at in wanted) for split in self.splits]
+
+    def rest_s(self, places: Iterable[Place]) -> list[float]:
+        """Seconds at these places outside of all steps, by launch."""
+        wanted = list(places)
+        return [math.fsum(split.rest_s.get(at, 0.0) for at in wanted) for split in self.splits]
+
+    @property
+    def missing(self) -> float:
+        """How much more than the call its parts are, as a share of the call."""
+        return median(split.sum_s / split.call_s - 1 for split in self.splits)
+
+
+class Group(NamedTuple):
+    """A group, or a part of the call outside of all steps.
+
+    - ``what``: the operators, or the name of the part.
+    - ``before``, ``after``: its steps. ``before_s``, ``after_s``: their seconds, by launch.
+    """
+
+    what: str
+    operators: list[Operator]
+    before: list[Step]
+    after: list[Step]
+    before_s: list[float]
+    after_s: list[float]
+
+    @property
+    def factor(self) -> float:
+        """The second time over the first; infinite if there is no first one."""
+        first = fmean(self.before_s)
+        return fmean(self.after_s) / first if first > 0 else math.inf
+
+    @property
+    def module(self) -> str:
+        """The path of the smallest module that calls all of the operators."""
+        paths = [operator.module.split(".") for operator in self.operators] or [[]]
+        shared = []
+        for names in zip(*paths, strict=False):
+            if len(set(names)) > 1:
+                break
+            shared.append(names[0])
+        return ".".join(shared)
+
+    @property
+    def kind(self) -> Hashable:
+        """Equal for groups that are alike."""
+        return self.what, _counted(self.before), _counted(self.after)
+
+
+class Family(NamedTuple):
+    """Groups that are alike."""
+
+    groups: list[Group]
+
+    @property
+    def what(self) -> str:
+        """What each of them is."""
+        return self.groups[0].what
+
+    @property
+    def before_s(self) -> Interval:
+        """Seconds in the first call, with their interval over launches."""
+        return mean_interval(_sums(group.before_s for group in self.groups))
+
+    @property
+    def after_s(self) -> Interval:
+        """Seconds in the second call."""
+        return mean_interval(_sums(group.after_s for group in self.groups))
+
+    @property
+    def difference_s(self) -> Interval:
+        """The second minus the first: a loss is above 0."""
+        before, after = (
+            _sums(group.before_s for group in self.groups),
+            _sums(group.after_s for group in self.groups),
+        )
+        return mean_interval([two - one for one, two in zip(before, after, strict=True)])
+
+    @property
+    def sure(self) -> bool:
+        """Whether the launches agree on the sign of the difference."""
+        return self.difference_s.low > 0 or self.difference_s.high < 0
+
+
+class Why(NamedTuple):
+    """The answer: families, those first that make the most difference."""
+
+    before: Side
+    after: Side
+    families: list[Family]
+
+    @property
+    def ratio(self) -> Interval:
+        """The second call over the first, with its interval over launches."""
+        return geometric_interval(
+            [two / one for one, two in zip(self.before.calls_s, self.after.calls_s, strict=True)]
+        )
+
+
+def compiled_against_eager(launches: Sequence[Attribution]) -> Why:
+    """Why a compiled call takes another time than an eager one. At least one launch is ok."""
+    own = _alike(launches)
+    names: list[Hashable] = list(range(len(own[0].operators)))
+    sides = [
+        _side(splits, names, own[0])
+        for splits in (
+            [one.eager for one in own if one.eager],
+            [one.mode for one in own if one.mode],
+        )
+    ]
+    return _why(*sides)
+
+
+def compiled_against_compiled(before: Sequence[Attribution], after: Sequence[Attribution]) -> Why:
+    """Why the compiled call of ``after`` takes another time than that of ``before``.
+
+    Operators are the same if the same line of the same module calls them.
+    """
+    one, two = _alike(before), _alike(after)
+    number = min(len(one), len(two))
+    named = [_origins(each[0].operators) for each in (one, two)]
+    for origin in _unequal(*named):
+        for names in named:
+            names[:] = [name[:1] if name[0] == origin else name for name in names]
+    return _why(
+        *(
+            _side([each.mode for each in own[:number] if each.mode], names, own[0])
+            for own, names in zip((one, two), named, strict=True)
+        )
+    )
+
+
+def _side(splits: list[Split], names: Sequence[Hashable], one: Attribution) -> Side:
+    """``names``: of the operators of ``one``. An operator has a backward pass of its own."""
+    origins = [[(step.direction, names[at]) for at in step.operators] for step in splits[0].steps]
+    directions: tuple[Direction, ...] = ("forward", "backward")
+    operators = {
+        (direction, name): operator
+        for direction in directions
+        for name, operator in zip(names, one.operators, strict=True)
+    }
+    return Side(splits, origins, operators, one.code)
+
+
+def _origins(operators: Sequence[Operator]) -> list[tuple[Hashable, ...]]:
+    """A name for each operator: module and line, and its number among those of that line."""
+    seen: Counter[Hashable] = Counter()
+    names: list[tuple[Hashable, ...]] = []
+    for operator in operators:
+        origin = operator.module, operator.where
+        names.append((origin, seen[origin]))
+        seen[origin] += 1
+    return names
+
+
+def _unequal(
+    one: Iterable[tuple[Hashable, ...]], two: Iterable[tuple[Hashable, ...]]
+) -> set[Hashable]:
+    """The lines from which the two captured another number of operators."""
+    counts = [Counter(name[0] for name in names) for names in (one, two)]
+    return {origin for origin in {*counts[0], *counts[1]} if counts[0][origin] != counts[1][origin]}
+
+
+def _alike(launches: Sequence[Attribution]) -> list[Attribution]:
+    """The launches with the steps that the first one has."""
+    fine = [one for one in launches if one.outcome.ok and one.eager and one.mode]
+    return [one for one in fine if _steps(one) == _steps(fine[0])]
+
+
+def _steps(one: Attribution) -> Hashable:
+    splits = (one.eager, one.mode)
+    return tuple(
+        (step.name, step.kind, *step.operators) for of in splits if of for step in of.steps
+    )
+
+
+def _why(before: Side, after: Side) -> Why:
+    groups = [*_groups(before, after), *_copies(before, after), *_around(before, after)]
+    families = _families(groups)
+    families.sort(key=lambda family: -abs(family.difference_s.value))
+    return Why(before, after, families)
+
+
+def _groups(before: Side, after: Side) -> Iterable[Group]:
+    """The groups of operators."""
+    joined: dict[Hashable, Hashable] = {}
+
+    def root(name: Hashable) -> Hashable:
+        while (above := joined.setdefault(name, name)) != name:
+            name = above
+        return name
+
+    members: dict[Hashable, list[Any]] = defaultdict(lambda: [{}, [], []])
+    placed = [
+        (number, at, side.origins[at] or [("forward", (number, at))])
+        for number, side in enumerate((before, after), 1)
+        for at, step in enumerate(side.splits[0].steps)
+        if step.kind != "copy"
+    ]
+    for _, _, origins in placed:
+        for origin in origins[1:]:
+            joined[root(origin)] = root(origins[0])
+    for number, at, origins in placed:
+        found = members[root(origins[0])]
+        found[0] |= dict.fromkeys(origins)
+        found[number].append(at)
+    known = {**after.operators, **before.operators}
+    for origins, first, second in members.values():
+        operators = [known[origin] for origin in origins if origin in known]
+        backward = any(direction == "backward" for direction, _ in origins)
+        what = f"{'backward of ' * backward}{_what(operators)}"
+        yield _group(what, operators, before, after, first, second)
+
+
+def _copies(before: Side, after: Side) -> Iterable[Group]:
+    """Each copy into another layout is a group of its own."""
+    for number, side in enumerate((before, after)):
+        for at, step in enumerate(side.splits[0].steps):
+            if step.kind == "copy":
+                operators = [side.operators[origin] for origin in side.origins[at]]
+                tensor = "weights" if step.weights else "a tensor"
+                served = ", ".join(dict.fromkeys(each.called for each in operators))
+                what = f"copy of {tensor} before {served}"
+                sides = ([at], []) if number == 0 else ([], [at])
+                yield _group(what, operators, before, after, *sides)
+
+
+def _around(before: Side, after: Side) -> Iterable[Group]:
+    for what, places in _AROUND.items():
+        first, second = before.rest_s(places), after.rest_s(places)
+        if any(first) or any(second):
+            yield Group(what, [], [], [], first, second)
+
+
+def _group(
+    what: str,
+    operators: list[Operator],
+    before: Side,
+    after: Side,
+    first: list[int],
+    second: list[int],
+) -> Group:
+    return Group(
+        what,
+        operators,
+        [before.splits[0].steps[at] for at in first],
+        [after.splits[0].steps[at] for at in second],
+        before.seconds(first),
+        after.seconds(second),
+    )
+
+
+def _families(groups: Iterable[Group]) -> list[Family]:
+    alike: dict[Hashable, list[Group]] = defaultdict(list)
+    for group in groups:
+        alike[group.kind].append(group)
+    families = []
+    for members in alike.values():
+        usual = median(group.factor for group in members)
+        own = [each for each in members if not usual / UNLIKE <= each.factor <= usual * UNLIKE]
+        rest = [each for each in members if each not in own]
+        families += [Family([each]) for each in own] + ([Family(rest)] if rest else [])
+    return families
+
+
+def _what(operators: Sequence[Operator]) -> str:
+    """The operators in words, such as ``batch_norm, 2 relu``."""
+    counts = Counter(operator.called for operator in operators)
+    names = [f"{number} {name}" if number > 1 else name for name, number in counts.items()]
+    if len(names) > 4:
+        names = [*names[:3], f"{len(names) - 3} more"]
+    return ", ".join(names) or "an operator that the compiler does not name"
+
+
+def _counted(steps: Iterable[Step]) -> Hashable:
+    names = Counter(step.kind if step.kind == "generated" else step.name for step in steps)
+    return tuple(sorted(names.items()))
+
+
+def _sums(lists: Iterable[list[float]]) -> list[float]:
+    return [math.fsum(each) for each in zip(*lists, strict=True)]

@@ -1,0 +1,98 @@
+"""Where the time of a call goes, in eager and compiled."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from .fields import Count, Seconds, Text
+from .measurement import Outcome
+
+Direction = Literal["forward", "backward"]
+Kind = Literal["operator", "generated", "library", "copy"]
+# What a call spends outside of its steps, see `Split`.
+Place = Literal["guards", "entry", "buffers", "python", "exit"]
+# A time, or a difference of two that noise may make negative.
+Part = Annotated[float, Meta(ge=-1e7, le=1e7)]
+
+
+class Operator(Struct, frozen=True, forbid_unknown_fields=True):
+    """An operator of the model: a call in a graph that Dynamo captured.
+
+    - ``name``: its name in the graph, which is that of the variable in the model's code.
+    - ``called``: such as ``conv2d``; in older releases the class of a module, such as ``Conv2d``.
+    - ``module``: the path of the module that calls it, such as ``layer1.0.conv1``; empty for the
+      model itself. ``kind``: the class of that module.
+    - ``where``: the innermost line, as ``file.py:line: code``.
+    """
+
+    name: Text
+    called: Text
+    module: Text
+    kind: Text
+    where: Text
+
+
+class Step(Struct, frozen=True, forbid_unknown_fields=True):
+    """A part of a call: in eager an operator, compiled a generated kernel or a call of a library.
+
+    - ``name``: of the kernel or of the library's function.
+    - ``kind``: ``copy`` is a generated kernel that only brings a tensor into the layout that a
+      library wants.
+    - ``operators``: those that the step computes, or for a copy those that it serves, by their
+      place in `Attribution.operators`. Empty if the compiler does not say.
+    - ``weights``: a copy of weights, which are the same in each call.
+    - ``graph``: number of the graph. ``direction``: of a training step.
+    - ``seconds``: in one call.
+    """
+
+    name: Text
+    kind: Kind
+    operators: list[Count]
+    seconds: Part
+    graph: Count = 0
+    direction: Direction = "forward"
+    weights: bool = False
+
+
+class Split(Struct, frozen=True, forbid_unknown_fields=True):
+    """The time of a call and of its parts.
+
+    - ``call_s``: seconds of a call as a user makes it.
+    - ``faults``: page faults of a call.
+    - ``steps``: in the order of the calls. ``rest_s``: seconds of a call that are in no step, by
+      place: the check of the guards; ``entry`` from the call to the first step, ``exit`` from the
+      last one to the end; ``buffers`` between the steps of a graph, where buffers are allocated and
+      freed; ``python`` between two graphs. In eager all of the rest is ``python``.
+    - ``marks_s``: what the marks around the steps took, which is in none of the other figures.
+    """
+
+    call_s: Seconds
+    faults: Annotated[float, Meta(ge=0)]
+    steps: list[Step]
+    rest_s: dict[Place, Part]
+    marks_s: Seconds
+
+    @property
+    def sum_s(self) -> float:
+        """The steps and the rest."""
+        return sum(step.seconds for step in self.steps) + sum(self.rest_s.values())
+
+
+class Attribution(Struct, frozen=True, forbid_unknown_fields=True):
+    """What one process found out about a cell.
+
+    - ``torch``: its version.
+    - ``operators``: of all graphs. ``graphs``: their number.
+    - ``eager``, ``mode``: None if the outcome is not ok.
+    - ``code``: the source of each generated kernel, by ``graph/name``.
+    """
+
+    outcome: Outcome
+    torch: Text = ""
+    graphs: Count = 0
+    operators: list[Operator] = []
+    eager: Split | None = None
+    mode: Split | None = None
+    code: dict[str, str] = {}

@@ -1,0 +1,186 @@
+"""Why a call takes the time that it takes: a sentence, a table, and what usually helps."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from ..analysis.advice import disagreement
+from ..analysis.statistics import Interval
+from ..analysis.why import LONG_S, MISSING, Family, Side, Why
+from ..attribution import Step
+from ..cell import Cell
+from .sheets import Sheet
+from .wording import listed
+
+# The table has so many lines, and the sentence so many losses and so many gains.
+MOST_LINES = 12
+MOST_NAMED = 2
+# A family is named in the sentence if it makes so much of the first call.
+WORTH_NAMING = 0.01
+MOST_CODE = 60
+_KERNEL_NAME = re.compile(r"\b((?:cpp|triton)_[a-z]+_\w*?)_?\d+\b")
+
+
+class Told(NamedTuple):
+    """The answer in words. ``names``: of the two calls."""
+
+    sentences: list[str]
+    sheet: Sheet
+    remedies: list[str]
+
+
+def told(why: Why, names: tuple[str, str], everything: bool = False) -> Told:
+    """The answer. ``everything``: all lines of the table, also those that make no difference."""
+    return Told(list(_sentences(why, names)), sheet(why, names, everything), list(_remedies(why)))
+
+
+def _sentences(why: Why, names: tuple[str, str]) -> Iterator[str]:
+    first, second = (_mean(side.calls_s) for side in (why.before, why.after))
+    times = f"{names[1].capitalize()}, a call takes {_ms(second)} ms, {names[0]} {_ms(first)} ms"
+    if torn := disagreement(why.ratio):
+        yield f"{times}. Cannot tell why: {torn}. Repeat it when nothing else runs."
+        return
+    yield f"{times}: {why.ratio} of it."
+    worth = [
+        family
+        for family in why.families
+        if family.sure and abs(family.difference_s.value) >= WORTH_NAMING * first
+    ]
+    losses = [family for family in worth if family.difference_s.value > 0][:MOST_NAMED]
+    gains = [family for family in worth if family.difference_s.value < 0][:MOST_NAMED]
+    parts = []
+    if losses:
+        parts.append(f"loses {listed(map(_named, losses))}")
+    if gains:
+        parts.append(f"gains {listed(map(_named, gains))}")
+    if parts:
+        yield f"It {' and '.join(parts)}."
+    else:
+        yield "No part of the call makes a difference that the launches agree on."
+    for side, name in ((why.before, names[0]), (why.after, names[1])):
+        if abs(side.missing) > MISSING and _mean(side.calls_s) > LONG_S:
+            more = "more" if side.missing > 0 else "less"
+            yield f"The parts of the {name} call add up to {abs(side.missing):.0%} {more} than it."
+
+
+def _named(family: Family) -> str:
+    number = len(family.groups)
+    what = f"{number} times {family.what}" if number > 1 else family.what
+    module = family.groups[0].module
+    where = f" (`{module}`{' and others' * (number > 1)})" if module else ""
+    return f"{_ms(abs(family.difference_s.value))} ms in {what}{where}"
+
+
+def sheet(why: Why, names: tuple[str, str], everything: bool = False) -> Sheet:
+    """A line for each family."""
+    whole = sum(family.difference_s.value for family in why.families)
+    lines = []
+    for family in why.families if everything else why.families[:MOST_LINES]:
+        group = family.groups[0]
+        difference = family.difference_s
+        lines.append(
+            [
+                str(len(family.groups)) if group.operators else "",
+                family.what,
+                group.module,
+                _steps(group.after),
+                _ms(family.before_s.value),
+                _ms(family.after_s.value),
+                _difference(difference),
+                f"{difference.value / whole:.0%}" if whole else "-",
+            ]
+        )
+    columns = ["groups", "operators", "in (first)", "kernels", *(f"{name} ms" for name in names)]
+    columns += ["difference [95 %]", "share"]
+    return Sheet(columns, frozenset(("groups", *columns[4:])), lines)
+
+
+def _difference(interval: Interval) -> str:
+    value, low, high = (each * 1e3 for each in interval)
+    return f"{value:+.3f} [{low:+.3f}, {high:+.3f}]" if interval.known else f"{value:+.3f}"
+
+
+def _steps(steps: Iterable[Step]) -> str:
+    """What computes the operators, such as ``2 generated, convolution``."""
+    counts: dict[str, int] = {}
+    for step in steps:
+        name = step.name if step.kind in ("library", "operator") else "generated"
+        if name != "MultiOutput":  # takes a part of a library's result
+            counts[name] = counts.get(name, 0) + 1
+    return ", ".join(f"{number} {name}" if number > 1 else name for name, number in counts.items())
+
+
+def _remedies(why: Why) -> Iterator[str]:
+    """What a test has shown to help against the largest losses."""
+    if disagreement(why.ratio):
+        return
+    first = _mean(why.before.calls_s)
+    for family in why.families:
+        if not family.sure or family.difference_s.value < WORTH_NAMING * first:
+            continue
+        group = family.groups[0]
+        if any(step.weights for step in group.after):
+            yield (
+                f"{family.what}: the weights are the same in each call. For inference, freeze "
+                "them: torch._inductor.config.freezing = True before torch.compile, calls under "
+                "torch.no_grad(). Or give the model channels_last."
+            )
+        elif any(step.kind == "copy" for step in group.after):
+            yield f"{family.what}: give the model and its input channels_last: --channels-last"
+
+
+def code_changes(why: Why) -> list[str]:
+    """How the generated code of the family that makes the most difference differs, as a diff.
+
+    Empty if there is none. Numbers in the names of kernels are left out.
+    """
+    for family in why.families:
+        group = family.groups[0]
+        one, two = _code(why.before, group.before), _code(why.after, group.after)
+        if family.sure and (one or two) and one != two:
+            return list(difflib.unified_diff(one, two, "before", "after", n=2, lineterm=""))
+    return []
+
+
+def _code(side: Side, steps: Iterable[Step]) -> list[str]:
+    found = [side.code.get(f"{step.graph}/{step.name}", "") for step in steps]
+    return _KERNEL_NAME.sub(r"\1", "\n".join(found)).splitlines()
+
+
+def as_json(cells: Iterable[Cell], names: tuple[str, str], why: Why) -> bytes:
+    """The whole answer as one JSON object; intervals are [value, low, high] in seconds."""
+    said = told(why, names)
+    content = {
+        "cells": list(cells),
+        "calls": [
+            {"name": name, "call_s": side.calls_s, "missing": side.missing, "code": side.code}
+            for name, side in zip(names, (why.before, why.after), strict=True)
+        ],
+        "ratio": why.ratio,
+        "sentences": said.sentences,
+        "remedies": said.remedies,
+        "families": [
+            {
+                "what": family.what,
+                "before_s": family.before_s,
+                "after_s": family.after_s,
+                "difference_s": family.difference_s,
+                "groups": [group._asdict() for group in family.groups],
+            }
+            for family in why.families
+        ],
+    }
+    return msgspec.json.format(msgspec.json.encode(content))
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.3g}" if abs(seconds) >= 1e-5 else f"{seconds * 1e3:.4f}"

@@ -1,0 +1,124 @@
+"""Where the time of a call goes: real releases, real compiles, and faults planted in Inductor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from torchcompile_suite.analysis import why
+from torchcompile_suite.attribution import Attribution, Split
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.engine.processes import Environment
+from torchcompile_suite.trial.why import attribution
+
+from .attributed import FAULT
+from .conftest import ReleaseEnvironment, releases
+
+FILE = Path(__file__).with_name("attributed.py")
+pytestmark = pytest.mark.slow
+
+
+def attribute(
+    environment: ReleaseEnvironment, cell: Cell, cache: Path, fault: str = ""
+) -> Attribution:
+    variables = environment.variables(TORCHCOMPILE_SUITE_WORKLOADS=str(FILE), **{FAULT: fault})
+    cache.mkdir(exist_ok=True)
+    made = attribution(Environment(environment.python, variables), cell, cache)
+    assert made.outcome.ok, made.outcome
+    return made
+
+
+@pytest.fixture(scope="module", params=releases("v2.4", "v2.9"))
+def environment(
+    request: pytest.FixtureRequest, make_environment: Callable[[str], ReleaseEnvironment]
+) -> ReleaseEnvironment:
+    return make_environment(request.param)
+
+
+@pytest.fixture(scope="module")
+def conv_net(
+    environment: ReleaseEnvironment, tmp_path_factory: pytest.TempPathFactory
+) -> Attribution:
+    return attribute(environment, Cell("conv_net", 1, "default"), tmp_path_factory.mktemp("c"))
+
+
+def _splits(one: Attribution) -> tuple[Split, Split]:
+    assert one.eager is not None
+    assert one.mode is not None
+    return one.eager, one.mode
+
+
+def test_each_operator_is_in_the_kernel_that_computes_it(conv_net: Attribution) -> None:
+    _, mode = _splits(conv_net)
+    modules = [operator.module for operator in conv_net.operators]
+    assert modules == ["conv", "bn", "", "", "head"]
+    steps = [(step.kind, [modules[at] for at in step.operators]) for step in mode.steps]
+    assert ("library", ["conv"]) in steps
+    assert ("generated", ["bn", "", ""]) in steps
+    assert ("library", ["head"]) in steps
+    assert [served for kind, served in steps if kind == "copy"] == [["conv"]]
+    assert all(step.weights for step in mode.steps if step.kind == "copy")
+
+
+def test_the_operators_name_the_lines_of_the_model(conv_net: Attribution) -> None:
+    lines = [operator.where for operator in conv_net.operators]
+    assert lines[0].startswith("attributed.py:")
+    assert lines[0].endswith(": x = torch.relu(self.bn(self.conv(x)))")
+    assert lines[-1].endswith(": return self.head(x.mean((2, 3)))")
+
+
+def test_all_of_a_call_is_in_a_step_or_in_the_rest(conv_net: Attribution) -> None:
+    eager, mode = _splits(conv_net)
+    assert eager.sum_s == pytest.approx(eager.call_s, rel=1e-3)
+    # Of the calls with marks: nothing of them is left out, and nothing counts twice.
+    assert set(mode.rest_s) == {"guards", "entry", "buffers", "python", "exit"}
+    assert mode.rest_s["python"] == 0
+    assert all(step.seconds > 0 for step in (*eager.steps, *mode.steps))
+    assert mode.rest_s["guards"] > 0
+
+
+def test_generated_kernels_have_their_code(conv_net: Attribution) -> None:
+    _, mode = _splits(conv_net)
+    for step in mode.steps:
+        if step.kind != "library":
+            assert "void" in conv_net.code[f"{step.graph}/{step.name}"]
+
+
+def test_a_training_step_has_groups_of_both_directions(
+    environment: ReleaseEnvironment, tmp_path: Path
+) -> None:
+    cell = Cell("conv_net", 1, "default", phase="training")
+    made = attribute(environment, cell, tmp_path / "cache")
+    found = why.compiled_against_eager([made])
+    times = {
+        family.what: (family.before_s.value, family.after_s.value) for family in found.families
+    }
+    backward = {what: both for what, both in times.items() if what.startswith("backward of ")}
+    convolution = next(both for what, both in backward.items() if "conv" in what.lower())
+    assert min(convolution) > 0
+    norm = next(both for what, both in backward.items() if "norm" in what.lower())
+    assert min(norm) > 0
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("fault", "model", "expected"),
+    [
+        ("scalar loops", "pointwise_net", ("generated",)),
+        ("slow library", "conv_net", ("conv2d",)),
+        ("dear buffers", "pointwise_net", ("buffers between kernels",)),
+        ("dear guards", "pointwise_net", ("outside of the operators",)),
+    ],
+)
+def test_a_planted_fault_is_the_first_difference(
+    newest: ReleaseEnvironment, fault: str, model: str, expected: tuple[str, ...], tmp_path: Path
+) -> None:
+    cell = Cell(model, 1, "default")
+    sound = attribute(newest, cell, tmp_path / "sound")
+    faulty = attribute(newest, cell, tmp_path / "faulty", fault)
+    first = why.compiled_against_compiled([sound], [faulty]).families[0]
+    kinds = {step.kind for group in first.groups for step in group.after}
+    assert first.difference_s.value > 0
+    assert first.what in expected or kinds.intersection(expected)

@@ -1,0 +1,214 @@
+"""Why a call takes its time: groups, families, two releases, and the words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+
+from torchcompile_suite.analysis import why
+from torchcompile_suite.attribution import Attribution, Kind, Operator, Place, Split, Step
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.measurement import OK
+from torchcompile_suite.presentation import why as words
+
+NAMES = ("eager", "compiled")
+MS = 1e-3
+
+
+def operator(called: str, module: str = "", line: int = 1, name: str = "") -> Operator:
+    return Operator(name or called, called, module, "Module", f"net.py:{line}: x = self.f(x)")
+
+
+def step(name: str, operators: Sequence[int], ms: float, kind: Kind = "generated") -> Step:
+    return Step(name, kind, list(operators), ms * MS, 1, weights=kind == "copy")
+
+
+def split(steps: list[Step], rest: dict[Place, float] | None = None) -> Split:
+    rest_s: dict[Place, float] = {place: ms * MS for place, ms in (rest or {}).items()}
+    call_s = sum(each.seconds for each in steps) + sum(rest_s.values())
+    return Split(call_s, 0.0, steps, rest_s, 0.0)
+
+
+def attribution(
+    operators: list[Operator],
+    eager_ms: Sequence[float],
+    compiled: list[Step],
+    rest: dict[Place, float] | None = None,
+    code: dict[str, str] | None = None,
+) -> Attribution:
+    eager = [
+        step(each.called, [at], ms, "operator")
+        for at, (each, ms) in enumerate(zip(operators, eager_ms, strict=True))
+    ]
+    return Attribution(OK, "2.15.0", 1, operators, split(eager), split(compiled, rest), code or {})
+
+
+def times(found: why.Why) -> dict[str, tuple[float, float]]:
+    return {
+        each.what: (
+            round(each.before_s.value / MS, 6),
+            round(each.after_s.value / MS, 6),
+        )
+        for each in found.families
+    }
+
+
+BLOCK = [operator("conv2d", "conv", 1), operator("batch_norm", "bn", 2), operator("relu", "", 3)]
+
+
+def test_operators_and_the_kernel_that_computes_them_are_a_group() -> None:
+    one = attribution(
+        BLOCK,
+        [5.0, 2.0, 1.0],
+        [
+            step("copy_0", [0], 1.5, "copy"),
+            step("convolution", [0], 4.0, "library"),
+            step("fused_1", [1, 2], 0.5),
+        ],
+        {"guards": 0.01, "entry": 0.02, "buffers": 0.03, "exit": 0.04},
+    )
+    found = why.compiled_against_eager([one, one])
+    assert times(found) == {
+        "batch_norm, relu": (3.0, 0.5),
+        "copy of weights before conv2d": (0.0, 1.5),
+        "conv2d": (5.0, 4.0),
+        "outside of the operators": (0.0, 0.06),
+        "buffers between kernels": (0.0, 0.03),
+        "guards": (0.0, 0.01),
+    }
+    assert list(times(found))[:2] == ["batch_norm, relu", "copy of weights before conv2d"]
+    assert sum(each.difference_s.value for each in found.families) == pytest.approx(
+        found.after.calls_s[0] - found.before.calls_s[0]
+    )
+
+
+def test_an_operator_in_two_kernels_joins_them() -> None:
+    one = attribution(BLOCK, [5.0, 2.0, 1.0], [step("a", [0, 1], 3.0), step("b", [1, 2], 3.0)])
+    assert list(times(why.compiled_against_eager([one]))) == ["conv2d, batch_norm, relu"]
+
+
+def test_the_backward_pass_of_an_operator_is_another_group() -> None:
+    steps = [
+        step("forward_0", [0], 1.0),
+        msgspec.structs.replace(step("backward_0", [0], 3.0), direction="backward"),
+    ]
+    one = attribution(BLOCK[:1], [2.0], steps)
+    assert times(why.compiled_against_eager([one])) == {
+        "backward of conv2d": (0.0, 3.0),
+        "conv2d": (2.0, 1.0),
+    }
+
+
+def test_groups_alike_are_one_family_and_one_that_is_unlike_stands_alone() -> None:
+    operators = [operator("relu", f"block{at}", at) for at in range(4)]
+    compiled = [step(f"fused_{at}", [at], ms) for at, ms in enumerate((1.0, 1.1, 0.9, 9.0))]
+    found = why.compiled_against_eager([attribution(operators, [2.0] * 4, compiled)] * 2)
+    slow, rest = found.families
+    assert [group.module for group in slow.groups] == ["block3"]
+    assert len(rest.groups) == 3
+    assert rest.difference_s.value == pytest.approx(-3 * MS)
+
+
+def test_what_moves_between_kernels_of_a_group_is_no_difference() -> None:
+    before = attribution(BLOCK, [1.0] * 3, [step("a", [0, 1], 3.0), step("b", [2], 1.0)])
+    after = attribution(BLOCK, [1.0] * 3, [step("a", [0], 1.0), step("b", [1, 2], 3.0)])
+    found = why.compiled_against_compiled([before], [after])
+    assert times(found) == {"conv2d, batch_norm, relu": (4.0, 4.0)}
+
+
+def test_two_releases_name_the_same_line_in_two_ways() -> None:
+    old = [operator("Conv2d", "conv", 1, "l_conv"), operator("relu", "", 3, "x_1")]
+    new = [operator("conv2d", "conv", 1, "x"), operator("relu", "", 3, "x_2")]
+    found = why.compiled_against_compiled(
+        [attribution(old, [1.0, 1.0], [step("c", [0], 2.0, "library"), step("f", [1], 1.0)])],
+        [attribution(new, [1.0, 1.0], [step("c", [0], 2.0, "library"), step("f", [1], 4.0)])],
+    )
+    assert [tuple(each) for each in times(found).values()] == [(1.0, 4.0), (2.0, 2.0)]
+
+
+def test_a_line_that_became_two_operators_is_one_group() -> None:
+    old = [operator("BatchNorm2d", "bn", 2)]
+    new = [operator("add_", "bn", 2), operator("batch_norm", "bn", 2)]
+    found = why.compiled_against_compiled(
+        [attribution(old, [1.0], [step("a", [0], 1.0)])],
+        [attribution(new, [1.0, 1.0], [step("a", [0], 0.5), step("b", [1], 2.0)])],
+    )
+    assert list(times(found).values()) == [(1.0, 2.5)]
+
+
+def test_a_launch_with_other_code_does_not_count() -> None:
+    one = attribution(BLOCK, [5.0, 2.0, 1.0], [step("a", [0, 1, 2], 3.0)])
+    other = attribution(BLOCK, [5.0, 2.0, 1.0], [step("a", [0, 1], 3.0), step("b", [2], 1.0)])
+    assert len(why.compiled_against_eager([one, other, one]).before.splits) == 2
+
+
+def _launches(*compiled_ms: float) -> list[Attribution]:
+    return [
+        attribution(
+            BLOCK,
+            [10.0, 4.0, 2.0],
+            [
+                step("copy_0", [0], ms / 4, "copy"),
+                step("convolution", [0], 8.0, "library"),
+                step("f", [1, 2], 1.0),
+            ],
+        )
+        for ms in compiled_ms
+    ]
+
+
+def test_the_sentence_names_losses_and_gains_that_are_sure() -> None:
+    told = words.told(why.compiled_against_eager(_launches(6.0, 6.1, 6.2)), NAMES)
+    assert told.sentences[0].startswith("Compiled, a call takes 10.5 ms, eager 16 ms: 0.66")
+    assert told.sentences[1] == (
+        "It loses 1.53 ms in copy of weights before conv2d (`conv`) and gains 5 ms in "
+        "batch_norm, relu and 2 ms in conv2d (`conv`)."
+    )
+    assert "freezing" in told.remedies[0]
+    assert len(told.remedies) == 1
+    assert told.sheet.lines[0][1] == "batch_norm, relu"
+
+
+def test_launches_that_disagree_give_no_reason() -> None:
+    told = words.told(why.compiled_against_eager(_launches(6.0, 6000.0)), NAMES)
+    assert len(told.sentences) == 1
+    assert "Cannot tell why: the launches disagree" in told.sentences[0]
+    assert not told.remedies
+
+
+def test_parts_that_do_not_add_up_are_told() -> None:
+    one = _launches(6.0)[0]
+    assert one.mode is not None
+    short = msgspec.structs.replace(one.mode, call_s=one.mode.call_s * 1.25)
+    found = why.compiled_against_eager([msgspec.structs.replace(one, mode=short)] * 2)
+    assert words.told(found, NAMES).sentences[-1] == (
+        "The parts of the compiled call add up to 20% less than it."
+    )
+
+
+def test_the_code_of_the_largest_difference_is_compared_without_numbers() -> None:
+    def one(number: int, ms: float, loop: str) -> Attribution:
+        code = f"void cpp_fused_relu_{number}()\n{{\n    {loop}\n}}"
+        name = f"cpp_fused_relu_{number}"
+        steps = [step(name, [0], ms)]
+        return attribution(BLOCK[:1], [1.0], steps, code={f"1/{name}": code})
+
+    found = why.compiled_against_compiled(
+        [one(0, 1.0, "vectorised"), one(0, 1.01, "vectorised")],
+        [one(3, 9.0, "scalar"), one(3, 9.1, "scalar")],
+    )
+    changes = words.code_changes(found)
+    assert "-    vectorised" in changes
+    assert "+    scalar" in changes
+    assert not any("relu_3" in line for line in changes)
+
+
+def test_json_has_all_families_and_intervals() -> None:
+    found = why.compiled_against_eager(_launches(6.0, 6.1))
+    data = msgspec.json.decode(words.as_json([Cell("net", 1, "default")], NAMES, found))
+    assert [call["name"] for call in data["calls"]] == list(NAMES)
+    assert len(data["families"]) == len(found.families)
+    assert len(data["families"][0]["difference_s"]) == 3
+    assert data["families"][0]["groups"][0]["operators"][0]["called"]
