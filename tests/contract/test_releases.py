@@ -9,8 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 from torchcompile_suite.contract import file
+from torchcompile_suite.releases import catalogue
 
 from ..conftest import NEWEST, ROOT, ReleaseEnvironment
 
@@ -42,8 +44,8 @@ def test_one_contract_for_three_releases(
     done = contract("update", "encoder.py:make", "--batch-size", "4")
     assert "written (torch 2.4, 2.9, " in done.stdout, done.stdout + done.stderr
     found = file.read(tmp_path / file.NAME)
-    listed = sorted((name for entry in found.entries for name in entry.torch), key=file.order)
-    assert listed == ["2.4", "2.9", file.minor(environments[-1].version)]
+    listed = sorted((name for entry in found.entries for name in entry.torch), key=Version)
+    assert listed == ["2.4", "2.9", catalogue.minor(environments[-1].version)]
     done = contract("check")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("as in the contract") == 3, done.stdout

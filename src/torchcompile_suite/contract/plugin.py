@@ -113,9 +113,10 @@ class CompileContract:
     def _hold(self, name: str, counted: Counting) -> None:
         import torch
 
+        from ..releases import catalogue
         from . import file, judging
 
-        release = file.minor(torch.__version__)
+        release = catalogue.minor(torch.__version__)
         counts = counted.counts
         entry = file.Entry.of(self._item.nodeid, name, counted.device, release, counts)
         found = judging.beyond(counts, self._limits)
