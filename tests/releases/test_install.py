@@ -117,7 +117,8 @@ def test_an_unfinished_installation_is_mended(
         patched.setattr(environments, "prove", fail)
         if end is None:
             release = msgspec.json.encode(RELEASE).decode()
-            command = [sys.executable, "-c", KILLED, catalogue.LOCKS, environment, release]
+            folders = str(catalogue.LOCKS), str(environment)
+            command = [sys.executable, "-c", KILLED, *folders, release]
             assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
             # As after a kill inside uv: files missing, others left over, metadata complete.
             (files / "idna" / "core.py").unlink()
