@@ -161,8 +161,12 @@ def test_the_suite_is_installed_from_the_action(tmp_path: Path) -> None:
     assert INSTALL["env"] == {"PACKAGE": "${{ inputs.package || github.action_path }}"}
     step = {**INSTALL, "env": {"PACKAGE": "${{ inputs.package }}"}}
     path = os.pathsep.join([str(folder / "bin"), os.environ["PATH"]])
-    done = job.run(step, {**os.environ, "PATH": path, "PYTHONPATH": "", "PIP_NO_DEPS": "1"})
+    variables = {**os.environ, "PATH": path, "PYTHONPATH": ""}
+    done = job.run(step, variables)
     assert done.returncode == 0, done.stderr
+    # The next step finds its command there, with all that it imports.
+    done = job.run(CHECK, variables)
+    assert "there is no compile-contract.toml" in done.stderr
     code = "import torchcompile_suite; print(torchcompile_suite.__file__)"
     python = folder / "bin" / "python"
     found = subprocess.run(
