@@ -28,6 +28,7 @@ OTHER_NAMES = {"chromium": ("chromium-browser", "google-chrome")}
 # Files that nothing runs here, and the schema of each.
 SCHEMAS = {
     "vendor.github-workflows": ".github/workflows/*.yml",
+    "vendor.github-actions": "action.yml",
     "vendor.github-issue-forms": ".github/ISSUE_TEMPLATE/*.yml",
     "vendor.dependabot": ".github/dependabot.yml",
     "vendor.citation-file-format": "CITATION.cff",

@@ -82,10 +82,16 @@ def test_a_file_of_a_package_may_import_relatively(tmp_path: Path) -> None:
     assert loaded(file) == "outer.inner.net 3"
 
 
-def test_a_file_of_the_current_folder_hides_no_module_before_it_is_imported() -> None:
+def test_a_file_of_the_current_folder_hides_no_module_before_it_is_imported(
+    tmp_path: Path,
+) -> None:
     variables = target.variables()
     assert variables["PYTHONSAFEPATH"] == "1"
     assert str(Path.cwd()) not in variables["PYTHONPATH"].split(":")[:1]
+    (tmp_path / "profile.py").write_text("raise SystemExit('the wrong profile')")
+    code = "import torchcompile_suite, cProfile"
+    path = {**variables, "PYTHONPATH": str(ROOT / "src")}
+    subprocess.run([sys.executable, "-c", code], env=path, cwd=tmp_path, check=True)
 
 
 # What a launch finds out

@@ -360,6 +360,7 @@ def test_a_failure_is_an_answer() -> None:
         ("call_function BuiltinVariable(print) [ConstantVariable()] {}", "printing"),
         ("dynamic shape operator: aten.nonzero.default", "mask of fixed shape"),
         ("Attempted to call function marked as skipped", "custom_op"),
+        ("'skip function graph_break in file .../torch/_dynamo/decorators.py'", "code asks for it"),
         ("something that nobody has seen", "fullgraph=True"),
     ],
 )

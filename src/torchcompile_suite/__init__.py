@@ -6,6 +6,15 @@ For a project's own tests: `compare`, `figures` and `assert_no_graph_breaks`. `c
 
 from __future__ import annotations
 
+import os
+import sys
+
+# Python 3.10 does not know this variable. As in 3.11, the current folder is then not on the import
+# path: a user's profile.py must not hide the module that torch imports.
+if sys.version_info < (3, 11) and os.environ.get("PYTHONSAFEPATH"):
+    if sys.path[:1] in ([""], [os.getcwd()]):  # noqa: PTH109 - there may be a pathlib.py, too
+        del sys.path[0]
+
 from typing import TYPE_CHECKING, Any
 
 from ._version import __version__

@@ -63,6 +63,11 @@ def test_releases_with_the_same_counts_share_an_entry() -> None:
             "graphs = 1\nguards = {}\n",
             "no guards",
         ),
+        (
+            'version = 1\n[[entry]]\nmodel = "a"\ncall = "b"\ndevice = "cpu"\n'
+            'graphs = 1\nguards = { "newest" = 1 }\n',
+            "is no contract: Invalid version",
+        ),
     ],
 )
 def test_a_file_that_is_none(tmp_path: Path, content: str, says: str) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 from torchcompile_suite.contract import file
+from torchcompile_suite.releases import catalogue
 
 from ..conftest import NEWEST, ROOT, ReleaseEnvironment
 
@@ -42,10 +46,15 @@ def test_one_contract_for_three_releases(
     done = contract("update", "encoder.py:make", "--batch-size", "4")
     assert "written (torch 2.4, 2.9, " in done.stdout, done.stdout + done.stderr
     found = file.read(tmp_path / file.NAME)
-    listed = sorted((name for entry in found.entries for name in entry.torch), key=file.order)
-    assert listed == ["2.4", "2.9", file.minor(environments[-1].version)]
-    done = contract("check")
+    listed = sorted((name for entry in found.entries for name in entry.torch), key=Version)
+    assert listed == ["2.4", "2.9", catalogue.minor(environments[-1].version)]
+    done = contract("check", "--markdown", "contract.md")
     assert done.returncode == 0, done.stdout + done.stderr
+    summary = (tmp_path / "contract.md").read_text()
+    assert "### torch.compile contract kept: 3" in summary
+    for before, after in pairwise(listed):
+        says = rf"- torch {after} .*(of|in) `encoder.py:make` \(default.*; before: torch {before}\)"
+        assert re.search(says, summary), summary
     assert done.stdout.count("as in the contract") == 3, done.stdout
     # A break is one in each release.
     model = tmp_path / "encoder.py"

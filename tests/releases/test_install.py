@@ -25,11 +25,13 @@ RELEASE = msgspec.structs.replace(catalogue.find("2.4.1"), pythons=(RUNNING,))
 # Installs into the folder, and is killed when the packages are there.
 KILLED = """
 import os, pathlib, signal, sys
+import msgspec
 from torchcompile_suite.releases import catalogue, environments, extras
-catalogue.LOCKS, folder = map(pathlib.Path, sys.argv[1:])
+catalogue.LOCKS, folder = map(pathlib.Path, sys.argv[1:3])
 extras.read = lambda: {}
 environments.prove = lambda release, python: os.kill(os.getpid(), signal.SIGKILL)
-environments.install(catalogue.find("2.4.1"), folder)
+release = msgspec.json.decode(sys.argv[3], type=catalogue.Release)
+environments.install(release, folder)
 """
 
 
@@ -114,7 +116,9 @@ def test_an_unfinished_installation_is_mended(
     with monkeypatch.context() as patched:
         patched.setattr(environments, "prove", fail)
         if end is None:
-            command = [sys.executable, "-c", KILLED, str(catalogue.LOCKS), str(environment)]
+            release = msgspec.json.encode(RELEASE).decode()
+            folders = str(catalogue.LOCKS), str(environment)
+            command = [sys.executable, "-c", KILLED, *folders, release]
             assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
             # As after a kill inside uv: files missing, others left over, metadata complete.
             (files / "idna" / "core.py").unlink()

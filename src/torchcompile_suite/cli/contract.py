@@ -10,17 +10,18 @@ import msgspec
 import typer
 
 from .. import targets
-from ..contract import checking, factory, file
+from ..contract import checking, factory, file, markdown
 from ..contract.file import Entry
 from ..engine import processes
 from ..engine.settings import Settings
 from ..errors import SuiteError
+from ..launch.messages import TARGET_VARIABLE
 from ..presentation.terminal import Progress
 from ..presentation.wording import printable
 from ..releases import catalogue
 from ..trial import target
 from ..trial.run import python_of
-from .options import Commands
+from .options import Commands, completing
 
 app = typer.Typer(
     cls=Commands,
@@ -41,14 +42,24 @@ Sizes = Annotated[
 Dynamic = Annotated[bool, typer.Option("--dynamic", help="torch.compile(dynamic=True).")]
 Training = Annotated[bool, typer.Option("--training", help="With gradients, as the model comes.")]
 Device = Annotated[str, typer.Option(help="cpu or cuda.")]
+Gpu = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        help="A GPU that is not here, such as cuda:sm90: count the code that it would run.",
+        autocompletion=completing(targets.read),
+    ),
+]
 Installed = Annotated[
     list[str] | None,
     typer.Option(
         "--release",
-        help="A release to install, such as v2.9; repeat the option for several. Default: the "
-        "torch of this Python.",
+        help="A release to install, such as v2.9, or the newest; repeat the option for several. "
+        "Default: installed, which is the torch of this Python.",
     ),
 ]
+_INSTALLED = "installed"
+_NEWEST = "newest"
 
 
 @app.command("update")
@@ -61,19 +72,22 @@ def update_command(
     dynamic: Dynamic = False,
     training: Training = False,
     device: Device = "cpu",
+    gpu: Gpu = None,
     releases: Installed = None,
 ) -> None:
     """Count what torch.compile makes of the models, and write it to the contract.
 
-    Example: torchcompile-suite contract update my_model.py:make
+    Examples:
+
+    torchcompile-suite contract update my_model.py:make
+
+    torchcompile-suite contract update my_model.py:make --target cuda:sm90
     """
     if device in targets.read():
-        raise SuiteError(
-            f"a contract has only devices that are here; code for {device}: "
-            f"torchcompile-suite try {models[0]} --target {device}"
-        )
-    way = _Way(mode, backend, tuple(batch_sizes or ()), dynamic, training, device)
-    each_release = releases or (None,)
+        raise SuiteError(f"{device} is not here: write --target {device}")
+    wanted = device if gpu is None else targets.get(gpu).name
+    way = _Way(mode, backend, tuple(batch_sizes or ()), dynamic, training, wanted)
+    each_release = releases or (_INSTALLED,)
     entries = [_counted(text, path, way, release) for release in each_release for text in models]
     typer.echo(checking.write(path, entries))
 
@@ -85,10 +99,18 @@ def check_command(
     ] = None,
     path: File = Path(file.NAME),
     releases: Installed = None,
+    summary: Annotated[
+        Path | None,
+        typer.Option("--markdown", help="Write a summary for people here: counts and differences."),
+    ] = None,
 ) -> None:
     """Count again, and say what differs from the contract: exit status 1 if anything does.
 
-    Example: torchcompile-suite contract check --release v2.9
+    Examples:
+
+    torchcompile-suite contract check --release v2.9
+
+    torchcompile-suite contract check --release installed --release newest --markdown contract.md
     """
     if not path.is_file():
         raise SuiteError(
@@ -108,22 +130,27 @@ def check_command(
     wanted = [key for key in known if not names or key[0] in names]
     if not wanted:
         raise SuiteError(f"{path.name} has only entries of tests; check them with pytest")
-    each_release = releases or (None,)
-    kept = [_checked(path, *key, release) for release in each_release for key in wanted]
-    if not all(kept):
+    found = [_checked(path, *key, each) for each in releases or (_INSTALLED,) for key in wanted]
+    if summary is not None:
+        markdown.write(summary, found)
+    if any(each.fault for each in found):
         raise typer.Exit(1)
 
 
-def _checked(path: Path, model: str, call: str, device: str, release: str | None) -> bool:
-    """Count, and say whether the contract is kept."""
+def _checked(path: Path, model: str, call: str, device: str, release: str) -> markdown.Checked:
+    """Count, and say whether the contract is kept. What cannot be counted is a fault."""
     way = _Way.read(call, device)
-    entry = _counted(model, path, way, release)
+    try:
+        entry = _counted(model, path, way, release)
+    except SuiteError as error:
+        typer.echo(printable(str(error)), err=True)
+        return markdown.Checked(model, call, device, release, None, str(error))
     head = f"{model} ({call}, torch {entry.torch[0]}, {device})"
-    of_release = f" --release {release}" if release else ""
+    of_release = "" if release == _INSTALLED else f" --release {release}"
     command = f"torchcompile-suite contract update {model}{way.options()}{of_release}"
     fault = checking.fault(path, entry, head, command)
     typer.echo(printable_lines(fault) if fault else f"{head}: as in the contract")
-    return not fault
+    return markdown.Checked(model, call, device, entry.torch[0], entry.counts, fault)
 
 
 def printable_lines(text: str) -> str:
@@ -132,7 +159,10 @@ def printable_lines(text: str) -> str:
 
 
 class _Way(msgspec.Struct, frozen=True):
-    """A way of calling: the options of ``update``, and how the contract writes them."""
+    """A way of calling: the options of ``update``, and how the contract writes them.
+
+    ``device``: a kind, or a target.
+    """
 
     mode: str = "default"
     backend: str = "inductor"
@@ -146,13 +176,14 @@ class _Way(msgspec.Struct, frozen=True):
 
     def options(self, *, device: bool = True, mode: bool = True) -> str:
         """The options that are not the usual ones, as a command line has them."""
+        kind = "target" if self.device in targets.read() else "device"
         parts = [
             *([f"--mode {self.mode}"] if mode and self.mode != "default" else []),
             *([f"--backend {self.backend}"] if self.backend != "inductor" else []),
             *(f"--batch-size {size}" for size in self.batch_sizes),
             *(["--dynamic"] if self.dynamic else []),
             *(["--training"] if self.training else []),
-            *([f"--device {self.device}"] if device and self.device != "cpu" else []),
+            *([f"--{kind} {self.device}"] if device and self.device != "cpu" else []),
         ]
         return "".join(f" {part}" for part in parts)
 
@@ -202,7 +233,14 @@ def _named(text: str, path: Path) -> str:
     return f"{Path(os.path.relpath(Path(where).resolve(), folder)).as_posix()}:{name}"
 
 
-def _counted(text: str, path: Path, way: _Way, release: str | None) -> Entry:
+def _release(name: str) -> catalogue.Release | None:
+    """None for the torch of this Python. Raises SuiteError."""
+    if name == _INSTALLED:
+        return None
+    return catalogue.read()[-1] if name == _NEWEST else catalogue.find(name)
+
+
+def _counted(text: str, path: Path, way: _Way, release: str) -> Entry:
     """Count in a new process. Raises SuiteError if the model cannot be built or called."""
     folder = path.resolve().parent
     name = _named(text, path)
@@ -210,8 +248,9 @@ def _counted(text: str, path: Path, way: _Way, release: str | None) -> Entry:
     place = f"{folder / where}:{made}" if where.endswith(".py") else name
     wanted = target.parse(place)
     assert wanted is not None
-    python = python_of(catalogue.find(release) if release else None, way.device)
-    Progress().say(f"{name} ({way}): counting")
+    at_target = way.device in targets.read()
+    python = python_of(_release(release), "cpu" if at_target else way.device)
+    Progress().say(f"{name} ({way}, {way.device}): counting")
     order = factory.Order(
         wanted,
         str(folder),
@@ -223,6 +262,8 @@ def _counted(text: str, path: Path, way: _Way, release: str | None) -> Entry:
     # A module is looked for beside the contract.
     found = {"PYTHONPATH": processes.import_path(folder)} if wanted.kind == "module" else {}
     variables = target.variables() if wanted.kind == "file" else found
+    if at_target:
+        variables = {**variables, TARGET_VARIABLE: way.device}
     data, reason = processes.asked(
         processes.Environment(python, variables),
         factory.MODULE,

@@ -4,6 +4,8 @@
 - ``counts``: these counts, and when two of them are the same
 - ``file``: the contract, a TOML file
 - ``judging``: what changed, where, and what helps
+- ``markdown``: what a check found, for the summary of a CI job
+- ``times``: whether compiling pays in a test
 - ``plugin``: the fixture and the mark of pytest; ``calls``: what ``check`` calls
 - ``factory``: the models that ``torchcompile-suite contract`` names, each in a process of its own
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from packaging.version import Version
+
 from ..errors import SuiteError
 from ..host.files import write_atomically
 from . import file, judging
@@ -48,5 +50,5 @@ def write(path: Path, entries: Sequence[Entry]) -> str:
         write_atomically(path, text.encode())
     except OSError as error:
         raise SuiteError(f"cannot write {path}: {error.strerror}") from None
-    releases = sorted({name for entry in entries for name in entry.torch}, key=file.order)
+    releases = sorted({name for entry in entries for name in entry.torch}, key=Version)
     return f"{path.name}: {number} written (torch {', '.join(releases)})"

@@ -65,7 +65,7 @@ def counting(folder: Path) -> Iterator[Counting]:
             generated = inductor.watch_generation()
             operators = located.watch_operators()
             located.build_nothing()
-            with _listening(dynamo.GivenUp()) as given_up:
+            with dynamo.GivenUp() as given_up:
                 yield counted
                 places = _Places(folder, str(Path(torch.__file__).parent), located.captured())
                 counted.counts = Counts(
@@ -84,17 +84,6 @@ def counting(folder: Path) -> Iterator[Counting]:
         # What was compiled here is no code to be timed.
         dynamo.reset()
         _busy = False
-
-
-@contextmanager
-def _listening(handler: Any) -> Iterator[Any]:
-    """The handler, which hears nothing after the context."""
-    import logging
-
-    try:
-        yield handler
-    finally:
-        logging.getLogger("torch._dynamo.convert_frame").removeHandler(handler)
 
 
 def _of_code(generated: Any, operators: list[Operator], places: _Places) -> dict[str, Any]:

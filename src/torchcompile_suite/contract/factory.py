@@ -7,16 +7,24 @@ and must survive whatever the user's code does.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from .. import targets
 from ..errors import SuiteError
 from ..fields import Text
-from ..launch.messages import accept
+from ..launch import caches
+from ..launch.generate import absent
+from ..launch.messages import TARGET_VARIABLE, accept, folder
 from ..trial.target import Target
 from .counts import Counts
+
+if TYPE_CHECKING:
+    import torch
 
 MODULE = "torchcompile_suite.contract.factory"
 
@@ -26,7 +34,8 @@ class Order(msgspec.Struct, frozen=True):
 
     - ``batch_sizes``: the model is called with each; empty for its own inputs.
     - ``options``: of torch.compile. ``training``: with gradients, in the mode that it comes in.
-    - ``folder``: what places are relative to.
+    - ``folder``: what places are relative to. ``device``: a name of `targets` is a GPU that is not
+      here; the process must have been started for it.
     """
 
     target: Target
@@ -52,7 +61,7 @@ def count(order: Order) -> Counted:
 
     try:
         return _count(order)
-    except SuiteError as error:
+    except (SuiteError, failures.Unsupported) as error:
         return Counted(error=str(error))
     except BaseException as error:
         where = failures.where(error)
@@ -68,26 +77,77 @@ def _count(order: Order) -> Counted:
     from . import calls
     from .counting import counting
 
+    device = "cpu" if order.device in targets.read() else order.device
     torch.manual_seed(0)
     models = [build.build(order.target, size) for size in order.batch_sizes or (1,)]
     module = models[0].module
     if not order.training:
         module.eval()
-    module.to(order.device)
-    given = calls.inputs_of([to_device(model.inputs, order.device) for model in models])
-    with counting(Path(order.folder)) as counted, torch.set_grad_enabled(order.training):
+    module.to(device)
+    given = calls.inputs_of([to_device(model.inputs, device) for model in models])
+    compiled = _for_target if device != order.device else _here
+    with (
+        counting(Path(order.folder)) as counted,
+        torch.set_grad_enabled(order.training),
+        compiled(module, order) as call,
+    ):
         # Values that the model draws, and guards on them, are the same in each run.
         torch.manual_seed(0)
-        calls.make(calls.compiled(module, order.options), given, backward=order.training)
+        calls.make(call, given, backward=order.training)
     return Counted(str(torch.__version__), counted.device, counted.counts)
+
+
+@contextmanager
+def _here(module: torch.nn.Module, order: Order) -> Iterator[Callable[..., Any]]:
+    """The compiled module."""
+    from . import calls
+
+    yield calls.compiled(module, order.options)
+
+
+@contextmanager
+def _for_target(module: torch.nn.Module, order: Order) -> Iterator[Callable[..., Any]]:
+    """The module, of which each graph is compiled for the target, and runs in eager here."""
+    import torch
+
+    from ..launch import original
+    from ..launch.generate import generate, hooks
+    from ..launch.generate.recorder import Recorder
+
+    options = dict(order.options)
+    if "backend" in options:
+        raise SuiteError(f"backend {options['backend']} generates no code for {order.device}")
+    if original.is_compiled(module):
+        raise SuiteError(
+            f"{order.target.name} is compiled already; return the module itself, so that its "
+            f"graphs can be compiled for {order.device}"
+        )
+    errors: list[Exception] = []
+    backend = generate.for_target(hooks.modes(options.pop("mode", "default")), errors)
+    try:
+        with hooks.watching(Recorder()):
+            yield torch.compile(module, backend=backend, **options)
+    except absent.NoLaunch:
+        raise SuiteError(
+            f"{order.target.name} has a Triton kernel of its own, which cannot run without the "
+            f"device: no counts for {order.device}"
+        ) from None
+    if errors:
+        raise generate.explained(errors[0])
 
 
 def main() -> None:
     """Count for the order."""
+    target = targets.read().get(os.environ.get(TARGET_VARIABLE, ""))
+    reason = absent.enter(target, MODULE) if target else ""
     connection = accept()
+    if target:
+        caches.use(folder("generated"))
+        reason = reason or absent.answer(target)
     order = msgspec.json.decode(connection.recv_bytes(), type=Order)
     os.chdir(order.folder)
-    connection.send_bytes(msgspec.json.encode(count(order)))
+    counted = Counted(error=reason) if reason else count(order)
+    connection.send_bytes(msgspec.json.encode(counted))
 
 
 if __name__ == "__main__":

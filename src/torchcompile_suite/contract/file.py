@@ -14,9 +14,11 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from packaging.version import Version
 
 from ..errors import SuiteError
 from ..fields import Count, Text
+from ..releases import catalogue
 from .counts import NUMBERS, Counts, Site
 
 NAME = "compile-contract.toml"
@@ -47,12 +49,12 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True):
     @classmethod
     def of(cls, model: str, call: str, device: str, torch: str, counts: Counts) -> Entry:
         """The entry of one version of torch."""
-        return cls(model, call, device, {minor(torch): counts.guards}, counts)
+        return cls(model, call, device, {catalogue.minor(torch): counts.guards}, counts)
 
     @property
     def torch(self) -> tuple[str, ...]:
         """The minor releases, oldest first."""
-        return tuple(sorted(self.guards, key=order))
+        return tuple(sorted(self.guards, key=Version))
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -60,22 +62,12 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True):
         return self.model, self.call, self.device
 
 
-def minor(version: str) -> str:
-    """The minor release of a version of torch: "2.15" of "2.15.0+cpu"."""
-    return ".".join(version.split("+")[0].split(".")[:2])
-
-
-def order(release: str) -> tuple[int, ...]:
-    """For sorting: "2.9" comes before "2.15"."""
-    return tuple(int(part) if part.isdigit() else 0 for part in release.split("."))
-
-
 class Contract:
     """All entries, in a stable order."""
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         """Take the entries."""
-        self.entries = sorted(entries, key=lambda entry: (entry.key, order(entry.torch[-1])))
+        self.entries = sorted(entries, key=lambda entry: (entry.key, Version(entry.torch[-1])))
 
     def find(self, key: tuple[str, str, str], release: str) -> Entry | None:
         """The entry for that minor release: its own, else the newest older one, else the oldest.
@@ -86,8 +78,8 @@ class Contract:
         listed = {name: entry for entry in known for name in entry.torch}
         if not listed:
             return None
-        older = [name for name in listed if order(name) <= order(release)]
-        nearest = max(older, key=order) if older else min(listed, key=order)
+        older = [name for name in listed if Version(name) <= Version(release)]
+        nearest = max(older, key=Version) if older else min(listed, key=Version)
         entry = listed[nearest]
         counts = msgspec.structs.replace(entry.counts, guards=entry.guards[nearest])
         return msgspec.structs.replace(entry, counts=counts)
@@ -130,7 +122,7 @@ def read(path: Path) -> Contract:
         )
     try:
         return Contract(_entry(each) for each in content.get("entry", []))
-    except (msgspec.ValidationError, KeyError, TypeError, IndexError) as error:
+    except (ValueError, KeyError, TypeError, IndexError) as error:
         raise SuiteError(
             f"{path.name} is no contract: {error}; restore it from git, or delete it and update"
         ) from None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from ..analysis.summary import Row
     from .counting import Counting
     from .counts import Counts
     from .file import Entry
@@ -23,6 +24,7 @@ _MARK = (
     "max_kernels, max_launches, max_bytes, max_cudagraph_skips, recorded=True): limits of what "
     "torch.compile makes in the test. recorded=False: the contract's file does not count."
 )
+_CANNOT_TELL = f"{NAME}_cannot_tell"
 # What a report carries from the process of the test to the one that writes the file.
 _CARRIED = "_compile_contract"
 _FOUND = pytest.StashKey["list[Entry]"]()
@@ -40,6 +42,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini(
         NAME, "the contract's file, relative to the root", default="compile-contract.toml"
     )
+    parser.addini(
+        _CANNOT_TELL,
+        "what a test of times does if its interval cannot tell: pass (with a warning) or fail",
+        default="pass",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -52,7 +59,9 @@ def _path(config: pytest.Config) -> Path:
 
 
 class CompileContract:
-    """What a test asks: `check` for a model, `block` for any code."""
+    """What a test asks: `check` for a model, `block` for any code; for times `faster_than_eager`
+    and `no_slower_than`.
+    """
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
         """Read the marks of the test. The nearest one counts most."""
@@ -110,12 +119,58 @@ class CompileContract:
         self.counts = counted.counts
         self._hold(f"{name} #{often}" if often > 1 else name, counted)
 
+    def faster_than_eager(self, module: Any, inputs: Any, **options: Any) -> Row:
+        """Measure the module, and fail unless it is faster compiled: see `no_slower_than`."""
+        return self.no_slower_than(1.0, module, inputs, **options)
+
+    def no_slower_than(
+        self,
+        baseline_ratio: float,
+        module: Any,
+        inputs: Any,
+        *,
+        cannot_tell: str = "",
+        **options: Any,
+    ) -> Row:
+        """Measure the module in eager and compiled, in launches in turns, in new processes.
+
+        Parameters:
+
+        - ``baseline_ratio``: the most that compiled code may take of eager's time, such as 0.8.
+        - ``module``, ``inputs`` and ``options``: of `torchcompile_suite.trial.api.compare`, such as
+          ``mode``, ``training`` and ``budget_s`` (seconds, 75 by default).
+        - ``cannot_tell``: "pass" (with a warning) or "fail", if the interval has the ratio inside,
+          or the machine is too busy. Default: the setting ``compile_contract_cannot_tell``.
+
+        Fails the test if the code is slower with 95 % confidence, or cannot be measured. Returns
+        the figures, among them ``ratio``.
+        """
+        from ..errors import SuiteError
+        from . import times
+
+        choice = cannot_tell or self._config.getini(_CANNOT_TELL)
+        if choice not in times.CHOICES:
+            pytest.fail(f"{_CANNOT_TELL} is pass or fail, and not {choice!r}", pytrace=False)
+        name = type(module).__name__
+        try:
+            row = times.measured(module, inputs, options)
+        except SuiteError as error:
+            pytest.fail(f"{name} cannot be measured: {error}", pytrace=False)
+        found = times.verdict(row, baseline_ratio)
+        text = times.told(name, row, baseline_ratio, found)
+        if found is False or (found is None and choice == "fail"):
+            pytest.fail(text, pytrace=False)
+        if found is None:
+            self._item.warn(pytest.PytestWarning(text))
+        return row
+
     def _hold(self, name: str, counted: Counting) -> None:
         import torch
 
+        from ..releases import catalogue
         from . import file, judging
 
-        release = file.minor(torch.__version__)
+        release = catalogue.minor(torch.__version__)
         counts = counted.counts
         entry = file.Entry.of(self._item.nodeid, name, counted.device, release, counts)
         found = judging.beyond(counts, self._limits)

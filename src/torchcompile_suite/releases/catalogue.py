@@ -65,7 +65,7 @@ class Release(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def minor(self) -> str:
         """The version without its patch number, such as ``2.4``."""
-        return f"{self.key.major}.{self.key.minor}"
+        return minor(self.version)
 
     @property
     def tag(self) -> str:
@@ -87,6 +87,12 @@ class Release(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def supports(self, python: str) -> bool:
         """Whether the release can be measured on CPython ``python``, such as ``3.11``."""
         return python in self.usable_pythons
+
+
+def minor(version: str) -> str:
+    """The minor release of any version of torch: ``2.15`` of ``2.15.0+cpu``."""
+    parsed = Version(version)
+    return f"{parsed.major}.{parsed.minor}"
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):

@@ -4,12 +4,13 @@
 ATen and c10 ask the CUDA runtime, and only the dynamic linker can answer for it. The layout of the
 answers is that of the header that the release installs with its CUDA runtime.
 
-`give` answers what torch and Triton ask in Python, 2.4 to 2.15. Only it imports torch.
+`give` answers what torch and Triton ask in Python, 2.4 to 2.15. Only it and `answer` import torch.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.util
 import os
 import shutil
@@ -43,6 +44,37 @@ _HOST_DEFINES = """\
 
 class Absent(Exception):
     """Nothing can answer for the device here. The message says what is missing."""
+
+
+def enter(target: Target, module: str) -> str:
+    """Start this process again, as that module, with the answers preloaded, if it is not yet.
+
+    Its connection must not have been read. Returns why that cannot be done, or the empty string.
+    """
+    if not preloaded():
+        try:
+            start_again(target, ["-m", module, *sys.argv[1:]])
+        except (Absent, OSError) as error:
+            return str(error)
+    return ""
+
+
+def answer(target: Target) -> str:
+    """Import the compiler, and answer for the device. Returns why that cannot be done here, or the
+    empty string.
+    """
+    try:
+        importlib.import_module("torch._subclasses.fake_tensor")
+    except Exception as error:
+        return f"torch does not import: {type(error).__name__}: {error}"
+    try:
+        give(target)
+        importlib.import_module(f"{__package__}.generate")  # with Dynamo and Inductor
+    except failures.Unsupported as error:
+        return str(error)
+    except Exception as error:
+        return failures.one_line(f"{type(error).__name__}: {error}")
+    return ""
 
 
 def preloaded() -> bool:

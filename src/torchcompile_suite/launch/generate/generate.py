@@ -16,7 +16,7 @@ import copy
 import operator
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,7 @@ def generate(order: Order, target: Target) -> Launch:
     try:
         generated = _generate(order, target, stages)
     except Exception as error:
-        outcome = failures.outcome(_explained(error), stages.now)
+        outcome = failures.outcome(explained(error), stages.now)
     finally:
         dynamo.reset()
     return Launch(
@@ -143,17 +143,8 @@ def _capture(cell: Cell, subject: Any, options: dict[str, Any]) -> None:
     """Call the compiled module once. Raises the first error of the compiler's."""
     errors: list[Exception] = []
     on_target = msgspec.structs.replace(cell, device=TARGET.type)
-
-    def backend(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
-        if not errors:
-            try:
-                # The cell's region is one of the CPU's; this one is the target's.
-                with autocast(on_target):
-                    hooks.compile_graph(*place(graph, inputs), options)
-            except Exception as error:
-                errors.append(error)
-        return graph.forward
-
+    # The cell's region is one of the CPU's; this one is the target's.
+    backend = for_target(options, errors, lambda: autocast(on_target))
     forward = torch.compile(subject.module, backend=backend)
     # No gradients, but not torch.inference_mode: its tensors cannot become parameters.
     context = contextlib.nullcontext() if cell.phase == "training" else torch.no_grad()
@@ -165,6 +156,29 @@ def _capture(cell: Cell, subject: Any, options: dict[str, Any]) -> None:
             raise
     if errors:
         raise errors[0]
+
+
+def for_target(
+    options: dict[str, Any],
+    errors: list[Exception],
+    region: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext,
+) -> Callable[[torch.fx.GraphModule, Sequence[Any]], Any]:
+    """A backend of torch.compile that compiles each graph for the target, and runs it in eager.
+
+    ``options``: of Inductor. ``errors`` gets the first error of the compiler's; later graphs are
+    not compiled. ``region``: makes a context to compile in.
+    """
+
+    def backend(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
+        if not errors:
+            try:
+                with region():
+                    hooks.compile_graph(*place(graph, inputs), options)
+            except Exception as error:
+                errors.append(error)
+        return graph.forward
+
+    return backend
 
 
 def place(
@@ -243,7 +257,7 @@ def _skips() -> list[str]:
     return inductor.watch_cudagraph_skips()
 
 
-def _explained(error: Exception) -> Exception:
+def explained(error: Exception) -> Exception:
     """The error to report: torch wraps errors of its parts, and ours with them."""
     seen: list[BaseException] = []
     waiting: list[BaseException] = [error]

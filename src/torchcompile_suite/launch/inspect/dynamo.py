@@ -262,14 +262,23 @@ def skip(text: str) -> str:
 class GivenUp(logging.Handler):
     """Frames that Dynamo gave up and left to eager, without a graph break.
 
-    Counters have most of the reasons. An error that ``suppress_errors`` hides is in the log only.
+    Counters have most of the reasons. An error that ``suppress_errors`` hides is in the log only,
+    to which it listens as a context.
     """
 
     def __init__(self) -> None:
-        """Listen from now on."""
+        """Nothing is heard yet."""
         super().__init__()
         self._said: list[GraphBreak] = []
+
+    def __enter__(self) -> GivenUp:
+        """Listen from now on."""
         logging.getLogger("torch._dynamo.convert_frame").addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Hear nothing more. What was heard is kept."""
+        logging.getLogger("torch._dynamo.convert_frame").removeHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep what the record says of a frame."""
@@ -323,8 +332,7 @@ def why_uncaptured(call: Callable[[], Any]) -> str:
         said[one_line(str(*arguments[:1]))] = None
         made(error, *arguments, **options)
 
-    given_up = GivenUp()
-    with mock.patch.object(SkipFrame, "__init__", noting):
+    with mock.patch.object(SkipFrame, "__init__", noting), GivenUp() as given_up:
         call()
     for each in (*graph_breaks(), *given_up.frames()):
         said[f"{each.reason} ({each.where})" if each.where else each.reason] = None

@@ -46,7 +46,8 @@ class Observer(Inspection):
         dynamo.start_counting()
         self._skips = inductor.watch_cudagraph_skips()
         self._recompiles = dynamo.watch_recompiles()
-        self._given_up = dynamo.GivenUp()
+        # Until the process ends, like the other watchers.
+        self._given_up = dynamo.GivenUp().__enter__()
         self._generated = inductor.watch_generation()
         # By attribute of `Compiled`.
         self._values: dict[str, Any] = {}

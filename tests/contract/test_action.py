@@ -1,0 +1,175 @@
+"""The GitHub Action and the pre-commit hook: their shell steps run here, as a runner does."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from torchcompile_suite.cli import contract
+from torchcompile_suite.contract import checking, file
+from torchcompile_suite.contract.counts import Counts
+from torchcompile_suite.contract.file import Entry
+
+from ..conftest import ROOT, ReleaseEnvironment
+
+ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
+INSTALL, CHECK = ACTION["runs"]["steps"]
+MODEL = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x.sin()
+
+
+def make():
+    return Model(), torch.randn(4)
+"""
+
+
+class Job:
+    """A runner's folders and files, and its inputs for the action."""
+
+    def __init__(self, folder: Path, **inputs: str) -> None:
+        self.project = folder / "project"
+        self.project.mkdir(parents=True)
+        self._files = {
+            name: folder / name.lower() for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")
+        }
+        self._temporary = folder / "temporary"
+        self._temporary.mkdir()
+        self.inputs = {name: each["default"] for name, each in ACTION["inputs"].items()} | inputs
+
+    def run(
+        self, step: dict[str, Any], variables: dict[str, str]
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a step's text with GitHub's options of bash."""
+        given = {
+            name: self.inputs[value.removeprefix("${{ inputs.").removesuffix(" }}")]
+            for name, value in step["env"].items()
+        }
+        files = {name: str(path) for name, path in self._files.items()}
+        return subprocess.run(
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+            cwd=self.project,
+            env={**variables, **files, **given, "RUNNER_TEMP": str(self._temporary)},
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+
+    def output(self) -> dict[str, str]:
+        """What the last step has put out; and the job's summary."""
+        text = self._files["GITHUB_OUTPUT"].read_text()
+        found = dict(line.split("=", 1) for line in text.splitlines())
+        summary = self._files["GITHUB_STEP_SUMMARY"]
+        found["summary"] = summary.read_text() if summary.exists() else ""
+        for path in self._files.values():
+            path.unlink(missing_ok=True)
+        return found
+
+
+def own(**more: str) -> dict[str, str]:
+    """The variables of this process, with this checkout's suite on the path."""
+    path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
+    return {**os.environ, "PYTHONPATH": str(ROOT / "src"), **more, "PATH": path}
+
+
+def test_the_steps_have_no_fault_that_shellcheck_finds() -> None:
+    for step in (INSTALL, CHECK):
+        # An input in the text would be run.
+        assert "${{" not in step["run"]
+        command = ["shellcheck", "--shell", "bash", "-"]
+        done = subprocess.run(command, input=step["run"], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout
+
+
+def test_what_cannot_be_counted_is_in_the_summary(tmp_path: Path) -> None:
+    """This Python has no torch, and one of the releases does not exist."""
+    job = Job(tmp_path, releases="installed\nv1.0")
+    entry = Entry.of("model.py:make", "default", "cpu", "2.15", Counts(1))
+    (job.project / "model.py").write_text(MODEL)
+    checking.write(job.project / file.NAME, [entry])
+    done = job.run(CHECK, own())
+    assert done.returncode == 1
+    output = job.output()
+    assert output["kept"] == "false"
+    assert output["summary"] == Path(output["markdown"]).read_text()
+    assert "contract broken: 2 of 2" in output["summary"]
+    assert "there is no torch beside the suite" in output["summary"]
+    assert "PyTorch 1.0 is not in the catalogue" in output["summary"]
+
+    # Without a contract there is no summary, and none of before.
+    (job.project / file.NAME).unlink()
+    done = job.run(CHECK, own())
+    assert done.returncode != 0
+    assert "there is no compile-contract.toml" in done.stderr
+    assert job.output() == {"kept": "false", "summary": ""}
+    assert not Path(output["markdown"]).exists()
+
+
+def test_the_hook_is_a_command_of_the_suite() -> None:
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    assert {"id", "name", "entry", "language"} <= hook.keys()
+    program, room, command = shlex.split(hook["entry"])
+    assert (program, room) == ("torchcompile-suite", "contract")
+    assert command in [each.name for each in contract.app.registered_commands]
+    # pre-commit gives it no files: they are not models.
+    assert hook["pass_filenames"] is False
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_contract_is_kept_and_broken(newest: ReleaseEnvironment, tmp_path: Path) -> None:
+    job = Job(tmp_path / "job", releases="newest", models="model.py:make")
+    model = job.project / "model.py"
+    model.write_text(MODEL)
+    variables = own(**newest.lie_in(tmp_path / "environments"))
+    update = ["torchcompile-suite", "contract", "update", "model.py:make", "--release", "newest"]
+    done = subprocess.run(update, cwd=job.project, env=variables, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    done = job.run(CHECK, variables)
+    assert done.returncode == 0, done.stdout + done.stderr
+    output = job.output()
+    assert output["kept"] == "true"
+    assert "### torch.compile contract kept: 1" in output["summary"]
+
+    model.write_text(MODEL.replace("        return", "        print(1)\n        return"))
+    done = job.run(CHECK, variables)
+    assert done.returncode == 1
+    output = job.output()
+    assert output["kept"] == "false"
+    assert "at model.py:7 in forward: print(1)" in output["summary"]
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+def test_the_suite_is_installed_from_the_action(tmp_path: Path) -> None:
+    folder = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    job = Job(tmp_path / "job", package=str(ROOT))
+    # GitHub takes the second value where the first one is empty.
+    assert INSTALL["env"] == {"PACKAGE": "${{ inputs.package || github.action_path }}"}
+    step = {**INSTALL, "env": {"PACKAGE": "${{ inputs.package }}"}}
+    path = os.pathsep.join([str(folder / "bin"), os.environ["PATH"]])
+    variables = {**os.environ, "PATH": path, "PYTHONPATH": ""}
+    done = job.run(step, variables)
+    assert done.returncode == 0, done.stderr
+    # The next step finds its command there, with all that it imports.
+    done = job.run(CHECK, variables)
+    assert "there is no compile-contract.toml" in done.stderr
+    code = "import torchcompile_suite; print(torchcompile_suite.__file__)"
+    python = folder / "bin" / "python"
+    found = subprocess.run(
+        [python, "-c", code], cwd=tmp_path, env={"PYTHONPATH": ""}, capture_output=True, text=True
+    )
+    assert found.stdout.startswith(str(folder)), found.stderr
