@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from contextlib import redirect_stdout
 from io import StringIO
 
 import msgspec
 import pytest
-from rich.console import Console
 
 from torchcompile_suite.analysis import summaries, summary
 from torchcompile_suite.analysis.ends import both_ends
@@ -25,7 +25,8 @@ def rows(*measurements: Measurement) -> list[summary.Row]:
 
 def printed(*measurements: Measurement) -> str:
     out = StringIO()
-    Console(file=out, width=200).print(terminal.draw(sheets.measured(rows(*measurements))))
+    with redirect_stdout(out):
+        terminal.Output().draw(sheets.measured(rows(*measurements)))
     return out.getvalue()
 
 

@@ -4,64 +4,62 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
 
+import click
 import msgspec
-import typer
 
 from .. import targets
 from ..contract import checking, factory, file
 from ..contract.file import Entry
-from ..engine import processes
-from ..engine.settings import Settings
 from ..errors import SuiteError
-from ..presentation.terminal import Progress
-from ..presentation.wording import printable
 from ..releases import catalogue
 from ..trial import target
-from ..trial.run import python_of
-from .options import Commands
+from .commands import Commands
 
-app = typer.Typer(
-    cls=Commands,
-    help="Keep a model compiled: its graphs, breaks, recompiles and kernels in a file.",
-    no_args_is_help=True,
+app = Commands(
+    "contract", help="Keep a model compiled: its graphs, breaks, recompiles and kernels in a file."
 )
 
-Models = Annotated[
-    list[str], typer.Argument(help="path/file.py:factory or package.module:factory.")
-]
-File = Annotated[Path, typer.Option("--file", help="The contract.")]
-Mode = Annotated[str, typer.Option("--mode", help="Mode of torch.compile.")]
-Backend = Annotated[str, typer.Option("--backend", help="Backend of torch.compile.")]
-Sizes = Annotated[
-    list[int] | None,
-    typer.Option("--batch-size", min=1, help="Repeat the option: the model is called with each."),
-]
-Dynamic = Annotated[bool, typer.Option("--dynamic", help="torch.compile(dynamic=True).")]
-Training = Annotated[bool, typer.Option("--training", help="With gradients, as the model comes.")]
-Device = Annotated[str, typer.Option(help="cpu or cuda.")]
-Installed = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--release",
-        help="A release to install, such as v2.9; repeat the option for several. Default: the "
-        "torch of this Python.",
-    ),
-]
+file_option = click.option(
+    "--file", "path", type=click.Path(path_type=Path), default=Path(file.NAME), help="The contract."
+)
+installed_option = click.option(
+    "--release",
+    "releases",
+    multiple=True,
+    help="A release to install, such as v2.9; repeat the option for several. Default: the "
+    "torch of this Python.",
+)
 
 
 @app.command("update")
+@click.argument(
+    "models", nargs=-1, required=True, help="path/file.py:factory or package.module:factory."
+)
+@file_option
+@click.option("--mode", default="default", help="Mode of torch.compile.")
+@click.option("--backend", default="inductor", help="Backend of torch.compile.")
+@click.option(
+    "--batch-size",
+    "batch_sizes",
+    multiple=True,
+    type=click.IntRange(min=1),
+    help="Repeat the option: the model is called with each.",
+)
+@click.option("--dynamic", is_flag=True, help="torch.compile(dynamic=True).")
+@click.option("--training", is_flag=True, help="With gradients, as the model comes.")
+@click.option("--device", default="cpu", help="cpu or cuda.")
+@installed_option
 def update_command(
-    models: Models,
-    path: File = Path(file.NAME),
-    mode: Mode = "default",
-    backend: Backend = "inductor",
-    batch_sizes: Sizes = None,
-    dynamic: Dynamic = False,
-    training: Training = False,
-    device: Device = "cpu",
-    releases: Installed = None,
+    models: tuple[str, ...],
+    path: Path,
+    mode: str,
+    backend: str,
+    batch_sizes: tuple[int, ...],
+    dynamic: bool,
+    training: bool,
+    device: str,
+    releases: tuple[str, ...],
 ) -> None:
     """Count what torch.compile makes of the models, and write it to the contract.
 
@@ -75,17 +73,14 @@ def update_command(
     way = _Way(mode, backend, tuple(batch_sizes or ()), dynamic, training, device)
     each_release = releases or (None,)
     entries = [_counted(text, path, way, release) for release in each_release for text in models]
-    typer.echo(checking.write(path, entries))
+    click.echo(checking.write(path, entries))
 
 
 @app.command("check")
-def check_command(
-    models: Annotated[
-        list[str] | None, typer.Argument(help="As for update. Default: all of the contract.")
-    ] = None,
-    path: File = Path(file.NAME),
-    releases: Installed = None,
-) -> None:
+@click.argument("models", nargs=-1, help="As for update. Default: all of the contract.")
+@file_option
+@installed_option
+def check_command(models: tuple[str, ...], path: Path, releases: tuple[str, ...]) -> None:
     """Count again, and say what differs from the contract: exit status 1 if anything does.
 
     Example: torchcompile-suite contract check --release v2.9
@@ -111,7 +106,7 @@ def check_command(
     each_release = releases or (None,)
     kept = [_checked(path, *key, release) for release in each_release for key in wanted]
     if not all(kept):
-        raise typer.Exit(1)
+        raise SystemExit(1)
 
 
 def _checked(path: Path, model: str, call: str, device: str, release: str | None) -> bool:
@@ -122,12 +117,14 @@ def _checked(path: Path, model: str, call: str, device: str, release: str | None
     of_release = f" --release {release}" if release else ""
     command = f"torchcompile-suite contract update {model}{way.options()}{of_release}"
     fault = checking.fault(path, entry, head, command)
-    typer.echo(printable_lines(fault) if fault else f"{head}: as in the contract")
+    click.echo(printable_lines(fault) if fault else f"{head}: as in the contract")
     return not fault
 
 
 def printable_lines(text: str) -> str:
     """The lines, without what would control a terminal."""
+    from ..presentation.wording import printable
+
     return "\n".join(map(printable, text.splitlines()))
 
 
@@ -204,6 +201,12 @@ def _named(text: str, path: Path) -> str:
 
 def _counted(text: str, path: Path, way: _Way, release: str | None) -> Entry:
     """Count in a new process. Raises SuiteError if the model cannot be built or called."""
+    # Imported here: the help waits for none of it.
+    from ..engine import processes
+    from ..engine.settings import Settings
+    from ..presentation.terminal import Progress
+    from ..trial.run import python_of
+
     folder = path.resolve().parent
     name = _named(text, path)
     where, _, made = name.rpartition(":")
