@@ -560,8 +560,8 @@ printf '%s\n' "${called% }" >> "$CALLS"
 def pinned() -> str:
     """The version of Ray that the extra `fleet` has."""
     content = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    (wanted,) = content["project"]["optional-dependencies"]["fleet"]
-    return str(wanted.removeprefix("ray=="))
+    _, ray = content["project"]["optional-dependencies"]["fleet"]
+    return str(ray.removeprefix("ray=="))
 
 
 def test_the_slurm_script_has_no_fault_that_shellcheck_finds() -> None:
