@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import Enum
+from pathlib import Path
 
 import click
 
@@ -44,6 +45,25 @@ rounds_option = click.option(
     help="Measure so many rounds, whatever they show.",
 )
 no_color_option = click.option("--no-color", is_flag=True, help="Print no colors, like NO_COLOR=1.")
+
+
+dtype_option = click.option(
+    "--dtype",
+    default="float32",
+    help="float32; bfloat16 or float16 for an autocast region, with -weights behind it for "
+    "weights and inputs in that dtype; tf32.",
+)
+channels_last_option = click.option(
+    "--channels-last", is_flag=True, help="Lay images and weights out with the channels last."
+)
+training_option = click.option("--training", is_flag=True, help="Measure a whole optimizer step.")
+json_option = click.option(
+    "--json",
+    "json_file",
+    type=click.Path(path_type=Path),
+    help="Write the whole answer to this file; - is standard output.",
+)
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print no progress.")
 
 
 def completing(

@@ -15,23 +15,35 @@ from ..host.allocators import LIBRARIES
 from ..modes import MODES
 from ..trial import plan
 from ..trial.plan import BUDGET_S, Trial, TrialError
-from .options import completing, installed_option, no_color_option
+from .options import (
+    channels_last_option,
+    completing,
+    dtype_option,
+    installed_option,
+    json_option,
+    no_color_option,
+    quiet_option,
+    training_option,
+)
 
 T = TypeVar("T")
 
-
-@click.command()
-@click.argument(
+model_argument = click.argument(
     "target",
     shell_complete=completing(workloads.names),
     help="path/file.py:factory, package.module:factory, a timm model, or a workload.",
 )
-@click.option(
+inputs_option = click.option(
     "--input",
     "inputs",
     multiple=True,
     help="[name=]sizes[:dtype[:below]], such as Bx3x224x224:float32.",
 )
+
+
+@click.command()
+@model_argument
+@inputs_option
 @click.option(
     "--batch-size",
     "batch_sizes",
@@ -56,16 +68,9 @@ T = TypeVar("T")
     help=f"One of: system, {DEFAULT_HEAP}, libc, {', '.join(LIBRARIES)}. Default: the "
     "first two on a CPU, which are the C library's with a settled heap and as it comes.",
 )
-@click.option(
-    "--dtype",
-    default="float32",
-    help="float32; bfloat16 or float16 for an autocast region, with -weights behind it for "
-    "weights and inputs in that dtype; tf32.",
-)
-@click.option(
-    "--channels-last", is_flag=True, help="Lay images and weights out with the channels last."
-)
-@click.option("--training", is_flag=True, help="Measure a whole optimizer step.")
+@dtype_option
+@channels_last_option
+@training_option
 @click.option("--dynamic", is_flag=True, help="Call the model with all batch sizes in turn.")
 @click.option(
     "--question",
@@ -98,14 +103,9 @@ T = TypeVar("T")
 )
 @installed_option
 @click.option("--resume", is_flag=True, help="Continue after Ctrl-C or the end of the budget.")
-@click.option(
-    "--json",
-    "json_file",
-    type=click.Path(path_type=Path),
-    help="Write the whole answer to this file; - is standard output.",
-)
+@json_option
 @click.option("--save", is_flag=True, help="Add the measurements to results/ and the site.")
-@click.option("--quiet", "-q", is_flag=True, help="Print no progress.")
+@quiet_option
 @no_color_option
 def try_command(
     target: str,

@@ -93,7 +93,7 @@ def show_code(
             out.say(line)
         _advise(out, generated.advices(result))
     if json_file is not None:
-        _write(json_file, generated.as_json(trial, result))
+        write(json_file, generated.as_json(trial, result))
 
 
 def show_result(out: Output, trial: Trial, result: TrialResult, json_file: Path | None) -> None:
@@ -101,7 +101,7 @@ def show_result(out: Output, trial: Trial, result: TrialResult, json_file: Path 
     if not _is_stdout(json_file):
         _print(out, trial, result)
     if json_file is not None:
-        _write(json_file, view.as_json(trial, result))
+        write(json_file, view.as_json(trial, result))
 
 
 def _print(out: Output, trial: Trial, result: TrialResult) -> None:
@@ -145,7 +145,8 @@ def _is_stdout(file: Path | None) -> bool:
     return file is not None and str(file) == "-"
 
 
-def _write(file: Path, content: bytes) -> None:
+def write(file: Path, content: bytes) -> None:
+    """Write an answer to the file; ``-`` is standard output. Raises TrialError."""
     if _is_stdout(file):
         sys.stdout.buffer.write(content + b"\n")
         return
