@@ -56,7 +56,7 @@ def bench(session: nox.Session) -> None:
     ``nox -s bench -- v2.4 v2.9`` measures both and ends with ``asv compare``.
     """
     _need(session, "git", "g++")
-    session.install("-e", ".")
+    session.install("-e", ".[suite]")
     session.run("torchcompile-suite", "bench", *session.posargs)
 
 
@@ -76,9 +76,22 @@ def tests_all(session: nox.Session) -> None:
 def quick(session: nox.Session) -> None:
     """Run the tests that take seconds: no torch, no browser, no cluster, no network."""
     _need(session, "git")
-    session.install("-e", ".", "--group", "quick", env=BYTECODE)
+    session.install("-e", ".[suite]", "--group", "quick", env=BYTECODE)
     options = ("--numprocesses=2", "--dist=worksteal", "--durations=10", "-m", "not slow")
     session.run("pytest", *options, *session.posargs, env=BYTECODE)
+
+
+@nox.session(python=PYTHONS)
+def package(session: nox.Session) -> None:
+    """Build the sdist and the wheel, check both, and install the wheel alone."""
+    groups = ("--group", "quick", "--group", "package")
+    session.install("-e", ".[suite]", *groups, env=BYTECODE)
+    folder = Path(session.create_tmp(), "dist")
+    session.run("uv", "build", "--quiet", "--clear", "--out-dir", str(folder))
+    (wheel,) = map(str, folder.glob("*.whl"))
+    session.run("twine", "check", "--strict", wheel, *map(str, folder.glob("*.tar.gz")))
+    session.run("check-wheel-contents", wheel)
+    session.run("pytest", "tests/test_package.py", *session.posargs, env=BYTECODE)
 
 
 def _pytest(session: nox.Session, *arguments: str) -> None:
@@ -97,7 +110,7 @@ def _pytest(session: nox.Session, *arguments: str) -> None:
 def site(session: nox.Session) -> None:
     """Build the site from results/ and serve it; takes options such as ``-- --port 8000``."""
     _need(session, "git")
-    session.install("-e", ".")
+    session.install("-e", ".[suite]")
     session.run("asv", "publish")
     session.run("asv", "preview", *session.posargs)
 
@@ -128,7 +141,7 @@ def evidence(session: nox.Session) -> None:
     if not names or set(names) - set(known):
         session.error(f"name some of: {', '.join(known)}")
     _need(session, "git", "g++")
-    session.install("-e", ".[fleet]" if {"fleet", "raylet"} & set(names) else ".")
+    session.install("-e", ".[fleet]" if {"fleet", "raylet"} & set(names) else ".[suite]")
     for name in names:
         session.run("python", "-m", f"evidence.{name}", *options)
 
@@ -148,5 +161,5 @@ def lint(session: nox.Session) -> None:
 @nox.session(python=PYTHON)
 def types(session: nox.Session) -> None:
     """Check types."""
-    session.install("-e", ".", "--group", "types")
+    session.install("-e", ".[suite]", "--group", "types")
     session.run("mypy")

@@ -16,7 +16,7 @@ from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host.files import write_atomically
 from torchcompile_suite.measurement import Launch
 from torchcompile_suite.presentation.sheets import Sheet
-from torchcompile_suite.presentation.terminal import console, draw, markdown
+from torchcompile_suite.presentation.terminal import Output, markdown
 
 PAGE = Path(__file__).with_name("README.md")
 # A table, or a paragraph between tables.
@@ -49,9 +49,12 @@ def publish(name: str, parts: Sequence[Part], page: Path = PAGE) -> None:
 
     Raises SuiteError if the page has no such markers.
     """
-    out = console()
+    out = Output()
     for part in parts:
-        out.print(draw(part) if isinstance(part, Sheet) else part, markup=False, highlight=False)
+        if isinstance(part, Sheet):
+            out.draw(part)
+        else:
+            print(part)
     text = "\n\n".join(markdown(part) if isinstance(part, Sheet) else part for part in parts)
     write_atomically(page, replaced(page.read_text("utf-8"), name, text).encode())
 

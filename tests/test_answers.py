@@ -9,9 +9,9 @@ from typing import get_args
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from torchcompile_suite import matrix
 from torchcompile_suite.analysis import statistics, summaries, summary

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from torchcompile_suite.analysis import claims
 from torchcompile_suite.analysis.claims import Verdict

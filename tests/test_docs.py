@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import click
 import pytest
-import typer
 
 from torchcompile_suite import __version__, workloads
 from torchcompile_suite.analysis import summary
@@ -166,10 +166,10 @@ def test_the_commands_and_options_of_the_suite_exist() -> None:
     for place, (program, *arguments) in all_commands():
         if program != "torchcompile-suite":
             continue
-        command = typer.main.get_command(app)
-        while hasattr(command, "commands") and arguments and not arguments[0].startswith("-"):
-            assert arguments[0] in command.commands, f"{place}: {arguments[0]}"
-            command = command.commands[arguments.pop(0)]
+        command: click.Command | None = app
+        while isinstance(command, click.Group) and arguments and arguments[0][:1] != "-":
+            command = command.get_command(click.Context(command), arguments.pop(0))
+        assert command is not None, place
         known = {"--help", *(name for option in command.params for name in option.opts)}
         options = {argument.split("=")[0] for argument in arguments if argument.startswith("-")}
         assert options <= known, f"{place}: {options - known}"
@@ -214,7 +214,7 @@ def test_the_variables_exist() -> None:
     known = set(re.findall(r'PREFIX \+ "(\w+)"|TORCHCOMPILE_SUITE_(\w+)', code))
     names = {name for pair in known for name in pair if name}
     for page in PAGES:
-        for name in re.findall(r"TORCHCOMPILE_SUITE_(\w+)", page.read_text("utf-8")):
+        for name in re.findall(r"\bTORCHCOMPILE_SUITE_(\w+)", page.read_text("utf-8")):
             assert name in names, f"{page.relative_to(ROOT)}: {name}"
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from torchcompile_suite import matrix, targets
 from torchcompile_suite.analysis import generated

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from torchcompile_suite import matrix, targets
 from torchcompile_suite.analysis import claims, coverage, generated, summaries

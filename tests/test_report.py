@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from contextlib import redirect_stdout
 from io import StringIO
 
 import msgspec
 import pytest
-from rich.console import Console
 
 from torchcompile_suite.analysis import summaries, summary
 from torchcompile_suite.analysis.ends import both_ends
@@ -25,7 +25,8 @@ def rows(*measurements: Measurement) -> list[summary.Row]:
 
 def printed(*measurements: Measurement) -> str:
     out = StringIO()
-    Console(file=out, width=200).print(terminal.draw(sheets.measured(rows(*measurements))))
+    with redirect_stdout(out):
+        terminal.Output().draw(sheets.measured(rows(*measurements)))
     return out.getvalue()
 
 
@@ -112,3 +113,48 @@ def test_single_calls_have_columns_where_there_are_any() -> None:
     sheet = sheets.measured([timed, rows(made)[0]])
     assert [line[-2:] for line in sheet.lines] == [["50", "45"], ["-", "-"]]
     assert all(len(line) == len(sheet.columns) for line in sheet.lines)
+
+
+def drawn(sheet: sheets.Sheet, columns: int) -> list[str]:
+    out = terminal.Output()
+    out.width = columns
+    text = StringIO()
+    with redirect_stdout(text):
+        out.draw(sheet)
+    return text.getvalue().splitlines()
+
+
+LONG = sheets.Sheet(
+    ["model", "why", "calls"],
+    frozenset(["calls"]),
+    [["a_model_with_a_long_name", "it is slower for three reasons", "1,234"], ["b", "", "5"]],
+)
+
+
+def test_a_table_on_a_narrow_screen_loses_no_word() -> None:
+    lines = drawn(LONG, 50)
+    assert all(len(line) == len(lines[0]) <= 50 for line in lines)
+    words = " ".join(lines).translate(str.maketrans("│┃", "  ")).split()
+    for line in (LONG.columns, *LONG.lines):
+        for cell in line:
+            assert set(cell.split()) <= set(words)
+
+
+def test_a_table_has_the_width_of_its_text_where_there_is_room() -> None:
+    assert drawn(LONG, 140)[3] == (
+        "│ a_model_with_a_long_name │ it is slower for three reasons │ 1,234 │"
+    )
+    assert drawn(sheets.Sheet(["a", "b"], frozenset(), []), 140)[1] == "┃ a ┃ b ┃"
+    assert drawn(sheets.Sheet(["a", "b"], frozenset(), [["", ""]]), 140)[3] == "│   │   │"
+
+
+def test_a_table_in_markdown_is_aligned() -> None:
+    short = sheets.Sheet(
+        ["model", "calls"], frozenset(["calls"]), [["b", "5"], ["a longer one", ""]]
+    )
+    assert terminal.markdown(short) == (
+        "| model        |   calls |\n"
+        "|--------------|---------|\n"
+        "| b            |       5 |\n"
+        "| a longer one |         |"
+    )

@@ -80,6 +80,27 @@ def test_interval_matches_scipy_on_logs() -> None:
     assert (found.low, found.high) == pytest.approx((math.exp(low), math.exp(high)))
 
 
+@given(
+    st.one_of(
+        st.integers(1, 60),
+        st.floats(0.3, 1e9),
+        # Where another formula takes over.
+        st.sampled_from([339.99, 340.01, 9999.9, 1e4, math.inf]),
+    ),
+    st.floats(1e-6, 1 - 1e-6).filter(lambda probability: abs(probability - 0.5) > 0.01),
+)
+def test_a_quantile_of_t_is_that_of_scipy(degrees: float, probability: float) -> None:
+    from scipy import special
+
+    expected = float(special.stdtrit(degrees, probability))
+    assert statistics.t_quantile(probability, degrees) == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_quantile_of_t_without_degrees_is_unknown() -> None:
+    assert statistics.t_quantile(0.5, 3) == 0
+    assert math.isnan(statistics.t_quantile(0.975, 0))
+
+
 def test_the_coverage_of_an_interval_is_its_level() -> None:
     """Three log-normal launches, 4000 times: 95 % of the intervals contain the true value."""
     random = np.random.default_rng(7)

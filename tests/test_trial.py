@@ -16,9 +16,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import torchcompile_suite
 from torchcompile_suite import matrix

@@ -38,7 +38,8 @@ def fetch() -> None:
     for old in WHEELS.glob("*.whl"):
         old.unlink()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    wanted = [each for each in project["dependencies"] if not each.startswith(THERE)]
+    needed = [*project["dependencies"], *project["optional-dependencies"]["suite"]]
+    wanted = [each for each in needed if not each.startswith(THERE)]
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
     command += ["--only-binary=:all:", "--python-version", PYTHON, "--implementation", "cp"]
     command += ["--dest", str(WHEELS), *(f"--platform={platform}" for platform in PLATFORMS)]

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-
-from .errors import SuiteError
+from .cli.app import app
 
 
 def main() -> None:
-    """Run the command. If a workload file cannot be used, print one line and exit."""
-    try:
-        from .cli.app import app
-    except SuiteError as error:
-        sys.exit(f"torchcompile-suite: {error}")
-    app()
+    """Run the command."""
+    app(prog_name="torchcompile-suite")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.cli.history import by_python

@@ -1,5 +1,5 @@
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from torchcompile_suite.cli.releases import app
 from torchcompile_suite.releases import catalogue, environments

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 from packaging.version import Version
-from typer.testing import CliRunner
 
 from torchcompile_suite.cli import history
 from torchcompile_suite.cli.releases import app

@@ -11,7 +11,7 @@ import threading
 import zipfile
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from torchcompile_suite.cli.releases import app
 from torchcompile_suite.errors import SuiteError

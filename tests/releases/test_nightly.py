@@ -4,7 +4,7 @@ import json
 import subprocess
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from torchcompile_suite.analysis import summary
 from torchcompile_suite.cli.releases import app

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from torchcompile_suite.cli.history import newest_patches
 from torchcompile_suite.cli.releases import app

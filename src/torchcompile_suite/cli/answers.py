@@ -3,36 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
 
-import typer
+import click
 
 from ..analysis.summary import version_key
 from ..presentation import answers, documents, terminal
 from ..presentation.answers import Answered, Asked
-from ..presentation.terminal import console, say
+from ..presentation.terminal import Output
 from ..releases import catalogue
 from ..results.records import Record
-from .options import Form, Format, MachineName, completing
+from .options import Format, completing, format_option, machine_option
 from .recorded import read_generated, select
 
 
+@click.command()
+@click.argument(
+    "question",
+    required=False,
+    shell_complete=completing(answers.names),
+    help=f"One of: {', '.join(answers.names())}. Default: all.",
+)
+@click.option("--release", help="Such as v2.9; else the newest that has a cell of the question.")
+@machine_option
+@format_option
 def answers_command(
-    question: Annotated[
-        str | None,
-        typer.Argument(
-            help=f"One of: {', '.join(answers.names())}. Default: all.",
-            autocompletion=completing(answers.names),
-        ),
-    ] = None,
-    release: Annotated[
-        str | None,
-        typer.Option(
-            "--release", help="Such as v2.9; else the newest that has a cell of the question."
-        ),
-    ] = None,
-    machine_name: MachineName = None,
-    form: Form = Format.TABLE,
+    question: str | None,
+    release: str | None,
+    machine_name: str | None,
+    form: Format,
 ) -> None:
     """Answer what people ask about torch.compile: one sentence, and the table it comes from.
 
@@ -48,11 +46,11 @@ def answers_command(
     ]
     answered.sort(key=lambda one: wanted.index(one.asked))
     if form is Format.JSON:
-        typer.echo(documents.answers_json(answered))
+        click.echo(documents.answers_json(answered))
         return
     for number, one in enumerate(answered):
         if number:
-            typer.echo()
+            click.echo()
         _print(one, form)
 
 
@@ -82,12 +80,12 @@ def _print(answered: Answered, form: Format) -> None:
     where = " on ".join(filter(None, [f"PyTorch {release}" if release else "", machine]))
     if form is Format.MARKDOWN:
         source = f"{terminal.escaped(where)}: " if where else ""
-        typer.echo(f"## {terminal.escaped(asked.title)}\n\n{source}{terminal.escaped(sentence)}")
+        click.echo(f"## {terminal.escaped(asked.title)}\n\n{source}{terminal.escaped(sentence)}")
         if sheet.lines:
-            typer.echo(f"\n{terminal.markdown(sheet)}")
+            click.echo(f"\n{terminal.markdown(sheet)}")
         return
-    out = console()
-    say(out, f"{asked.title} ({asked.name}{f'; {where}' if where else ''})")
-    say(out, sentence, "bold")
+    out = Output()
+    out.say(f"{asked.title} ({asked.name}{f'; {where}' if where else ''})")
+    out.say(sentence, bold=True)
     if sheet.lines:
-        out.print(terminal.draw(sheet))
+        out.draw(sheet)

@@ -2,55 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
+import click
 
 from .._version import __version__
-from .answers import answers_command
-from .bench import bench_command
-from .bisect import bisect_command
-from .claims import claims_command
-from .contract import app as contract_app
-from .coverage import coverage_command
-from .doctor import doctor_command
-from .fleet import app as fleet_app
-from .history import history_command
-from .open import open_command
-from .options import Commands
-from .releases import app as releases_app
-from .report import report_command
-from .results import app as results_app
-from .try_model import try_command
-from .why import why_command
+from .commands import Commands, Lazy
 
-app = typer.Typer(
+# A test holds each line to the beginning of the command's own help.
+CORE = {
+    "try": Lazy("try_model:try_command", "Does torch.compile pay for this model, here?"),
+    "why": Lazy("why:why_command", "Why is the compiled model faster or slower?"),
+    "contract": Lazy("contract:app", "Keep a model compiled"),
+    "doctor": Lazy("doctor:doctor_command", "Check this machine for faults"),
+    "open": Lazy("open:open_command", "Compile a cell here; write FX graphs, IR, generated code"),
+}
+SUITE = {
+    "answers": Lazy("answers:answers_command", "Answer what people ask about torch.compile"),
+    "bench": Lazy("bench:bench_command", "Measure a quick selection of cells"),
+    "bisect": Lazy("bisect:bisect_command", "Find the commit that made a cell slower"),
+    "claims": Lazy("claims:claims_command", "Judge what documents claim about torch.compile"),
+    "coverage": Lazy(
+        "coverage:coverage_command", "Count cells: measured, ended otherwise, missing"
+    ),
+    "fleet": Lazy("fleet:app", "Measure on many machines"),
+    "history": Lazy("history:history_command", "Measure releases beside each other"),
+    "releases": Lazy("releases:app", "The PyTorch releases that can be compared"),
+    "report": Lazy("report:report_command", "Print what was measured, or what changed"),
+    "results": Lazy("results:app", "The files of results/"),
+}
+
+
+@click.group(
     cls=Commands,
-    help="Does torch.compile pay, on this hardware, for this model, in this mode, since when?",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
+    sections={"Commands": CORE, "Commands of torchcompile-suite[suite]": SUITE},
+    context_settings={"show_default": True},
 )
-app.add_typer(releases_app, name="releases")
-app.add_typer(results_app, name="results")
-app.add_typer(fleet_app, name="fleet")
-app.add_typer(contract_app, name="contract")
-app.command("try")(try_command)
-app.command("why")(why_command)
-app.command("doctor")(doctor_command)
-app.command("bisect")(bisect_command)
-app.command("bench")(bench_command)
-app.command("history")(history_command)
-app.command("report")(report_command)
-app.command("answers")(answers_command)
-app.command("claims")(claims_command)
-app.command("coverage")(coverage_command)
-app.command("open")(open_command)
-
-
-@app.callback(invoke_without_command=True)
-def _main(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-) -> None:
-    if version:
-        typer.echo(__version__)
-        raise typer.Exit
+@click.version_option(__version__, message="%(version)s")
+def app() -> None:
+    """Does torch.compile pay, on this hardware, for this model, in this mode, since when?"""

@@ -10,9 +10,8 @@ import sys
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from ..asv import command
 from ..engine.settings import BUDGET_VARIABLE
@@ -47,7 +46,7 @@ def run(names: Sequence[str], quick: str = QUICK) -> list[Release]:
     releases = history.in_order(releases)
     here = machine.detect().machine
     versions = ", ".join(release.version for release in releases)
-    typer.echo(
+    click.echo(
         f"\n== PyTorch {versions} on {here}: the first time it downloads several GB a release =="
     )
     if len(releases) > 1:
@@ -63,11 +62,9 @@ def run(names: Sequence[str], quick: str = QUICK) -> list[Release]:
     return releases
 
 
-def bench_command(
-    releases: Annotated[
-        list[str] | None, typer.Argument(help="Such as v2.4 v2.9; the newest when none is named.")
-    ] = None,
-) -> None:
+@click.command()
+@click.argument("releases", nargs=-1, help="Such as v2.4 v2.9; the newest when none is named.")
+def bench_command(releases: tuple[str, ...]) -> None:
     """Measure a quick selection of cells, publish the site and print the result.
 
     Example: torchcompile-suite bench v2.4 v2.9
@@ -87,5 +84,5 @@ def bench_command(
         print_comparison(comparison, Format.TABLE, everything=True)
     # nox has its own environment, so asv may not be on the PATH.
     asv = os.path.relpath(Path(sys.executable).with_name("asv"))
-    typer.echo(f"\nRaw records: {RESULTS}/{here}/")
-    typer.echo(f"To open the history site: {asv} preview")
+    click.echo(f"\nRaw records: {RESULTS}/{here}/")
+    click.echo(f"To open the history site: {asv} preview")

@@ -6,13 +6,11 @@ import difflib
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
+import click
 import msgspec
-import platformdirs
-import typer
 from filelock import FileLock, Timeout
-from rich.console import Console
 
 from .. import matrix, workloads
 from ..cell import DEFAULT_HEAP, Cell
@@ -23,44 +21,45 @@ from ..commits.measuring import METRICS, Measuring
 from ..engine import settings
 from ..errors import SuiteError, cannot_write
 from ..host import machine
-from ..host.files import write_atomically
+from ..host.files import cache_folder, write_atomically
 from ..modes import MODES
-from ..presentation.terminal import Progress, console, say
+from ..presentation.terminal import Output, Progress
 
-CACHE = platformdirs.user_cache_path("torchcompile-suite") / "commits"
+CACHE = cache_folder() / "commits"
 # Beside a clone of the suite: the same place as in asv.commits.conf.json.
 REPO = Path("../pytorch")
 T = TypeVar("T")
 
 
-Good = Annotated[str, typer.Argument(help="The good end: a commit, tag or branch of the clone.")]
-Bad = Annotated[str, typer.Argument(help="The bad end: a later commit, tag or branch.")]
-Named = Annotated[
-    str, typer.Option(help="A cell as the suite prints it: 'resnet18, batch 1, default'.")
-]
-Metric = Annotated[str, typer.Option(help=f"One of: {', '.join(METRICS)}.")]
-Repo = Annotated[Path, typer.Option(help="Path of a clone of PyTorch.")]
-Drift = Annotated[
-    bool,
-    typer.Option("--allow-native-drift", help="Also try commits whose compiled bindings differ."),
-]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Continue a search that Ctrl-C interrupted.")
-]
-JsonFile = Annotated[
-    Path | None, typer.Option("--json", help="Write the result and all launches to this file.")
-]
-
-
+@click.command()
+@click.argument("good", help="The good end: a commit, tag or branch of the clone.")
+@click.argument("bad", help="The bad end: a later commit, tag or branch.")
+@click.option(
+    "--cell", required=True, help="A cell as the suite prints it: 'resnet18, batch 1, default'."
+)
+@click.option("--metric", default="ratio", help=f"One of: {', '.join(METRICS)}.")
+@click.option(
+    "--repo", type=click.Path(path_type=Path), default=REPO, help="Path of a clone of PyTorch."
+)
+@click.option(
+    "--allow-native-drift", is_flag=True, help="Also try commits whose compiled bindings differ."
+)
+@click.option("--resume", is_flag=True, help="Continue a search that Ctrl-C interrupted.")
+@click.option(
+    "--json",
+    "json_file",
+    type=click.Path(path_type=Path),
+    help="Write the result and all launches to this file.",
+)
 def bisect_command(
-    good: Good,
-    bad: Bad,
-    cell: Named,
-    metric: Metric = "ratio",
-    repo: Repo = REPO,
-    allow_native_drift: Drift = False,
-    resume: Resume = False,
-    json_file: JsonFile = None,
+    good: str,
+    bad: str,
+    cell: str,
+    metric: str,
+    repo: Path,
+    allow_native_drift: bool,
+    resume: bool,
+    json_file: Path | None,
 ) -> None:
     """Find the commit that made a cell slower (or faster), in a clone of PyTorch.
 
@@ -105,7 +104,7 @@ def bisect_command(
         f"torchcompile-suite bisect {result.before[:12]} {result.suspects[-1][:12]} "
         f"--cell '{wanted}' --metric {metric} --repo {repo}"
     )
-    _show(console(), clone, result, metric, check)
+    _show(Output(), clone, result, metric, check)
     if json_file is not None:
         _write(json_file, as_json(result, wanted, metric, measuring))
 
@@ -129,8 +128,8 @@ def _alone(search: Callable[[], T]) -> T:
     except Timeout:
         raise SuiteError(f"another bisection is running in {CACHE}; wait for it") from None
     except KeyboardInterrupt:
-        typer.echo("interrupted; to continue: the same command with --resume", err=True)
-        raise typer.Exit(130) from None
+        click.echo("interrupted; to continue: the same command with --resume", err=True)
+        raise SystemExit(130) from None
     except OSError as error:
         raise cannot_write(error, "a file", "correct this, then continue with --resume") from None
 
@@ -194,16 +193,15 @@ def _values(values: list[float], metric: str) -> str:
     return " ".join(f"{value:.3g}" for value in values) + " s" * (metric != "ratio")
 
 
-def _show(out: Console, clone: Clone, result: Result, metric: str, check: str) -> None:
+def _show(out: Output, clone: Clone, result: Result, metric: str, check: str) -> None:
     one_of = " one of" if len(result.suspects) > 1 else ""
-    say(out, f"the first bad commit is{one_of}", "bold")
+    out.say(f"the first bad commit is{one_of}", bold=True)
     for commit in result.suspects:
-        say(out, f"  {commit} {clone.subject(commit)}")
-    say(out, f"the last good commit is {result.before} {clone.subject(result.before)}")
+        out.say(f"  {commit} {clone.subject(commit)}")
+    out.say(f"the last good commit is {result.before} {clone.subject(result.before)}")
     counts = {side: sum(step.side is side for step in result.steps) for side in Side}
-    say(
-        out,
+    out.say(
         f"{metric}, bad over good: {result.factor:.3f}; {counts[Side.GOOD]} commits good, "
         f"{counts[Side.BAD]} bad, {counts[Side.UNKNOWN]} skipped",
     )
-    say(out, f"to check it: {check}")
+    out.say(f"to check it: {check}")

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
+import click
 
 from ..analysis import claims
-from ..presentation import documents, sheets, terminal
-from ..presentation.terminal import console
-from ..presentation.wording import printable
+from ..presentation import documents, sheets
+from ..presentation.terminal import Output
 from ..releases import catalogue
-from .options import MachineName
+from .options import machine_option
 from .recorded import not_measured, read_generated, select
 
 
-def claims_command(
-    machine_name: MachineName = None,
-    release: Annotated[
-        str | None, typer.Option("--release", help="Such as v2.9; else the newest measured.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="A list of objects.")] = False,
-) -> None:
+@click.command()
+@machine_option
+@click.option("--release", help="Such as v2.9; else the newest measured.")
+@click.option("--json", "as_json", is_flag=True, help="A list of objects.")
+def claims_command(machine_name: str | None, release: str | None, as_json: bool) -> None:
     """Judge what documents claim about torch.compile by one machine's recorded results.
 
     Examples: torchcompile-suite claims; torchcompile-suite claims --release v2.4 --json
@@ -37,10 +32,10 @@ def claims_command(
     device = measurements[0].cell.device
     judged = claims.judge(measurements, device, code)
     if as_json:
-        typer.echo(documents.claims_json(judged))
+        click.echo(documents.claims_json(judged))
         return
-    out = console()
+    out = Output()
     title = f"PyTorch {versions[-1]} on {selection.machine} ({device})"
-    out.print(printable(title), highlight=False, markup=False)
-    out.print(terminal.draw(sheets.documents(judged)))
-    out.print(terminal.draw(sheets.claims(judged)))
+    out.say(title)
+    out.draw(sheets.documents(judged))
+    out.draw(sheets.claims(judged))

@@ -4,76 +4,74 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
 
+import click
 import msgspec
-import typer
 
 from .. import targets
 from ..contract import checking, factory, file, markdown
 from ..contract.file import Entry
-from ..engine import processes
-from ..engine.settings import Settings
 from ..errors import SuiteError
 from ..launch.messages import TARGET_VARIABLE
-from ..presentation.terminal import Progress
 from ..presentation.wording import printable
 from ..releases import catalogue
 from ..trial import target
-from ..trial.run import python_of
-from .options import Commands, completing
+from .commands import Commands
+from .options import completing
 
-app = typer.Typer(
-    cls=Commands,
-    help="Keep a model compiled: its graphs, breaks, recompiles and kernels in a file.",
-    no_args_is_help=True,
+app = Commands(
+    "contract", help="Keep a model compiled: its graphs, breaks, recompiles and kernels in a file."
 )
 
-Models = Annotated[
-    list[str], typer.Argument(help="path/file.py:factory or package.module:factory.")
-]
-File = Annotated[Path, typer.Option("--file", help="The contract.")]
-Mode = Annotated[str, typer.Option("--mode", help="Mode of torch.compile.")]
-Backend = Annotated[str, typer.Option("--backend", help="Backend of torch.compile.")]
-Sizes = Annotated[
-    list[int] | None,
-    typer.Option("--batch-size", min=1, help="Repeat the option: the model is called with each."),
-]
-Dynamic = Annotated[bool, typer.Option("--dynamic", help="torch.compile(dynamic=True).")]
-Training = Annotated[bool, typer.Option("--training", help="With gradients, as the model comes.")]
-Device = Annotated[str, typer.Option(help="cpu or cuda.")]
-Gpu = Annotated[
-    str | None,
-    typer.Option(
-        "--target",
-        help="A GPU that is not here, such as cuda:sm90: count the code that it would run.",
-        autocompletion=completing(targets.read),
-    ),
-]
-Installed = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--release",
-        help="A release to install, such as v2.9, or the newest; repeat the option for several. "
-        "Default: installed, which is the torch of this Python.",
-    ),
-]
+file_option = click.option(
+    "--file", "path", type=click.Path(path_type=Path), default=Path(file.NAME), help="The contract."
+)
+installed_option = click.option(
+    "--release",
+    "releases",
+    multiple=True,
+    help="A release to install, such as v2.9, or the newest; repeat the option for several. "
+    "Default: installed, which is the torch of this Python.",
+)
 _INSTALLED = "installed"
 _NEWEST = "newest"
 
 
 @app.command("update")
+@click.argument(
+    "models", nargs=-1, required=True, help="path/file.py:factory or package.module:factory."
+)
+@file_option
+@click.option("--mode", default="default", help="Mode of torch.compile.")
+@click.option("--backend", default="inductor", help="Backend of torch.compile.")
+@click.option(
+    "--batch-size",
+    "batch_sizes",
+    multiple=True,
+    type=click.IntRange(min=1),
+    help="Repeat the option: the model is called with each.",
+)
+@click.option("--dynamic", is_flag=True, help="torch.compile(dynamic=True).")
+@click.option("--training", is_flag=True, help="With gradients, as the model comes.")
+@click.option("--device", default="cpu", help="cpu or cuda.")
+@click.option(
+    "--target",
+    "gpu",
+    shell_complete=completing(targets.read),
+    help="A GPU that is not here, such as cuda:sm90: count the code that it would run.",
+)
+@installed_option
 def update_command(
-    models: Models,
-    path: File = Path(file.NAME),
-    mode: Mode = "default",
-    backend: Backend = "inductor",
-    batch_sizes: Sizes = None,
-    dynamic: Dynamic = False,
-    training: Training = False,
-    device: Device = "cpu",
-    gpu: Gpu = None,
-    releases: Installed = None,
+    models: tuple[str, ...],
+    path: Path,
+    mode: str,
+    backend: str,
+    batch_sizes: tuple[int, ...],
+    dynamic: bool,
+    training: bool,
+    device: str,
+    gpu: str | None,
+    releases: tuple[str, ...],
 ) -> None:
     """Count what torch.compile makes of the models, and write it to the contract.
 
@@ -89,20 +87,21 @@ def update_command(
     way = _Way(mode, backend, tuple(batch_sizes or ()), dynamic, training, wanted)
     each_release = releases or (_INSTALLED,)
     entries = [_counted(text, path, way, release) for release in each_release for text in models]
-    typer.echo(checking.write(path, entries))
+    click.echo(checking.write(path, entries))
 
 
 @app.command("check")
+@click.argument("models", nargs=-1, help="As for update. Default: all of the contract.")
+@file_option
+@installed_option
+@click.option(
+    "--markdown",
+    "summary",
+    type=click.Path(path_type=Path),
+    help="Write a summary for people here: counts and differences.",
+)
 def check_command(
-    models: Annotated[
-        list[str] | None, typer.Argument(help="As for update. Default: all of the contract.")
-    ] = None,
-    path: File = Path(file.NAME),
-    releases: Installed = None,
-    summary: Annotated[
-        Path | None,
-        typer.Option("--markdown", help="Write a summary for people here: counts and differences."),
-    ] = None,
+    models: tuple[str, ...], path: Path, releases: tuple[str, ...], summary: Path | None
 ) -> None:
     """Count again, and say what differs from the contract: exit status 1 if anything does.
 
@@ -134,7 +133,7 @@ def check_command(
     if summary is not None:
         markdown.write(summary, found)
     if any(each.fault for each in found):
-        raise typer.Exit(1)
+        raise SystemExit(1)
 
 
 def _checked(path: Path, model: str, call: str, device: str, release: str) -> markdown.Checked:
@@ -143,18 +142,20 @@ def _checked(path: Path, model: str, call: str, device: str, release: str) -> ma
     try:
         entry = _counted(model, path, way, release)
     except SuiteError as error:
-        typer.echo(printable(str(error)), err=True)
+        click.echo(printable(str(error)), err=True)
         return markdown.Checked(model, call, device, release, None, str(error))
     head = f"{model} ({call}, torch {entry.torch[0]}, {device})"
     of_release = "" if release == _INSTALLED else f" --release {release}"
     command = f"torchcompile-suite contract update {model}{way.options()}{of_release}"
     fault = checking.fault(path, entry, head, command)
-    typer.echo(printable_lines(fault) if fault else f"{head}: as in the contract")
+    click.echo(printable_lines(fault) if fault else f"{head}: as in the contract")
     return markdown.Checked(model, call, device, entry.torch[0], entry.counts, fault)
 
 
 def printable_lines(text: str) -> str:
     """The lines, without what would control a terminal."""
+    from ..presentation.wording import printable
+
     return "\n".join(map(printable, text.splitlines()))
 
 
@@ -242,6 +243,12 @@ def _release(name: str) -> catalogue.Release | None:
 
 def _counted(text: str, path: Path, way: _Way, release: str) -> Entry:
     """Count in a new process. Raises SuiteError if the model cannot be built or called."""
+    # Imported here: the help waits for none of it.
+    from ..engine import processes
+    from ..engine.settings import Settings
+    from ..presentation.terminal import Progress
+    from ..trial.run import python_of
+
     folder = path.resolve().parent
     name = _named(text, path)
     where, _, made = name.rpartition(":")

@@ -6,33 +6,31 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import Annotated
 
-import typer
+import click
 
 from .. import matrix
 from ..analysis import coverage
 from ..analysis.coverage import Coverage, Measured
 from ..measurement import Measurement, Outcome
-from ..presentation import sheets, terminal
-from ..presentation.terminal import console
+from ..presentation import sheets
+from ..presentation.terminal import Output
 from ..presentation.wording import printable
 from ..releases import catalogue
 from ..results.records import Record
 from .history import newest_patches
-from .options import MachineName
+from .options import machine_option
 from .recorded import read_generated, read_results, select
 
 _machine = attrgetter("machine")
 
 
-def coverage_command(
-    releases: Annotated[
-        list[str] | None,
-        typer.Argument(help="Such as v2.4 v2.9: their core. Else all that is to be published."),
-    ] = None,
-    machine_name: MachineName = None,
-) -> None:
+@click.command()
+@click.argument(
+    "releases", nargs=-1, help="Such as v2.4 v2.9: their core. Else all that is to be published."
+)
+@machine_option
+def coverage_command(releases: tuple[str, ...], machine_name: str | None) -> None:
     """Count cells: measured, ended otherwise, missing. Exit with 1 at any gap.
 
     A gap is a cell that was not measured, or a number that is missing without a reason. What is to
@@ -42,9 +40,9 @@ def coverage_command(
     """
     asked = [catalogue.find(name).version for name in releases or []]
     gaps = _of_releases(machine_name, asked) if asked else _published(machine_name)
-    typer.echo(f"unexplained gaps: {gaps}")
+    click.echo(f"unexplained gaps: {gaps}")
     if gaps:
-        raise typer.Exit(1)
+        raise SystemExit(1)
 
 
 def _of_releases(machine_name: str | None, versions: Sequence[str]) -> int:
@@ -85,14 +83,14 @@ def _series(machines: Mapping[str, Measured]) -> int:
     """Print the coverage of the series of the history. Returns the number of gaps."""
     versions = [release.version for release in newest_patches(catalogue.read())]
     covered = coverage.series(machines, matrix.SERIES, versions)
-    console().print(terminal.draw(sheets.series(covered)))
+    Output().draw(sheets.series(covered))
     gaps = 0
     for one in covered:
         gaps += len(one.missing) + _list(
             {f"{version}: {one.cell}": each for version, each in one.ended.items()},
             [f"{version}: {gap}" for version, found in one.unexplained.items() for gap in found],
         )
-    typer.echo(
+    click.echo(
         f"series of {len(versions)} releases: {len(covered)} planned, "
         f"{sum(one.complete for one in covered)} complete, "
         f"{sum(bool(one.failed) for one in covered)} failed in a release, "
@@ -113,7 +111,7 @@ def _measured(of_machine: Sequence[Record]) -> Measured:
 
 def _core(covered: Mapping[str, Coverage]) -> int:
     """Print the coverage of the core of each release. Returns the number of gaps."""
-    console().print(terminal.draw(sheets.coverage(covered)))
+    Output().draw(sheets.coverage(covered))
     gaps = 0
     for version, one in covered.items():
         ended = {f"{version}: {cell}": outcome for cell, outcome in one.ended.items()}
@@ -135,5 +133,5 @@ def _core_of(measurements: list[Measurement], device: str) -> Coverage:
 def _list(ended: Mapping[str, Outcome], gaps: Sequence[str]) -> int:
     """Print the cells that ended otherwise, and the gaps. Returns the number of gaps."""
     for line in (*(f"{where}: {outcome}" for where, outcome in ended.items()), *gaps):
-        typer.echo(printable(line))
+        click.echo(printable(line))
     return len(gaps)

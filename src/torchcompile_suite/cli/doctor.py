@@ -4,30 +4,35 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
+import click
 import msgspec
-import typer
-from rich.console import Console
 
 from ..doctor import Check, Level, hardware, software
-from ..presentation.terminal import console, say
-from ..releases import catalogue, environments
-from .options import Installed, NoColor
+from ..presentation.terminal import Output
+from ..releases import catalogue
+from .options import installed_option, no_color_option
 
-STYLES = {Level.OK: "green", Level.WARNING: "yellow", Level.ERROR: "bold red"}
+STYLES: dict[Level, dict[str, Any]] = {
+    Level.OK: {"fg": "green"},
+    Level.WARNING: {"fg": "yellow"},
+    Level.ERROR: {"fg": "red", "bold": True},
+}
 
 
+@click.command()
+@installed_option
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list of objects.")
+@click.option("--strict", is_flag=True, help="A warning gives exit status 1, too.")
+@click.option("--quiet", "-q", is_flag=True, help="Print only warnings and errors.")
+@no_color_option
 def doctor_command(
-    release: Installed = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list of objects.")] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="A warning gives exit status 1, too.")
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print only warnings and errors.")
-    ] = False,
-    no_color: NoColor = False,
+    release: str | None,
+    as_json: bool,
+    strict: bool,
+    quiet: bool,
+    no_color: bool,
 ) -> None:
     """Check this machine for faults that affect compiling or measuring, and print remedies.
 
@@ -37,27 +42,30 @@ def doctor_command(
     """
     python = Path(sys.executable)
     if release:
+        # Imported here: the core of the package is enough for this Python.
+        from ..releases import environments
+
         wanted = catalogue.find(release)
         if not quiet and not environments.is_ready(wanted):
-            typer.echo(environments.making(wanted), err=True)
+            click.echo(environments.making(wanted), err=True)
         python = environments.ready(wanted)
     checks = [*software.checks(python), *hardware.checks()]
     if as_json:
         content = msgspec.json.encode([check._asdict() for check in checks])
-        typer.echo(msgspec.json.format(content))
+        click.echo(msgspec.json.format(content))
     else:
-        out = console(no_color=no_color)
+        out = Output(no_color=no_color)
         for check in checks:
             if not (quiet and check.level is Level.OK):
                 show(out, check)
     levels = {check.level for check in checks}
     if Level.ERROR in levels or (strict and Level.WARNING in levels):
-        raise typer.Exit(1)
+        raise SystemExit(1)
 
 
-def show(out: Console, check: Check) -> None:
+def show(out: Output, check: Check) -> None:
     """Print a check, with its remedy if there is one."""
-    out.print(check.level.value.ljust(8), style=STYLES[check.level], end="")
-    say(out, f"{check.name}: {check.says}")
+    out.say(check.level.value.ljust(8), newline=False, **STYLES[check.level])
+    out.say(f"{check.name}: {check.says}")
     if check.remedy:
-        say(out, f"{'':8}remedy: {check.remedy}")
+        out.say(f"{'':8}remedy: {check.remedy}")

@@ -13,9 +13,9 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-import typer
+import click
 from filelock import FileLock, Timeout
 
 from .. import matrix
@@ -31,24 +31,23 @@ from ..fleet.messages import ClusterLost, Order
 from ..fleet.plan import Known, Plan, Task, expected
 from ..fleet.store import Diary, Store
 from ..host import machine
-from ..presentation import sheets, terminal
-from ..presentation.terminal import console
+from ..presentation import sheets
+from ..presentation.terminal import Output
 from ..presentation.wording import printable
 from ..releases import ledger, room
 from ..releases.catalogue import Release
 from ..results import records
 from ..results.machines import classes
+from .commands import Commands
 from .history import BUDGET_S, chosen_releases
-from .options import Commands, Releases, Rounds
+from .options import releases_argument, rounds_option
 from .recorded import RESULTS, read_results
 
 if TYPE_CHECKING:
     from ..fleet.transport import Cluster
 
-app = typer.Typer(
-    cls=Commands,
-    help="Measure on many machines: each cell on one of them, all its releases in turns.",
-    no_args_is_help=True,
+app = Commands(
+    "fleet", help="Measure on many machines: each cell on one of them, all its releases in turns."
 )
 # Below .asv/, like all that a run leaves and git does not keep.
 FOLDER = Path(".asv/fleet")
@@ -58,22 +57,18 @@ WAIT_MINUTES = 30.0
 # Of one measurement in a segment: what segments of this repository have.
 SEGMENT_BYTES = 4 << 10
 
-Cells = Annotated[
-    str,
-    typer.Option(
-        "--cells",
-        help="core, history (those of the published history), all, or a regular expression for "
-        "texts such as inference.Inference('resnet18', 1, 'default').",
-    ),
-]
-Address = Annotated[
-    str | None,
-    typer.Option("--address", help="Head of the Ray cluster, HOST:PORT. Default: this machine."),
-]
-Hardware = Annotated[
-    str | None,
-    typer.Option("--class", help="Class of the machines to use, if the cluster has several."),
-]
+cells_option = click.option(
+    "--cells",
+    default="history",
+    help="core, history (those of the published history), all, or a regular expression for "
+    "texts such as inference.Inference('resnet18', 1, 'default').",
+)
+address_option = click.option(
+    "--address", help="Head of the Ray cluster, HOST:PORT. Default: this machine."
+)
+hardware_option = click.option(
+    "--class", "hardware", help="Class of the machines to use, if the cluster has several."
+)
 
 
 def _releases(names: Sequence[str] | None) -> list[Release]:
@@ -133,14 +128,17 @@ def _here() -> str:
 
 
 @app.command()
+@releases_argument
+@cells_option
+@rounds_option
+@click.option("--machines", type=click.IntRange(min=1), help="So many machines, on paper.")
+@hardware_option
 def plan(
-    releases: Releases = None,
-    cells: Cells = "history",
-    rounds: Rounds = None,
-    machines: Annotated[
-        int | None, typer.Option("--machines", min=1, help="So many machines, on paper.")
-    ] = None,
-    hardware: Hardware = None,
+    releases: tuple[str, ...],
+    cells: str,
+    rounds: int | None,
+    machines: int | None,
+    hardware: str | None,
 ) -> None:
     """Print the series that are left, and the hours and bytes for them. Measures nothing.
 
@@ -152,7 +150,7 @@ def plan(
     made = wanted.plan(known)
     done = known.done(made)
     waiting = [task for task in made.tasks if task.id not in done]
-    typer.echo(
+    click.echo(
         f"class {made.hardware}: {len(made.tasks)} series of {len(made.releases)} releases; "
         f"{len(done)} are complete, {len(waiting)} are left"
     )
@@ -168,59 +166,56 @@ def _print_plan(
         durations.of(task.series.cell, task.series.releases).recorded for task in waiting
     )
     size = len(waiting) * len(releases)
-    typer.echo(
+    click.echo(
         f"durations: {recorded} of {size} are recorded; the others are the cell's in other "
         f"releases, else {durations.otherwise_s:g} s for a release"
     )
     seconds = [task.seconds for task in waiting]
     rows = [expected(seconds, one) for one in ([machines] if machines else MACHINES)]
-    console().print(terminal.draw(sheets.fleet(rows)))
+    Output().draw(sheets.fleet(rows))
     gigabytes = room.needed_bytes(releases) / 1e9
-    typer.echo(
+    click.echo(
         f"on each machine: up to {gigabytes:.0f} GB for {len(releases)} releases, whose "
         f"installation is not in these hours, and {NEEDED_FOR_CACHE_BYTES >> 30} GB for compiled "
         "code"
     )
-    typer.echo(f"results/ grows by about {max(1, size * SEGMENT_BYTES >> 20)} MB")
+    click.echo(f"results/ grows by about {max(1, size * SEGMENT_BYTES >> 20)} MB")
 
 
 @app.command()
-def node(
-    name: Annotated[
-        str | None,
-        typer.Option("--name", help="Name in results/. Default: class of the hardware, host."),
-    ] = None,
-    host: Annotated[
-        str | None,
-        typer.Option("--host", help="Name of the host, where the container has another one."),
-    ] = None,
-    head: Annotated[
-        bool, typer.Option("--head", help="Options for the head, which measures nothing.")
-    ] = False,
-) -> None:
+@click.option("--name", help="Name in results/. Default: class of the hardware, host.")
+@click.option("--host", help="Name of the host, where the container has another one.")
+@click.option("--head", is_flag=True, help="Options for the head, which measures nothing.")
+def node(name: str | None, host: str | None, head: bool) -> None:
     """Print the options of `ray start` that make this machine a node of a fleet.
 
     Example: ray start --address=HEAD:6379 $(torchcompile-suite fleet node)
     """
     if head:
-        typer.echo(" ".join(options_of_head()))
+        click.echo(" ".join(options_of_head()))
         return
-    typer.echo(" ".join(options_of_machine(machine.name_in_fleet(name, host), _here())))
+    click.echo(" ".join(options_of_machine(machine.name_in_fleet(name, host), _here())))
 
 
 @app.command()
+@releases_argument
+@cells_option
+@rounds_option
+@address_option
+@hardware_option
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    default=WAIT_MINUTES,
+    help="Minutes for which a lost machine's series wait for it.",
+)
 def run(
-    releases: Releases = None,
-    cells: Cells = "history",
-    rounds: Rounds = None,
-    address: Address = None,
-    hardware: Hardware = None,
-    wait: Annotated[
-        float,
-        typer.Option(
-            "--wait", min=0, help="Minutes for which a lost machine's series wait for it."
-        ),
-    ] = WAIT_MINUTES,
+    releases: tuple[str, ...],
+    cells: str,
+    rounds: int | None,
+    address: str | None,
+    hardware: str | None,
+    wait: float,
 ) -> None:
     """Measure what is left of a plan on the machines of a cluster, or on this machine alone.
 
@@ -237,7 +232,7 @@ def run(
                 _run(cluster, wanted, inspection.class_of(cluster, hardware), wait * 60)
             except KeyboardInterrupt:
                 _say("stopped on all machines; rerun the same command to resume")
-                raise typer.Exit(130) from None
+                raise SystemExit(130) from None
 
 
 def _run(cluster: Cluster, wanted: _Wanted, hardware: str, wait_s: float) -> None:
@@ -263,13 +258,14 @@ def _run(cluster: Cluster, wanted: _Wanted, hardware: str, wait_s: float) -> Non
     _say(f"{ended.stored} series were measured now; {len(done)} were complete before")
     for identity, reason in ended.failed.items():
         cell = next(task.series.cell for task in made.tasks if task.id == identity)
-        typer.echo(printable(f"not measured: {cell}: {reason}"), err=True)
+        click.echo(printable(f"not measured: {cell}: {reason}"), err=True)
     if ended.failed:
-        raise typer.Exit(1)
+        raise SystemExit(1)
 
 
 @app.command()
-def status(address: Address = None) -> None:
+@address_option
+def status(address: str | None) -> None:
     """Print what of the newest plan is complete, running, waiting, lost and failed.
 
     With --address it also asks the cluster. Without, it reads files only.
@@ -294,18 +290,17 @@ def status(address: Address = None) -> None:
         lines[state].append(f"{state}: {task.series.cell}{text}")
     for state, of_state in lines.items():
         for line in of_state if state != "complete" else ():
-            typer.echo(printable(line))
-    typer.echo(", ".join(f"{len(many)} {name}" for name, many in lines.items()))
+            click.echo(printable(line))
+    click.echo(", ".join(f"{len(many)} {name}" for name, many in lines.items()))
     if alive is not None:
-        typer.echo(f"machines: {', '.join(sorted(alive)) or 'none'}; free: {len(free & alive)}")
+        click.echo(f"machines: {', '.join(sorted(alive)) or 'none'}; free: {len(free & alive)}")
 
 
 @app.command()
-def doctor(
-    releases: Releases = None,
-    address: Address = None,
-    hardware: Hardware = None,
-) -> None:
+@releases_argument
+@address_option
+@hardware_option
+def doctor(releases: tuple[str, ...], address: str | None, hardware: str | None) -> None:
     """Check every machine of a cluster, and name those that `run` would refuse.
 
     It takes some seconds of each machine's processors. Exit status 1: a machine is refused.
@@ -317,17 +312,17 @@ def doctor(
     mine = inspection.described(Order("driver", releases=tuple(chosen)))
     refused = len(faults)
     for text in faults:
-        typer.echo(printable(f"refused   {text}"))
+        click.echo(printable(f"refused   {text}"))
     for name, described in sorted(found.items()):
         reason = inspection.refusal(described, mine, label)
         refused += bool(reason)
-        typer.echo(printable(f"refused   {name}: {reason}" if reason else f"ok        {name}"))
+        click.echo(printable(f"refused   {name}: {reason}" if reason else f"ok        {name}"))
         for fault in described.faults:
             if fault.level is Level.WARNING and fault.name not in inspection.SPOILING:
                 remedy = f" (remedy: {fault.remedy})" if fault.remedy else ""
-                typer.echo(printable(f"  warning {fault.name}: {fault.says}{remedy}"))
+                click.echo(printable(f"  warning {fault.name}: {fault.says}{remedy}"))
     if refused:
-        raise typer.Exit(1)
+        raise SystemExit(1)
 
 
 @contextmanager
@@ -343,7 +338,7 @@ def _alone() -> Iterator[None]:
 
 def _leave(error: ClusterLost) -> NoReturn:
     """End this process. Without its head Ray cannot be left in order: it would wait, then abort."""
-    typer.echo(
+    click.echo(
         printable(f"torchcompile-suite: {error}; rerun the same command to resume"), err=True
     )
     sys.stdout.flush()
@@ -354,14 +349,8 @@ def _leave(error: ClusterLost) -> NoReturn:
 def _cluster(address: str | None) -> Iterator[Cluster]:
     """The cluster at that address, or one of this machine. It is left at the end."""
     os.environ.update(VARIABLES)
-    try:
-        from ..fleet.transport import Cluster
-    except ModuleNotFoundError as error:
-        if error.name != "ray":
-            raise
-        raise SuiteError(
-            "Ray is not installed in this Python; pip install 'torchcompile-suite[fleet]'"
-        ) from None
+    from ..fleet.transport import Cluster
+
     cluster = Cluster()
     if address:
         cluster.connect(address)
@@ -379,4 +368,4 @@ def _cluster(address: str | None) -> Iterator[Cluster]:
 
 
 def _say(text: str) -> None:
-    typer.echo(printable(f"{time.strftime('%H:%M:%S')} {text}"))
+    click.echo(printable(f"{time.strftime('%H:%M:%S')} {text}"))

@@ -10,9 +10,8 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from .. import matrix
 from ..asv import command
@@ -20,7 +19,7 @@ from ..engine.settings import BUDGET_VARIABLE, LAUNCHES_VARIABLE
 from ..errors import SuiteError
 from ..releases import catalogue, environments, room
 from ..releases.catalogue import Release
-from .options import Releases, Rounds
+from .options import releases_argument, rounds_option
 
 # Seconds for each release of a series: a cold launch and some six warm ones.
 BUDGET_S = 75
@@ -42,16 +41,16 @@ def run(
     usual = command.python()
     for python, together in by_python(releases, usual).items():
         if python != usual:
-            typer.echo(
+            click.echo(
                 f"\nnot in turns with the others: PyTorch {_versions(together)}, which is measured "
                 f"with Python {python} and not with {usual}"
             )
-        typer.echo(room.line(together, python))
+        click.echo(room.line(together, python))
         options = ["--environment", f"{ENVIRONMENT}:{python}"] if python != usual else []
         groups = room.groups(together, python)
         for number, group in enumerate(groups, 1):
             if len(groups) > 1:
-                typer.echo(f"\n== group {number} of {len(groups)}: {_versions(group)} ==")
+                click.echo(f"\n== group {number} of {len(groups)}: {_versions(group)} ==")
             _run(group, [*options, *_selection(patterns, skip_existing)], variables)
             room.finished(together, python)
 
@@ -122,18 +121,16 @@ def _patterns(cells: str) -> list[str]:
     return [cells]
 
 
-def history_command(
-    releases: Releases = None,
-    cells: Annotated[
-        str,
-        typer.Option(
-            "--cells",
-            help=f"core, history (the {len(matrix.SERIES)} of the published history: half a "
-            "day), or an expression for asv run --bench.",
-        ),
-    ] = "history",
-    rounds: Rounds = None,
-) -> None:
+@click.command()
+@releases_argument
+@click.option(
+    "--cells",
+    default="history",
+    help=f"core, history (the {len(matrix.SERIES)} of the published history: half a "
+    "day), or an expression for asv run --bench.",
+)
+@rounds_option
+def history_command(releases: tuple[str, ...], cells: str, rounds: int | None) -> None:
     """Measure releases beside each other, each cell in turns; go on where it stopped.
 
     Each round makes one launch of each release. A cell ends when its ratios are precise and
@@ -147,4 +144,4 @@ def history_command(
             f"a series has at least two releases; for one release: asv run {chosen[0].tag}^!"
         )
     run(chosen, _patterns(cells), skip_existing=True, rounds=rounds)
-    typer.echo(f"\nmeasured now or before: {_versions(chosen)}. To see the history: nox -s site")
+    click.echo(f"\nmeasured now or before: {_versions(chosen)}. To see the history: nox -s site")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from contextlib import closing
+from importlib import metadata
 from pathlib import Path
-from typing import Annotated
 
+import click
 import msgspec
-import typer
 
 from .. import matrix, targets, workloads
 from ..cell import Cell
@@ -19,14 +21,14 @@ from ..errors import SuiteError
 from ..host import machine
 from ..launch.inspect import artefacts
 from ..launch.messages import Order
-from ..releases import catalogue, environments
+from ..releases import catalogue
 from ..releases.catalogue import Release
 
 
-def open_cell(cell: Cell, release: Release, folder: Path) -> str:
-    """Compile the cell in the release's environment and write its artefacts to ``folder``.
+def open_cell(cell: Cell, release: Release | None, folder: Path) -> str:
+    """Compile the cell and write its artefacts to ``folder``, which must be empty or missing.
 
-    The folder must be empty or missing. Returns the kinds of artefacts. Raises
+    ``release``: None for the torch of this Python. Returns the kinds of artefacts. Raises
     SuiteError.
     """
     try:
@@ -38,44 +40,54 @@ def open_cell(cell: Cell, release: Release, folder: Path) -> str:
         ) from None
     if not empty:
         raise SuiteError(f"{folder} is not empty; name another folder with --output")
-    python = environments.ready(release)
+    python = Path(sys.executable)
+    if release is not None:
+        # Imported here: the package's core is enough for the torch of this Python.
+        from ..releases import environments
+
+        python = environments.ready(release)
     if cell.target:
-        return _write_code(cell, release, python, folder)
+        return _write_code(cell, _version(release), python, folder)
     order = msgspec.json.encode(artefacts.Order(cell, str(folder.absolute())))
     answer, reason = processes.asked(
         Environment(python), artefacts.MODULE, order, Settings.from_environment().launch_limit_s
     )
     written = msgspec.json.decode(answer, type=artefacts.Written) if answer else None
     if written is None or written.error:
-        raise SuiteError(f"{cell} on {release.version}: {written.error if written else reason}")
+        raise SuiteError(f"{cell} on {_version(release)}: {written.error if written else reason}")
     return ", ".join(written.kinds) or "no graph was compiled"
 
 
-def _write_code(cell: Cell, release: Release, python: Path, folder: Path) -> str:
+def _write_code(cell: Cell, version: str, python: Path, folder: Path) -> str:
     """Write the code for the cell's target to ``folder``. Returns what was written, in words."""
     with closing(Generator(Environment(python), cell.target)) as generator:
         launch = generator.make(Order(cell, assemble=True, folder=str(folder.absolute())))
     if launch.generated is None:
-        raise SuiteError(f"{cell} on {release.version}: {launch.outcome.reason}")
+        raise SuiteError(f"{cell} on {version}: {launch.outcome.reason}")
     return (
         f"code of {launch.generated.graphs} graphs, {launch.generated.total('launches')} launches"
     )
 
 
+def _version(release: Release | None) -> str:
+    """The version of the release, or of the torch of this Python."""
+    return release.version if release else metadata.version("torch").partition("+")[0]
+
+
+@click.command()
+@click.argument("workload", help="Such as softmax_matmul.")
+@click.option("--batch-size", type=click.IntRange(min=1), default=1)
+@click.option("--mode", default="default", help="A mode of torch.compile.")
+@click.option("--release", help="Such as v2.9. Default: the torch of this Python, else the newest.")
+@click.option("--target", help="A GPU that is not here, such as cuda:sm90: its code.")
+@click.option("--output", type=click.Path(path_type=Path), help="An empty or a new folder.")
 def open_command(
-    workload: Annotated[str, typer.Argument(help="Such as softmax_matmul.")],
-    batch_size: Annotated[int, typer.Option("--batch-size", min=1)] = 1,
-    mode: Annotated[str, typer.Option("--mode", help="A mode of torch.compile.")] = "default",
-    release: Annotated[
-        str | None, typer.Option("--release", help="Such as v2.9; else the newest.")
-    ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option("--target", help="A GPU that is not here, such as cuda:sm90: its code."),
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", help="An empty or a new folder.")
-    ] = None,
+    workload: str,
+    batch_size: int,
+    mode: str,
+    release: str | None,
+    target: str | None,
+    output: Path | None,
 ) -> None:
     """Compile a cell here; write FX graphs, IR, generated code, guards and breaks to a folder.
 
@@ -86,8 +98,10 @@ def open_command(
     workloads.get(workload)
     if mode not in matrix.COMPILED:
         raise SuiteError(f"no mode {mode!r}; there are: {', '.join(matrix.COMPILED)}")
-    chosen = catalogue.find(release) if release else catalogue.read()[-1]
-    name = f"open-{workload}-{batch_size}-{mode}-{chosen.version}"
+    chosen = catalogue.find(release) if release else None
+    if chosen is None and importlib.util.find_spec("torch") is None:
+        chosen = catalogue.read()[-1]
+    name = f"open-{workload}-{batch_size}-{mode}-{_version(chosen)}"
     if target is None:
         cell = Cell(workload, batch_size, mode, device=machine.device_kind())
     else:
@@ -96,4 +110,4 @@ def open_command(
     folder = output or Path(name)
     kinds = open_cell(cell, chosen, folder)
     also = "" if cell.target else "guards, graph breaks, "
-    typer.echo(f"{folder}/index.md: {also}{kinds}")
+    click.echo(f"{folder}/index.md: {also}{kinds}")

@@ -1,28 +1,14 @@
-"""What commands have in common: how they end, their options, and completion in a shell."""
+"""Options and arguments that several commands have, and completion in a shell."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import Annotated, Any
+from pathlib import Path
 
-import typer
-from typer.core import TyperGroup
+import click
 
 from ..errors import SuiteError
-from ..presentation.wording import printable
-
-
-class Commands(TyperGroup):
-    """Commands of which each ends with one line for a fault that the user can mend."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the chosen command."""
-        try:
-            return super().invoke(ctx)
-        except SuiteError as error:
-            typer.echo(printable(f"torchcompile-suite: {error}"), err=True)
-            raise typer.Exit(1) from None
 
 
 class Format(str, Enum):
@@ -33,34 +19,59 @@ class Format(str, Enum):
     JSON = "json"
 
 
-MachineName = Annotated[
-    str | None,
-    typer.Option(
-        "--machine", help="A folder of results/; else this machine, or the most complete one."
-    ),
-]
-Form = Annotated[Format, typer.Option("--format", help="How to write it.")]
-Installed = Annotated[
-    str | None,
-    typer.Option(
-        "--release", help="A release to install, such as v2.9. Default: the torch of this Python."
-    ),
-]
-Releases = Annotated[
-    list[str] | None,
-    typer.Argument(help="Such as v2.4 v2.9; else the newest patch of every minor release."),
-]
-Rounds = Annotated[
-    int | None,
-    typer.Option("--rounds", min=1, help="Measure so many rounds, whatever they show."),
-]
-NoColor = Annotated[bool, typer.Option("--no-color", help="Print no colors, like NO_COLOR=1.")]
+machine_option = click.option(
+    "--machine",
+    "machine_name",
+    help="A folder of results/; else this machine, or the most complete one.",
+)
+format_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(Format, case_sensitive=False),
+    default=Format.TABLE,
+    help="How to write it.",
+)
+installed_option = click.option(
+    "--release", help="A release to install, such as v2.9. Default: the torch of this Python."
+)
+releases_argument = click.argument(
+    "releases",
+    nargs=-1,
+    help="Such as v2.4 v2.9; else the newest patch of every minor release.",
+)
+rounds_option = click.option(
+    "--rounds",
+    type=click.IntRange(min=1),
+    help="Measure so many rounds, whatever they show.",
+)
+no_color_option = click.option("--no-color", is_flag=True, help="Print no colors, like NO_COLOR=1.")
 
 
-def completing(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+dtype_option = click.option(
+    "--dtype",
+    default="float32",
+    help="float32; bfloat16 or float16 for an autocast region, with -weights behind it for "
+    "weights and inputs in that dtype; tf32.",
+)
+channels_last_option = click.option(
+    "--channels-last", is_flag=True, help="Lay images and weights out with the channels last."
+)
+training_option = click.option("--training", is_flag=True, help="Measure a whole optimizer step.")
+json_option = click.option(
+    "--json",
+    "json_file",
+    type=click.Path(path_type=Path),
+    help="Write the whole answer to this file; - is standard output.",
+)
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print no progress.")
+
+
+def completing(
+    names: Callable[[], Iterable[str]],
+) -> Callable[[click.Context, click.Parameter, str], list[str]]:
     """Shell completion by these names; by none where they cannot be looked up."""
 
-    def complete(incomplete: str) -> list[str]:
+    def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
         try:
             return [name for name in names() if name.startswith(incomplete)]
         except SuiteError:

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import typer
+import click
 
 from ..analysis import assembly, summaries, summary
 from ..errors import SuiteError
@@ -109,7 +109,7 @@ def select(
     finally:
         _name(problems)
     if choice.line:
-        typer.echo(printable(choice.line), err=True)
+        click.echo(printable(choice.line), err=True)
     return Selection(choice.machine, found)
 
 
@@ -132,7 +132,7 @@ def assembled(selection: Selection, versions: Sequence[str]) -> Selection:
         versions,
     )
     if len(found.machines) > 1:
-        typer.echo(
+        click.echo(
             printable(
                 f"each cell from the machine of the class {mine} that has it most completely: "
                 f"{', '.join(found.machines)}; --machine NAME shows one of them"
@@ -182,4 +182,4 @@ def _records(
 
 def _name(problems: Sequence[Problem]) -> None:
     for problem in problems:
-        typer.echo(printable(f"left out: {problem}"), err=True)
+        click.echo(printable(f"left out: {problem}"), err=True)

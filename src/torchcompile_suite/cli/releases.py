@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-from rich.table import Table
+import click
 
-from ..presentation.terminal import console
+from ..presentation.sheets import Sheet
+from ..presentation.terminal import Output
 from ..releases import adoption, catalogue, environments, ledger, room
-from .options import Commands
+from .commands import Commands
 
-app = typer.Typer(
-    cls=Commands, help="The PyTorch releases that can be compared.", no_args_is_help=True
-)
+app = Commands("releases", help="The PyTorch releases that can be compared.")
 
 
 @app.command("list")
@@ -24,29 +21,27 @@ def list_() -> None:
     Example: torchcompile-suite releases list
     """
     commits, tags = ledger.compute()
-    table = Table()
-    for heading in ("tags", "version", "date", "pythons", "upstream", "ledger"):
-        table.add_column(heading, no_wrap=True)
+    lines = []
     for sha, release in commits.items():
         own_tags = sorted((tag for tag, commit in tags.items() if commit == sha), key=len)
         pythons = release.usable_pythons
-        table.add_row(
-            " ".join(own_tags),
-            release.version,
-            f"{release.date:%Y-%m-%d}",
-            f"{pythons[0]} - {pythons[-1]}",
-            (release.git_version or "unknown")[:8],
-            sha[:8],
+        lines.append(
+            [
+                " ".join(own_tags),
+                release.version,
+                f"{release.date:%Y-%m-%d}",
+                f"{pythons[0]} - {pythons[-1]}",
+                (release.git_version or "unknown")[:8],
+                sha[:8],
+            ]
         )
-    console().print(table)
+    columns = ["tags", "version", "date", "pythons", "upstream", "ledger"]
+    Output().draw(Sheet(columns, frozenset(), lines))
 
 
 @app.command()
-def verify(
-    versions: Annotated[
-        list[str] | None, typer.Argument(help="Releases, such as v2.4 2.9.0. Default: all.")
-    ] = None,
-) -> None:
+@click.argument("versions", nargs=-1, help="Releases, such as v2.4 2.9.0. Default: all.")
+def verify(versions: tuple[str, ...]) -> None:
     """Install each release's lock in a temporary environment and import it.
 
     Example: torchcompile-suite releases verify v2.4 v2.15
@@ -56,13 +51,14 @@ def verify(
     for proof in map(environments.verify, releases):
         failed |= not proof.ok
         status = "ok" if proof.ok else "FAILED"
-        typer.echo(f"{proof.release.tag}  {status}  {proof.seconds:.0f} s  {proof.line}")
+        click.echo(f"{proof.release.tag}  {status}  {proof.seconds:.0f} s  {proof.line}")
     if failed:
-        raise typer.Exit(1)
+        raise SystemExit(1)
 
 
 @app.command()
-def lock(version: Annotated[str, typer.Argument(help="A release, such as 2.9.0.")]) -> None:
+@click.argument("version", help="A release, such as 2.9.0.")
+def lock(version: str) -> None:
     """Write the lock of a release, or confirm the existing one. A published lock never changes.
 
     Example: torchcompile-suite releases lock 2.15.0
@@ -71,19 +67,13 @@ def lock(version: Annotated[str, typer.Argument(help="A release, such as 2.9.0."
 
     release = catalogue.find(version)
     new = locking.lock(release.version)
-    typer.echo(f"{release.lock.name}: {'written' if new else 'confirmed, unchanged'}")
+    click.echo(f"{release.lock.name}: {'written' if new else 'confirmed, unchanged'}")
 
 
 @app.command()
-def add(
-    versions: Annotated[list[str], typer.Argument(help="Nightlies, such as 2.16.0.dev20261120.")],
-    index_url: Annotated[
-        str | None,
-        typer.Option(
-            "--index-url", help="Simple index of the nightlies. Default: the configured one."
-        ),
-    ] = None,
-) -> None:
+@click.argument("versions", nargs=-1, required=True, help="Nightlies, such as 2.16.0.dev20261120.")
+@click.option("--index-url", help="Simple index of the nightlies. Default: the configured one.")
+def add(versions: tuple[str, ...], index_url: str | None) -> None:
     """Add nightlies to the ledger's `nightly` branch, each with its lock and upstream commit.
 
     Each nightly is installed once, as a proof. To measure it: asv run v2.16.0.dev20261120^!
@@ -92,13 +82,12 @@ def add(
     from ..releases import nightly
 
     for release in nightly.add(versions, index_url):
-        typer.echo(f"added {release.tag}, upstream commit {release.git_version}")
+        click.echo(f"added {release.tag}, upstream commit {release.git_version}")
 
 
 @app.command()
-def adopt(
-    python: Annotated[Path, typer.Argument(help="The Python of your environment.")],
-) -> None:
+@click.argument("python", type=click.Path(path_type=Path), help="The Python of your environment.")
+def adopt(python: Path) -> None:
     """Measure with the torch that you have installed, where its release would be installed.
 
     Nothing is downloaded, and your environment does not change. `asv run`, `history` and `try
@@ -108,9 +97,9 @@ def adopt(
     release, build, program = adoption.adopt(python.absolute())
     commit = ledger.commit_of()[release.version][:8]
     minor = program.parent.parent.name.rpartition("-py")[2]
-    typer.echo(f"torch {build} stands for {release.tag} (ledger {commit}); to measure with it:")
-    typer.echo(f"  torchcompile-suite try resnet18 --release {release.tag}")
-    typer.echo(f"  asv run -E torch-release:{minor} {release.tag}^!")
+    click.echo(f"torch {build} stands for {release.tag} (ledger {commit}); to measure with it:")
+    click.echo(f"  torchcompile-suite try resnet18 --release {release.tag}")
+    click.echo(f"  asv run -E torch-release:{minor} {release.tag}^!")
 
 
 @app.command()
@@ -119,14 +108,13 @@ def installed() -> None:
 
     Example: torchcompile-suite releases installed
     """
-    table = Table()
-    for heading in ("environment", "own", "linked from uv's cache"):
-        table.add_column(heading, no_wrap=True, justify="left" if not table.columns else "right")
+    lines = []
     for one in environments.installed():
         sizes = (f"{size / 1e9:.1f} GB" for size in (one.own_bytes, one.linked_bytes))
-        table.add_row(one.name, *sizes)
-    console().print(table)
-    typer.echo(
+        lines.append([one.name, *sizes])
+    columns = ["environment", "own", "linked from uv's cache"]
+    Output().draw(Sheet(columns, frozenset(columns[1:]), lines))
+    click.echo(
         f"in {environments.root()}; {environments.free_bytes() / 1e9:.0f} GB of the disk are free"
     )
 
@@ -139,13 +127,12 @@ def sizes_command() -> None:
     Example: torchcompile-suite releases sizes
     """
     new = room.record((one.folder for one in environments.installed()), room.SIZES)
-    typer.echo(f"{room.SIZES.name}: {', '.join(new) or 'nothing new'}")
+    click.echo(f"{room.SIZES.name}: {', '.join(new) or 'nothing new'}")
 
 
 @app.command()
-def remove(
-    versions: Annotated[list[str], typer.Argument(help="Releases, such as v2.4 2.9.0.")],
-) -> None:
+@click.argument("versions", nargs=-1, required=True, help="Releases, such as v2.4 2.9.0.")
+def remove(versions: tuple[str, ...]) -> None:
     """Remove the environments of releases, and their large packages from uv's cache.
 
     Example: torchcompile-suite releases remove v2.4
@@ -156,7 +143,7 @@ def remove(
         room.remove(release)
     freed = environments.free_bytes() - before
     names = ", ".join(release.version for release in releases)
-    typer.echo(f"removed: {names}; {max(0, freed) / 1e9:.1f} GB were freed")
+    click.echo(f"removed: {names}; {max(0, freed) / 1e9:.1f} GB were freed")
 
 
 @app.command()
@@ -170,6 +157,6 @@ def update() -> None:
 
     new = index.update()
     for release in new:
-        typer.echo(f"added {release.tag}, released {release.date:%Y-%m-%d}")
+        click.echo(f"added {release.tag}, released {release.date:%Y-%m-%d}")
     if not new:
-        typer.echo(f"no release newer than {catalogue.read()[-1].version}")
+        click.echo(f"no release newer than {catalogue.read()[-1].version}")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
 
-import typer
+import click
 
 from ..analysis import change, generated, summary
 from ..analysis.ends import REMEDY, Ends, both_ends
@@ -13,12 +12,12 @@ from ..errors import SuiteError
 from ..measurement import Measurement
 from ..presentation import documents, sheets, terminal, wording
 from ..presentation.sheets import Sheet
-from ..presentation.terminal import console
+from ..presentation.terminal import Output
 from ..presentation.wording import printable
 from ..releases import catalogue
 from ..results.machines import NoResultsError
 from ..results.records import Record
-from .options import Form, Format, MachineName
+from .options import Format, format_option, machine_option
 from .recorded import (
     Selection,
     assembled,
@@ -29,19 +28,22 @@ from .recorded import (
 )
 
 
+@click.command()
+@click.argument(
+    "releases", nargs=-1, help="One is shown; two, such as v2.4 v2.9, are compared. Default: all."
+)
+@machine_option
+@format_option
+@click.option(
+    "--all", "everything", is_flag=True, help="In a comparison, show unchanged cells, too."
+)
+@click.option("--fail-on-regression", is_flag=True, help="Exit with 1 if anything got worse.")
 def report_command(
-    releases: Annotated[
-        list[str] | None,
-        typer.Argument(help="One is shown; two, such as v2.4 v2.9, are compared. Default: all."),
-    ] = None,
-    machine_name: MachineName = None,
-    form: Form = Format.TABLE,
-    everything: Annotated[
-        bool, typer.Option("--all", help="In a comparison, show unchanged cells, too.")
-    ] = False,
-    fail_on_regression: Annotated[
-        bool, typer.Option("--fail-on-regression", help="Exit with 1 if anything got worse.")
-    ] = False,
+    releases: tuple[str, ...],
+    machine_name: str | None,
+    form: Format,
+    everything: bool,
+    fail_on_regression: bool,
 ) -> None:
     """Print what was measured, or what changed from one release to another beyond noise.
 
@@ -76,16 +78,16 @@ def _compare(
     selection = _selected(machine_name, versions, of_targets, enough)
     if selection is None:
         if form is Format.JSON:
-            typer.echo(documents.generated_json(code))
+            click.echo(documents.generated_json(code))
             return
         _print_changes(code, form)
         both = f"both v{code.before} and v{code.after}"
-        typer.echo(f"No machine has times of {both}, so none are compared.", err=True)
+        click.echo(f"No machine has times of {both}, so none are compared.", err=True)
         return
     comparison = compare_releases(selection.records, *versions)
     print_comparison(comparison, form, everything, code)
     if fail_on_regression and comparison.regressions:
-        raise typer.Exit(1)
+        raise SystemExit(1)
 
 
 def _show(versions: list[str], machine_name: str | None, form: Format) -> None:
@@ -128,7 +130,7 @@ def _warned(code: Sequence[Record]) -> Sequence[Record]:
             f"v{release}, {cell}: the machines {', '.join(names)} have different code. They have "
             "different builds of torch, or the suite has a fault."
         )
-        typer.echo(printable(text), err=True)
+        click.echo(printable(text), err=True)
     return code
 
 
@@ -160,7 +162,7 @@ def print_comparison(
     for targets.
     """
     if form is Format.JSON:
-        typer.echo(documents.comparison_json(comparison, code))
+        click.echo(documents.comparison_json(comparison, code))
         return
     explained = (
         "Below 1 is better. worse, better: beyond noise, at a false discovery rate of "
@@ -203,7 +205,7 @@ def print_report(
             raise not_measured(versions, machine_name)
         raise SuiteError("nothing was measured yet; start with: nox -s bench")
     if form is Format.JSON:
-        typer.echo(documents.rows_json(rows))
+        click.echo(documents.rows_json(rows))
         return
     both = sheets.ends(_both_ends(shown))
     explained = (
@@ -242,17 +244,18 @@ def _print(
     headline = printable(headline)
     if form is Format.MARKDOWN:
         if apart:
-            typer.echo()
+            click.echo()
         for text in filter(None, [headline, *map(terminal.markdown, drawn)]):
-            typer.echo(text + "\n")
-        typer.echo(explained)
+            click.echo(text + "\n")
+        click.echo(explained)
         return
-    out = console()
+    out = Output()
     if headline:
-        out.print(headline, highlight=False, markup=False)
+        out.say(headline)
     for sheet in drawn:
-        out.print(terminal.draw(sheet))
-    out.print(explained, style="dim", highlight=False, markup=False)
+        out.draw(sheet)
+    for line in explained.split("\n"):
+        out.say(line, dim=True)
 
 
 def _both_ends(records: Sequence[Record]) -> list[Ends]:

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from ..errors import SuiteError, cannot_write
 from ..presentation.wording import printable
 from ..results import sealing
-from .options import Commands
+from .commands import Commands
 from .recorded import RESULTS
 
-app = typer.Typer(cls=Commands, help="The files of results/.", no_args_is_help=True)
+app = Commands("results", help="The files of results/.")
 
 
 @app.command()
-def merge(
-    target: Annotated[Path, typer.Argument(help="Destination folder, such as results.")],
-    sources: Annotated[list[Path], typer.Argument(help="Other results, such as other/results.")],
-) -> None:
+@click.argument(
+    "target", type=click.Path(path_type=Path), help="Destination folder, such as results."
+)
+@click.argument(
+    "sources",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Other results, such as other/results.",
+)
+def merge(target: Path, sources: tuple[Path, ...]) -> None:
     """Add the measurements of other results. The order makes no difference, nor does a repetition.
 
     A damaged file is named and left out, and so is another machine of the same name; then the exit
@@ -36,11 +42,11 @@ def merge(
             remedy = "what was merged is whole, so correct this and merge again"
             raise cannot_write(error, target, remedy) from None
         for problem in merged.problems:
-            typer.echo(printable(f"left out: {problem}"), err=True)
-        typer.echo(printable(f"{source}: new files in {target}: {merged.added}"))
+            click.echo(printable(f"left out: {problem}"), err=True)
+        click.echo(printable(f"{source}: new files in {target}: {merged.added}"))
         left_out += len(merged.problems)
     if left_out:
-        raise typer.Exit(1)
+        raise SystemExit(1)
 
 
 @app.command()
@@ -58,5 +64,5 @@ def carry_over() -> None:
         remedy = "nothing is lost: correct this and run it again"
         raise cannot_write(error, RESULTS, remedy) from None
     for problem in sealed.problems:
-        typer.echo(printable(f"stays: {problem}"), err=True)
-    typer.echo(f"{measurements} measurements in {RESULTS}; new segments: {len(sealed.segments)}")
+        click.echo(printable(f"stays: {problem}"), err=True)
+    click.echo(f"{measurements} measurements in {RESULTS}; new segments: {len(sealed.segments)}")

@@ -2,156 +2,135 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
-import typer
-from rich.console import Console
+import click
 
 from .. import targets, workloads
-from ..analysis.advice import Advice
 from ..cell import CHANNELS_LAST, DEFAULT_HEAP
-from ..doctor import Level, hardware
 from ..host import machine
 from ..host.allocators import LIBRARIES
-from ..host.files import write_atomically
-from ..launch.progress import Event
-from ..measurement import TOO_BUSY
 from ..modes import MODES
-from ..presentation import answers, terminal
-from ..presentation.sheets import Sheet
-from ..presentation.terminal import Progress, console, say
-from ..presentation.wording import printable
-from ..releases import catalogue, environments
-from ..trial import generated, plan, view
-from ..trial.plan import BUDGET_S, Trial, TrialError, headline
-from ..trial.run import TrialResult, python_of, run
-from . import recorded
-from .doctor import show
-from .options import Installed, NoColor, completing
+from ..trial import plan
+from ..trial.plan import BUDGET_S, Trial, TrialError
+from .options import (
+    channels_last_option,
+    completing,
+    dtype_option,
+    installed_option,
+    json_option,
+    no_color_option,
+    quiet_option,
+    training_option,
+)
 
 T = TypeVar("T")
 
-Model = Annotated[
-    str,
-    typer.Argument(
-        help="path/file.py:factory, package.module:factory, a timm model, or a workload.",
-        autocompletion=completing(workloads.names),
-    ),
-]
-Inputs = Annotated[
-    list[str] | None,
-    typer.Option("--input", help=r"\[name=]sizes[:dtype[:below]], such as Bx3x224x224:float32."),
-]
-BatchSizes = Annotated[
-    list[int] | None,
-    typer.Option("--batch-size", min=1, help="Repeat the option for several sizes."),
-]
-Modes = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--mode",
-        help="Mode of torch.compile. Repeat the option for several.",
-        autocompletion=completing(MODES.keys),
-    ),
-]
-Backends = Annotated[
-    list[str] | None,
-    typer.Option("--backend", help="Backend of torch.compile. Default: inductor."),
-]
-Allocators = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--allocator",
-        help=f"One of: system, {DEFAULT_HEAP}, libc, {', '.join(LIBRARIES)}. Default: the "
-        "first two on a CPU, which are the C library's with a settled heap and as it comes.",
-    ),
-]
-Dtype = Annotated[
-    str,
-    typer.Option(
-        help="float32; bfloat16 or float16 for an autocast region, with -weights behind it for "
-        "weights and inputs in that dtype; tf32."
-    ),
-]
-ChannelsLast = Annotated[
-    bool,
-    typer.Option("--channels-last", help="Lay images and weights out with the channels last."),
-]
-Training = Annotated[bool, typer.Option("--training", help="Measure a whole optimizer step.")]
-Dynamic = Annotated[
-    bool, typer.Option("--dynamic", help="Call the model with all batch sizes in turn.")
-]
-Question = Annotated[
-    str | None,
-    typer.Option(
-        "--question",
-        help=f"Ask this instead: {', '.join(plan.QUESTIONS)}. It chooses its cells.",
-        autocompletion=completing(plan.QUESTIONS.keys),
-    ),
-]
-Device = Annotated[str | None, typer.Option(help="cpu or cuda. Default: cuda if there is a GPU.")]
-Gpu = Annotated[
-    str | None,
-    typer.Option(
-        "--target",
-        help="A GPU that is not here, such as cuda:sm90: only generate its code.",
-        autocompletion=completing(targets.read),
-    ),
-]
-Registers = Annotated[
-    bool,
-    typer.Option(
-        "--registers", help="With --target: registers, spills, shared memory and occupancy."
-    ),
-]
-Threads = Annotated[int | None, typer.Option(min=1, help="Number of torch's threads on a CPU.")]
-Precision = Annotated[
-    float, typer.Option(min=0.001, help="Relative half-width of the ratio's interval.")
-]
-Budget = Annotated[
-    float | None,
-    typer.Option(min=1, help=f"Seconds for all cells. Default: {BUDGET_S:.0f} for each."),
-]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Continue after Ctrl-C or the end of the budget.")
-]
-JsonFile = Annotated[
-    Path | None,
-    typer.Option("--json", help="Write the whole answer to this file; - is standard output."),
-]
-Save = Annotated[
-    bool, typer.Option("--save", help="Add the measurements to results/ and the site.")
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")]
+model_argument = click.argument(
+    "target",
+    shell_complete=completing(workloads.names),
+    help="path/file.py:factory, package.module:factory, a timm model, or a workload.",
+)
+inputs_option = click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    help="[name=]sizes[:dtype[:below]], such as Bx3x224x224:float32.",
+)
 
 
+@click.command()
+@model_argument
+@inputs_option
+@click.option(
+    "--batch-size",
+    "batch_sizes",
+    multiple=True,
+    type=click.IntRange(min=1),
+    help="Repeat the option for several sizes.",
+)
+@click.option(
+    "--mode",
+    "modes",
+    multiple=True,
+    shell_complete=completing(MODES.keys),
+    help="Mode of torch.compile. Repeat the option for several.",
+)
+@click.option(
+    "--backend", "backends", multiple=True, help="Backend of torch.compile. Default: inductor."
+)
+@click.option(
+    "--allocator",
+    "named_allocators",
+    multiple=True,
+    help=f"One of: system, {DEFAULT_HEAP}, libc, {', '.join(LIBRARIES)}. Default: the "
+    "first two on a CPU, which are the C library's with a settled heap and as it comes.",
+)
+@dtype_option
+@channels_last_option
+@training_option
+@click.option("--dynamic", is_flag=True, help="Call the model with all batch sizes in turn.")
+@click.option(
+    "--question",
+    shell_complete=completing(plan.QUESTIONS.keys),
+    help=f"Ask this instead: {', '.join(plan.QUESTIONS)}. It chooses its cells.",
+)
+@click.option("--device", help="cpu or cuda. Default: cuda if there is a GPU.")
+@click.option(
+    "--target",
+    "gpu",
+    shell_complete=completing(targets.read),
+    help="A GPU that is not here, such as cuda:sm90: only generate its code.",
+)
+@click.option(
+    "--registers",
+    is_flag=True,
+    help="With --target: registers, spills, shared memory and occupancy.",
+)
+@click.option("--threads", type=click.IntRange(min=1), help="Number of torch's threads on a CPU.")
+@click.option(
+    "--precision",
+    type=click.FloatRange(min=0.001),
+    default=0.03,
+    help="Relative half-width of the ratio's interval.",
+)
+@click.option(
+    "--budget",
+    type=click.FloatRange(min=1),
+    help=f"Seconds for all cells. Default: {BUDGET_S:.0f} for each.",
+)
+@installed_option
+@click.option("--resume", is_flag=True, help="Continue after Ctrl-C or the end of the budget.")
+@json_option
+@click.option("--save", is_flag=True, help="Add the measurements to results/ and the site.")
+@quiet_option
+@no_color_option
 def try_command(
-    target: Model,
-    inputs: Inputs = None,
-    batch_sizes: BatchSizes = None,
-    modes: Modes = None,
-    backends: Backends = None,
-    named_allocators: Allocators = None,
-    dtype: Dtype = "float32",
-    channels_last: ChannelsLast = False,
-    training: Training = False,
-    dynamic: Dynamic = False,
-    question: Question = None,
-    device: Device = None,
-    gpu: Gpu = None,
-    registers: Registers = False,
-    threads: Threads = None,
-    precision: Precision = 0.03,
-    budget: Budget = None,
-    release: Installed = None,
-    resume: Resume = False,
-    json_file: JsonFile = None,
-    save: Save = False,
-    quiet: Quiet = False,
-    no_color: NoColor = False,
+    target: str,
+    inputs: tuple[str, ...],
+    batch_sizes: tuple[int, ...],
+    modes: tuple[str, ...],
+    backends: tuple[str, ...],
+    named_allocators: tuple[str, ...],
+    dtype: str,
+    channels_last: bool,
+    training: bool,
+    dynamic: bool,
+    question: str | None,
+    device: str | None,
+    gpu: str | None,
+    registers: bool,
+    threads: int | None,
+    precision: float,
+    budget: float | None,
+    release: str | None,
+    resume: bool,
+    json_file: Path | None,
+    save: bool,
+    quiet: bool,
+    no_color: bool,
 ) -> None:
     """Does torch.compile pay for this model, here? A table, one sentence, and what to change.
 
@@ -188,146 +167,30 @@ def try_command(
         total_s=budget,
         question=question or "",
     )
+    # Imported here: the help needs none of it, and waits for none of it.
+    from ..presentation import answers
+    from ..presentation.terminal import Output
+    from ..trial import generated, run
+    from . import trying
+
     trial = plan.asked(target, inputs or [], asked, answers.names())
     if question and gpu is not None:
         raise TrialError("--question measures, and --target generates code: leave one out")
     variables = {"OMP_NUM_THREADS": str(threads)} if threads else {}
-    with _Progress(quiet, no_color) as progress:
-        python = _python(trial, release, gpu, progress)
+    with trying.TrialProgress(quiet, no_color) as progress:
+        python = trying.torch_python(trial, release, gpu, progress)
         if gpu is not None:
             of = targets.get(gpu)
             code = generated.run(trial, python, of, progress.say, registers, variables)
     if gpu is not None:
-        _show_code(console(no_color=no_color), trial, code, json_file)
-        raise typer.Exit(1 if generated.failed(code) else 0)
-    with _Progress(quiet, no_color) as progress:
-        result = run(trial, python, progress.hear, resume=resume, variables=variables)
-    _show(console(no_color=no_color), trial, result, json_file)
-    _end(trial, result, save)
+        trying.show_code(Output(no_color=no_color), trial, code, json_file)
+        raise SystemExit(1 if generated.failed(code) else 0)
+    with trying.TrialProgress(quiet, no_color) as progress:
+        result = run.run(trial, python, progress.hear, resume=resume, variables=variables)
+    trying.show_result(Output(no_color=no_color), trial, result, json_file)
+    trying.end(trial, result, save)
 
 
 def _each(values: Sequence[T] | None) -> tuple[T, ...]:
     """The values of an option that may be repeated, each once."""
     return tuple(dict.fromkeys(values or []))
-
-
-def _python(trial: Trial, release: str | None, gpu: str | None, progress: Progress) -> Path:
-    """The Python to ask. Only what is measured needs the device itself."""
-    wanted = catalogue.find(release) if release else None
-    if wanted is not None and not environments.is_ready(wanted):
-        progress.say(environments.making(wanted))
-    if gpu is not None:
-        return python_of(wanted, "cpu")
-    machine.need(trial.device)
-    return python_of(wanted, trial.device)
-
-
-def _end(trial: Trial, result: TrialResult, save: bool) -> None:
-    """Save what was measured, if asked to, and end with the status of the command."""
-    for line in recorded.save(result.measurements) if save else ():
-        typer.echo(printable(line), err=True)
-    if result.interrupted:
-        typer.echo("interrupted; to continue: the same command with --resume", err=True)
-        raise typer.Exit(130)
-    if view.failed(trial, result):
-        raise typer.Exit(1)
-
-
-class _Progress(Progress):
-    """A line for each result, and on a terminal a status line for the current stage."""
-
-    def __init__(self, quiet: bool, no_color: bool) -> None:
-        super().__init__(quiet=quiet, no_color=no_color)
-        self._status = self.console.status("importing torch, building the model")
-        self._launch = 1
-
-    def __enter__(self) -> _Progress:
-        if self.console.is_terminal:
-            self._status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._status.stop()
-
-    def hear(self, event: Event) -> None:
-        """See `progress.listening`."""
-        of_launch = f"{event.cell}, launch {self._launch}: {event.text}"
-        if event.kind == "stage":
-            self._status.update(printable(of_launch))
-            return
-        texts = {"known": event.text, "started": f"{event.cell}: measuring"}
-        texts |= {"learned": of_launch, "launched": of_launch}
-        self.say(texts.get(event.kind, f"{event.cell}: {event.text}"))
-        self._launch = 1 if event.kind == "started" else self._launch + (event.kind == "launched")
-
-
-def _show_code(
-    out: Console, trial: Trial, result: generated.GeneratedResult, json_file: Path | None
-) -> None:
-    if not _is_stdout(json_file):
-        say(out, generated.headline(trial, result))
-        _draw(out, generated.table(result))
-        for line in generated.sentences(result):
-            say(out, line)
-        _advise(out, generated.advices(result))
-    if json_file is not None:
-        write(json_file, generated.as_json(trial, result))
-
-
-def _show(out: Console, trial: Trial, result: TrialResult, json_file: Path | None) -> None:
-    if not _is_stdout(json_file):
-        _print(out, trial, result)
-    if json_file is not None:
-        write(json_file, view.as_json(trial, result))
-
-
-def _print(out: Console, trial: Trial, result: TrialResult) -> None:
-    say(out, headline(trial, result.outline))
-    told = view.answered(trial, result)
-    if told is not None:
-        asked, (sentence, sheet) = told
-        say(out, asked.title)
-        say(out, sentence, "bold")
-        _draw(out, sheet)
-    out.print(terminal.draw(view.table(result)))
-    if told is None:
-        for sentence in view.sentences(result):
-            say(out, sentence, "bold")
-    # The table of a question has the reasons of failures.
-    for line in (*view.notes(result), *([] if told else view.failures(result))):
-        say(out, line)
-    if any(TOO_BUSY in measurement.outcome.reason for measurement in result.measurements):
-        for check in hardware.load():
-            if check.level is not Level.OK:
-                show(out, check)
-    _advise(out, view.advices(trial, result))
-
-
-def _draw(out: Console, sheet: Sheet) -> None:
-    """Print the table if it has lines."""
-    if sheet.lines:
-        out.print(terminal.draw(sheet))
-
-
-def _advise(out: Console, advices: Iterable[Advice]) -> None:
-    for number, advice in enumerate(advices):
-        if number == 0:
-            out.print()
-            say(out, "Worth changing:")
-        say(out, f"- {f'{advice.where}: ' if advice.where else ''}{advice.what}")
-        say(out, f"  remedy: {advice.remedy}")
-
-
-def _is_stdout(file: Path | None) -> bool:
-    return file is not None and str(file) == "-"
-
-
-def write(file: Path, content: bytes) -> None:
-    """Write an answer to the file; ``-`` is standard output. Raises TrialError."""
-    if _is_stdout(file):
-        sys.stdout.buffer.write(content + b"\n")
-        return
-    try:
-        write_atomically(file, content + b"\n")
-    except OSError as error:
-        raise TrialError(f"cannot write {file}: {error.strerror}") from None

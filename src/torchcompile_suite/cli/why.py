@@ -3,57 +3,81 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
+import click
 import msgspec
-import typer
 
 from ..cell import CHANNELS_LAST
 from ..errors import SuiteError
 from ..modes import MODES
-from ..presentation import answers, terminal, why
-from ..presentation.terminal import Progress, console, say
-from ..releases import catalogue, environments
+from ..presentation import answers, why
+from ..presentation.terminal import Output, Progress
+from ..releases import catalogue
 from ..trial import plan
 from ..trial import why as trials
 from ..trial.plan import Trial
 from ..trial.run import python_of
-from .options import Installed, NoColor, completing
-from .try_model import ChannelsLast, Dtype, Inputs, JsonFile, Model, Quiet, Training, write
+from .options import (
+    channels_last_option,
+    completing,
+    dtype_option,
+    installed_option,
+    json_option,
+    no_color_option,
+    quiet_option,
+    training_option,
+)
+from .try_model import inputs_option, model_argument
+from .trying import write
 
 
+@click.command()
+@model_argument
+@inputs_option
+@click.option("--batch-size", type=click.IntRange(min=1))
+@click.option(
+    "--mode",
+    default="default",
+    shell_complete=completing(MODES.keys),
+    help="A mode of torch.compile.",
+)
+@click.option(
+    "--against",
+    help="Another release, such as v2.8, or another mode: compare the compiled calls.",
+)
+@dtype_option
+@channels_last_option
+@training_option
+@click.option("--threads", type=click.IntRange(min=1), help="Number of torch's threads.")
+@installed_option
+@click.option(
+    "--launches",
+    type=click.IntRange(min=1),
+    default=trials.LAUNCHES,
+    help="Processes, each a launch.",
+)
+@click.option("--all", "everything", is_flag=True, help="All lines of the table.")
+@click.option("--code", is_flag=True, help="How the generated code of the first line differs.")
+@json_option
+@quiet_option
+@no_color_option
 def why_command(
-    target: Model,
-    inputs: Inputs = None,
-    batch_size: Annotated[int | None, typer.Option("--batch-size", min=1)] = None,
-    mode: Annotated[
-        str,
-        typer.Option(
-            "--mode", help="A mode of torch.compile.", autocompletion=completing(MODES.keys)
-        ),
-    ] = "default",
-    against: Annotated[
-        str | None,
-        typer.Option(
-            "--against",
-            help="Another release, such as v2.8, or another mode: compare the compiled calls.",
-        ),
-    ] = None,
-    dtype: Dtype = "float32",
-    channels_last: ChannelsLast = False,
-    training: Training = False,
-    threads: Annotated[int | None, typer.Option(min=1, help="Number of torch's threads.")] = None,
-    release: Installed = None,
-    launches: Annotated[
-        int, typer.Option("--launches", min=1, help="Processes, each a launch.")
-    ] = trials.LAUNCHES,
-    everything: Annotated[bool, typer.Option("--all", help="All lines of the table.")] = False,
-    code: Annotated[
-        bool, typer.Option("--code", help="How the generated code of the first line differs.")
-    ] = False,
-    json_file: JsonFile = None,
-    quiet: Quiet = False,
-    no_color: NoColor = False,
+    target: str,
+    inputs: tuple[str, ...],
+    batch_size: int | None,
+    mode: str,
+    against: str | None,
+    dtype: str,
+    channels_last: bool,
+    training: bool,
+    threads: int | None,
+    release: str | None,
+    launches: int,
+    everything: bool,
+    code: bool,
+    json_file: Path | None,
+    quiet: bool,
+    no_color: bool,
 ) -> None:
     """Why is the compiled model faster or slower? Which operators, which kernels, and how much.
 
@@ -90,16 +114,16 @@ def why_command(
         write(json_file, why.as_json(cells, names, found))
         if str(json_file) == "-":
             return
-    out = console(no_color=no_color)
+    out = Output(no_color=no_color)
     told = why.told(found, names, everything)
     for sentence in told.sentences:
-        say(out, sentence, "bold")
-    out.print(terminal.draw(told.sheet))
+        out.say(sentence, bold=True)
+    out.draw(told.sheet)
     for remedy in told.remedies:
-        say(out, f"- {remedy}")
+        out.say(f"- {remedy}")
     if code:
         for line in why.code_changes(found)[: None if everything else why.MOST_CODE]:
-            say(out, line)
+            out.say(line)
 
 
 def _calls(
@@ -122,6 +146,10 @@ def _calls(
 
 def _python(release: str | None, progress: Progress) -> Path:
     wanted = catalogue.find(release) if release else None
-    if wanted is not None and not environments.is_ready(wanted):
-        progress.say(environments.making(wanted))
+    if wanted is not None:
+        # Imported here: the package's core is enough for the torch of this Python.
+        from ..releases import environments
+
+        if not environments.is_ready(wanted):
+            progress.say(environments.making(wanted))
     return python_of(wanted, "cpu")

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import IO
 
 import msgspec
-import platformdirs
 import psutil
 
 from ..engine import processes
+from ..host.files import cache_folder
 from .messages import START_S, Failed, Order, encode
 
 PROGRAM = ("-m", "torchcompile_suite.fleet.node")
@@ -75,7 +75,7 @@ def variables(
 def folder(machine: str) -> Path:
     """The folder of a machine of that name: machines that share a home folder do not meet."""
     named = os.environ.get(FOLDER_VARIABLE)
-    root = Path(named) if named else platformdirs.user_cache_path("torchcompile-suite") / "fleet"
+    root = Path(named) if named else cache_folder() / "fleet"
     return root / machine
 
 

@@ -24,6 +24,12 @@ except ImportError:  # Windows, where results are only read
 T = TypeVar("T")
 
 
+def cache_folder() -> Path:
+    """The suite's folder for what can be made again: in XDG_CACHE_HOME, or in ~/.cache."""
+    named = os.environ.get("XDG_CACHE_HOME", "").strip()
+    return (Path(named) if named else Path.home() / ".cache") / "torchcompile-suite"
+
+
 def write_atomically(path: Path, data: bytes, *, sync: bool = True) -> None:
     """Replace the file's contents, all or nothing. Raises OSError; then the old contents remain.
 

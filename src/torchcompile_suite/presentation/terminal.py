@@ -2,65 +2,138 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+import shutil
+import sys
+import textwrap
 import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-from tabulate import tabulate
+import click
 
 from .sheets import Sheet
 from .wording import printable
 
+# Columns that tell which cell a line is of: never broken.
+_WHOLE = ("model", "mode")
+# A longer word may be broken at the edge of a column.
+_LONGEST_WORD = 24
 
-def console(*, no_color: bool = False) -> Console:
-    """Standard output: as wide as the terminal, or 140 columns if it is no terminal."""
-    out = Console(no_color=no_color or None)
-    return out if out.is_terminal else Console(width=140, no_color=no_color or None)
 
+class Output:
+    """A stream for lines and tables.
 
-def say(out: Console, text: str, style: str = "") -> None:
-    """Print one line unchanged: no markup, no line breaks at the edge of the screen."""
-    out.print(printable(text), style=style, markup=False, highlight=False, soft_wrap=True)
+    ``width``: in columns; that of the terminal, or 140 if the stream is none.
+    """
+
+    def __init__(self, *, err: bool = False, no_color: bool = False) -> None:
+        """Standard output, or standard error. NO_COLOR in the environment forbids colors, too."""
+        self._err = err
+        self.is_terminal = (sys.stderr if err else sys.stdout).isatty()
+        self.width = shutil.get_terminal_size().columns if self.is_terminal else 140
+        self._color = self.is_terminal and not (no_color or os.environ.get("NO_COLOR"))
+
+    def say(self, text: str = "", *, newline: bool = True, **style: Any) -> None:
+        """Print one line, without what would control a terminal. ``style``: see `click.style`."""
+        words = printable(text)
+        shown = click.style(words, **style) if style else words
+        click.echo(shown, nl=newline, err=self._err, color=self._color)
+
+    def draw(self, sheet: Sheet) -> None:
+        """Print the sheet as a table."""
+        lines = [[printable(cell) for cell in line] for line in sheet.lines]
+        widths = _widths(sheet.columns, lines, self.width)
+        right = [name in sheet.numbers for name in sheet.columns]
+        drawn = [
+            _rule(("┏", "┳", "┓"), "━", widths),
+            *_row("┃", sheet.columns, widths, right),
+            _rule(("┡", "╇", "┩"), "━", widths),
+            *(text for line in lines for text in _row("│", line, widths, right)),
+            _rule(("└", "┴", "┘"), "─", widths),
+        ]
+        click.echo("\n".join(drawn), err=self._err)
 
 
 class Progress:
     """Lines on standard error, each with the seconds since the start."""
 
-    def __init__(self, *, quiet: bool = False, no_color: bool | None = None) -> None:
+    def __init__(self, *, quiet: bool = False, no_color: bool = False) -> None:
         """Start the clock."""
-        self.console = Console(stderr=True, no_color=no_color, quiet=quiet, highlight=False)
+        self._out = Output(err=True, no_color=no_color)
+        self._quiet = quiet
         self._start = time.monotonic()
 
     def say(self, text: str) -> None:
         """Print a line."""
-        say(self.console, f"{time.monotonic() - self._start:5.0f} s  {text}")
+        if not self._quiet:
+            self.clear()
+            self._out.say(f"{time.monotonic() - self._start:5.0f} s  {text}")
+
+    def status(self, text: str) -> None:
+        """Show on a terminal what is being done, until the next line."""
+        if self._out.is_terminal and not self._quiet:
+            self.clear()
+            self._out.say(text[: self._out.width - 1], newline=False)
+
+    def clear(self) -> None:
+        """Remove what `status` shows."""
+        if self._out.is_terminal:
+            click.echo("\r\x1b[K", nl=False, err=True, color=True)
 
 
-def draw(sheet: Sheet) -> Table:
-    """The sheet as a table for the terminal."""
-    table = Table(header_style="bold")
-    for name in sheet.columns:
-        table.add_column(
-            name,
-            justify="right" if name in sheet.numbers else "left",
-            no_wrap=name in ("model", "mode"),
-        )
-    for line in sheet.lines:
-        table.add_row(*(Text(printable(cell)) for cell in line))
-    return table
+def _widths(columns: list[str], lines: list[list[str]], width: int) -> list[int]:
+    """The width of each column: the widest become narrower until the table fits."""
+    texts = [[name, *(line[at] for line in lines)] for at, name in enumerate(columns)]
+    widths = [max(map(len, cells)) for cells in texts]
+    least = [max(len(word) for cell in cells for word in [*cell.split(), ""]) for cells in texts]
+    least = [
+        own if name in _WHOLE else max(1, min(word, _LONGEST_WORD))
+        for name, own, word in zip(columns, widths, least, strict=True)
+    ]
+    # Between two columns, and at both edges: a line, and a space at either side of each text.
+    while sum(widths) + 3 * len(widths) + 1 > width:
+        broader = [at for at, own in enumerate(widths) if own > least[at]]
+        if not broader:
+            break
+        widths[max(broader, key=widths.__getitem__)] -= 1
+    return [max(1, own) for own in widths]
+
+
+def _rule(corners: tuple[str, str, str], line: str, widths: Sequence[int]) -> str:
+    left, between, right = corners
+    return left + between.join(line * (width + 2) for width in widths) + right
+
+
+def _row(
+    edge: str, cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]
+) -> list[str]:
+    """The lines of a row, of which each has a part of each cell."""
+    broken = [textwrap.wrap(cell, width) for cell, width in zip(cells, widths, strict=True)]
+    lines = itertools.zip_longest(*broken, fillvalue="")
+    return [
+        f"{edge} {f' {edge} '.join(_aligned(line, widths, right))} {edge}"
+        for line in (lines if any(broken) else [[""] * len(cells)])
+    ]
+
+
+def _aligned(cells: Iterable[str], widths: Iterable[int], right: Iterable[bool]) -> Iterator[str]:
+    for cell, width, to_right in zip(cells, widths, right, strict=True):
+        yield cell.rjust(width) if to_right else cell.ljust(width)
 
 
 def markdown(sheet: Sheet) -> str:
     """The sheet as a GitHub table."""
-    align = ["right" if name in sheet.numbers else "left" for name in sheet.columns]
-    return tabulate(
-        [[escaped(cell) for cell in line] for line in sheet.lines],
-        headers=sheet.columns,
-        tablefmt="github",
-        colalign=align if sheet.lines else None,
-        disable_numparse=True,
-    )
+    rows = [[escaped(cell).strip() for cell in line] for line in sheet.lines]
+    right = [name in sheet.numbers for name in sheet.columns]
+    widths = [
+        max(len(name) + 2, *(len(row[at]) for row in rows), 0)
+        for at, name in enumerate(sheet.columns)
+    ]
+    heading, *lines = (" | ".join(_aligned(row, widths, right)) for row in [sheet.columns, *rows])
+    rule = "|".join("-" * (width + 2) for width in widths)
+    return "\n".join([f"| {heading} |", f"|{rule}|", *(f"| {line} |" for line in lines)])
 
 
 def escaped(words: str) -> str:

@@ -18,11 +18,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-import platformdirs
 from filelock import FileLock
 
 from ..errors import SuiteError
-from ..host.files import alone, write_atomically
+from ..host.files import alone, cache_folder, write_atomically
 from . import drivers, extras, stamp
 from .catalogue import Release
 from .install import MARKER, LockError, prove, sync
@@ -69,7 +68,7 @@ class Proof(NamedTuple):
 def root() -> Path:
     """The folder of all environments."""
     named = os.environ.get(FOLDER_VARIABLE)
-    return Path(named) if named else platformdirs.user_cache_path("torchcompile-suite") / "releases"
+    return Path(named) if named else cache_folder() / "releases"
 
 
 def folder_of(release: Release, python: str | None = None) -> Path:

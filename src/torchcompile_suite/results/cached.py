@@ -13,9 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-import platformdirs
-
-from ..host.files import write_atomically
+from ..host.files import cache_folder, write_atomically
 from . import regular
 
 _MOST_BYTES = 256 << 20
@@ -34,7 +32,7 @@ class Made(NamedTuple):
 
 def folder() -> Path:
     """The folder of the cache."""
-    return platformdirs.user_cache_path("torchcompile-suite") / "results"
+    return cache_folder() / "results"
 
 
 def get(kind: str, key: Iterable[bytes | str], make: Callable[[], Made]) -> bytes:

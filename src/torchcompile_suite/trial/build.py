@@ -166,10 +166,10 @@ def _random(shape: Shape, batch_size: int) -> torch.Tensor:
 
 
 def _timm(name: str, batch_size: int) -> tuple[Any, Any]:
-    import timm
-
     from ..workloads.timm_models import build as build_timm
+    from ..workloads.timm_models import library
 
+    timm = library()
     try:
         return build_timm(name, batch_size)
     except RuntimeError as error:

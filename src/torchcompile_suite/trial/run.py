@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-import platformdirs
 
 from .. import workloads
 from ..analysis import statistics
@@ -24,10 +23,9 @@ from ..engine.progress import launch_line, measurement_line
 from ..engine.series import Series
 from ..engine.settings import NEEDED_FOR_CACHE_BYTES, Settings
 from ..errors import SuiteError, cannot_write
-from ..host.files import need_free
+from ..host.files import cache_folder, need_free
 from ..launch import progress
 from ..measurement import Launch, Measurement
-from ..releases import environments
 from ..releases.catalogue import Release
 from . import outline, plan, target
 from .outline import Outline
@@ -60,6 +58,9 @@ def python_of(release: Release | None, device: str) -> Path:
     Raises TrialError if this Python has no torch, and SuiteError if the release does not install.
     """
     if release is not None:
+        # Imported here: only this needs more than the core of the package.
+        from ..releases import environments
+
         return environments.ready(release, device=device)
     if importlib.util.find_spec("torch") is None:
         raise TrialError(
@@ -159,8 +160,7 @@ def _measure(
 
 
 def _kept(trial: Trial, python: Path) -> Path:
-    cache = platformdirs.user_cache_path("torchcompile-suite")
-    return cache / "try" / f"{trial.digest(str(python.resolve()))}.jsonl"
+    return cache_folder() / "try" / f"{trial.digest(str(python.resolve()))}.jsonl"
 
 
 def target_variables(trial: Trial) -> dict[str, str]:

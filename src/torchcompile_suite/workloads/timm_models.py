@@ -6,9 +6,9 @@ values. Each launch sets the same seed, so all launches compute with the same nu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from . import workload
+from . import WorkloadError, workload
 
 if TYPE_CHECKING:
     from . import Built
@@ -59,14 +59,27 @@ NAMES_IN_TIMM = {
 }
 
 
+def library() -> Any:
+    """The module timm. Raises WorkloadError if it is not beside this torch."""
+    try:
+        import timm
+    except ModuleNotFoundError as error:
+        if error.name != "timm":
+            raise
+        raise WorkloadError(
+            "this model is timm's, which is not installed beside this torch: pip install timm"
+        ) from None
+    return timm
+
+
 def build(name: str, batch_size: int) -> Built:
     """The timm model of that name, and one batch of random images at the model's resolution.
 
     The input is float32 of shape (batch_size, channels, height, width).
     """
-    import timm
     import torch
 
+    timm = library()
     model = timm.create_model(NAMES_IN_TIMM.get(name, name), pretrained=False)
     channels, height, width = model.pretrained_cfg["input_size"]
     return model, (torch.randn(batch_size, channels, height, width),)

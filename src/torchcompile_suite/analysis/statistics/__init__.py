@@ -1,4 +1,4 @@
-"""Statistics of recorded times: pure functions that need NumPy and SciPy only.
+"""Statistics of recorded times: pure functions. Only `prior_spread` needs SciPy.
 
 The unit is the launch, not the call. Calls of one process share its memory layout, its code
 addresses and its neighbours, so their spread says little about the next process. For
@@ -7,9 +7,11 @@ varied by 4.5 %. See Kalibera and Jones, "Rigorous benchmarking in reasonable ti
 
 - ``intervals``: confidence intervals over launches, arithmetic with them, and how much the launches
   of all cells of a machine differ
+- ``student``: quantiles of Student's t distribution
 - ``launches``: the figures of one launch and of a measurement, the stopping rule, and which
   launches were slowed by other work on the machine
 """
 
 from .intervals import *
 from .launches import *
+from .student import *

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
 from typing import NamedTuple
+
+from .student import t_quantile
 
 # The share of measurements in which a 95 % interval must hold the true value.
 CONFIDENCE = 0.95
@@ -146,16 +147,6 @@ def log_variance(values: Sequence[float]) -> float:
     """Variance of the logs of at least two values, with n - 1 in the denominator."""
     mean = log_mean(values)
     return math.fsum((math.log(value) - mean) ** 2 for value in values) / (len(values) - 1)
-
-
-@cache
-def t_quantile(probability: float, degrees: float) -> float:
-    """Quantile of Student's t distribution with that many degrees of freedom."""
-    # Imported here: a look-up in a benchmark process must not wait for SciPy. scipy.stats.t.ppf
-    # calls this function too, but importing all of scipy.stats takes five seconds.
-    from scipy.special import stdtrit
-
-    return float(stdtrit(degrees, probability))
 
 
 class Prior(NamedTuple):

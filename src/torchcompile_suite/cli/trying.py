@@ -1,0 +1,156 @@
+"""What ``torchcompile-suite try`` does: choose a Python, tell the progress, show the answer."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from ..analysis.advice import Advice
+from ..doctor import Level, hardware
+from ..host import machine
+from ..host.files import write_atomically
+from ..launch.progress import Event
+from ..measurement import TOO_BUSY
+from ..presentation.sheets import Sheet
+from ..presentation.terminal import Output, Progress
+from ..presentation.wording import printable
+from ..releases import catalogue
+from ..trial import generated, view
+from ..trial.plan import Trial, TrialError, headline
+from ..trial.run import TrialResult, python_of
+from .doctor import show
+
+
+def torch_python(trial: Trial, release: str | None, gpu: str | None, progress: Progress) -> Path:
+    """The Python to ask. Only what is measured needs the device itself."""
+    wanted = catalogue.find(release) if release else None
+    if wanted is not None:
+        # Imported here, as in `_end`: the package's core is enough for the torch of this Python.
+        from ..releases import environments
+
+        if not environments.is_ready(wanted):
+            progress.say(environments.making(wanted))
+    if gpu is not None:
+        return python_of(wanted, "cpu")
+    machine.need(trial.device)
+    return python_of(wanted, trial.device)
+
+
+def end(trial: Trial, result: TrialResult, save: bool) -> None:
+    """Save what was measured, if asked to, and end with the status of the command."""
+    if save:
+        from . import recorded
+
+        for line in recorded.save(result.measurements):
+            click.echo(printable(line), err=True)
+    if result.interrupted:
+        click.echo("interrupted; to continue: the same command with --resume", err=True)
+        raise SystemExit(130)
+    if view.failed(trial, result):
+        raise SystemExit(1)
+
+
+class TrialProgress(Progress):
+    """A line for each result, and on a terminal a status line for the current stage."""
+
+    def __init__(self, quiet: bool, no_color: bool) -> None:
+        """Start the clock."""
+        super().__init__(quiet=quiet, no_color=no_color)
+        self._launch = 1
+
+    def __enter__(self) -> TrialProgress:
+        """Show that the work begins."""
+        self.status("importing torch, building the model")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave no status line."""
+        self.clear()
+
+    def hear(self, event: Event) -> None:
+        """See `progress.listening`."""
+        of_launch = f"{event.cell}, launch {self._launch}: {event.text}"
+        if event.kind == "stage":
+            self.status(of_launch)
+            return
+        texts = {"known": event.text, "started": f"{event.cell}: measuring"}
+        texts |= {"learned": of_launch, "launched": of_launch}
+        self.say(texts.get(event.kind, f"{event.cell}: {event.text}"))
+        self._launch = 1 if event.kind == "started" else self._launch + (event.kind == "launched")
+
+
+def show_code(
+    out: Output, trial: Trial, result: generated.GeneratedResult, json_file: Path | None
+) -> None:
+    """Print what was generated for a GPU that is not here, or write it to a file."""
+    if not _is_stdout(json_file):
+        out.say(generated.headline(trial, result))
+        _draw(out, generated.table(result))
+        for line in generated.sentences(result):
+            out.say(line)
+        _advise(out, generated.advices(result))
+    if json_file is not None:
+        write(json_file, generated.as_json(trial, result))
+
+
+def show_result(out: Output, trial: Trial, result: TrialResult, json_file: Path | None) -> None:
+    """Print what was measured, or write it to a file."""
+    if not _is_stdout(json_file):
+        _print(out, trial, result)
+    if json_file is not None:
+        write(json_file, view.as_json(trial, result))
+
+
+def _print(out: Output, trial: Trial, result: TrialResult) -> None:
+    out.say(headline(trial, result.outline))
+    told = view.answered(trial, result)
+    if told is not None:
+        asked, (sentence, sheet) = told
+        out.say(asked.title)
+        out.say(sentence, bold=True)
+        _draw(out, sheet)
+    out.draw(view.table(result))
+    if told is None:
+        for sentence in view.sentences(result):
+            out.say(sentence, bold=True)
+    # The table of a question has the reasons of failures.
+    for line in (*view.notes(result), *([] if told else view.failures(result))):
+        out.say(line)
+    if any(TOO_BUSY in measurement.outcome.reason for measurement in result.measurements):
+        for check in hardware.load():
+            if check.level is not Level.OK:
+                show(out, check)
+    _advise(out, view.advices(trial, result))
+
+
+def _draw(out: Output, sheet: Sheet) -> None:
+    """Print the table if it has lines."""
+    if sheet.lines:
+        out.draw(sheet)
+
+
+def _advise(out: Output, advices: Iterable[Advice]) -> None:
+    for number, advice in enumerate(advices):
+        if number == 0:
+            out.say()
+            out.say("Worth changing:")
+        out.say(f"- {f'{advice.where}: ' if advice.where else ''}{advice.what}")
+        out.say(f"  remedy: {advice.remedy}")
+
+
+def _is_stdout(file: Path | None) -> bool:
+    return file is not None and str(file) == "-"
+
+
+def write(file: Path, content: bytes) -> None:
+    """Write an answer to the file; ``-`` is standard output. Raises TrialError."""
+    if _is_stdout(file):
+        sys.stdout.buffer.write(content + b"\n")
+        return
+    try:
+        write_atomically(file, content + b"\n")
+    except OSError as error:
+        raise TrialError(f"cannot write {file}: {error.strerror}") from None
