@@ -84,8 +84,8 @@ def _dear_buffers() -> None:
     writer.make_allocation = dear
 
 
-def _dear_guards() -> None:
-    """Dynamo's look-up of a graph waits, as if there were a thousand guards."""
+def _slow_entry() -> None:
+    """A compiled module waits before each call."""
     import time
 
     import torch
@@ -107,7 +107,7 @@ FAULTS: dict[str, Callable[[], None]] = {
     "scalar loops": _scalar_loops,
     "slow library": _slow_library,
     "dear buffers": _dear_buffers,
-    "dear guards": _dear_guards,
+    "slow entry": _slow_entry,
 }
 if fault := os.environ.get(FAULT):
     FAULTS[fault]()

@@ -18,8 +18,9 @@ from typing import Any, NamedTuple, TypeAlias
 from ..attribution import Attribution, Direction, Operator, Place, Split, Step
 from .statistics import Interval, geometric_interval, mean_interval
 
-# A group whose quotient differs by this factor from that of its like is named on its own.
-UNLIKE = 2.0
+# A group whose quotient differs by this factor from that of its like is named on its own, if it
+# makes a difference of such a share of the call.
+UNLIKE, WORTH = 2.0, 0.01
 # So much of the call has to be missing in the sum of its parts before a reader is told, in calls
 # that are as long as that.
 MISSING, LONG_S = 0.03, 1e-3
@@ -232,7 +233,7 @@ def _steps(one: Attribution) -> Hashable:
 
 def _why(before: Side, after: Side) -> Why:
     groups = [*_groups(before, after), *_copies(before, after), *_around(before, after)]
-    families = _families(groups)
+    families = _families(groups, WORTH * fmean(before.calls_s))
     families.sort(key=lambda family: -abs(family.difference_s.value))
     return Why(before, after, families)
 
@@ -306,14 +307,19 @@ def _group(
     )
 
 
-def _families(groups: Iterable[Group]) -> list[Family]:
+def _families(groups: Iterable[Group], worth_s: float) -> list[Family]:
     alike: dict[Hashable, list[Group]] = defaultdict(list)
     for group in groups:
         alike[group.kind].append(group)
     families = []
     for members in alike.values():
         usual = median(group.factor for group in members)
-        own = [each for each in members if not usual / UNLIKE <= each.factor <= usual * UNLIKE]
+        own = [
+            each
+            for each in members
+            if not usual / UNLIKE <= each.factor <= usual * UNLIKE
+            and abs(fmean(each.after_s) - fmean(each.before_s)) >= worth_s
+        ]
         rest = [each for each in members if each not in own]
         families += [Family([each]) for each in own] + ([Family(rest)] if rest else [])
     return families

@@ -11,7 +11,7 @@ import msgspec
 
 from ..analysis.advice import disagreement
 from ..analysis.statistics import Interval
-from ..analysis.why import LONG_S, MISSING, Family, Side, Why
+from ..analysis.why import LONG_S, MISSING, WORTH, Family, Side, Why
 from ..attribution import Step
 from ..cell import Cell
 from .sheets import Sheet
@@ -20,8 +20,6 @@ from .wording import listed
 # The table has so many lines, and the sentence so many losses and so many gains.
 MOST_LINES = 12
 MOST_NAMED = 2
-# A family is named in the sentence if it makes so much of the first call.
-WORTH_NAMING = 0.01
 MOST_CODE = 60
 _KERNEL_NAME = re.compile(r"\b((?:cpp|triton)_[a-z]+_\w*?)_?\d+\b")
 
@@ -49,7 +47,7 @@ def _sentences(why: Why, names: tuple[str, str]) -> Iterator[str]:
     worth = [
         family
         for family in why.families
-        if family.sure and abs(family.difference_s.value) >= WORTH_NAMING * first
+        if family.sure and abs(family.difference_s.value) >= WORTH * first
     ]
     losses = [family for family in worth if family.difference_s.value > 0][:MOST_NAMED]
     gains = [family for family in worth if family.difference_s.value < 0][:MOST_NAMED]
@@ -121,7 +119,7 @@ def _remedies(why: Why) -> Iterator[str]:
         return
     first = _mean(why.before.calls_s)
     for family in why.families:
-        if not family.sure or family.difference_s.value < WORTH_NAMING * first:
+        if not family.sure or family.difference_s.value < WORTH * first:
             continue
         group = family.groups[0]
         if any(step.weights for step in group.after):
