@@ -78,6 +78,10 @@ TRANSCRIPTS = (
     *("k07_runs_out", "k19_compiled_part", "k24_no_elements", "k26_grows", "fasterrcnn", "gpt2"),
 )
 LIMIT_S = 900
+# What the command says of a launch that has a ratio. A table has such words, too.
+_OF_LAUNCH = r"launch \d+: .* of eager's time"
+# How the plain script's own lines begin: the model may print others.
+_OF_SCRIPT = r"(eager|compiled|graphs|after \d+ calls): |\{|ratio "
 # Lines of a table, and of what stands beside it.
 _DRAWN = set("┏┃┡│└")
 
@@ -119,8 +123,8 @@ def ask(name: str, target: str, options: list[str], whole: bool) -> Said:
     """What `try` says. ``whole``: after all launches, and else after the first one."""
     command = [sys.executable, "-m", "torchcompile_suite", "try", target, *options, "--no-color"]
     command += ["--budget", "1", "--precision", "1", "--allocator", "system"]
-    said, status, seconds = _run(command, "" if whole else r"launch 1: .* of eager's time")
-    measured = any("of eager's time" in line for line in said)
+    said, status, seconds = _run(command, "" if whole else _OF_LAUNCH)
+    measured = any(re.search(_OF_LAUNCH, line) for line in said)
     return Said(name, "--training" in options, False, measured, status, seconds, said)
 
 
@@ -128,6 +132,7 @@ def plain(name: str, file: str, factory: str, training: bool) -> Said:
     """What the plain script says."""
     command = [sys.executable, str(PLAIN), file, factory, *(["training"] if training else [])]
     said, status, seconds = _run(command, "")
+    said = list(dict.fromkeys(said))  # a model that prints says the same thousands of times
     return Said(name, training, True, any("ratio" in line for line in said), status, seconds, said)
 
 
@@ -176,7 +181,7 @@ def verdict(said: Said) -> str:
         if line[:1] not in _DRAWN and not re.match(r"\s{3}|\s*\d+ s  ", line)
     ]
     if said.plain:
-        return "; ".join(line for line in lines if not line.startswith("W"))
+        return "; ".join(line for line in lines if re.match(_OF_SCRIPT, line))
     told = [line for line in lines if not re.match(r"\S+: .*, called with ", line)]
     return told[0] if told else "no answer"
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from collections import Counter
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -70,7 +70,7 @@ def measure() -> None:
         if found.eager is None or found.mode is None:
             print(f"{model}: {found.outcome}")
             continue
-        operators: Counter[str] = Counter()
+        operators: defaultdict[str, float] = defaultdict(float)
         for step in found.eager.steps:
             operators[_name(step.name)] += step.seconds
         shares = _beside_profiler(python, model, operators) if model in PROFILED else {}
@@ -78,7 +78,7 @@ def measure() -> None:
             model,
             found.torch,
             found.eager.call_s,
-            operators.total(),
+            sum(operators.values()),
             found.mode.call_s,
             found.mode.sum_s,
             found.mode.marks_s,
@@ -93,17 +93,17 @@ def _name(called: str) -> str:
 
 
 def _beside_profiler(
-    python: Path, model: str, operators: Counter[str]
+    python: Path, model: str, operators: Mapping[str, float]
 ) -> dict[str, tuple[float, float]]:
     command = [str(python), str(PLAIN), model]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     lines = [line.split() for line in done.stdout.splitlines()]
     theirs = {name: float(share) for name, share, _ in lines}
-    whole = operators.total()
+    whole = sum(operators.values())
     return {
-        name: (operators[name] / whole, theirs.get(name, 0.0))
-        for name in sorted({*operators, *theirs}, key=lambda name: -operators[name])
-        if max(operators[name] / whole, theirs.get(name, 0.0)) >= LEAST
+        name: (operators.get(name, 0.0) / whole, theirs.get(name, 0.0))
+        for name in sorted({*operators, *theirs}, key=lambda name: -operators.get(name, 0.0))
+        if max(operators.get(name, 0.0) / whole, theirs.get(name, 0.0)) >= LEAST
     }
 
 

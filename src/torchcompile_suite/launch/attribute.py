@@ -175,15 +175,14 @@ def _sample(call: Call, stamps: list[tuple[int, int]]) -> tuple[int, list[tuple[
     """One call. One that puts its inputs back does so outside the clock."""
     from .values import Restoring
 
-    restoring = isinstance(call, Restoring)
     inner = call.inner if isinstance(call, Restoring) else call
     stamps.clear()
     begun = time.perf_counter_ns()
     inner()
     ended = time.perf_counter_ns()
     found = list(stamps)
-    if restoring:
-        call.restore()  # type: ignore[attr-defined]
+    if isinstance(call, Restoring):
+        call.restore()
     return begun, found, ended
 
 
