@@ -69,6 +69,11 @@ def writing(self, x):
         self.layer.bias.mul_(0.9)
     return self.layer(x)
 
+def keeping(self, x):
+    with torch.inference_mode(False), torch.enable_grad():
+        self.scaled = [self.layer.weight * 2]
+    return self.layer(x)
+
 habits = {
     "plain": lambda self, x: self.layer(x),
     "counts calls": counting,
@@ -79,6 +84,7 @@ habits = {
     "draws in Python": lambda self, x: self.layer(x) if random.random() < 0.5 else x,
     "changes its input": lambda self, x: self.layer(x.neg_()),
     "changes its weights": writing,
+    "keeps what autograd computed": keeping,
     "refuses float64": refusing,
     "chooses rows by rounding": keeping_rows,
     "rounds to bfloat16": lambda self, x: self.layer(x).bfloat16().float(),
@@ -157,6 +163,7 @@ def results(newest: ReleaseEnvironment) -> dict[str, Any]:
         "draws in Python",
         "changes its input",
         "changes its weights",
+        "keeps what autograd computed",
     ],
 )
 def test_both_sides_start_from_the_same_seed_and_state(results: dict[str, Any], name: str) -> None:

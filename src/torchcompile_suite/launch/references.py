@@ -6,7 +6,6 @@ A reference may fail in any way: that is no fault of the module, and the next on
 from __future__ import annotations
 
 import contextlib
-import copy
 import gc
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -17,7 +16,7 @@ from ..measurement import NOT_CHECKED
 from . import accuracy, failures, state, widened
 from .state import State
 from .subject import SEED, Call, Subject, weights
-from .values import Parts, kept, mapped
+from .values import Parts, deep_copy, kept, mapped
 
 # Calls of a check. A second one shows what the first leaves: state, and memory that is used again.
 CALLS = 2
@@ -208,7 +207,7 @@ def _copy(module: torch.nn.Module, device: str) -> torch.nn.Module:
             if isinstance(weight, torch.nn.Parameter):
                 double = torch.nn.Parameter(double, weight.requires_grad)
             made[id(weight)] = double
-    copied = copy.deepcopy(module, made)
+    copied: torch.nn.Module = deep_copy(module, made)
     copied.to(device)
     return copied
 

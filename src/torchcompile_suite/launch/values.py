@@ -16,6 +16,7 @@ import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Number
 from typing import TYPE_CHECKING, Any, NamedTuple
+from unittest import mock
 
 import torch
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map
@@ -82,13 +83,26 @@ def tensors(value: Any) -> list[torch.Tensor]:
 def copied(value: Any) -> Any:
     """A deep copy that is no tensor of inference mode, which guards and autograd treat apart."""
     with torch.inference_mode(False):
-        # torch copies neither of these deeply; what a tensor was computed from is no input.
-        copies = {
-            id(tensor): tensor.detach().clone().requires_grad_(tensor.requires_grad)
-            for tensor in tensors(value)
-            if tensor.is_nested or not tensor.is_leaf
-        }
-        return copy.deepcopy(value, copies)
+        return deep_copy(value)
+
+
+def deep_copy(value: Any, made: dict[int, Any] | None = None) -> Any:
+    """A deep copy, also of what torch refuses to copy: nested tensors, and tensors that autograd
+    has computed, such as a module keeps. What a tensor was computed from is not copied.
+
+    ``made``: copies that are there already, by the id of the original.
+    """
+
+    def copy_tensor(tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
+        if id(tensor) not in memo:
+            if tensor.is_leaf and not tensor.is_nested:
+                return original(tensor, memo)  # type: ignore[no-any-return]
+            memo[id(tensor)] = tensor.detach().clone().requires_grad_(tensor.requires_grad)
+        return memo[id(tensor)]  # type: ignore[no-any-return]
+
+    original = torch.Tensor.__deepcopy__
+    with mock.patch.object(torch.Tensor, "__deepcopy__", copy_tensor):
+        return copy.deepcopy(value, made)
 
 
 def changed(value: Any, before: Any) -> bool:
