@@ -118,6 +118,24 @@ def test_what_moves_between_kernels_of_a_group_is_no_difference() -> None:
     assert times(found) == {"conv2d, batch_norm, relu": (4.0, 4.0)}
 
 
+def test_equal_copies_of_both_releases_are_no_difference() -> None:
+    copies = [step(f"copy_{at}", [0], 2.0, "copy") for at in range(3)]
+    one = attribution(BLOCK, [5.0, 2.0, 1.0], [*copies, step("f", [0, 1, 2], 9.0)])
+    found = why.compiled_against_compiled([one, one], [one, one])
+    assert times(found)["copy of weights before conv2d"] == (6.0, 6.0)
+    told = words.told(found, ("v2.8", "v2.9"))
+    assert told.sentences[1].startswith("No part of the call makes a difference")
+    assert not told.remedies
+
+
+def test_copies_alike_are_one_line() -> None:
+    operators = [operator("conv2d", f"block{at}", at) for at in range(3)]
+    compiled = [step(f"copy_{at}", [at], 2.0, "copy") for at in range(3)]
+    compiled += [step("convolution", [at], 1.0, "library") for at in range(3)]
+    found = why.compiled_against_eager([attribution(operators, [1.0] * 3, compiled)] * 2)
+    assert [len(family.groups) for family in found.families] == [3, 3]
+
+
 def test_two_releases_name_the_same_line_in_two_ways() -> None:
     old = [operator("Conv2d", "conv", 1, "l_conv"), operator("relu", "", 3, "x_1")]
     new = [operator("conv2d", "conv", 1, "x"), operator("relu", "", 3, "x_2")]
@@ -141,7 +159,15 @@ def test_a_line_that_became_two_operators_is_one_group() -> None:
 def test_a_launch_with_other_code_does_not_count() -> None:
     one = attribution(BLOCK, [5.0, 2.0, 1.0], [step("a", [0, 1, 2], 3.0)])
     other = attribution(BLOCK, [5.0, 2.0, 1.0], [step("a", [0, 1], 3.0), step("b", [2], 1.0)])
-    assert len(why.compiled_against_eager([one, other, one]).before.splits) == 2
+    found = why.compiled_against_eager([one, other, one])
+    assert len(found.before.splits) == 2
+    told = words.told(found, NAMES)
+    assert told.sentences[0] == "Launches with other code than the first, which do not count: 1."
+
+
+def test_one_launch_is_sure_of_nothing() -> None:
+    told = words.told(why.compiled_against_eager(_launches(6.0)), NAMES)
+    assert told.sentences[1:] == ["One launch gives no interval, so no difference is sure."]
 
 
 def _launches(*compiled_ms: float) -> list[Attribution]:
@@ -161,13 +187,14 @@ def _launches(*compiled_ms: float) -> list[Attribution]:
 
 def test_the_sentence_names_losses_and_gains_that_are_sure() -> None:
     told = words.told(why.compiled_against_eager(_launches(6.0, 6.1, 6.2)), NAMES)
-    assert told.sentences[0].startswith("Compiled, a call takes 10.5 ms, eager 16 ms: 0.66")
+    assert told.sentences[0].startswith("A call takes 16 ms (eager) and 10.5 ms (compiled): 0.66")
     assert told.sentences[1] == (
         "It loses 1.53 ms in copy of weights before conv2d (`conv`) and gains 5 ms in "
         "batch_norm, relu and 2 ms in conv2d (`conv`)."
     )
     assert "freezing" in told.remedies[0]
-    assert len(told.remedies) == 1
+    assert "channels_last" in told.remedies[1]
+    assert len(told.remedies) == 2
     assert told.sheet.lines[0][1] == "batch_norm, relu"
 
 
@@ -200,6 +227,7 @@ def test_the_code_of_the_largest_difference_is_compared_without_numbers() -> Non
         [one(3, 9.0, "scalar"), one(3, 9.1, "scalar")],
     )
     changes = words.code_changes(found)
+    assert changes[0] == "conv2d:"
     assert "-    vectorised" in changes
     assert "+    scalar" in changes
     assert not any("relu_3" in line for line in changes)

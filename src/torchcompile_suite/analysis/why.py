@@ -35,12 +35,13 @@ Origin: TypeAlias = tuple[Direction, Hashable]
 
 
 class Side(NamedTuple):
-    """One of the two calls. ``splits``: of each launch, with equal steps.
+    """One of the two calls, with that version of torch.
 
-    ``origins``: for each step the operators that it computes, under names that both sides share.
-    ``operators``: by that name.
+    ``splits``: of each launch, with equal steps. ``origins``: for each step the operators that it
+    computes, under names that both sides share. ``operators``: by that name.
     """
 
+    torch: str
     splits: list[Split]
     origins: list[list[Origin]]
     operators: dict[Origin, Operator]
@@ -63,8 +64,17 @@ class Side(NamedTuple):
 
     @property
     def missing(self) -> float:
-        """How much more than the call its parts are, as a share of the call."""
-        return median(split.sum_s / split.call_s - 1 for split in self.splits)
+        """How much more than the call its parts are, as a share of the call.
+
+        A rest below 0 means that the steps took longer where they were timed: then it is that.
+        """
+        return median(_missing(split) for split in self.splits)
+
+
+def _missing(split: Split) -> float:
+    beyond = -min([0.0, *split.rest_s.values()])
+    off = split.sum_s - split.call_s
+    return (off if abs(off) > beyond else beyond) / split.call_s
 
 
 class Group(NamedTuple):
@@ -140,11 +150,15 @@ class Family(NamedTuple):
 
 
 class Why(NamedTuple):
-    """The answer: families, those first that make the most difference."""
+    """The answer: families, those first that make the most difference.
+
+    ``other_code``: launches that do not count, because their code was not that of the first one.
+    """
 
     before: Side
     after: Side
     families: list[Family]
+    other_code: int = 0
 
     @property
     def ratio(self) -> Interval:
@@ -165,7 +179,7 @@ def compiled_against_eager(launches: Sequence[Attribution]) -> Why:
             [one.mode for one in own if one.mode],
         )
     ]
-    return _why(*sides)
+    return _why(*sides)._replace(other_code=len(launches) - len(own))
 
 
 def compiled_against_compiled(before: Sequence[Attribution], after: Sequence[Attribution]) -> Why:
@@ -179,12 +193,13 @@ def compiled_against_compiled(before: Sequence[Attribution], after: Sequence[Att
     for origin in _unequal(*named):
         for names in named:
             names[:] = [name[:1] if name[0] == origin else name for name in names]
-    return _why(
+    found = _why(
         *(
             _side([each.mode for each in own[:number] if each.mode], names, own[0])
             for own, names in zip((one, two), named, strict=True)
         )
     )
+    return found._replace(other_code=len(before) + len(after) - 2 * number)
 
 
 def _side(splits: list[Split], names: Sequence[Hashable], one: Attribution) -> Side:
@@ -196,7 +211,7 @@ def _side(splits: list[Split], names: Sequence[Hashable], one: Attribution) -> S
         for direction in directions
         for name, operator in zip(names, one.operators, strict=True)
     }
-    return Side(splits, origins, operators, one.code)
+    return Side(one.torch, splits, origins, operators, one.code)
 
 
 def _origins(operators: Sequence[Operator]) -> list[tuple[Hashable, ...]]:
@@ -270,16 +285,19 @@ def _groups(before: Side, after: Side) -> Iterable[Group]:
 
 
 def _copies(before: Side, after: Side) -> Iterable[Group]:
-    """Each copy into another layout is a group of its own."""
-    for number, side in enumerate((before, after)):
+    """Copies into another layout: for the same operators on both sides they are one group."""
+    sides = before, after
+    found: dict[Hashable, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+    for number, side in enumerate(sides):
         for at, step in enumerate(side.splits[0].steps):
             if step.kind == "copy":
-                operators = [side.operators[origin] for origin in side.origins[at]]
-                tensor = "weights" if step.weights else "a tensor"
-                served = ", ".join(dict.fromkeys(each.called for each in operators))
-                what = f"copy of {tensor} before {served}"
-                sides = ([at], []) if number == 0 else ([], [at])
-                yield _group(what, operators, before, after, *sides)
+                found[frozenset(side.origins[at]), step.weights][number].append(at)
+    for first, second in found.values():
+        side, at = (before, first[0]) if first else (after, second[0])
+        operators = [side.operators[origin] for origin in side.origins[at]]
+        tensor = "weights" if side.splits[0].steps[at].weights else "a tensor"
+        served = ", ".join(dict.fromkeys(each.called for each in operators))
+        yield _group(f"copy of {tensor} before {served}", operators, before, after, first, second)
 
 
 def _around(before: Side, after: Side) -> Iterable[Group]:
@@ -335,7 +353,8 @@ def _what(operators: Sequence[Operator]) -> str:
 
 
 def _counted(steps: Iterable[Step]) -> Hashable:
-    names = Counter(step.kind if step.kind == "generated" else step.name for step in steps)
+    own = ("generated", "copy")
+    names = Counter(step.kind if step.kind in own else step.name for step in steps)
     return tuple(sorted(names.items()))
 
 

@@ -16,7 +16,7 @@ from ..launch.messages import TARGET_VARIABLE
 from ..presentation.wording import printable
 from ..releases import catalogue
 from ..trial import target
-from .commands import Commands
+from .commands import Commands, missing
 from .options import completing
 
 app = Commands(
@@ -26,7 +26,7 @@ app = Commands(
 file_option = click.option(
     "--file", "path", type=click.Path(path_type=Path), default=Path(file.NAME), help="The contract."
 )
-installed_option = click.option(
+releases_option = click.option(
     "--release",
     "releases",
     multiple=True,
@@ -60,7 +60,7 @@ _NEWEST = "newest"
     shell_complete=completing(targets.read),
     help="A GPU that is not here, such as cuda:sm90: count the code that it would run.",
 )
-@installed_option
+@releases_option
 def update_command(
     models: tuple[str, ...],
     path: Path,
@@ -93,7 +93,7 @@ def update_command(
 @app.command("check")
 @click.argument("models", nargs=-1, help="As for update. Default: all of the contract.")
 @file_option
-@installed_option
+@releases_option
 @click.option(
     "--markdown",
     "summary",
@@ -141,9 +141,12 @@ def _checked(path: Path, model: str, call: str, device: str, release: str) -> ma
     way = _Way.read(call, device)
     try:
         entry = _counted(model, path, way, release)
-    except SuiteError as error:
-        click.echo(printable(str(error)), err=True)
-        return markdown.Checked(model, call, device, release, None, str(error))
+    except (SuiteError, ModuleNotFoundError) as error:
+        why = str(error)
+        if isinstance(error, ModuleNotFoundError):
+            why = missing(error, "contract --release")
+        click.echo(printable(why), err=True)
+        return markdown.Checked(model, call, device, release, None, why)
     head = f"{model} ({call}, torch {entry.torch[0]}, {device})"
     of_release = "" if release == _INSTALLED else f" --release {release}"
     command = f"torchcompile-suite contract update {model}{way.options()}{of_release}"
@@ -154,8 +157,6 @@ def _checked(path: Path, model: str, call: str, device: str, release: str) -> ma
 
 def printable_lines(text: str) -> str:
     """The lines, without what would control a terminal."""
-    from ..presentation.wording import printable
-
     return "\n".join(map(printable, text.splitlines()))
 
 

@@ -2,7 +2,8 @@
 
 Answers an `Order` with an `Attribution`. One process makes four calls in turns: eager and the mode,
 each as a user makes it and with marks around its parts (`inspect.marks`). The calls with marks say
-how a call divides. The others say that the marks change nothing.
+how a call divides. The compiled call without marks says whether its parts add up to it; of eager's
+call, what the operators leave is Python's.
 """
 
 from __future__ import annotations
@@ -90,12 +91,15 @@ def _attribute(cell: Cell, stages: Stages) -> Attribution:
             if not graphs:
                 raise failures.Unsupported(dynamo.NO_GRAPH)
             writer = marks.Writer()
-            with writer.writing():
+            # What has marks is compiled beside it, and counts for the same limit.
+            with writer.writing(), dynamo.more_captures(3):
                 marked_mode, _ = subject.compile()
                 marked_mode()
-        with stages("eager"):
-            operators: list[Marked] = []
+        operators: list[Marked] = []
+        with stages("eager"), dynamo.more_captures(3):
             marked_eager = _marked_eager(subject, operators)
+        if dynamo.captures() != 3 * graphs:
+            raise failures.Unsupported("with marks, Dynamo captures other graphs than without")
         calls = {
             "eager": subject.eager,
             "marked eager": marked_eager,

@@ -96,9 +96,9 @@ def deep_copy(value: Any, made: dict[int, Any] | None = None) -> Any:
     def copy_tensor(tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
         if id(tensor) not in memo:
             if tensor.is_leaf and not tensor.is_nested:
-                return original(tensor, memo)  # type: ignore[no-any-return]
+                return original(tensor, memo)
             memo[id(tensor)] = tensor.detach().clone().requires_grad_(tensor.requires_grad)
-        return memo[id(tensor)]  # type: ignore[no-any-return]
+        return memo[id(tensor)]
 
     original = torch.Tensor.__deepcopy__
     with mock.patch.object(torch.Tensor, "__deepcopy__", copy_tensor):

@@ -18,6 +18,8 @@ from .wording import printable
 
 # Columns that tell which cell a line is of: never broken.
 _WHOLE = ("model", "mode")
+# The frame of a table for a stream that has no such characters.
+_PLAIN = str.maketrans("━─┃│┏┳┓┡╇┩└┴┘", "--||+++++++++")
 # A longer word may be broken at the edge of a column.
 _LONGEST_WORD = 24
 
@@ -33,7 +35,9 @@ class Output:
         self._err = err
         self.is_terminal = (sys.stderr if err else sys.stdout).isatty()
         self.width = shutil.get_terminal_size().columns if self.is_terminal else 140
-        self._color = self.is_terminal and not (no_color or os.environ.get("NO_COLOR"))
+        shows = self.is_terminal and os.environ.get("TERM") != "dumb"
+        wanted = shows or bool(os.environ.get("FORCE_COLOR"))
+        self._color = wanted and not (no_color or os.environ.get("NO_COLOR"))
 
     def say(self, text: str = "", *, newline: bool = True, **style: Any) -> None:
         """Print one line, without what would control a terminal. ``style``: see `click.style`."""
@@ -53,7 +57,11 @@ class Output:
             *(text for line in lines for text in _row("│", line, widths, right)),
             _rule(("└", "┴", "┘"), "─", widths),
         ]
-        click.echo("\n".join(drawn), err=self._err)
+        text = "\n".join(drawn)
+        encoding = (sys.stderr if self._err else sys.stdout).encoding or "ascii"
+        if not encoding.lower().startswith("utf"):
+            text = text.translate(_PLAIN)
+        click.echo(text, err=self._err)
 
 
 class Progress:
@@ -79,7 +87,7 @@ class Progress:
 
     def clear(self) -> None:
         """Remove what `status` shows."""
-        if self._out.is_terminal:
+        if self._out.is_terminal and not self._quiet:
             click.echo("\r\x1b[K", nl=False, err=True, color=True)
 
 

@@ -39,11 +39,16 @@ def told(why: Why, names: tuple[str, str], everything: bool = False) -> Told:
 
 def _sentences(why: Why, names: tuple[str, str]) -> Iterator[str]:
     first, second = (_mean(side.calls_s) for side in (why.before, why.after))
-    times = f"{names[1].capitalize()}, a call takes {_ms(second)} ms, {names[0]} {_ms(first)} ms"
+    times = f"A call takes {_ms(first)} ms ({names[0]}) and {_ms(second)} ms ({names[1]})"
+    if why.other_code:
+        yield f"Launches with other code than the first, which do not count: {why.other_code}."
     if torn := disagreement(why.ratio):
         yield f"{times}. Cannot tell why: {torn}. Repeat it when nothing else runs."
         return
-    yield f"{times}: {why.ratio} of it."
+    yield f"{times}: {why.ratio} of {names[0]}'s time."
+    if not why.ratio.known:
+        yield "One launch gives no interval, so no difference is sure."
+        return
     worth = [
         family
         for family in why.families
@@ -76,7 +81,7 @@ def _named(family: Family) -> str:
 
 def sheet(why: Why, names: tuple[str, str], everything: bool = False) -> Sheet:
     """A line for each family."""
-    whole = sum(family.difference_s.value for family in why.families)
+    first = _mean(why.before.calls_s)
     lines = []
     for family in why.families if everything else why.families[:MOST_LINES]:
         group = family.groups[0]
@@ -90,11 +95,11 @@ def sheet(why: Why, names: tuple[str, str], everything: bool = False) -> Sheet:
                 _ms(family.before_s.value),
                 _ms(family.after_s.value),
                 _difference(difference),
-                f"{difference.value / whole:.0%}" if whole else "-",
+                f"{difference.value / first:+.1%}",
             ]
         )
     columns = ["groups", "operators", "in (first)", "kernels", *(f"{name} ms" for name in names)]
-    columns += ["difference [95 %]", "share"]
+    columns += ["difference [95 %]", f"of {names[0]}"]
     return Sheet(columns, frozenset(("groups", *columns[4:])), lines)
 
 
@@ -114,26 +119,31 @@ def _steps(steps: Iterable[Step]) -> str:
 
 
 def _remedies(why: Why) -> Iterator[str]:
-    """What a test has shown to help against the largest losses."""
+    """What a test has shown to help against the largest losses, each once."""
     if disagreement(why.ratio):
         return
-    first = _mean(why.before.calls_s)
-    for family in why.families:
-        if not family.sure or family.difference_s.value < WORTH * first:
-            continue
-        group = family.groups[0]
-        if any(step.weights for step in group.after):
-            yield (
-                f"{family.what}: the weights are the same in each call. For inference, freeze "
-                "them: torch._inductor.config.freezing = True before torch.compile, calls under "
-                "torch.no_grad(). Or give the model channels_last."
-            )
-        elif any(step.kind == "copy" for step in group.after):
-            yield f"{family.what}: give the model and its input channels_last: --channels-last"
+    steps = why.after.splits[0].steps
+    training = any(step.direction == "backward" for step in steps)
+    losses = [
+        step
+        for family in why.families
+        if family.sure and family.difference_s.value >= WORTH * _mean(why.before.calls_s)
+        for group in family.groups
+        for step in group.after
+        if step.kind == "copy" and "conv" in family.what.lower()
+    ]
+    if not training and any(step.weights for step in losses):
+        yield (
+            "Copies of weights are the same in each call. For inference, freeze the weights: "
+            "torch._inductor.config.freezing = True before torch.compile, calls under "
+            "torch.no_grad()."
+        )
+    if losses:
+        yield "Convolutions want channels_last, for the model and its input: --channels-last"
 
 
 def code_changes(why: Why) -> list[str]:
-    """How the generated code of the family that makes the most difference differs, as a diff.
+    """The first family whose generated code differs, and how: lines of a diff.
 
     Empty if there is none. Numbers in the names of kernels are left out.
     """
@@ -141,7 +151,8 @@ def code_changes(why: Why) -> list[str]:
         group = family.groups[0]
         one, two = _code(why.before, group.before), _code(why.after, group.after)
         if family.sure and (one or two) and one != two:
-            return list(difflib.unified_diff(one, two, "before", "after", n=2, lineterm=""))
+            changes = difflib.unified_diff(one, two, "before", "after", n=2, lineterm="")
+            return [f"{family.what}:", *changes]
     return []
 
 
@@ -151,12 +162,21 @@ def _code(side: Side, steps: Iterable[Step]) -> list[str]:
 
 
 def as_json(cells: Iterable[Cell], names: tuple[str, str], why: Why) -> bytes:
-    """The whole answer as one JSON object; intervals are [value, low, high] in seconds."""
+    """The whole answer as one JSON object; intervals are [value, low, high] in seconds.
+
+    ``launches`` are those of `attribution.Split`.
+    """
     said = told(why, names)
     content = {
         "cells": list(cells),
         "calls": [
-            {"name": name, "call_s": side.calls_s, "missing": side.missing, "code": side.code}
+            {
+                "name": name,
+                "torch": side.torch,
+                "missing": side.missing,
+                "launches": side.splits,
+                "code": side.code,
+            }
             for name, side in zip(names, (why.before, why.after), strict=True)
         ],
         "ratio": why.ratio,

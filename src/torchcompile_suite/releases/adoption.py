@@ -19,7 +19,7 @@ from . import catalogue, environments, install, locking, stamp
 from .catalogue import Release
 
 # What the measuring processes and ASV's import; `torch` comes last, because it takes seconds.
-NEEDED = ("asv_runner", "msgspec", "numpy", "psutil", "scipy", "setuptools", "timm", "torch")
+NEEDED = ("asv_runner", "msgspec", "numpy", "psutil", "setuptools", "timm", "torch")
 _LIMIT_S = 300.0
 
 

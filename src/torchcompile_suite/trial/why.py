@@ -54,8 +54,7 @@ def run(
     for wanted in calls:
         environment = Environment(wanted.python, {**target_variables(wanted.trial), **variables})
         outlined = outline_of(wanted.trial, environment)
-        if wanted is calls[0]:
-            say(plan.headline(wanted.trial, outlined))
+        say(plan.headline(wanted.trial, outlined))
         cells.append(plan.cells(wanted.trial, outlined)[0])
         environments.append(environment)
     found: list[list[Attribution]] = [[] for _ in calls]

@@ -22,6 +22,7 @@ from unittest import mock
 
 import torch
 import torch._dynamo
+import torch._dynamo.config
 import torch._dynamo.convert_frame
 import torch._dynamo.output_graph
 import torch._dynamo.utils
@@ -72,6 +73,14 @@ def refusing_to_capture() -> Callable[[], AbstractContextManager[Any]] | None:
     """
     set_stance = getattr(torch.compiler, "set_stance", None)
     return None if set_stance is None else functools.partial(set_stance, STANCE)
+
+
+def more_captures(times: int) -> AbstractContextManager[Any]:
+    """A context in which Dynamo captures a function so many times as often before it gives up."""
+    config = torch._dynamo.config
+    # In 2.4 to 2.5 it has its old name, which is an alias later.
+    name = "recompile_limit" if hasattr(config, "recompile_limit") else "cache_size_limit"
+    return config.patch({name: times * getattr(config, name)})  # type: ignore[no-any-return]
 
 
 def operators() -> int:

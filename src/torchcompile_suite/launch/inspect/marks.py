@@ -15,8 +15,10 @@ import contextlib
 import operator
 import re
 import time
+import timeit
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 import torch
@@ -30,14 +32,16 @@ from . import dynamo, inductor
 
 # Pairs of a number and a reading. The even number 2 n begins step n, and 2 n + 1 ends it.
 stamps: list[tuple[int, int]] = []
-# The number that autograd gives to its next node, when the last step ended.
+# The number that autograd gave to its next node when the last step began.
 _made = 0
 _OF_WEIGHTS = 2**62
-_CALIBRATION = 20_000
+_CALIBRATION = 4000
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in \S+\n\s*(?P<code>[^\n]*)')
 _GETATTR = re.compile(r"getattr\((.*), '([^']*)'\)")
 _LOCAL = re.compile(r"^L\['\w+'\]")
 _MODULES = re.compile(r"\._modules\['([^']*)'\]|\[(\d+)\]")
+# The number of the argument that is weights, by operator.
+_WEIGHTS = {"convolution": 1, "addmm": 2}
 # They only take a part of a tuple, or set a mode.
 _FREE = (operator.getitem, torch._C._set_grad_enabled)
 
@@ -47,19 +51,23 @@ def mark(number: int) -> None:
     stamps.append((number, time.perf_counter_ns()))
 
 
+def _mark_input(number: int) -> None:
+    """Begin a step of a forward pass. Eager may have made nodes of autograd's graph before it."""
+    global _made
+    _made = torch._C._autograd._get_sequence_nr()
+    mark(number)
+
+
 def _mark_output(number: int, output: Any) -> None:
     """End a step of a forward pass, and have its backward pass marked as the next step.
 
     The backward pass of an operator is that of the nodes of autograd's graph that it has made.
     """
-    global _made
     mark(number)
-    made = torch._C._autograd._get_sequence_nr()
-    if made != _made:
+    if torch._C._autograd._get_sequence_nr() != _made:
         for node in _nodes_since(_made, output):
             node.register_prehook(lambda _: mark(number + 1))
             node.register_hook(lambda *_: mark(number + 2))
-        _made = made
 
 
 def _nodes_since(made: int, output: Any) -> list[Any]:
@@ -78,13 +86,10 @@ def _nodes_since(made: int, output: Any) -> list[Any]:
 
 
 def cost_s() -> float:
-    """Seconds that a mark takes."""
-    start = time.perf_counter()
-    for _ in range(_CALIBRATION):
-        mark(0)
-    taken = time.perf_counter() - start
+    """Seconds that a mark takes: the median of a few rounds, without garbage collections."""
+    rounds_s = timeit.repeat(lambda: mark(0), stamps.clear, repeat=5, number=_CALIBRATION)
     stamps.clear()
-    return taken / _CALIBRATION
+    return median(rounds_s) / _CALIBRATION
 
 
 class Marked(NamedTuple):
@@ -143,19 +148,22 @@ def in_graphs(found: list[Marked]) -> Callable[..., Any]:
 
     def backend(graph: torch.fx.GraphModule, _inputs: list[torch.Tensor]) -> Callable[..., Any]:
         nonlocal graphs
-        end = _mark_output if torch.is_grad_enabled() else lambda number, _: mark(number)
+        training = torch.is_grad_enabled()
         for node in list(graph.graph.nodes):
             if not node.op.startswith("call_") or node.target in _FREE:
                 continue
             number = 2 * len(found)
             one = described(node)
             found.append(Marked(one.called, "operator", [one], graphs))
-            if end is _mark_output:
+            if training:
                 found.append(Marked(one.called, "operator", [one], graphs, "backward"))
             with graph.graph.inserting_before(node):
-                graph.graph.call_function(mark, (number,))
+                graph.graph.call_function(_mark_input if training else mark, (number,))
             with graph.graph.inserting_after(node):
-                graph.graph.call_function(end, (number + 1, node))
+                if training:
+                    graph.graph.call_function(_mark_output, (number + 1, node))
+                else:
+                    graph.graph.call_function(mark, (number + 1,))
         graphs += 1
         graph.recompile()
         return graph.forward  # type: ignore[no-any-return]
@@ -173,7 +181,7 @@ class Writer:
         """Nothing is generated yet."""
         self._written: list[_Written] = []
         self.code: dict[str, str] = {}
-        self._graphs = 0
+        self._graphs = self._graph = self._depth = 0
         self._backward = False
         # By the number that autograd's graph has for both passes of an operator.
         self._of_number: dict[Hashable, Operator] = {}
@@ -204,7 +212,11 @@ class Writer:
             yield
 
     def _count(self, original: Any, *arguments: Any, **options: Any) -> Any:
+        # The code of a subgraph is generated inside that of its graph.
+        around = self._graph, self._backward
         self._graphs += 1
+        self._graph = self._graphs
+        self._depth += 1
         nodes = torch._inductor.virtualized.V.graph.module.graph.nodes
         self._backward = any(
             node.op == "placeholder" and str(node.target).startswith("tangents_") for node in nodes
@@ -213,7 +225,12 @@ class Writer:
             for node in nodes:
                 if node.op == "call_function" and (name := _source(node)):
                     self._of_number.setdefault(_number(node), described(node, name))
-        return original(*arguments, **options)
+        try:
+            return original(*arguments, **options)
+        finally:
+            self._depth -= 1
+            if self._depth:
+                self._graph, self._backward = around
 
     def _operators(self, origins: Iterable[Any]) -> list[Operator]:
         """The operators that nodes of the graph for Inductor come from."""
@@ -231,7 +248,7 @@ class Writer:
 
     def _define(self, kernel: str, nodes: Any, source: str) -> None:
         self._defined[kernel] = list(nodes)
-        self.code[f"{self._graphs}/{kernel}"] = source
+        self.code[f"{self._graph}/{kernel}"] = source
 
     def _kernel(self, original: Any, writer: Any, name: str, *others: Any, **options: Any) -> Any:
         nodes = self._defined.get(name)
@@ -264,7 +281,7 @@ class Writer:
             _Written(
                 name,
                 library,
-                self._graphs,
+                self._graph,
                 self._backward,
                 [own for own, _ in named],
                 [None if library else _copied(own[-1], part) for own, part in named],
@@ -333,7 +350,7 @@ class _Written(NamedTuple):
                 computes.append(origins[-1])
             elif copied is not None and origins[-1] in of_libraries:
                 serves.append(origins[-1])
-                weights = weights or copied > 0
+                weights = weights or copied == _weights_of(origins[-1])
             elif own := [origin for origin in origins if origin not in of_libraries]:
                 computes += own
             else:
@@ -345,7 +362,9 @@ class _Written(NamedTuple):
         if not found and serves:
             found, kind = operators(serves), "copy"
         direction: Direction = "backward" if self.backward else "forward"
-        return Marked(self.name, kind, found, self.graph, direction, weights and kind == "copy")
+        # In a backward pass the argument is what the forward pass has saved.
+        weights = weights and kind == "copy" and not self.backward
+        return Marked(self.name, kind, found, self.graph, direction, weights)
 
 
 def _number(node: Any) -> Hashable:
@@ -361,6 +380,11 @@ def _import(original: Any, writer: Any) -> Any:
     written = original(writer)
     writer.header.writeline(f"from {__name__} import mark")
     return written
+
+
+def _weights_of(origin: Any) -> int | None:
+    """The number of the argument that is weights; None where nothing says so."""
+    return _WEIGHTS.get(str(origin.target).removeprefix("aten.").partition(".")[0])
 
 
 def _copied(origin: Any, part: Any) -> int | None:
