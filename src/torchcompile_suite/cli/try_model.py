@@ -170,9 +170,12 @@ def try_command(
     # Imported here: the help needs none of it, and waits for none of it.
     from ..presentation import answers
     from ..presentation.terminal import Output
+    from ..presentation.wording import printable
     from ..trial import generated, run
     from . import trying
 
+    if save:  # without [suite] it ends now, and not after minutes
+        from . import recorded
     trial = plan.asked(target, inputs or [], asked, answers.names())
     if question and gpu is not None:
         raise TrialError("--question measures, and --target generates code: leave one out")
@@ -188,7 +191,10 @@ def try_command(
     with trying.TrialProgress(quiet, no_color) as progress:
         result = run.run(trial, python, progress.hear, resume=resume, variables=variables)
     trying.show_result(Output(no_color=no_color), trial, result, json_file)
-    trying.end(trial, result, save)
+    if save:
+        for line in recorded.save(result.measurements):
+            click.echo(printable(line), err=True)
+    trying.end(trial, result)
 
 
 def _each(values: Sequence[T] | None) -> tuple[T, ...]:

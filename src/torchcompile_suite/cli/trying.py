@@ -16,7 +16,6 @@ from ..launch.progress import Event
 from ..measurement import TOO_BUSY
 from ..presentation.sheets import Sheet
 from ..presentation.terminal import Output, Progress
-from ..presentation.wording import printable
 from ..releases import catalogue
 from ..trial import generated, view
 from ..trial.plan import Trial, TrialError, headline
@@ -28,7 +27,7 @@ def torch_python(trial: Trial, release: str | None, gpu: str | None, progress: P
     """The Python to ask. Only what is measured needs the device itself."""
     wanted = catalogue.find(release) if release else None
     if wanted is not None:
-        # Imported here, as in `_end`: the package's core is enough for the torch of this Python.
+        # Imported here: the package's core is enough for the torch of this Python.
         from ..releases import environments
 
         if not environments.is_ready(wanted):
@@ -39,13 +38,8 @@ def torch_python(trial: Trial, release: str | None, gpu: str | None, progress: P
     return python_of(wanted, trial.device)
 
 
-def end(trial: Trial, result: TrialResult, save: bool) -> None:
-    """Save what was measured, if asked to, and end with the status of the command."""
-    if save:
-        from . import recorded
-
-        for line in recorded.save(result.measurements):
-            click.echo(printable(line), err=True)
+def end(trial: Trial, result: TrialResult) -> None:
+    """End with the status of the command."""
     if result.interrupted:
         click.echo("interrupted; to continue: the same command with --resume", err=True)
         raise SystemExit(130)
