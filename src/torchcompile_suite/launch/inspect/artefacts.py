@@ -8,7 +8,6 @@ lists the source lines of each kernel.
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,6 @@ import msgspec
 from ...cell import Cell
 from ...compiled import ARTEFACTS
 from .. import messages
-
-_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<name>\S+)')
-
 
 MODULE = "torchcompile_suite.launch.inspect.artefacts"
 
@@ -83,23 +79,13 @@ def write(cell: Cell, folder: Path) -> list[str]:
 
 def _add(sources: dict[str, Source], kernel: str, nodes: Any) -> None:
     """Add the origin of a kernel, from the scheduler's nodes in it."""
+    from .dynamo import innermost_line
     from .inductor import origins
 
     found = list(origins(nodes))
     operators = {str(origin.target) for origin in found}
-    lines = {_line(origin.meta.get("stack_trace") or "") for origin in found} - {""}
+    lines = {innermost_line(origin.meta.get("stack_trace") or "") for origin in found} - {""}
     sources[kernel] = Source(kernel, sorted(operators), sorted(lines))
-
-
-def _line(stack: str) -> str:
-    """The innermost frame of a stack trace, as ``file.py:line: code``."""
-    frames = list(_FRAME.finditer(stack))
-    if not frames:
-        return ""
-    last = frames[-1]
-    code = stack[last.end() :].strip().splitlines()
-    text = code[0].strip().removeprefix("code: ") if code else ""
-    return f"{Path(last['file']).name}:{last['line']}: {text}"
 
 
 def _index(cell: Cell, folder: Path, sources: list[Source], breaks: int) -> str:

@@ -48,6 +48,7 @@ _LINK = re.compile(r"https://\S+/gb(\d+)\.html")
 _GIVEN_UP = re.compile(r"WON'T CONVERT (\S+) (.+?) line (\d+)")
 # A line of a stack, as text.
 FRAME = re.compile(r'File "(?P<filename>.+)", line (?P<lineno>\d+)')
+_CODE = re.compile(rf"{FRAME.pattern}, in \S+\s*(?P<code>[^\n]*)")
 _ERROR = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Failed|Unsupported): .+)$", re.MULTILINE)
 
 
@@ -73,6 +74,16 @@ def refusing_to_capture() -> Callable[[], AbstractContextManager[Any]] | None:
     """
     set_stance = getattr(torch.compiler, "set_stance", None)
     return None if set_stance is None else functools.partial(set_stance, STANCE)
+
+
+def innermost_line(stack: str) -> str:
+    """The innermost frame of a node's stack trace, as ``file.py:line: code``; empty without one."""
+    frames = list(_CODE.finditer(stack))
+    if not frames:
+        return ""
+    last = frames[-1]
+    code = last["code"].strip().removeprefix("code: ")
+    return f"{Path(last['filename']).name}:{last['lineno']}: {code}"
 
 
 def more_captures(times: int) -> AbstractContextManager[Any]:

@@ -17,7 +17,6 @@ import re
 import time
 import timeit
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -36,7 +35,6 @@ stamps: list[tuple[int, int]] = []
 _made = 0
 _OF_WEIGHTS = 2**62
 _CALIBRATION = 4000
-_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in \S+\n\s*(?P<code>[^\n]*)')
 _GETATTR = re.compile(r"getattr\((.*), '([^']*)'\)")
 _LOCAL = re.compile(r"^L\['\w+'\]")
 _MODULES = re.compile(r"\._modules\['([^']*)'\]|\[(\d+)\]")
@@ -118,7 +116,7 @@ def described(node: Any, name: str = "") -> Operator:
         getattr(called, "__name__", "") or str(called),
         _path(str(path)),
         getattr(kind, "__name__", "") or str(kind).rpartition(".")[2],
-        _line(node.meta.get("stack_trace") or ""),
+        dynamo.innermost_line(node.meta.get("stack_trace") or ""),
     )
 
 
@@ -128,15 +126,6 @@ def _path(text: str) -> str:
         text = text.replace(found[0], f"{found[1]}.{found[2]}")
     text = _MODULES.sub(lambda found: f".{found[1] or found[2]}", text)
     return _LOCAL.sub("", text).lstrip(".")
-
-
-def _line(stack: str) -> str:
-    """The innermost frame of a stack trace, as ``file.py:line: code``."""
-    frames = list(_FRAME.finditer(stack))
-    if not frames:
-        return ""
-    last = frames[-1]
-    return f"{Path(last['file']).name}:{last['line']}: {last['code'].strip()}"
 
 
 def in_graphs(found: list[Marked]) -> Callable[..., Any]:
