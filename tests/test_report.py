@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from contextlib import redirect_stdout
 from io import StringIO
 
@@ -146,6 +149,17 @@ def test_a_table_has_the_width_of_its_text_where_there_is_room() -> None:
     )
     assert drawn(sheets.Sheet(["a", "b"], frozenset(), []), 140)[1] == "┃ a ┃ b ┃"
     assert drawn(sheets.Sheet(["a", "b"], frozenset(), [["", ""]]), 140)[3] == "│   │   │"
+
+
+def test_a_stream_without_such_characters_gets_a_plain_frame() -> None:
+    code = (
+        "from torchcompile_suite.presentation import sheets, terminal\n"
+        "terminal.Output().draw(sheets.Sheet(['a', 'b'], frozenset(), [['1', '2']]))"
+    )
+    variables = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[1:4] == ["| a | b |", "+---+---+", "| 1 | 2 |"]
 
 
 def test_a_table_in_markdown_is_aligned() -> None:

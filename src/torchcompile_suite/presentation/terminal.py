@@ -58,7 +58,7 @@ class Output:
             _rule(("└", "┴", "┘"), "─", widths),
         ]
         text = "\n".join(drawn)
-        encoding = (sys.stderr if self._err else sys.stdout).encoding or "ascii"
+        encoding = (sys.stderr if self._err else sys.stdout).encoding or "utf-8"
         if not encoding.lower().startswith("utf"):
             text = text.translate(_PLAIN)
         click.echo(text, err=self._err)
