@@ -128,6 +128,14 @@ def test_equal_copies_of_both_releases_are_no_difference() -> None:
     assert not told.remedies
 
 
+def test_a_kernel_that_copies_weights_beside_its_work_says_so() -> None:
+    both = msgspec.structs.replace(step("fused", [1, 2], 9.0), weights=True)
+    one = attribution(BLOCK, [5.0, 2.0, 1.0], [step("convolution", [0], 5.0, "library"), both])
+    found = why.compiled_against_eager([one, one])
+    assert times(found)["batch_norm, relu and copies of weights"] == (3.0, 9.0)
+    assert "freezing" in words.told(found, NAMES).remedies[0]
+
+
 def test_copies_alike_are_one_line() -> None:
     operators = [operator("conv2d", f"block{at}", at) for at in range(3)]
     compiled = [step(f"copy_{at}", [at], 2.0, "copy") for at in range(3)]

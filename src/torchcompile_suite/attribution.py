@@ -42,7 +42,8 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True):
       library wants.
     - ``operators``: those that the step computes, or for a copy those that it serves, by their
       place in `Attribution.operators`. Empty if the compiler does not say.
-    - ``weights``: a copy of weights, which are the same in each call.
+    - ``weights``: it copies weights, which are the same in each call, into another layout; if it is
+      no ``copy``, beside what it computes.
     - ``graph``: number of the graph. ``direction``: of a training step.
     - ``seconds``: in one call.
     """

@@ -280,7 +280,13 @@ def _groups(before: Side, after: Side) -> Iterable[Group]:
     for origins, first, second in members.values():
         operators = [known[origin] for origin in origins if origin in known]
         backward = any(direction == "backward" for direction, _ in origins)
-        what = f"{'backward of ' * backward}{_what(operators)}"
+        steps = [
+            side.splits[0].steps[at]
+            for side, own in ((before, first), (after, second))
+            for at in own
+        ]
+        copying = " and copies of weights" * any(step.weights for step in steps)
+        what = f"{'backward of ' * backward}{_what(operators)}{copying}"
         yield _group(what, operators, before, after, first, second)
 
 

@@ -130,7 +130,7 @@ def _remedies(why: Why) -> Iterator[str]:
         if family.sure and family.difference_s.value >= WORTH * _mean(why.before.calls_s)
         for group in family.groups
         for step in group.after
-        if step.kind == "copy" and "conv" in family.what.lower()
+        if step.weights or (step.kind == "copy" and "conv" in family.what.lower())
     ]
     if not training and any(step.weights for step in losses):
         yield (

@@ -352,7 +352,7 @@ class _Written(NamedTuple):
             found, kind = operators(serves), "copy"
         direction: Direction = "backward" if self.backward else "forward"
         # In a backward pass the argument is what the forward pass has saved.
-        weights = weights and kind == "copy" and not self.backward
+        weights = weights and not self.backward
         return Marked(self.name, kind, found, self.graph, direction, weights)
 
 
