@@ -42,7 +42,7 @@ def attribution(
         step(each.called, [at], ms, "operator")
         for at, (each, ms) in enumerate(zip(operators, eager_ms, strict=True))
     ]
-    return Attribution(OK, "2.15.0", 1, operators, split(eager), split(compiled, rest), code or {})
+    return Attribution(OK, "2.15.0", operators, split(eager), split(compiled, rest), code or {})
 
 
 def times(found: why.Why) -> dict[str, tuple[float, float]]:

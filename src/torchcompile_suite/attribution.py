@@ -85,14 +85,13 @@ class Attribution(Struct, frozen=True, forbid_unknown_fields=True):
     """What one process found out about a cell.
 
     - ``torch``: its version.
-    - ``operators``: of all graphs. ``graphs``: their number.
+    - ``operators``: of all graphs.
     - ``eager``, ``mode``: None if the outcome is not ok.
     - ``code``: the source of each generated kernel, by ``graph/name``.
     """
 
     outcome: Outcome
     torch: Text = ""
-    graphs: Count = 0
     operators: list[Operator] = []
     eager: Split | None = None
     mode: Split | None = None

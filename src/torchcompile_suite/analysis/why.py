@@ -9,7 +9,6 @@ difference. Groups that are alike, such as the same block sixteen times, are a *
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from statistics import fmean, median
@@ -30,7 +29,6 @@ _AROUND: dict[str, tuple[Place, ...]] = {
     "guards": ("guards",),
     "buffers between kernels": ("buffers",),
 }
-_NUMBERED = re.compile(r"_\d+\Z")
 Origin: TypeAlias = tuple[Direction, Hashable]
 
 

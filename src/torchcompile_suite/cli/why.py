@@ -16,7 +16,6 @@ from ..releases import catalogue
 from ..trial import plan
 from ..trial import why as trials
 from ..trial.plan import Trial
-from ..trial.run import python_of
 from .options import (
     channels_last_option,
     completing,
@@ -28,7 +27,7 @@ from .options import (
     training_option,
 )
 from .try_model import inputs_option, model_argument
-from .trying import write
+from .trying import torch_python, write
 
 
 @click.command()
@@ -106,7 +105,10 @@ def why_command(
     )
     progress = Progress(quiet=quiet, no_color=no_color)
     calls = _calls(plan.asked(target, inputs or [], asked, answers.names()), release, against)
-    wanted = [trials.Wanted(trial, _python(of, progress), name) for trial, of, name in calls]
+    wanted = [
+        trials.Wanted(trial, torch_python(trial, of, None, progress), name)
+        for trial, of, name in calls
+    ]
     variables = {"OMP_NUM_THREADS": str(threads)} if threads else {}
     cells, found = trials.run(wanted, launches, progress.say, variables)
     names = ("eager", "compiled") if against is None else (wanted[0].name, wanted[1].name)
@@ -142,14 +144,3 @@ def _calls(
     if against == release:
         raise SuiteError(f"--against {against}: that is the release itself; name another one")
     return [(trial, against, against), (trial, release, own)]
-
-
-def _python(release: str | None, progress: Progress) -> Path:
-    wanted = catalogue.find(release) if release else None
-    if wanted is not None:
-        # Imported here: the package's core is enough for the torch of this Python.
-        from ..releases import environments
-
-        if not environments.is_ready(wanted):
-            progress.say(environments.making(wanted))
-    return python_of(wanted, "cpu")

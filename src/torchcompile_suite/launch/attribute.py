@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 import resource
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -117,7 +117,6 @@ def _attribute(cell: Cell, stages: Stages) -> Attribution:
     place = {each: at for at, each in enumerate(known)}
     return Attribution(
         OK,
-        graphs=graphs,
         operators=known,
         eager=_split(made["eager"], made["marked eager"], operators, place, mark_s, None),
         mode=_split(made["mode"], made["marked mode"], steps, place, mark_s, guards_s or 0.0),
@@ -264,13 +263,9 @@ def main() -> None:
     heap.settle()
     order = msgspec.json.decode(connection.recv_bytes(), type=Order)
     caches.use(Path(order.cache_dir))
-    messages.import_quietly(["torch", *_imports([order.cell.workload])])
+    messages.import_quietly(["torch", *workloads.get(order.cell.workload).imports])
     answer = heap.with_room(lambda: attribute(order.cell))
     connection.send_bytes(msgspec.json.encode(answer))
-
-
-def _imports(names: Iterable[str]) -> list[str]:
-    return [each for name in names for each in workloads.get(name).imports]
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Iterator
+from statistics import fmean
 from typing import NamedTuple
 
 import msgspec
@@ -38,7 +39,7 @@ def told(why: Why, names: tuple[str, str], everything: bool = False) -> Told:
 
 
 def _sentences(why: Why, names: tuple[str, str]) -> Iterator[str]:
-    first, second = (_mean(side.calls_s) for side in (why.before, why.after))
+    first, second = (fmean(side.calls_s) for side in (why.before, why.after))
     times = f"A call takes {_ms(first)} ms ({names[0]}) and {_ms(second)} ms ({names[1]})"
     if why.other_code:
         yield f"Launches with other code than the first, which do not count: {why.other_code}."
@@ -66,7 +67,7 @@ def _sentences(why: Why, names: tuple[str, str]) -> Iterator[str]:
     else:
         yield "No part of the call makes a difference that the launches agree on."
     for side, name in ((why.before, names[0]), (why.after, names[1])):
-        if abs(side.missing) > MISSING and _mean(side.calls_s) > LONG_S:
+        if abs(side.missing) > MISSING and fmean(side.calls_s) > LONG_S:
             more = "more" if side.missing > 0 else "less"
             yield f"The parts of the {name} call add up to {abs(side.missing):.0%} {more} than it."
 
@@ -81,7 +82,7 @@ def _named(family: Family) -> str:
 
 def sheet(why: Why, names: tuple[str, str], everything: bool = False) -> Sheet:
     """A line for each family."""
-    first = _mean(why.before.calls_s)
+    first = fmean(why.before.calls_s)
     lines = []
     for family in why.families if everything else why.families[:MOST_LINES]:
         group = family.groups[0]
@@ -127,7 +128,7 @@ def _remedies(why: Why) -> Iterator[str]:
     losses = [
         step
         for family in why.families
-        if family.sure and family.difference_s.value >= WORTH * _mean(why.before.calls_s)
+        if family.sure and family.difference_s.value >= WORTH * fmean(why.before.calls_s)
         for group in family.groups
         for step in group.after
         if step.weights or (step.kind == "copy" and "conv" in family.what.lower())
@@ -194,10 +195,6 @@ def as_json(cells: Iterable[Cell], names: tuple[str, str], why: Why) -> bytes:
         ],
     }
     return msgspec.json.format(msgspec.json.encode(content))
-
-
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values)
 
 
 def _ms(seconds: float) -> str:

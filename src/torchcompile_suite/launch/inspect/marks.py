@@ -12,6 +12,7 @@ those of a kernel need a setting that is part of the generated code.
 from __future__ import annotations
 
 import contextlib
+import functools
 import operator
 import re
 import time
@@ -389,7 +390,13 @@ def _copied(origin: Any, part: Any) -> int | None:
 
 def _place(origin: Any) -> int:
     """The place of a node in its graph."""
-    return next(at for at, node in enumerate(origin.graph.nodes) if node is origin)
+    return _places(origin.graph)[origin]
+
+
+@functools.cache
+def _places(graph: torch.fx.Graph) -> dict[Any, int]:
+    """The places of all nodes. No graph changes while its code is generated."""
+    return {node: at for at, node in enumerate(graph.nodes)}
 
 
 def _source(origin: Any) -> str:
