@@ -22,7 +22,7 @@ from torchcompile_suite.engine.processes import of_release
 from torchcompile_suite.host.files import append_line, read_lines
 from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.releases import catalogue, environments
-from torchcompile_suite.trial.why import attribution
+from torchcompile_suite.trial.why import attributed
 from torchcompile_suite.workloads import names
 
 from . import tables
@@ -66,9 +66,10 @@ def measure() -> None:
         if model in kept:
             continue
         with tempfile.TemporaryDirectory(prefix="why-") as folder:
-            found = attribution(of_release(python), Cell(model, 1, "default"), Path(folder))
-        if found.eager is None or found.mode is None:
-            print(f"{model}: {found.outcome}")
+            made = attributed(of_release(python), Cell(model, 1, "default"), Path(folder, "cache"))
+        found = made.attribution
+        if found is None:
+            print(f"{model}: {made.outcome}")
             continue
         operators: defaultdict[str, float] = defaultdict(float)
         for step in found.eager.steps:
@@ -76,7 +77,7 @@ def measure() -> None:
         shares = _beside_profiler(python, model, operators) if model in PROFILED else {}
         one = Kept(
             model,
-            found.torch,
+            made.environment.torch if made.environment else "",
             found.eager.call_s,
             sum(operators.values()),
             found.mode.call_s,

@@ -8,6 +8,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from torchcompile_suite import matrix
+from torchcompile_suite.attribution import Attribution, Operator, Split, Step
 from torchcompile_suite.cell import DEFAULT_HEAP, Cell, Shapes
 from torchcompile_suite.conditions import Environment, Paging
 from torchcompile_suite.generated import Code, Generated, Kernel
@@ -130,6 +131,30 @@ def code(triton: int = 3, library: int = 2, **fields: object) -> Code:
         kernels=[Kernel(f"triton_poi_{number}", 1) for number in range(triton)],
     )
     return msgspec.structs.replace(plain, **fields)
+
+
+def divided(release: str = "2.9.1", text: str = "conv") -> Measurement:
+    """Calls of resnet18 that were divided, in three launches. ``text``: wherever there is text."""
+    operator = Operator(text, text, text, text, text)
+    eager = Split(0.010, 0.0, [Step(text, "operator", [0], 0.009)], {"python": 0.001}, 0.0)
+    steps = [Step(text, "copy", [0], 0.002, weights=True), Step(text, "library", [0], 0.009)]
+    launches = [
+        Launch(
+            "warm" if number else "cold",
+            OK,
+            environment=environment(release),
+            method=METHOD,
+            attribution=Attribution(
+                [operator],
+                eager,
+                Split(0.012 + number * 1e-5, 0.0, steps, {"guards": 0.001}, 0.0),
+                {} if number else {f"0/{text}": text},
+            ),
+        )
+        for number in range(3)
+    ]
+    cell = Cell("resnet18", 1, "default", protocol="divided")
+    return Measurement(cell, OK, launches, "2026-11-27T03:00:00+00:00", 60.0, "fixed")
 
 
 def generated(

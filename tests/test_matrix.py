@@ -89,7 +89,9 @@ def test_the_core_patterns_select_the_core_and_nothing_else() -> None:
 def test_the_core_touches_every_family_and_every_question() -> None:
     families = {workloads.get(cell.workload).family for cell in matrix.core_cells()}
     assert families == {workloads.get(name).family for name in workloads.names()}
-    for question in matrix.QUESTIONS.values():
+    # What divides calls is in no core: it takes too long.
+    own = {matrix.ATTRIBUTION, matrix.TRAINING_ATTRIBUTION}
+    for question in set(matrix.QUESTIONS.values()) - own:
         assert any(question.in_core(*point) for point in question.points), question.name
 
 
@@ -118,8 +120,8 @@ def test_no_workload_is_ever_removed() -> None:
 
 def test_each_policy_of_the_axis_is_a_value_that_records_may_hold() -> None:
     assert {"static", *matrix.POLICIES} == set(get_args(Shapes))
-    # `many-calls` is no mistake: it is a question of its own.
-    mistakes = set(get_args(Protocol)) - {"many-calls"}
+    # These are no mistakes: each is a question of its own.
+    mistakes = set(get_args(Protocol)) - {"many-calls", "divided"}
     assert set(matrix.PROTOCOLS) - {matrix.WARM_UP_MIXED} == mistakes
     assert {"", *matrix.STARTS} == set(get_args(Start))
 
@@ -194,6 +196,7 @@ def test_a_new_workload_in_one_file_takes_part(
         "warm_up.WarmUp",
         "allocator.Allocator",
         "codegen.Codegen",
+        "attribution.Attribution",
     }
     assert all("'mlp'" in name for name in added)
 

@@ -88,7 +88,7 @@ def fill(results: Path) -> None:
             )
             training = Cell("resnet18", 4, "default", phase="training")
             records.append(file, made(release, "resnet18", "default", cell=training))
-            for measurement in generated(release):
+            for measurement in (*generated(release), examples.divided(release, ATTACK)):
                 records.append(file, measurement)
 
 
@@ -317,16 +317,29 @@ def test_the_answers_are_those_of_the_command(results: Path, first: Machine) -> 
         found = first.document(f"answers/{release}")
         assert "machine" not in found
         mine = recorded(results, release)
+        divided = [
+            record
+            for record in summaries.read_divided(results / MACHINES[0])
+            if record.release == release
+        ]
         wanted = [asked for asked in answers.questions() if not asked.of_targets]
         assert [one["name"] for one in found["questions"]] == [asked.name for asked in wanted]
         for one, asked in zip(found["questions"], wanted, strict=True):
-            sentence, sheet = asked.answer(mine)
+            sentence, sheet = asked.answer(divided if asked.of_parts else mine)
             assert (one["title"], one["sentence"]) == (asked.title, sentence)
             assert sorted(one["rows"]) == sorted(sheet.lines)
             assert one["columns"] == sheet.columns
             assert set(one["numbers"]) == sheet.numbers & set(sheet.columns)
     measured = [one["name"] for one in found["questions"] if one["rows"]]
-    assert {"inference", "training"} <= set(measured)
+    assert {"inference", "training", "attribution"} <= set(measured)
+
+
+def test_a_cell_shows_what_its_time_is_made_of(first: Machine) -> None:
+    cells = first.document(f"launches/{RELEASES[-1]}/0")["cells"]
+    parts = cells["resnet18, batch 1, default"]["parts"]
+    assert parts["sentences"][0].startswith("A call takes 10 ms (eager) and 12 ms (compiled)")
+    assert len(parts["rows"][0]) == len(parts["columns"])
+    assert cells["resnet18, batch 1, reduce-overhead"]["parts"] is None
 
 
 def test_every_question_has_a_page(report: Report, parsed: dict[str, Parsed]) -> None:

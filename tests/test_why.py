@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import get_args
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from torchcompile_suite.analysis import why
-from torchcompile_suite.attribution import Attribution, Kind, Operator, Place, Split, Step
+from torchcompile_suite.attribution import (
+    Attribution,
+    Direction,
+    Kind,
+    Operator,
+    Place,
+    Split,
+    Step,
+)
 from torchcompile_suite.cell import Cell
-from torchcompile_suite.measurement import OK
+from torchcompile_suite.measurement import OK, Launch, Measurement
+from torchcompile_suite.presentation import stories
 from torchcompile_suite.presentation import why as words
+from torchcompile_suite.presentation.answers import parts
+from torchcompile_suite.results import records
 
 NAMES = ("eager", "compiled")
 MS = 1e-3
@@ -37,12 +51,13 @@ def attribution(
     compiled: list[Step],
     rest: dict[Place, float] | None = None,
     code: dict[str, str] | None = None,
-) -> Attribution:
+) -> Launch:
     eager = [
         step(each.called, [at], ms, "operator")
         for at, (each, ms) in enumerate(zip(operators, eager_ms, strict=True))
     ]
-    return Attribution(OK, "2.15.0", operators, split(eager), split(compiled, rest), code or {})
+    made = Attribution(operators, split(eager), split(compiled, rest), code or {})
+    return Launch("cold", OK, attribution=made)
 
 
 def times(found: why.Why) -> dict[str, tuple[float, float]]:
@@ -178,7 +193,7 @@ def test_one_launch_is_sure_of_nothing() -> None:
     assert told.sentences[1:] == ["One launch gives no interval, so no difference is sure."]
 
 
-def _launches(*compiled_ms: float) -> list[Attribution]:
+def _launches(*compiled_ms: float) -> list[Launch]:
     return [
         attribution(
             BLOCK,
@@ -214,17 +229,18 @@ def test_launches_that_disagree_give_no_reason() -> None:
 
 
 def test_parts_that_do_not_add_up_are_told() -> None:
-    one = _launches(6.0)[0]
-    assert one.mode is not None
+    one = _launches(6.0)[0].attribution
+    assert one is not None
     short = msgspec.structs.replace(one.mode, call_s=one.mode.call_s * 1.25)
-    found = why.compiled_against_eager([msgspec.structs.replace(one, mode=short)] * 2)
+    launch = Launch("cold", OK, attribution=msgspec.structs.replace(one, mode=short))
+    found = why.compiled_against_eager([launch] * 2)
     assert words.told(found, NAMES).sentences[-1] == (
         "The parts of the compiled call add up to 20% less than it."
     )
 
 
 def test_the_code_of_the_largest_difference_is_compared_without_numbers() -> None:
-    def one(number: int, ms: float, loop: str) -> Attribution:
+    def one(number: int, ms: float, loop: str) -> Launch:
         code = f"void cpp_fused_relu_{number}()\n{{\n    {loop}\n}}"
         name = f"cpp_fused_relu_{number}"
         steps = [step(name, [0], ms)]
@@ -248,3 +264,72 @@ def test_json_has_all_families_and_intervals() -> None:
     assert len(data["families"]) == len(found.families)
     assert len(data["families"][0]["difference_s"]) == 3
     assert data["families"][0]["groups"][0]["operators"][0]["called"]
+
+
+def test_a_step_of_an_operator_that_is_not_there_is_refused() -> None:
+    one = attribution(BLOCK, [1.0] * 3, [step("a", [0, 1, 2], 3.0)])
+    text = msgspec.json.encode(one).replace(b'"operators":[0,1,2]', b'"operators":[0,1,3]')
+    with pytest.raises(msgspec.ValidationError, match="an operator that is not there"):
+        msgspec.json.decode(text, type=Launch)
+
+
+def _history(*compiled_ms: float) -> list[stories.Of]:
+    return [
+        stories.Of(f"2.{minor}.0", _launches(ms, ms * 1.01, ms * 1.02))
+        for minor, ms in enumerate(compiled_ms, 8)
+    ]
+
+
+def test_a_story_is_drafted_for_each_release_that_changed_the_call() -> None:
+    history = _history(2.0, 2.01, 9.0)
+    cell = Cell("net", 1, "max-autotune")
+    (change,) = stories.changes(history)
+    assert (change.call, change.before, change.after) == ("compiled", "2.9.0", "2.10.0")
+    page = list(stories.draft(cell, history))
+    assert page[0] == "# net, batch 1, max-autotune: what 3 releases changed, and where"
+    assert sum(line.startswith("## ") for line in page) == 1
+    assert any("copy of weights before conv2d" in line for line in page)
+    assert (
+        "torchcompile-suite why net --batch-size 1 --mode max-autotune --release v2.10.0 "
+        "--against v2.9.0 --code" in page
+    )
+
+
+def test_a_history_without_a_change_has_no_story() -> None:
+    assert not list(stories.changes(_history(2.0, 2.01, 2.02)))
+
+
+_ms = st.floats(0.001, 1e4)
+_text = st.text(max_size=20)
+_operators = st.lists(st.builds(Operator, *[_text] * 5), min_size=1, max_size=5)
+
+
+@st.composite
+def _any_launch(draw: st.DrawFn) -> Launch:
+    operators = draw(_operators)
+    steps = st.builds(
+        Step,
+        name=_text,
+        kind=st.sampled_from(get_args(Kind)),
+        operators=st.lists(st.integers(0, len(operators) - 1), max_size=3),
+        seconds=_ms,
+        direction=st.sampled_from(get_args(Direction)),
+        weights=st.booleans(),
+    )
+    rest = st.dictionaries(st.sampled_from(get_args(Place)), st.floats(-1, 1))
+    splits = st.builds(Split, _ms, _ms, st.lists(steps, max_size=6), rest, _ms)
+    return Launch("cold", OK, attribution=Attribution(operators, draw(splits), draw(splits)))
+
+
+@given(st.lists(_any_launch(), min_size=1, max_size=3))
+def test_any_launches_have_an_answer(launches: list[Launch]) -> None:
+    """Records of strangers divide calls in any way."""
+    cell = Cell("m", 1, "default", protocol="divided")
+    measurement = Measurement(cell, OK, launches, "2026-11-27T03:00:00+00:00", 1.0)
+    assert records.decode(msgspec.json.encode(measurement)) == measurement
+    record = records.Record("machine", "c", "e", measurement, "2.9.1")
+    sentence, sheet = parts.attribution([record])
+    assert sentence
+    assert {len(line) for line in sheet.lines} == {len(sheet.columns)}
+    history = [stories.Of("2.8.0", launches), stories.Of("2.9.1", list(reversed(launches)))]
+    assert "\n".join(stories.draft(cell, history))

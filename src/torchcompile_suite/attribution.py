@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from .fields import Count, Seconds, Text
-from .measurement import Outcome
 
 Direction = Literal["forward", "backward"]
 Kind = Literal["operator", "generated", "library", "copy"]
 # What a call spends outside of its steps, see `Split`.
 Place = Literal["guards", "entry", "buffers", "python", "exit"]
+_SHORTEST_S = 1e-12
 # A time, or a difference of two that noise may make negative.
 Part = Annotated[float, Meta(ge=-1e7, le=1e7)]
 
@@ -82,17 +83,33 @@ class Split(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Attribution(Struct, frozen=True, forbid_unknown_fields=True):
-    """What one process found out about a cell.
+    """How the calls of a cell divide in one process.
 
-    - ``torch``: its version.
     - ``operators``: of all graphs.
-    - ``eager``, ``mode``: None if the outcome is not ok.
-    - ``code``: the source of each generated kernel, by ``graph/name``.
+    - ``code``: the source of each generated kernel, by ``graph/name``. A warm launch does not
+      repeat it.
     """
 
-    outcome: Outcome
-    torch: Text = ""
-    operators: list[Operator] = []
-    eager: Split | None = None
-    mode: Split | None = None
+    operators: list[Operator]
+    eager: Split
+    mode: Split
     code: dict[str, str] = {}
+
+    def __post_init__(self) -> None:
+        """Raise ValueError if a figure cannot be computed. Decoding calls this."""
+        for split in (self.eager, self.mode):
+            if split.call_s < _SHORTEST_S:
+                raise ValueError("a call takes no time")
+            if any(at >= len(self.operators) for step in split.steps for at in step.operators):
+                raise ValueError("a step of an operator that is not there")
+
+    def condensed(self) -> Attribution:
+        """The same times without operators and code: the steps of a kind are one step."""
+        return Attribution([], _condensed(self.eager), _condensed(self.mode))
+
+
+def _condensed(split: Split) -> Split:
+    seconds: dict[Kind, float] = {}
+    for step in split.steps:
+        seconds[step.kind] = seconds.get(step.kind, 0.0) + step.seconds
+    return replace(split, steps=[Step(kind, kind, [], taken) for kind, taken in seconds.items()])

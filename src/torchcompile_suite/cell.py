@@ -12,7 +12,9 @@ from .fields import Name
 Shapes = Literal[
     "static", "recompile", "automatic", "dynamic", "marked", "buckets", "unbacked", "oblivious"
 ]
-Protocol = Literal["right", "data-inside", "no-sync", "grad-on", "train-mode", "many-calls"]
+Protocol = Literal[
+    "right", "data-inside", "no-sync", "grad-on", "train-mode", "many-calls", "divided"
+]
 Way = Literal["whole", "freezing", "regional", "nested-region", "as-given"]
 Layout = Literal["contiguous", "channels-last"]
 Start = Literal["", "uncached", "disk-cache", "carried-cache", "aot-package", "precompile"]
@@ -47,8 +49,10 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True, cache_hash=True):
     - ``allocator``: the malloc of the processes. ``system``: the C library's, told to keep its
       memory (a settled heap, `torchcompile_suite.host.heap`). `DEFAULT_HEAP`: the C library's with
       its defaults. ``libc``: the same, beside preloaded ones. Else the name of a preloaded one.
-    - ``protocol``: ``right``, the timing mistake that the measurement makes on purpose, or
-      ``many-calls``: the memory of the process is recorded over thousands of calls.
+    - ``protocol``: ``right``, or the timing mistake that the measurement makes on purpose. With
+      ``many-calls``, the memory of the process is recorded over thousands of calls. With
+      ``divided``, a call is divided among operators and kernels (`Attribution`), and no pair is
+      timed.
     - ``baseline``: the other call of each pair, eager in the same dtype or in float32.
     - ``accumulation``: micro-batches of a training step.
     - ``target``: a GPU that is not here (`torchcompile_suite.targets`). Then nothing is timed: the
@@ -80,6 +84,16 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True, cache_hash=True):
     way: Way = "whole"
     start: Start = ""
     layout: Layout = "contiguous"
+
+    @property
+    def timed(self) -> bool:
+        """Whether pairs of turns are timed."""
+        return not self.target and not self.divided
+
+    @property
+    def divided(self) -> bool:
+        """Whether a call is divided among operators and kernels."""
+        return self.protocol == "divided"
 
     @property
     def quantised(self) -> bool:

@@ -230,6 +230,18 @@ TRAINING_CODEGEN = _question(
     {("default", GENERATED_TARGET): "training"},
     **_TRAINED,
 )
+# In no core: a launch takes half a minute, and most of it is the second compile.
+ATTRIBUTION = _question(
+    "attribution.Attribution", "inference", _COMPILED_AXES, {}, protocol="divided"
+)
+TRAINING_ATTRIBUTION = _question(
+    "attribution.TrainingAttribution",
+    "training",
+    _COMPILED_AXES,
+    {},
+    protocol="divided",
+    **_TRAINED,
+)
 OVERHEAD = _of_axis("overhead.Overhead", "overhead", "mode", COMPILED, ["default"])
 ATTENTION = _of_axis("attention.Attention", "attention", "mode", COMPILED, ["default"])
 # Whether int8 gains, and whether the compile makes it gain: both modes answer it together.

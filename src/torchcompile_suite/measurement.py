@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
+from .attribution import Attribution
 from .cell import Cell
 from .compiled import Compiled
 from .conditions import Environment, Interference, Paging
@@ -171,6 +172,7 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
       accelerator: of tensors and of the pools of CUDA graphs, without what torch's allocator keeps
       in reserve.
     - ``notes``: what was found out about a user's model, and how it was called therefore.
+    - ``attribution``: for the protocol ``divided``. Such a launch times no pairs.
     """
 
     kind: Literal["cold", "warm"]
@@ -207,6 +209,7 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     peak_allocated_bytes: Count | None = None
     eager_peak_allocated_bytes: Count | None = None
     notes: list[Text] = field(default_factory=list)
+    attribution: Attribution | None = None
     schema: Schema = SCHEMA
 
     @property

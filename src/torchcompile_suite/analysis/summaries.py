@@ -92,7 +92,12 @@ def read_generated(results: Path) -> list[Record]:
     Segments that have none are known by the cache, so that this takes little even where the results
     of many machines take long to read.
     """
-    return list(records.read(results, _read_generated).generated)
+    return records.read(results, _read_generated).generated
+
+
+def read_divided(folder: Path) -> list[Record]:
+    """The records of a machine's cells whose calls were divided, whole."""
+    return records.read_machine(folder, _read_divided).divided
 
 
 def _of_journals_too(found: Records) -> Records:
@@ -118,6 +123,7 @@ def _condensed(launch: Launch, environment: Environment | None) -> CondensedLaun
         return launch
     fields = msgspec.structs.asdict(launch)
     fields |= {"environment": environment, "pairs_s": [], "latency_s": [], "warm_up_s": []}
+    fields["attribution"] = launch.attribution and launch.attribution.condensed()
     figures = statistics.figures(launch) if launch.pairs_s and launch.warm_up_s else None
     return CondensedLaunch(**fields, figures=figures)
 
@@ -140,6 +146,19 @@ def _read_generated(file: Path) -> Read[list[Entry]]:
     if cached.get("targets", _key(file), make) != b"0":
         return _read(file)
     return [], []
+
+
+def _read_divided(file: Path) -> Read[list[Entry]]:
+    """A segment's measurements of cells whose calls were divided. `_read` names its problems."""
+    segments.check_place(file, segments.header(file))
+
+    def make() -> Made:
+        found = records.read_segment(file)[0]
+        divided = [entry for entry in found if entry.measurement.cell.divided]
+        return Made(msgspec.msgpack.encode(divided))
+
+    data = cached.get("divided", _key(file), make)
+    return msgspec.msgpack.decode(data, type=list[Entry]), []
 
 
 def _key(file: Path) -> tuple[str, ...]:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from statistics import fmean, median
 from typing import Any, NamedTuple, TypeAlias
 
 from ..attribution import Attribution, Direction, Operator, Place, Split, Step
+from ..measurement import Launch
 from .statistics import Interval, geometric_interval, mean_interval
 
 # A group whose quotient differs by this factor from that of its like is named on its own, if it
@@ -166,41 +167,47 @@ class Why(NamedTuple):
         )
 
 
-def compiled_against_eager(launches: Sequence[Attribution]) -> Why:
+def compiled_against_eager(launches: Sequence[Launch]) -> Why:
     """Why a compiled call takes another time than an eager one. At least one launch is ok."""
     own = _alike(launches)
     names: list[Hashable] = list(range(len(own[0].operators)))
-    sides = [
-        _side(splits, names, own[0])
-        for splits in (
-            [one.eager for one in own if one.eager],
-            [one.mode for one in own if one.mode],
-        )
-    ]
-    return _why(*sides)._replace(other_code=len(launches) - len(own))
+    torch = _torch(launches)
+    before, after = (
+        _side([of(one) for one in own], names, own[0], torch) for of in (_eager, _mode)
+    )
+    return _why(before, after)._replace(other_code=len(launches) - len(own))
 
 
-def compiled_against_compiled(before: Sequence[Attribution], after: Sequence[Attribution]) -> Why:
+def compiled_against_compiled(before: Sequence[Launch], after: Sequence[Launch]) -> Why:
     """Why the compiled call of ``after`` takes another time than that of ``before``.
 
     Operators are the same if the same line of the same module calls them.
     """
+    return _between(before, after, _mode)
+
+
+def eager_against_eager(before: Sequence[Launch], after: Sequence[Launch]) -> Why:
+    """As `compiled_against_compiled`, of eager calls."""
+    return _between(before, after, _eager)
+
+
+def _between(
+    before: Sequence[Launch], after: Sequence[Launch], of: Callable[[Attribution], Split]
+) -> Why:
     one, two = _alike(before), _alike(after)
     number = min(len(one), len(two))
     named = [_origins(each[0].operators) for each in (one, two)]
     for origin in _unequal(*named):
         for names in named:
             names[:] = [name[:1] if name[0] == origin else name for name in names]
-    found = _why(
-        *(
-            _side([each.mode for each in own[:number] if each.mode], names, own[0])
-            for own, names in zip((one, two), named, strict=True)
-        )
+    sides = (
+        _side([of(each) for each in own[:number]], names, own[0], _torch(launches))
+        for own, names, launches in zip((one, two), named, (before, after), strict=True)
     )
-    return found._replace(other_code=len(before) + len(after) - 2 * number)
+    return _why(*sides)._replace(other_code=len(before) + len(after) - 2 * number)
 
 
-def _side(splits: list[Split], names: Sequence[Hashable], one: Attribution) -> Side:
+def _side(splits: list[Split], names: Sequence[Hashable], one: Attribution, torch: str) -> Side:
     """``names``: of the operators of ``one``. An operator has a backward pass of its own."""
     origins = [[(step.direction, names[at]) for at in step.operators] for step in splits[0].steps]
     directions: tuple[Direction, ...] = ("forward", "backward")
@@ -209,7 +216,7 @@ def _side(splits: list[Split], names: Sequence[Hashable], one: Attribution) -> S
         for direction in directions
         for name, operator in zip(names, one.operators, strict=True)
     }
-    return Side(one.torch, splits, origins, operators, one.code)
+    return Side(torch, splits, origins, operators, one.code)
 
 
 def _origins(operators: Sequence[Operator]) -> list[tuple[Hashable, ...]]:
@@ -231,17 +238,27 @@ def _unequal(
     return {origin for origin in {*counts[0], *counts[1]} if counts[0][origin] != counts[1][origin]}
 
 
-def _alike(launches: Sequence[Attribution]) -> list[Attribution]:
-    """The launches with the steps that the first one has."""
-    fine = [one for one in launches if one.outcome.ok and one.eager and one.mode]
+def _alike(launches: Sequence[Launch]) -> list[Attribution]:
+    """Of the launches with the steps that the first one has."""
+    fine = [one.attribution for one in launches if one.attribution is not None]
     return [one for one in fine if _steps(one) == _steps(fine[0])]
 
 
 def _steps(one: Attribution) -> Hashable:
-    splits = (one.eager, one.mode)
-    return tuple(
-        (step.name, step.kind, *step.operators) for of in splits if of for step in of.steps
-    )
+    steps = (*one.eager.steps, *one.mode.steps)
+    return tuple((step.name, step.kind, *step.operators) for step in steps)
+
+
+def _eager(one: Attribution) -> Split:
+    return one.eager
+
+
+def _mode(one: Attribution) -> Split:
+    return one.mode
+
+
+def _torch(launches: Sequence[Launch]) -> str:
+    return next((one.environment.torch for one in launches if one.environment), "")
 
 
 def _why(before: Side, after: Side) -> Why:

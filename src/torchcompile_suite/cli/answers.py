@@ -13,7 +13,7 @@ from ..presentation.terminal import Output
 from ..releases import catalogue
 from ..results.records import Record
 from .options import Format, completing, format_option, machine_option
-from .recorded import read_generated, select
+from .recorded import read_divided, read_generated, select
 
 
 @click.command()
@@ -62,7 +62,13 @@ def _timed(
         return []
     selection = select(machine_name, asked)
     versions = list(asked) or selection.versions
-    return [answers.newest(one, selection.machine, selection.records, versions) for one in wanted]
+    parts = read_divided(selection.machine) if any(one.of_parts for one in wanted) else []
+    return [
+        answers.newest(
+            one, selection.machine, parts if one.of_parts else selection.records, versions
+        )
+        for one in wanted
+    ]
 
 
 def _generated(wanted: Sequence[Asked], asked: Sequence[str]) -> list[Answered]:

@@ -66,6 +66,11 @@ def read_generated() -> list[Record]:
     return summaries.read_generated(RESULTS)
 
 
+def read_divided(machine_name: str) -> list[Record]:
+    """The cells of a machine whose calls were divided, whole."""
+    return summaries.read_divided(RESULTS / machine_name)
+
+
 def select(
     machine_name: str | None,
     versions: Sequence[str] = (),

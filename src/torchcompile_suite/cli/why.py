@@ -7,11 +7,15 @@ from pathlib import Path
 import click
 import msgspec
 
-from ..cell import CHANNELS_LAST
+from .. import matrix
+from ..analysis.summary import version_key
+from ..cell import CHANNELS_LAST, Cell
+from ..engine.settings import DIVIDED_LAUNCHES
 from ..errors import SuiteError
 from ..modes import MODES
-from ..presentation import answers, why
+from ..presentation import answers, stories, why
 from ..presentation.terminal import Output, Progress
+from ..presentation.wording import printable
 from ..releases import catalogue
 from ..trial import plan
 from ..trial import why as trials
@@ -22,6 +26,7 @@ from .options import (
     dtype_option,
     installed_option,
     json_option,
+    machine_option,
     no_color_option,
     quiet_option,
     training_option,
@@ -52,9 +57,15 @@ from .trying import torch_python, write
 @click.option(
     "--launches",
     type=click.IntRange(min=1),
-    default=trials.LAUNCHES,
+    default=DIVIDED_LAUNCHES,
     help="Processes, each a launch.",
 )
+@click.option(
+    "--history",
+    is_flag=True,
+    help="Measure nothing: what the releases in results/ changed, as the draft of a page.",
+)
+@machine_option
 @click.option("--all", "everything", is_flag=True, help="All lines of the table.")
 @click.option("--code", is_flag=True, help="How the generated code of the first line differs.")
 @json_option
@@ -72,6 +83,8 @@ def why_command(
     threads: int | None,
     release: str | None,
     launches: int,
+    history: bool,
+    machine_name: str | None,
     everything: bool,
     code: bool,
     json_file: Path | None,
@@ -93,6 +106,8 @@ def why_command(
     torchcompile-suite why resnet18 --mode max-autotune --against v2.8
 
     torchcompile-suite why my_model.py:make --training
+
+    torchcompile-suite why resnet18 --history > story.md
     """
     asked = Trial(
         workload=target,
@@ -103,6 +118,14 @@ def why_command(
         layout=CHANNELS_LAST if channels_last else "contiguous",
         training=training,
     )
+    if history:
+        question = matrix.TRAINING_ATTRIBUTION if training else matrix.ATTRIBUTION
+        cell = question.cell(target, mode)
+        if batch_size:
+            cell = msgspec.structs.replace(cell, batch_size=batch_size)
+        for line in stories.draft(cell, _history(cell, machine_name)):
+            click.echo(printable(line))
+        return
     progress = Progress(quiet=quiet, no_color=no_color)
     calls = _calls(plan.asked(target, inputs or [], asked, answers.names()), release, against)
     wanted = [
@@ -111,7 +134,7 @@ def why_command(
     ]
     variables = {"OMP_NUM_THREADS": str(threads)} if threads else {}
     cells, found = trials.run(wanted, launches, progress.say, variables)
-    names = ("eager", "compiled") if against is None else (wanted[0].name, wanted[1].name)
+    names = why.EAGER_AND_COMPILED if against is None else (wanted[0].name, wanted[1].name)
     if json_file is not None:
         write(json_file, why.as_json(cells, names, found))
         if str(json_file) == "-":
@@ -126,6 +149,25 @@ def why_command(
     if code:
         for line in why.code_changes(found)[: None if everything else why.MOST_CODE]:
             out.say(line)
+
+
+def _history(cell: Cell, machine_name: str | None) -> list[stories.Of]:
+    """The cell in each release of the machine's results. Raises SuiteError if it has none."""
+    # Imported here: the package's core is enough for all else.
+    from .recorded import read_divided, select
+
+    selection = select(machine_name)
+    wanted = msgspec.structs.replace(cell, device=selection.device)
+    found = {
+        one.release: one.measurement.launches
+        for one in read_divided(selection.machine)
+        if one.measurement.cell == wanted and one.measurement.outcome.ok and one.release
+    }
+    if not found:
+        pattern = matrix.pattern(cell)
+        how = f'; measure it: torchcompile-suite history --cells "{pattern}"' if pattern else ""
+        raise SuiteError(f"{selection.machine} has no divided calls of {cell}{how}")
+    return [stories.Of(name, found[name]) for name in sorted(found, key=version_key)]
 
 
 def _calls(

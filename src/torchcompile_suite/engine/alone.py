@@ -58,7 +58,7 @@ class Alone:
             return recorded if generated and generated.generation == GENERATION else None
         # Records of the first versions lack what the compiler did. Records of another method cannot
         # be compared with new ones.
-        complete = recorded.compiled is not None or cell.mode == EAGER or cell.start
+        complete = recorded.compiled is not None or cell.mode == EAGER or cell.start or cell.divided
         current = all(launch.method == METHOD for launch in recorded.launches)
         return recorded if complete and current and not self._slowed(recorded) else None
 
@@ -102,8 +102,6 @@ class Alone:
         here at all, for example because the disk is full.
         """
         series = Series.of(self.on_device(cell), [""], self._settings)
-        if cell.target:
-            series = msgspec.structs.replace(series, rounds=1)
 
         def make(_: str, cache: Path) -> Launch:
             if refused:

@@ -106,6 +106,8 @@ def run(environment: Environment, request: Request, limit_s: float = LAUNCH_LIMI
         if request.cell.start:
             return starts.launch(spawn, request, workspace, limit_s, calibrate)
         start = functools.partial(spawn, module=starts.MEASURING, variables=variables)
+        if request.cell.divided:
+            return turns.alone(start, request, workspace, limit_s)
         return turns.launch(start, request, workspace, limit_s, calibrate)
 
 

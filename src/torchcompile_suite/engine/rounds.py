@@ -181,10 +181,12 @@ def results(series: Series, known: Journal) -> dict[str, Measurement]:
         outcome = Outcome(Status.CRASH, refused) if refused else outcome_of(found)
         stopped: Stopped = ""
         if outcome.ok:
-            reached: Stopped = "precise" if _precise(series, known, name) else "budget"
             # Ctrl-C does not depend on the results, so what it ended has the interval of a fixed
             # number of launches.
-            stopped = "fixed" if series.rounds is not None or name in open_ else reached
+            if series.rounds is not None or name in open_:
+                stopped = "fixed"
+            else:
+                stopped = "precise" if _precise(series, known, name) else "budget"
         if found or refused:
             made[name] = Measurement(
                 cell=series.cell,

@@ -16,6 +16,7 @@ from ..measurement import METHOD, Measurement
 from ..request import Plan
 from .settings import (
     BUDGET_S,
+    DIVIDED_LAUNCHES,
     LAUNCH_LIMIT_S,
     MOST_LAUNCHES,
     MOST_REPEATS,
@@ -54,11 +55,16 @@ class Series(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, cell: Cell, releases: Sequence[str], settings: Settings) -> Series:
-        """The series of a cell as the settings want it."""
+        """The series of a cell as the settings want it.
+
+        Counts have no noise. Of a divided call, each of the parts has its own interval, and none
+        decides when to stop.
+        """
+        rounds = 1 if cell.target else settings.launches
         return cls(
             cell,
             tuple(releases),
-            rounds=settings.launches,
+            rounds=rounds or (DIVIDED_LAUNCHES if cell.divided else None),
             precision=settings.precision,
             budget_s=settings.budget_s,
             launch_limit_s=settings.launch_limit_s,

@@ -30,6 +30,8 @@ PRECISION = 0.03
 # times the launches. A machine that needs more than a dozen has a fault that should be found first.
 BUDGET_S = 180.0
 MOST_LAUNCHES = 12
+# Launches of a cell whose calls are divided.
+DIVIDED_LAUNCHES = 3
 # The largest number of disturbed launches that are repeated. A machine that is always disturbed
 # must come to an end, too.
 MOST_REPEATS = 3

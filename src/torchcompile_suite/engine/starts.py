@@ -28,7 +28,6 @@ from ..launch.messages import (
     Ended,
     Finish,
     FirstResult,
-    Go,
     Prepared,
     Service,
 )
@@ -128,14 +127,8 @@ class _Launch:
         cache = self._folder / CACHE
         cache.mkdir(parents=True)
         process = self._spawn(self._workspace / "prepare.log", MEASURING, {}, ())
-        try:
-            process.say(msgspec.structs.replace(self._request, cache_dir=str(cache)))
-            turns.begun(process, self._deadline)
-            process.say(Go())
-            prepared = turns.expect(process, Ended, self._deadline).launch
-        finally:
-            process.end()
-        return dict(prepared.stages_s)
+        request = msgspec.structs.replace(self._request, cache_dir=str(cache))
+        return dict(turns.whole(process, request, self._deadline).stages_s)
 
     def _first(self) -> Side:
         """The side that starts first: it changes from launch to launch."""

@@ -117,6 +117,28 @@ def launch(
             process.end()
 
 
+def alone(
+    start: Callable[[Path], Process], request: Request, workspace: Path, limit_s: float
+) -> Launch:
+    """As `launch`, for a cell of which one process does all by itself."""
+    return guarded(
+        lambda: whole(start(workspace / "log"), request, time.monotonic() + limit_s),
+        request,
+        limit_s,
+    )
+
+
+def whole(process: Process, request: Request, deadline: float) -> Launch:
+    """What a process answers that does the whole request by itself. Raises as `expect`."""
+    try:
+        process.say(request)
+        begun(process, deadline)
+        process.say(Go())
+        return expect(process, Ended, deadline).launch
+    finally:
+        process.end()
+
+
 def how_far(late: TimedOut) -> str:
     """How far a process came, as the end of a reason; empty if it was not seen."""
     return "".join(f": {text}" for text in late.args if text)

@@ -57,6 +57,10 @@ def _maker(request: Request, connection: Connection, heap_note: str) -> Callable
         from .prepare import prepare
 
         return functools.partial(prepare, request)
+    if request.cell.divided:
+        from .attribute import attribute
+
+        return functools.partial(attribute, request, heap_note)
     from .measure import measure
 
     return functools.partial(

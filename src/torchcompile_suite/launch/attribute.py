@@ -1,18 +1,18 @@
-"""``python -m torchcompile_suite.launch.attribute``: where the time of a call goes.
+"""Where the time of a call goes: the launch of a cell whose calls are divided.
 
-Answers an `Order` with an `Attribution`. One process makes four calls in turns: eager and the mode,
-each as a user makes it and with marks around its parts (`inspect.marks`). The calls with marks say
-how a call divides. The compiled call without marks says whether its parts add up to it; of eager's
-call, what the operators leave is Python's.
+One process makes four calls in turns: eager and the mode, each as a user makes it and with marks
+around its parts (`inspect.marks`). The calls with marks say how a call divides. The compiled call
+without marks says whether its parts add up to it; of eager's call, what the operators leave is
+Python's.
 """
 
 from __future__ import annotations
 
 import gc
+import os
 import resource
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,15 +22,14 @@ from .. import workloads
 from ..attribution import Attribution, Place, Split, Step
 from ..cell import Cell
 from ..host import heap
-from ..measurement import OK
-from . import caches, messages
+from ..measurement import METHOD, OK, Launch
+from ..request import Request
 from .progress import Stages, rounded
 
 if TYPE_CHECKING:
     from .inspect.marks import Marked
     from .subject import Call, Subject
 
-MODULE = "torchcompile_suite.launch.attribute"
 # A turn is calls for so long, at least and at most so many. One call before does not count.
 TURN_S = 0.15
 FEWEST_CALLS, MOST_CALLS = 3, 200
@@ -41,13 +40,6 @@ FEWEST_TURNS = 4
 _BACKEND = "torchcompile_suite_marked"
 
 
-class Order(msgspec.Struct, frozen=True):
-    """Attribute the cell. ``cache_dir``: the compilers' cache; a later process finds it warm."""
-
-    cell: Cell
-    cache_dir: str
-
-
 class _Calls(NamedTuple):
     """One call, again and again: nanoseconds when it began and ended, with the marks between."""
 
@@ -55,17 +47,31 @@ class _Calls(NamedTuple):
     faults: list[float]
 
 
-def attribute(cell: Cell) -> Attribution:
-    """Divide the calls of the cell. Never raises for what the cell does: see ``outcome``."""
-    import torch
+def attribute(request: Request, heap_note: str = "") -> Launch:
+    """Divide the calls of the request's cell. Never raises for what the cell does: a failure is the
+    launch's outcome. ``heap_note``: why this process's heap is not as the request asks.
+    """
+    from . import device, failures
 
-    from . import failures
-
-    stages = Stages(str(cell), "")
+    load = os.getloadavg()[0]
+    stages = Stages(str(request.cell), "")
+    made, outcome = None, OK
     try:
-        return msgspec.structs.replace(_attribute(cell, stages), torch=str(torch.__version__))
+        made = _attribute(request.cell, stages)
     except Exception as error:
-        return Attribution(failures.outcome(error, stages.now), str(torch.__version__))
+        outcome = failures.outcome(error, stages.now)
+    if made is not None and request.kind == "warm":
+        made = msgspec.structs.replace(made, code={})
+    return Launch(
+        request.kind,
+        outcome,
+        environment=device.describe(device.get(request.cell.device), load),
+        stages_s=stages.seconds,
+        method=METHOD,
+        heap="default" if heap_note else request.heap,
+        heap_note=heap_note,
+        attribution=made,
+    )
 
 
 def _attribute(cell: Cell, stages: Stages) -> Attribution:
@@ -116,7 +122,6 @@ def _attribute(cell: Cell, stages: Stages) -> Attribution:
     known = list(dict.fromkeys(each for step in (*operators, *steps) for each in step.operators))
     place = {each: at for at, each in enumerate(known)}
     return Attribution(
-        OK,
         operators=known,
         eager=_split(made["eager"], made["marked eager"], operators, place, mark_s, None),
         mode=_split(made["mode"], made["marked mode"], steps, place, mark_s, guards_s or 0.0),
@@ -255,18 +260,3 @@ def _step(marked: Marked, seconds: float, place: Mapping[Any, int]) -> Step:
         marked.direction,
         marked.weights,
     )
-
-
-def main() -> None:
-    """Answer the order."""
-    connection = messages.accept()
-    heap.settle()
-    order = msgspec.json.decode(connection.recv_bytes(), type=Order)
-    caches.use(Path(order.cache_dir))
-    messages.import_quietly(["torch", *workloads.get(order.cell.workload).imports])
-    answer = heap.with_room(lambda: attribute(order.cell))
-    connection.send_bytes(msgspec.json.encode(answer))
-
-
-if __name__ == "__main__":
-    main()

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from ..analysis.advice import disagreement
-from ..analysis.statistics import Interval
+from ..analysis.statistics import Interval, geometric_interval
 from ..analysis.why import LONG_S, MISSING, WORTH, Family, Side, Why
 from ..attribution import Step
 from ..cell import Cell
@@ -22,6 +22,7 @@ from .wording import listed
 MOST_LINES = 12
 MOST_NAMED = 2
 MOST_CODE = 60
+EAGER_AND_COMPILED = ("eager", "compiled")
 _KERNEL_NAME = re.compile(r"\b((?:cpp|triton)_[a-z]+_\w*?)_?\d+\b")
 
 
@@ -43,25 +44,19 @@ def _sentences(why: Why, names: tuple[str, str]) -> Iterator[str]:
     times = f"A call takes {_ms(first)} ms ({names[0]}) and {_ms(second)} ms ({names[1]})"
     if why.other_code:
         yield f"Launches with other code than the first, which do not count: {why.other_code}."
-    if torn := disagreement(why.ratio):
+    if torn := _torn(why):
         yield f"{times}. Cannot tell why: {torn}. Repeat it when nothing else runs."
         return
     yield f"{times}: {why.ratio} of {names[0]}'s time."
     if not why.ratio.known:
         yield "One launch gives no interval, so no difference is sure."
         return
-    worth = [
-        family
-        for family in why.families
-        if family.sure and abs(family.difference_s.value) >= WORTH * first
-    ]
-    losses = [family for family in worth if family.difference_s.value > 0][:MOST_NAMED]
-    gains = [family for family in worth if family.difference_s.value < 0][:MOST_NAMED]
+    losses, gains = worth_naming(why)
     parts = []
     if losses:
-        parts.append(f"loses {listed(map(_named, losses))}")
+        parts.append(f"loses {listed(map(named, losses[:MOST_NAMED]))}")
     if gains:
-        parts.append(f"gains {listed(map(_named, gains))}")
+        parts.append(f"gains {listed(map(named, gains[:MOST_NAMED]))}")
     if parts:
         yield f"It {' and '.join(parts)}."
     else:
@@ -72,7 +67,24 @@ def _sentences(why: Why, names: tuple[str, str]) -> Iterator[str]:
             yield f"The parts of the {name} call add up to {abs(side.missing):.0%} {more} than it."
 
 
-def _named(family: Family) -> str:
+def _torn(why: Why) -> str:
+    """How far the launches disagree about the ratio or a call's time; empty if they do not."""
+    times = (geometric_interval(side.calls_s) for side in (why.before, why.after))
+    return next(filter(None, map(disagreement, (why.ratio, *times))), "")
+
+
+def worth_naming(why: Why) -> tuple[list[Family], list[Family]]:
+    """Losses and gains that the launches are sure of and that are worth a word, largest first."""
+    least_s = WORTH * fmean(why.before.calls_s)
+    worth = [one for one in why.families if one.sure and abs(one.difference_s.value) >= least_s]
+    return (
+        [family for family in worth if family.difference_s.value > 0],
+        [family for family in worth if family.difference_s.value < 0],
+    )
+
+
+def named(family: Family) -> str:
+    """Such as ``1.53 ms in 20 times conv2d (`conv` and others)``."""
     number = len(family.groups)
     what = f"{number} times {family.what}" if number > 1 else family.what
     module = family.groups[0].module
@@ -121,14 +133,13 @@ def _steps(steps: Iterable[Step]) -> str:
 
 def _remedies(why: Why) -> Iterator[str]:
     """What a test has shown to help against the largest losses, each once."""
-    if disagreement(why.ratio):
+    if _torn(why):
         return
     steps = why.after.splits[0].steps
     training = any(step.direction == "backward" for step in steps)
     losses = [
         step
-        for family in why.families
-        if family.sure and family.difference_s.value >= WORTH * fmean(why.before.calls_s)
+        for family in worth_naming(why)[0]
         for group in family.groups
         for step in group.after
         if step.weights or (step.kind == "copy" and "conv" in family.what.lower())

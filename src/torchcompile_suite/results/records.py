@@ -14,7 +14,7 @@ which files were added makes no difference. The older measurements are the histo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -76,13 +76,15 @@ Read = tuple[T, list[Problem]]
 class Records(NamedTuple):
     """Every readable record under results/, and the problems with the others.
 
-    ``records`` are those of cells that are timed. ``generated`` are those of cells with a target:
-    counts without times, which `analysis.generated` reads.
+    ``records`` are those of cells whose pairs are timed. ``generated`` are those of cells with a
+    target: counts without times, which `analysis.generated` reads. ``divided`` are those whose
+    calls were divided, which `analysis.why` reads.
     """
 
     records: list[Record]
     problems: list[Problem]
-    generated: Sequence[Record] = ()
+    generated: list[Record]
+    divided: list[Record]
 
 
 class Entry(NamedTuple):
@@ -180,28 +182,37 @@ def read(results: Path, reader: SegmentReader | None = None) -> Records:
     Unreadable files and lines are left out and named in ``problems``. They never stop the rest.
     ``reader``: another way to read a segment than `read_segment`.
     """
-    timed: list[Record] = []
-    generated: list[Record] = []
     folders, problems = machine_folders(results)
+    found: list[Record] = []
     for folder in folders:
-        of_machine = read_machine(folder, reader)
-        timed += of_machine.records
-        problems += of_machine.problems
-        generated += of_machine.generated
-    return Records(timed, problems, generated)
+        of_machine, bad = _of_machine(folder, reader)
+        found += of_machine
+        problems += bad
+    return _by_kind(found, problems)
 
 
 def read_machine(folder: Path, reader: SegmentReader | None = None) -> Records:
     """The records of one machine, as those of `read`."""
+    return _by_kind(*_of_machine(folder, reader))
+
+
+def _of_machine(folder: Path, reader: SegmentReader | None) -> Read[list[Record]]:
     found: list[Record] = []
     of_places, problems = files(folder)
     for journal, of_place in of_places.items():
         entries, bad = newest_of(read_files(of_place, reader))
         found += _of_place(journal, entries)
         problems += bad
-    timed = [record for record in found if not record.measurement.cell.target]
-    generated = [record for record in found if record.measurement.cell.target]
-    return Records(timed, problems, generated)
+    return found, problems
+
+
+def _by_kind(found: Iterable[Record], problems: list[Problem]) -> Records:
+    kinds = Records([], problems, [], [])
+    for record in found:
+        cell = record.measurement.cell
+        kind = kinds.generated if cell.target else kinds.records if cell.timed else kinds.divided
+        kind.append(record)
+    return kinds
 
 
 def identity(file: Path) -> str:
@@ -386,9 +397,11 @@ def decode(line: bytes) -> Measurement:
 
 def _whole(measurement: Measurement) -> bool:
     """Whether every figure can be computed: some launch counts, and all of them have times."""
+    launches = measurement.launches
     if measurement.cell.target:
         return measurement.generated is not None
-    launches = measurement.launches
+    if not measurement.cell.timed:
+        return any(launch.attribution is not None for launch in launches)
     return any(not launch.disturbed for launch in launches) and all(
         launch.pairs_s and launch.warm_up_s for launch in launches
     )

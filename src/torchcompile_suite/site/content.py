@@ -69,7 +69,8 @@ class Entry(NamedTuple):
 class Machine:
     """The measurements of one machine; ``facts`` is the content of its machine.json.
 
-    ``code`` is what was generated on any machine. ``origins`` tells, for each point, the files that
+    ``code`` is what was generated on any machine. ``divided``: the newest records of cells whose
+    calls were divided, by point and plain cell. ``origins`` tells, for each point, the files that
     its measurements come from.
 
     The assembled history of a class is one, too: each of its cells comes from one of its
@@ -82,6 +83,7 @@ class Machine:
     axis: Axis
     origins: dict[str, str]
     code: Code
+    divided: Mapping[Key, Record]
 
     @property
     def title(self) -> str:
@@ -279,8 +281,18 @@ def load(folder: Path, axis: Axis, code: Code) -> Loaded:
         fields = descriptions.read(folder).fields
         facts = {key: str(value) for key, value in fields.items() if key != "version"}
     entries = [Entry(mine[row.release, row.cell], row) for row in rows]
-    machine = Machine(name, facts, entries, axis, _origins(folder, kept, files), code)
+    origins = _origins(folder, kept, files)
+    machine = Machine(name, facts, entries, axis, origins, code, _divided(folder, axis))
     return Loaded(machine, unread, left_out)
+
+
+def _divided(folder: Path, axis: Axis) -> dict[Key, Record]:
+    found = sorted(summaries.read_divided(folder), key=lambda record: record.measurement.started_at)
+    return {
+        (axis.point(one), msgspec.structs.replace(one.measurement.cell, protocol="right")): one
+        for one in found
+        if axis.point(one)
+    }
 
 
 def assembled(hardware: str, machines: Sequence[Machine], axis: Axis, code: Code) -> Machine:
@@ -310,7 +322,13 @@ def assembled(hardware: str, machines: Sequence[Machine], axis: Axis, code: Code
         point: digest([*(machine.origins.get(point, "") for machine in parts), *chosen])
         for point in {entry.row.release for entry in entries}
     }
-    return Machine(f"class:{_text(hardware)}", facts, entries, axis, origins, code)
+    divided = {
+        key: record
+        for machine in parts
+        for key, record in machine.divided.items()
+        if machine_of.get(key[1]) == record.machine
+    }
+    return Machine(f"class:{_text(hardware)}", facts, entries, axis, origins, code, divided)
 
 
 def _text(name: str) -> str:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ...errors import SuiteError
 from ...results.records import Record
-from . import generated, pays, processes, variants, ways
+from . import generated, parts, pays, processes, variants, ways
 from .common import Answer
 
 __all__ = ["Answer", "Answered", "Asked", "get", "names", "newest", "questions"]
@@ -24,13 +24,15 @@ class Asked(NamedTuple):
     of the question was measured, the sentence says so and the sheet has no line.
 
     ``of_targets``: it answers from generated code, which is the same on all machines. Then it gets
-    only records of cells with a target, and all others get none of them.
+    only records of cells with a target, and all others get none of them. ``of_parts``: it gets only
+    records of cells whose calls were divided, and likewise.
     """
 
     name: str
     title: str
     answer: Callable[[Sequence[Record]], Answer]
     of_targets: bool = False
+    of_parts: bool = False
 
 
 class Answered(NamedTuple):
@@ -73,6 +75,12 @@ QUESTIONS = (
         "What does the compiler generate for a GPU that is not here?",
         generated.codegen,
         of_targets=True,
+    ),
+    Asked(
+        "attribution",
+        "Where does the time of a compiled call go?",
+        parts.attribution,
+        of_parts=True,
     ),
     Asked(
         "overhead",

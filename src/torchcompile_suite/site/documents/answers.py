@@ -35,10 +35,11 @@ def document(machine: Machine, point: str) -> dict[str, Any]:
     """
     name = machine.fullest(point)
     records = [entry.record for entry in machine.of(point) if entry.row.machine == name]
+    parts = [record for key, record in machine.divided.items() if key[0] == point]
     questions = []
     for asked in answers.questions():
         if not asked.of_targets:
-            sentence, sheet = asked.answer(records)
+            sentence, sheet = asked.answer(parts if asked.of_parts else records)
             questions.append(
                 {
                     **{"name": asked.name, "title": asked.title, "sentence": sentence},

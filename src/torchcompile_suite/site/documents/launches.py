@@ -11,7 +11,10 @@ from ...analysis import statistics
 from ...compiled import Compiled
 from ...conditions import Accelerator, Environment
 from ...measurement import Launch
+from ...presentation import why
+from ...presentation.answers import parts
 from ...presentation.wording import milliseconds, plural
+from ...results.records import Record
 from ..content import Entry, Machine
 from ..packs import figure, table
 
@@ -89,12 +92,27 @@ def _cell(machine: Machine, entry: Entry, environments: dict[bytes, int]) -> dic
         facts = msgspec.json.encode(_facts(measurement.environment))
         number = environments.setdefault(facts, len(environments))
     compiled = measurement.compiled
+    divided = machine.divided.get((entry.row.release, measurement.cell))
     return {
         "text": [*text, *measurement.notes],
+        "parts": None if divided is None else _parts(divided),
         "command": command,
         "environment": number,
         "compiled": None if compiled is None else _compiled(compiled),
         **table(COLUMNS, starmap(_launch, enumerate(measurement.launches, 1))),
+    }
+
+
+def _parts(record: Record) -> dict[str, Any] | None:
+    """Where the time of the calls goes: sentences, remedies and a table of text."""
+    found = parts.divided(record)
+    if found is None:
+        return None
+    told = why.told(found.why, why.EAGER_AND_COMPILED)
+    return {
+        "sentences": [*told.sentences, *told.remedies],
+        **table(told.sheet.columns, told.sheet.lines),
+        "numbers": [column for column in told.sheet.columns if column in told.sheet.numbers],
     }
 
 

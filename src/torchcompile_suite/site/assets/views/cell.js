@@ -220,6 +220,7 @@
         ),
         ofHistory(context, name, history, rows, other),
         ofLaunches(context, name, detail, at),
+        ofParts(detail.parts),
         paid(history.baseline, figure),
         compiled(context, detail),
         environment(launches, detail),
@@ -307,6 +308,25 @@
       downloads(
         `history ${name} ${machine.name}`,
         rows.map((row) => ({ cell: name, ...row })),
+      ),
+    );
+  }
+
+  function ofParts(parts) {
+    if (!parts) return null;
+    const right = new Set(parts.numbers);
+    return section(
+      "parts",
+      "What the difference is made of",
+      ...parts.sentences.map((sentence) => make("p", {}, sentence)),
+      table(
+        "Operators of the model and the kernels that compute them; then what is in no kernel.",
+        parts.columns.map((title, place) => ({
+          title,
+          number: right.has(title),
+          value: (row) => row[place],
+        })),
+        parts.rows,
       ),
     );
   }
