@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import dedent, indent
 from typing import get_args
 
 import msgspec
@@ -176,6 +177,27 @@ def generated(
     )
     cell = matrix.CODEGEN.cell(workload, mode, SM90)
     return Measurement(cell, outcome, [launch], "2026-11-23T12:00:00+00:00", 5.0, "fixed")
+
+
+def network(forward: str, more: str = "") -> str:
+    """The source of a module `Net` with a convolution and a linear layer.
+
+    ``forward``: its lines. ``more``: a line of ``__init__``.
+    """
+    return f"""
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(3, 8, 3)
+        self.head = torch.nn.Linear(8, 4)
+        {more}
+
+    def forward(self, x):
+{indent(dedent(forward).strip(), " " * 8)}
+"""
 
 
 names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,30}", fullmatch=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
@@ -27,6 +26,7 @@ from torchcompile_suite.results import cached, records
 from torchcompile_suite.results.records import Record
 
 from . import examples
+from .schemas import validated
 
 NAMES = answers.names()
 COMMITS = {"2.9.1": "a" * 40, "2.15.0": "b" * 40}
@@ -302,7 +302,7 @@ def run(*arguments: str) -> tuple[int, str, str]:
 def test_the_command_answers_every_question(results: Path) -> None:
     status, out, err = run("--format", "json")
     assert status == 0, err
-    found = {one["question"]: one for one in json.loads(out)}
+    found = {one["question"]: one for one in validated("answers", out)}
     assert list(found) == NAMES
     inference, training, code = (found[name] for name in ("inference", "training", "codegen"))
     assert (inference["machine"], inference["release"]) == ("box", "2.15.0")

@@ -28,6 +28,7 @@ from torchcompile_suite.releases import catalogue, environments, ledger, stamp
 from torchcompile_suite.results import records
 
 from .conftest import QUICK, ROOT, ReleaseEnvironment
+from .schemas import validated
 from .test_launch import processes_named
 from .test_matrix import NEW_WORKLOAD
 
@@ -541,7 +542,7 @@ def test_the_report_compares_turns_round_by_round(turns: Checkout) -> None:
         text=True,
         check=True,
     )
-    comparison = json.loads(done.stdout)
+    comparison = validated("report-releases", done.stdout)
     assert comparison["cells"] == 2
     assert comparison["compared"] == comparison["paired"]
     # Other work on the machine may slow one release only: such a cell is named and left out.

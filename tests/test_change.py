@@ -18,6 +18,8 @@ from torchcompile_suite.cell import Cell
 from torchcompile_suite.measurement import OK, Launch, Measurement, Outcome, Status
 from torchcompile_suite.presentation import documents, sheets, terminal, wording
 
+from .schemas import validated
+
 
 def measurement(
     random: np.random.Generator,
@@ -277,7 +279,7 @@ def test_a_single_launch_is_judged_by_the_whole_machine() -> None:
 def test_json_has_all_effects_and_markdown_is_escaped() -> None:
     random = np.random.default_rng(10)
     comparison = compare(matrix(random), matrix(random, model3={"mode_s": 0.06}))
-    found = json.loads(documents.comparison_json(comparison))
+    found = validated("report-releases", documents.comparison_json(comparison))
     assert found["compared"] == 20
     worst = max(
         (cell for cell in found["changes"] if "time ratio" in cell["effects"]),

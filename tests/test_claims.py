@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import pkgutil
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from torchcompile_suite.presentation import sheets
 from torchcompile_suite.results import records
 
 from . import examples
+from .schemas import validated
 
 
 def measured(cell: Cell, times: float, compiled: Compiled | None = None) -> Measurement:
@@ -247,7 +247,7 @@ def test_the_command_prints_all_claims_as_objects(
     records.append(file, measured(Cell("softmax_matmul", 1, "default"), 1.6))
     done = CliRunner().invoke(app.app, ["claims", "--json"])
     assert done.exit_code == 0, done.output
-    found = json.loads(done.output)
+    found = validated("claims", done.output)
     assert len(found) == 36
     for each in found:
         assert {"id", "seed", "verdict", "ours", "interval", "reason"} <= set(each)

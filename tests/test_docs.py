@@ -29,6 +29,7 @@ PAGES = [
     *sorted(ROOT.glob("*.md")),
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "docs" / "stories").glob("*.md")),
+    ROOT / "docs" / "schemas" / "README.md",
     ROOT / "evidence" / "README.md",
 ]
 FENCE = re.compile(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import string
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from torchcompile_suite.cli.app import app
 from torchcompile_suite.doctor import Level, hardware, software
 
 from .conftest import ReleaseEnvironment
+from .schemas import validated
 
 
 def found(**changes: Any) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def test_the_command_ends_as_its_checks_do(
     for name, value in newest.lie_in(tmp_path).items():
         monkeypatch.setenv(name, value)
     done = CliRunner().invoke(app, ["doctor", "--release", newest.version, "--json"])
-    said = json.loads(done.stdout)
+    said = validated("doctor", done.stdout)
     assert done.exit_code == any(each["level"] == "error" for each in said)
     assert {each["name"]: each["level"] for each in said}["torch"] == "ok"
     broken = CliRunner().invoke(

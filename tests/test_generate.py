@@ -28,26 +28,19 @@ from torchcompile_suite.launch.messages import Order
 from torchcompile_suite.measurement import Launch, Status
 
 from .conftest import ROOT, ReleaseEnvironment, releases
+from .examples import network
+from .schemas import validated
 
 pytestmark = pytest.mark.slow
 
 SM90 = "cuda:sm90"
 
 
-MODEL = """
-import torch
-
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv = torch.nn.Conv2d(3, 8, 3)
-        self.head = torch.nn.Linear(8, 4)
-
-    def forward(self, x):
-        y = torch.relu(self.conv(x)).mean((2, 3))
-        torch._dynamo.graph_break()
-        return self.head(y * torch.arange(8, device=x.device))
-"""
+MODEL = network("""
+    y = torch.relu(self.conv(x)).mean((2, 3))
+    torch._dynamo.graph_break()
+    return self.head(y * torch.arange(8, device=x.device))
+""")
 
 # Own kernels: one whole graph, and one with code behind a graph break.
 STRANGE = """
@@ -287,7 +280,7 @@ def test_try_says_what_a_model_would_be_compiled_to(
     assert done.exit_code == 0, done.output
     assert "no times" in done.stdout
     assert "Graph break at" in done.stdout
-    plain, with_graphs = json.loads(answer.read_text())["cells"]
+    plain, with_graphs = validated("try-target", answer.read_bytes())["cells"]
     assert set(plain["counts"]) <= set(generated.COUNTS)
     assert (plain["counts"]["graphs"], plain["counts"]["graph breaks"]) == (2, 1)
     # A convolution, a fused relu and mean, a fused factor, a product.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import msgspec
@@ -28,6 +27,7 @@ from torchcompile_suite.targets import Target
 from . import examples
 from .examples import SM90, code
 from .examples import generated as made
+from .schemas import validated
 
 COMMITS = {"2.9.1": "a" * 40, "2.15.0": "b" * 40}
 
@@ -385,7 +385,7 @@ def test_report_prints_what_was_generated(tmp_path: Path, monkeypatch: pytest.Mo
     assert both.exit_code == 0, both.output
     assert "3 counts differ in 1 cells" in both.output
     arguments = ["report", "v2.9", "v2.15.0", "--machine", "box", "--format", "json"]
-    content = json.loads(CliRunner().invoke(app.app, arguments).output)
+    content = validated("report-releases", CliRunner().invoke(app.app, arguments).output)
     assert content["generated"]["compared"] == 1
     assert len(content["generated"]["differences"]) == 3
 
@@ -401,7 +401,7 @@ def test_releases_that_were_only_generated_are_compared(
     assert "3 counts differ in 1 cells" in answer.stdout
     assert "No machine has times of both v2.9.1 and v2.15.0" in answer.stderr
     answer = CliRunner().invoke(app.app, ["report", "v2.9", "v2.15.0", "--format", "json"])
-    assert len(json.loads(answer.stdout)["generated"]["differences"]) == 3
+    assert len(validated("report-targets", answer.stdout)["generated"]["differences"]) == 3
     for commit in COMMITS.values():  # another machine has times
         records.append(
             records.path(results / "other", commit, "env-py3.11"), examples.measurement()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import msgspec
@@ -20,6 +19,7 @@ from torchcompile_suite.results.machines import Choice, NoResultsError, Standing
 from torchcompile_suite.results.records import Record
 
 from . import examples
+from .schemas import validated
 
 
 def values(machine: str, release: str, count: int, newest: bool = True) -> list[Value]:
@@ -196,7 +196,7 @@ def test_where_this_machine_has_nothing_the_rule_sees_all(read: list[str]) -> No
     done = CliRunner().invoke(app.app, ["report", "v2.4", "v2.9", "--format", "json"])
     assert done.exit_code == 0, done.output
     assert done.stderr.startswith("results of a: this machine (here) has none of v2.4.1 and v2.9.1")
-    assert json.loads(done.stdout)["machine"] == "a"
+    assert validated("report-releases", done.stdout)["machine"] == "a"
     assert sorted(set(read)) == ["a", "b", "here"]
     done = CliRunner().invoke(app.app, ["report", "v2.9", "--machine", "x"])
     assert done.exit_code == 1

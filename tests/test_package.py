@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import resource
 import subprocess
 import sys
 import zipfile
@@ -13,12 +15,18 @@ from pathlib import Path
 import click
 import msgspec
 import pytest
+from click.testing import CliRunner
 from packaging.requirements import Requirement
 
+from torchcompile_suite import __version__
 from torchcompile_suite.cli import app as command_line
+from torchcompile_suite.cli import recorded
 from torchcompile_suite.cli.commands import EXTRAS, missing
+from torchcompile_suite.host import machine as host
 
-ROOT = Path(__file__).parents[1]
+from .conftest import ROOT, ReleaseEnvironment
+from .contract.test_example import follow
+
 PROJECT = msgspec.toml.decode((ROOT / "pyproject.toml").read_bytes())["project"]
 # The modules of the distributions that have others than their own name.
 MODULES = {"nvidia-ml-py": "pynvml"}
@@ -125,6 +133,20 @@ def test_the_help_waits_for_no_command() -> None:
     }
 
 
+@pytest.mark.parametrize(("command", "most_s"), [("--help", 0.3), ("try --help", 0.6)])
+def test_the_help_is_there_at_once(command: str, most_s: float) -> None:
+    """By processor time, which a busy machine does not change much."""
+
+    def took_s() -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        arguments = [sys.executable, "-m", "torchcompile_suite", *command.split()]
+        subprocess.run(arguments, capture_output=True, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
+    assert min(took_s() for _ in range(3)) <= most_s
+
+
 def test_the_help_of_try_waits_for_no_judgement() -> None:
     _, found = brought("torchcompile_suite.cli.try_model")
     rooms = {name.split(".")[1] for name in found if name.startswith("torchcompile_suite.")}
@@ -187,6 +209,26 @@ def test_ray_is_in_its_own_extra() -> None:
     )
 
 
+def test_published_results_are_shown_where_there_are_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorded, "PUBLISHED", ROOT / "results")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results" / "of something else").mkdir(parents=True)
+    name = "intel-xeon-processor-f6m207-16c-128g-nvidia-h200"
+    report = ["report", "v2.11", "--machine", name]
+    done = CliRunner().invoke(command_line.app, report)
+    assert done.exit_code == 0, done.stderr
+    assert done.stderr == (
+        f"there are no results here: the published ones of torchcompile-suite {__version__}\n"
+    )
+    assert "resnet18" in done.stdout
+    host.record(tmp_path / "results" / "mine")
+    done = CliRunner().invoke(command_line.app, report)
+    assert done.exit_code == 1
+    assert "no results of machine" in done.stderr
+
+
 # The wheel
 
 
@@ -225,16 +267,19 @@ def ran(program: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProces
 
 
 @pytest.mark.slow
-def test_the_wheel_has_each_file_of_the_source(wheel: Path) -> None:
+def test_the_wheel_has_each_file_of_the_source_and_of_the_results(wheel: Path) -> None:
     listed = subprocess.run(
-        ["git", "ls-files", "src/torchcompile_suite"],
+        ["git", "ls-files", "src/torchcompile_suite", "results"],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,
     ).stdout.split()
     packed = set(zipfile.ZipFile(wheel).namelist())
-    assert {name.removeprefix("src/") for name in listed} <= packed
+    places = (re.sub("^results/", "torchcompile_suite/published/", name) for name in listed)
+    assert {place.removeprefix("src/") for place in places} - packed == {
+        "torchcompile_suite/published/benchmarks.json"
+    }, "ASV's, which needs a clone"
 
 
 @pytest.mark.slow
@@ -261,6 +306,53 @@ def test_the_wheel_works_without_a_clone(installed: Path, tmp_path: Path) -> Non
     assert {"torch", "g++"} & {check["name"] for check in json.loads(looked.stdout)}
     code = "import torchcompile_suite; print(torchcompile_suite.compare.__name__)"
     assert ran(installed / "python", "-c", code, cwd=tmp_path).stdout == "compare\n"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_wheel_shows_the_published_results(wheel: Path, tmp_path: Path) -> None:
+    environment = tmp_path / "environment"
+    uv("venv", "--quiet", "--python", sys.executable, environment)
+    python_there = environment / "bin" / "python"
+    uv("pip", "install", "--quiet", "--python", python_there, f"{wheel}[suite]")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for command, words in {
+        "report v2.15": "pointwise_chain",
+        "report v2.4 v2.15": "cells were measured with both",
+        "answers inference": "Does compiling a model for inference pay?",
+        "claims": "confirmed",
+        "coverage": "unexplained gaps: 0",
+    }.items():
+        done = ran(environment / "bin" / "torchcompile-suite", *command.split(), cwd=empty)
+        assert done.returncode == 0, done.stderr
+        assert words in done.stdout
+        assert done.stderr.startswith("there are no results here: the published ones")
+    assert not list(empty.iterdir())
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+def test_a_newcomers_ten_minutes(wheel: Path, newest: ReleaseEnvironment, tmp_path: Path) -> None:
+    """The wheel beside a user's torch and pytest: the example of the page, then `try`."""
+    environment = ReleaseEnvironment(tmp_path / "environment", newest.version)
+    uv("venv", "--quiet", "--python", newest.python, environment.folder)
+    uv("pip", "install", "--quiet", "--python", environment.python, wheel, "pytest")
+    (packages,) = environment.folder.glob("lib/python*/site-packages")
+    (torch,) = newest.folder.glob("lib/python*/site-packages")
+    (packages / "torch.pth").write_text(f"{torch}\n")
+    variables = environment.variables(PYTHONPATH="")
+    follow(environment, variables, tmp_path / "example")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    tried = environment.run(
+        *("-m", "torchcompile_suite", "try", "softmax_matmul", "--precision", "1", "--quiet"),
+        cwd=empty,
+        env=variables,
+    )
+    assert tried.returncode == 0, tried.stderr
+    assert "of eager's time" in tried.stdout
+    assert not list(empty.iterdir())
 
 
 @pytest.mark.slow

@@ -46,6 +46,7 @@ from torchcompile_suite.workloads import WorkloadError
 from . import examples
 from .conftest import QUICK, ROOT, ReleaseEnvironment
 from .examples import twin
+from .schemas import validated
 
 TARGETS = ROOT / "tests" / "targets.py"
 
@@ -248,11 +249,11 @@ def test_the_json_of_a_question_has_its_answer() -> None:
         examples.measurement("model"), cell=Cell("model", 1, "default", backend="aot_eager")
     )
     answer = TrialResult(FREE, [examples.measurement("model"), other], interrupted=False)
-    content = json.loads(view.as_json(Trial("model", question="backends"), answer))
+    content = validated("try", view.as_json(Trial("model", question="backends"), answer))
     assert content["question"]["name"] == "backends"
     assert content["sentences"] == [content["question"]["sentence"]]
     assert len(content["question"]["rows"]) == 2
-    assert json.loads(view.as_json(Trial("model"), answer))["question"] is None
+    assert validated("try", view.as_json(Trial("model"), answer))["question"] is None
 
 
 @pytest.mark.parametrize(
@@ -471,7 +472,7 @@ def test_notes_about_the_accuracy_check_stand_once_or_with_their_cell() -> None:
     made = [with_notes("default", everywhere), with_notes("max-autotune", everywhere, once)]
     answer = TrialResult(Outline(torch="2.15.0"), made, interrupted=False)
     assert view.notes(answer) == [everywhere, f"mode max-autotune at batch 1: {once}"]
-    assert json.loads(view.as_json(Trial("model"), answer))["notes"] == view.notes(answer)
+    assert validated("try", view.as_json(Trial("model"), answer))["notes"] == view.notes(answer)
     plain = TrialResult(Outline(torch="2.15.0"), [examples.measurement("model")], interrupted=False)
     assert view.notes(plain) == []
 
@@ -559,7 +560,7 @@ def test_inputs_by_name_and_a_dict_of_outputs(try_: Command, tmp_path: Path) -> 
     status, out, err = try_(*arguments, "--json", str(file), "-q")
     assert status == 0, err
     assert err == ""
-    answer = json.loads(file.read_text())
+    answer = validated("try", file.read_bytes())
     assert answer["outline"]["inputs"] == ["float32 3x64", "bool 3x8"]
     assert answer["measurements"][0]["launches"][0]["compiled"]["graphs"] == 1
     assert answer["rows"][0]["ratio"][0] > 0
@@ -575,7 +576,7 @@ def test_a_question_is_answered_and_goes_on_with_resume(try_: Command, tmp_path:
     arguments += ["--precision", "1"]
     status, out, err = try_(*arguments, allocators=())
     assert status == 0, out + err
-    answer = json.loads(file.read_text())
+    answer = validated("try", file.read_bytes())
     question = answer["question"]
     assert out.index(answers.get("backends").title) < out.index(question["sentence"])
     measured = {one["cell"]["backend"]: one for one in answer["measurements"]}

@@ -27,6 +27,8 @@ from torchcompile_suite.presentation import why as words
 from torchcompile_suite.presentation.answers import parts
 from torchcompile_suite.results import records
 
+from .schemas import validated
+
 NAMES = ("eager", "compiled")
 MS = 1e-3
 
@@ -259,7 +261,7 @@ def test_the_code_of_the_largest_difference_is_compared_without_numbers() -> Non
 
 def test_json_has_all_families_and_intervals() -> None:
     found = why.compiled_against_eager(_launches(6.0, 6.1))
-    data = msgspec.json.decode(words.as_json([Cell("net", 1, "default")], NAMES, found))
+    data = validated("why", words.as_json([Cell("net", 1, "default")], NAMES, found))
     assert [call["name"] for call in data["calls"]] == list(NAMES)
     assert len(data["families"]) == len(found.families)
     assert len(data["families"][0]["difference_s"]) == 3

@@ -1,7 +1,8 @@
 """A reproducible benchmark suite for ``torch.compile``, on airspeed velocity (ASV).
 
 For a project's own tests: `compare`, `figures` and `assert_no_graph_breaks`. `compare` returns a
-`Measurement` or raises `TrialError`; `figures` returns a `Row`.
+`Measurement` or raises `TrialError`; `figures` returns a `Row`. For notebooks: `compare_releases`
+returns a `Comparison`; both are shown as tables.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
+    from .cli.api import Comparison, compare_releases
     from .trial.api import (
         Measurement,
         Row,
@@ -30,18 +32,24 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Comparison",
     "Measurement",
     "Row",
     "TrialError",
     "__version__",
     "assert_no_graph_breaks",
     "compare",
+    "compare_releases",
     "figures",
 ]
 
 
 def __getattr__(name: str) -> Any:
     # Imported at the first use, because all measuring processes import this package without them.
+    if name in ("Comparison", "compare_releases"):
+        from .cli import api as of_results
+
+        return getattr(of_results, name)
     if name in __all__:
         from .trial import api
 

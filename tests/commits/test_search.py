@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchcompile_suite.cell import Cell
+from torchcompile_suite.cli.bisect import as_json
 from torchcompile_suite.commits import judge, measuring
 from torchcompile_suite.commits.bisection import MOST_OF_STEP, Step, bisect, next_place
 from torchcompile_suite.commits.clone import Clone
@@ -21,6 +22,8 @@ from torchcompile_suite.engine.journal import Line
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host.files import append_line
 from torchcompile_suite.measurement import METHOD, OK, Launch
+
+from ..schemas import validated
 
 
 class Scripted:
@@ -55,6 +58,22 @@ def test_launches_that_an_older_suite_kept_do_not_count(tmp_path: Path) -> None:
     clone = Clone(Repository(tmp_path / "clone").folder)
     search = measuring.Measuring(clone, Cell("resnet18", 1, "default"), "ratio", tmp_path, kept)
     assert search.values("c0ffee") == [pytest.approx(0.8)]
+
+
+def test_the_json_of_a_search_has_its_launches(tmp_path: Path) -> None:
+    kept = tmp_path / "kept.jsonl"
+    for commit, mode_s in [("good", 0.8), ("bad", 1.2)] * 3:
+        launch = Launch("warm", OK, pairs_s=[(1.0, mode_s)], method=METHOD)
+        append_line(kept, msgspec.json.encode(Line(release=commit, launch=launch)))
+    cell = Cell("resnet18", 1, "default")
+    clone = Clone(Repository(tmp_path / "clone").folder)
+    search = measuring.Measuring(clone, cell, "ratio", tmp_path, kept)
+    found = bisect(["good", "bad"], search)
+    content = validated("bisect", as_json(found, cell, "ratio", search))
+    assert (content["before"], content["suspects"]) == ("good", ["bad"])
+    assert content["factor"][0] == pytest.approx(1.5)
+    assert [step["side"] for step in content["steps"]] == ["good", "bad"]
+    assert len(content["launches"]["bad"]) == 3
 
 
 @given(st.data(), st.integers(2, 40))

@@ -27,13 +27,17 @@ PAGE_SAYS = (
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_example_of_the_page(newest: ReleaseEnvironment, tmp_path: Path) -> None:
-    folder = tmp_path / "example"
-    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__"))
     path = os.pathsep.join([str(ROOT / "src"), sysconfig.get_path("purelib")])
+    follow(newest, newest.variables(PYTHONPATH=path), tmp_path / "example")
+
+
+def follow(environment: ReleaseEnvironment, variables: dict[str, str], folder: Path) -> None:
+    """Do what the page says in a new folder, with the Python of that environment."""
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__"))
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = ("-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments)
-        return newest.run(*command, cwd=folder, env=newest.variables(PYTHONPATH=path))
+        return environment.run(*command, cwd=folder, env=variables)
 
     done = run("--compile-contract=update")
     assert "compile-contract.toml: 2 entries written" in done.stdout, done.stdout + done.stderr

@@ -12,26 +12,17 @@ import pytest
 from torchcompile_suite.contract import file
 
 from ..conftest import ReleaseEnvironment
+from ..examples import network
 
-MODEL = """
-import torch
-
-
-class Model(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv = torch.nn.Conv2d(3, 8, 3)
-        self.head = torch.nn.Linear(8, 4)
-        self.register_buffer("calls", torch.zeros(1))
-
-    def forward(self, x):
-        self.calls += 1
-        x = self.conv(x).relu().mean((2, 3))
-        return torch.softmax(self.head(x), -1)
-
+FORWARD = """
+self.calls += 1
+x = self.conv(x).relu().mean((2, 3))
+return torch.softmax(self.head(x), -1)
+"""
+MODEL = f"""{network(FORWARD, 'self.register_buffer("calls", torch.zeros(1))')}
 
 def make(batch_size=2):
-    return Model(), torch.randn(batch_size, 3, 16, 16)
+    return Net(), torch.randn(batch_size, 3, 16, 16)
 """
 TARGET = ("--target", "cuda:sm90")
 

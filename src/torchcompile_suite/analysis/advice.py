@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from ..compiled import GraphBreak
 from ..generated import Generated
@@ -39,7 +40,7 @@ ASKS_LESS_SINCE = version_key("2.13")
 MIN_WARM_S = 3.0
 
 
-class Advice(NamedTuple):
+class Advice(Struct, frozen=True):
     """A problem: what was observed, where (``file.py:line`` or empty), and the remedy."""
 
     what: str

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from .. import matrix
 from ..cell import Cell
@@ -56,7 +57,7 @@ class Row(NamedTuple):
     generated: Generated | None
 
 
-class Difference(NamedTuple):
+class Difference(Struct, frozen=True):
     """A count (of `COUNTS`) that differs between two releases; None where one of them has none."""
 
     cell: Cell
@@ -65,7 +66,7 @@ class Difference(NamedTuple):
     after: int | None
 
 
-class Gap(NamedTuple):
+class Gap(Struct, frozen=True):
     """A cell that cannot be compared, and why."""
 
     cell: Cell

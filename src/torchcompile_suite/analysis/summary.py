@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from functools import cache
-from typing import NamedTuple
 
+import msgspec
 from packaging.version import InvalidVersion, Version
 
 from .. import modes
@@ -18,7 +18,7 @@ from . import statistics
 from .statistics import Interval
 
 
-class Row(NamedTuple):
+class Row(msgspec.Struct, frozen=True):
     """One cell of one release on one machine.
 
     Times are seconds with their 95 % intervals over launches. ``ratio`` is mode over eager, so
@@ -56,7 +56,8 @@ def row(record: Record) -> Row:
     latency = statistics.measured_latency(launches)
     ratio = statistics.measured_ratio(launches, measurement.sequential)
     eager_single, single = statistics.measured_single_calls(launches) or (None, None)
-    known = known._replace(
+    known = msgspec.structs.replace(
+        known,
         eager_s=eager,
         latency_s=latency,
         ratio=ratio,
@@ -68,7 +69,8 @@ def row(record: Record) -> Row:
     if measurement.cell.mode == EAGER:
         return known
     cold = mean_cost(measurement, "cold")
-    return known._replace(
+    return msgspec.structs.replace(
+        known,
         cold_compile_s=cold,
         warm_compile_s=mean_cost(measurement, "warm"),
         break_even_calls=(

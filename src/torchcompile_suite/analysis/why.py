@@ -14,6 +14,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from statistics import fmean, median
 from typing import Any, NamedTuple, TypeAlias
 
+from msgspec import Struct
+
 from ..attribution import Attribution, Direction, Operator, Place, Split, Step
 from ..measurement import Launch
 from .statistics import Interval, geometric_interval, mean_interval
@@ -76,7 +78,7 @@ def _missing(split: Split) -> float:
     return (off if abs(off) > beyond else beyond) / split.call_s
 
 
-class Group(NamedTuple):
+class Group(Struct, frozen=True):
     """A group, or a part of the call outside of all steps.
 
     - ``what``: the operators, or the name of the part.

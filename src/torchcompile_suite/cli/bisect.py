@@ -13,6 +13,7 @@ import msgspec
 from filelock import FileLock, Timeout
 
 from .. import matrix, workloads
+from ..analysis.statistics import Interval
 from ..cell import DEFAULT_HEAP, Cell
 from ..commits.bisection import Result, Step, bisect
 from ..commits.clone import Clone
@@ -22,8 +23,10 @@ from ..engine import settings
 from ..errors import SuiteError, cannot_write
 from ..host import machine
 from ..host.files import cache_folder, write_atomically
+from ..measurement import Launch
 from ..modes import MODES
 from ..presentation.terminal import Output, Progress
+from ..presentation.wording import written
 
 CACHE = cache_folder() / "commits"
 # Beside a clone of the suite: the same place as in asv.commits.conf.json.
@@ -164,18 +167,25 @@ def cell_named(text: str) -> Cell:
     return msgspec.structs.replace(known[plain], device=device)
 
 
+class Bisected(msgspec.Struct):
+    """The result of ``torchcompile-suite bisect``; see `commits.bisection.Result`.
+
+    ``launches``: of each commit that was measured.
+    """
+
+    cell: Cell
+    metric: str
+    before: str
+    suspects: list[str]
+    factor: Interval
+    steps: list[Step]
+    launches: dict[str, list[Launch]]
+
+
 def as_json(result: Result, cell: Cell, metric: str, measuring: Measuring) -> bytes:
-    """The result for programs: one JSON object with every launch."""
-    content = {
-        "cell": cell,
-        "metric": metric,
-        "before": result.before,
-        "suspects": result.suspects,
-        "factor": list(result.factor),
-        "steps": [step._asdict() for step in result.steps],
-        "launches": measuring.launches,
-    }
-    return msgspec.json.format(msgspec.json.encode(content))
+    """The result for programs, with every launch."""
+    before, suspects, factor, steps = result
+    return written(Bisected(cell, metric, before, suspects, factor, steps, measuring.launches))
 
 
 def _line(step: Step, clone: Clone, metric: str) -> str:

@@ -51,8 +51,7 @@ def doctor_command(
         python = environments.ready(wanted)
     checks = [*software.checks(python), *hardware.checks()]
     if as_json:
-        content = msgspec.json.encode([check._asdict() for check in checks])
-        click.echo(msgspec.json.format(content))
+        click.echo(msgspec.json.format(msgspec.json.encode(checks)))
     else:
         out = Output(no_color=no_color)
         for check in checks:

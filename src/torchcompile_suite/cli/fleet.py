@@ -120,7 +120,7 @@ def _known(hardware: str) -> Known:
     named = classes(RESULTS).items()
     machines = [name for name, of in named if machine.as_label(of) == hardware]
     environment = command.environment_name()
-    return Known(read_results().records, hardware, machines, environment, commits, BUDGET_S)
+    return Known(read_results(RESULTS).records, hardware, machines, environment, commits, BUDGET_S)
 
 
 def _here() -> str:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import click
 
+from .._version import __version__
 from ..analysis import assembly, summaries, summary
 from ..errors import SuiteError
 from ..host import machine
@@ -20,6 +21,8 @@ from ..results.machines import NoResultsError
 from ..results.records import Problem, Record, Records
 
 RESULTS = Path("results")
+# What the wheel has of them. Git and a checkout that is installed with -e have no such folder.
+PUBLISHED = Path(__file__).parents[1] / "published"
 
 
 class Selection(NamedTuple):
@@ -51,19 +54,34 @@ def not_measured(versions: Sequence[str], machine_name: str) -> SuiteError:
     return SuiteError(f"nothing of {what} was measured on {machine_name}; try: asv run RELEASE^!")
 
 
-def read_results() -> Records:
-    """Every readable record under results/, without samples (`analysis.summaries`).
+def shown(*, say: bool = False) -> Path:
+    """The results to show: those of results/ here, else those that came with the package.
 
-    Names unreadable files on standard error.
+    ``say``: on standard error, if it is the latter.
     """
-    found = summaries.read(RESULTS)
+    if not PUBLISHED.is_dir() or any(RESULTS.glob("*/machine.json")):
+        return RESULTS
+    if say:
+        line = (
+            f"there are no {RESULTS} here: the published ones of torchcompile-suite {__version__}"
+        )
+        click.echo(line, err=True)
+    return PUBLISHED
+
+
+def read_results(folder: Path | None = None) -> Records:
+    """Every readable record of the folder, without samples (`analysis.summaries`).
+
+    Default: those to be shown. Names unreadable files on standard error.
+    """
+    found = summaries.read(folder or shown(say=True))
     _name(found.problems)
     return found
 
 
 def read_generated() -> list[Record]:
     """What was generated for targets, on any machine: it is the same on all of them."""
-    return summaries.read_generated(RESULTS)
+    return summaries.read_generated(shown())
 
 
 def read_divided(machine_name: str) -> list[Record]:
@@ -97,7 +115,7 @@ def select(
         completeness_first=completeness_first,
         every=every,
     )
-    found_folders, linked = records.machine_folders(RESULTS)
+    found_folders, linked = records.machine_folders(shown(say=True))
     folders = {folder.name: folder for folder in found_folders}
     problems: list[Problem] = []
     read = partial(_records, generated=generated)
@@ -124,13 +142,13 @@ def assembled(selection: Selection, versions: Sequence[str]) -> Selection:
     Each cell comes from one machine, the one that has it most completely (`assembly.assemble`).
     Says on standard error which machines take part, if there are several.
     """
-    known = machines.classes(RESULTS)
+    known = machines.classes(shown())
     mine = known.get(selection.machine)
     records_of_class = list(selection.records)
     problems: list[Problem] = []
     for name, of_name in known.items():
         if of_name == mine and name != selection.machine:
-            records_of_class += _records(RESULTS / name, problems)
+            records_of_class += _records(shown() / name, problems)
     _name(problems)
     found = assembly.assemble(
         [record for record in records_of_class if not versions or record.release in versions],

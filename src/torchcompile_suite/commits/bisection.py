@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ..analysis.statistics import Interval
 from ..errors import SuiteError
 from . import judge
@@ -35,7 +38,7 @@ class Measures(Protocol):
         """Measure until the commit has ``count`` values, or enter the reason into ``refused``."""
 
 
-class Step(NamedTuple):
+class Step(Struct, frozen=True):
     """A commit that was measured: its side and its values.
 
     ``reason``: why the side is unknown; otherwise empty.
@@ -110,7 +113,7 @@ def bisect(
         else:
             skipped.add(place)
     # Some commits were measured again after their step, so their values are read once more.
-    final = [step._replace(values=measures.values(step.commit)) for step in steps.values()]
+    final = [replace(step, values=measures.values(step.commit)) for step in steps.values()]
     factor = judge.factor(
         _pooled(final, Side.GOOD, measures),
         _pooled(final, Side.BAD, measures),

@@ -9,7 +9,6 @@ from __future__ import annotations
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -24,7 +23,7 @@ class Level(str, Enum):
     ERROR = "error"
 
 
-class Check(NamedTuple):
+class Check(msgspec.Struct, frozen=True):
     """One check: its name, its level, the observation, and the remedy unless the level is ok."""
 
     name: str

@@ -12,6 +12,8 @@ import time
 from collections.abc import Iterator, Sequence
 from importlib import metadata
 
+from msgspec.structs import replace
+
 from ..doctor import Check, Level, error, gpus, hardware, software
 from ..errors import SuiteError
 from ..host import machine
@@ -68,7 +70,7 @@ def faults(order: Order, priority: str) -> list[Check]:
     """What the doctor finds on this machine, in seconds. ``priority``: what `node.restore` says."""
     found = [] if not priority else [error("priority", priority, "see docs/fleet.md")]
     found += [check for check in _checks(order) if check.level is not Level.OK]
-    return [check._replace(says=check.says[:4000]) for check in found]
+    return [replace(check, says=check.says[:4000]) for check in found]
 
 
 def _checks(order: Order) -> Iterator[Check]:

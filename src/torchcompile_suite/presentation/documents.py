@@ -1,116 +1,173 @@
-"""Results as JSON, for programs."""
+"""Results as JSON, for programs: the objects that are written. docs/schemas/ has their schemas.
+
+An interval is [value, low, high]. A number that is not known or not finite is null.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-import msgspec
+from msgspec import Struct
 
 from ..analysis import generated
-from ..analysis.change import Comparison
-from ..analysis.claims import Judged
+from ..analysis.change import Comparison, Effect
+from ..analysis.claims import Document, Judged, Verdict
+from ..analysis.statistics import Interval
 from ..analysis.summary import Row
-from .answers import Answer, Answered
+from ..cell import Cell
+from .answers import Answered
+from .wording import written
+
+
+class AnsweredQuestion(Struct):
+    """A question with its answer: a sentence, and the table that it comes from, as text.
+
+    ``machine`` is null for what is the same on all machines, and ``release`` where nothing was
+    measured.
+    """
+
+    question: str
+    title: str
+    machine: str | None
+    release: str | None
+    sentence: str
+    columns: list[str]
+    rows: list[list[str]]
 
 
 def answers_json(answered: Sequence[Answered]) -> bytes:
-    """The answers: a list of objects, the tables as text. ``machine`` is null for what is the same
-    on all machines, and ``release`` where nothing was measured.
-    """
+    """The answers: a list of `AnsweredQuestion`."""
     content = [
-        {
-            "question": asked.name,
-            "title": asked.title,
-            "machine": machine or None,
-            "release": release or None,
-            **answer_content(answer),
-        }
+        AnsweredQuestion(
+            question=asked.name,
+            title=asked.title,
+            machine=machine or None,
+            release=release or None,
+            sentence=answer.sentence,
+            columns=answer.sheet.columns,
+            rows=answer.sheet.lines,
+        )
         for asked, machine, release, answer in answered
     ]
-    return msgspec.json.format(msgspec.json.encode(content))
+    return written(content)
 
 
-def answer_content(answer: Answer) -> dict[str, Any]:
-    """An answer, for JSON: the sentence, and the table with its numbers as text."""
-    return {
-        "sentence": answer.sentence,
-        "columns": answer.sheet.columns,
-        "rows": answer.sheet.lines,
-    }
+class JudgedClaim(Struct):
+    """A claim of a document with its verdict.
+
+    ``seed``: the document's id. ``ours``: our figure, ``interval``: its 95 % interval; null if
+    there is none.
+    """
+
+    id: str
+    seed: str
+    document: Document
+    says: str
+    verdict: Verdict
+    ours: float | None
+    interval: tuple[float, float] | None
+    reason: str
 
 
 def claims_json(judged: Sequence[Judged]) -> bytes:
-    """The claims: a list of objects. ``ours`` and ``interval`` may be null."""
+    """The claims: a list of `JudgedClaim`."""
     content = [
-        {
-            "id": claim.id,
-            "seed": claim.seed,
-            "document": claim.document,
-            "says": claim.says,
-            "verdict": verdict,
-            "ours": ours,
-            "interval": None if interval is None else [interval.low, interval.high],
-            "reason": reason,
-        }
+        JudgedClaim(
+            id=claim.id,
+            seed=claim.seed,
+            document=claim.document,
+            says=claim.says,
+            verdict=verdict,
+            ours=ours,
+            interval=None if interval is None else (interval.low, interval.high),
+            reason=reason,
+        )
         for claim, verdict, ours, interval, reason in judged
     ]
-    return msgspec.json.format(msgspec.json.encode(content))
+    return written(content)
+
+
+class ComparedCell(Struct):
+    """A cell of two releases: its figures by name, or in ``gap`` why there are none.
+
+    ``moved``: which time changed beyond noise, "eager", "compiled", "both" or "".
+    """
+
+    cell: Cell
+    machine: str
+    gap: str
+    moved: str
+    effects: dict[str, Effect]
+
+
+class ComparedCode(Struct):
+    """What two releases generated for targets, compared exactly. ``compared``: number of cells."""
+
+    compared: int
+    differences: list[generated.Difference]
+    gaps: list[generated.Gap]
+
+
+class ComparedReleases(Struct):
+    """Two releases compared; see `analysis.change.Comparison`. ``cells``: their number."""
+
+    machine: str
+    before: str
+    after: str
+    cells: int
+    compared: int
+    paired: int
+    noise: float | None
+    means: dict[str, Interval]
+    unlike: list[Cell]
+    changes: list[ComparedCell]
+    generated: ComparedCode | None
+
+
+class ComparedTargets(Struct):
+    """Two releases of which nothing was timed on one machine, but code was generated."""
+
+    before: str
+    after: str
+    generated: ComparedCode
 
 
 def comparison_json(comparison: Comparison, code: generated.Comparison | None = None) -> bytes:
-    """The comparison: one object, intervals as [value, low, high]. ``code``: what was generated
-    for targets, compared exactly.
-    """
-    content: dict[str, Any] = {
-        "machine": comparison.machine,
-        "before": comparison.before,
-        "after": comparison.after,
-        "cells": len(comparison.changes),
-        "compared": comparison.compared,
-        "paired": comparison.paired,
-        "noise": comparison.noise,
-        "means": comparison.means,
-        "unlike": comparison.unlike,
-        "changes": [
-            {
-                "cell": change.cell,
-                "machine": comparison.machine_of[change.cell],
-                "gap": change.gap,
-                "moved": change.moved,
-                "effects": {
-                    name: {
-                        "factor": effect.factor,
-                        "p": effect.p,
-                        "q": effect.q,
-                        "verdict": effect.difference,
-                        "paired": effect.paired,
-                    }
-                    for name, effect in change.effects.items()
-                },
-            }
+    """The comparison: one `ComparedReleases`. ``code``: what was generated for targets."""
+    content = ComparedReleases(
+        machine=comparison.machine,
+        before=comparison.before,
+        after=comparison.after,
+        cells=len(comparison.changes),
+        compared=comparison.compared,
+        paired=comparison.paired,
+        noise=comparison.noise,
+        means=comparison.means,
+        unlike=comparison.unlike,
+        changes=[
+            ComparedCell(
+                change.cell,
+                comparison.machine_of[change.cell],
+                change.gap,
+                change.moved,
+                change.effects,
+            )
             for change in comparison.changes
         ],
-        "generated": None if code is None else generated_content(code),
-    }
-    return msgspec.json.format(msgspec.json.encode(content))
+        generated=None if code is None else _code(code),
+    )
+    return written(content)
 
 
 def generated_json(code: generated.Comparison) -> bytes:
-    """What two releases generated for targets, compared exactly: one object. Nothing was timed."""
-    content = {"before": code.before, "after": code.after, "generated": generated_content(code)}
-    return msgspec.json.format(msgspec.json.encode(content))
+    """What two releases generated for targets: one `ComparedTargets`."""
+    return written(ComparedTargets(code.before, code.after, _code(code)))
 
 
-def generated_content(code: generated.Comparison) -> dict[str, Any]:
-    """What two releases generated for targets, for JSON."""
-    return {
-        "compared": code.compared,
-        "differences": [difference._asdict() for difference in code.differences],
-        "gaps": [gap._asdict() for gap in code.gaps],
-    }
+def _code(code: generated.Comparison) -> ComparedCode:
+    return ComparedCode(code.compared, code.differences, code.gaps)
 
 
 def rows_json(rows: Sequence[Row]) -> bytes:
-    """The measured cells: a list of objects, intervals as [value, low, high]."""
-    return msgspec.json.format(msgspec.json.encode([row._asdict() for row in rows]))
+    """The measured cells: a list of `Row`."""
+    return written(rows)

@@ -1,4 +1,4 @@
-"""Output of the commands: lines, tables that lose no column, and tables in Markdown."""
+"""Output of the commands: lines, tables that lose no column; tables in Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from html import escape
 from typing import Any
 
 import click
@@ -142,6 +143,29 @@ def markdown(sheet: Sheet) -> str:
     heading, *lines = (" | ".join(_aligned(row, widths, right)) for row in [sheet.columns, *rows])
     rule = "|".join("-" * (width + 2) for width in widths)
     return "\n".join([f"| {heading} |", f"|{rule}|", *(f"| {line} |" for line in lines)])
+
+
+def html(texts: Iterable[str], sheets: Iterable[Sheet]) -> str:
+    """The texts, and the sheets that have lines, as HTML for a notebook."""
+    shown = [f"<p>{escape(printable(text))}</p>" for text in texts]
+    for sheet in filter(lambda each: each.lines, sheets):
+        rows = [
+            _html_row("th", sheet.columns, sheet),
+            *(_html_row("td", line, sheet) for line in sheet.lines),
+        ]
+        shown.append(f"<table>{''.join(rows)}</table>")
+    # A dollar begins no formula: its markup may have links.
+    return f'<div class="tex2jax_ignore mathjax_ignore">{"".join(shown)}</div>'
+
+
+def _html_row(tag: str, cells: Iterable[str], sheet: Sheet) -> str:
+    sides = ("right" if name in sheet.numbers else "left" for name in sheet.columns)
+    return "<tr>{}</tr>".format(
+        "".join(
+            f'<{tag} style="text-align: {side}">{escape(printable(cell))}</{tag}>'
+            for cell, side in zip(cells, sides, strict=True)
+        )
+    )
 
 
 def escaped(words: str) -> str:

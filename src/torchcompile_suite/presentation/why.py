@@ -8,15 +8,15 @@ from collections.abc import Iterable, Iterator
 from statistics import fmean
 from typing import NamedTuple
 
-import msgspec
+from msgspec import Struct
 
 from ..analysis.advice import disagreement
 from ..analysis.statistics import Interval, geometric_interval
-from ..analysis.why import LONG_S, MISSING, WORTH, Family, Side, Why
-from ..attribution import Step
+from ..analysis.why import LONG_S, MISSING, WORTH, Family, Group, Side, Why
+from ..attribution import Split, Step
 from ..cell import Cell
 from .sheets import Sheet
-from .wording import listed
+from .wording import listed, written
 
 # The table has so many lines, and the sentence so many losses and so many gains.
 MOST_LINES = 12
@@ -173,39 +173,51 @@ def _code(side: Side, steps: Iterable[Step]) -> list[str]:
     return _KERNEL_NAME.sub(r"\1", "\n".join(found)).splitlines()
 
 
-def as_json(cells: Iterable[Cell], names: tuple[str, str], why: Why) -> bytes:
-    """The whole answer as one JSON object; intervals are [value, low, high] in seconds.
+class ExplainedCall(Struct):
+    """One of the two calls; see `analysis.why.Side`. ``code``: of each kernel, by graph/name."""
 
-    ``launches`` are those of `attribution.Split`.
-    """
+    name: str
+    torch: str
+    missing: float
+    launches: list[Split]
+    code: dict[str, str]
+
+
+class ExplainedFamily(Struct):
+    """Groups that are alike, with the seconds of all of them together."""
+
+    what: str
+    before_s: Interval
+    after_s: Interval
+    difference_s: Interval
+    groups: list[Group]
+
+
+class Explained(Struct):
+    """The whole answer of ``torchcompile-suite why``. ``ratio``: second call over the first."""
+
+    cells: list[Cell]
+    calls: list[ExplainedCall]
+    ratio: Interval
+    sentences: list[str]
+    remedies: list[str]
+    families: list[ExplainedFamily]
+
+
+def as_json(cells: Iterable[Cell], names: tuple[str, str], why: Why) -> bytes:
+    """The whole answer as JSON."""
     said = told(why, names)
-    content = {
-        "cells": list(cells),
-        "calls": [
-            {
-                "name": name,
-                "torch": side.torch,
-                "missing": side.missing,
-                "launches": side.splits,
-                "code": side.code,
-            }
-            for name, side in zip(names, (why.before, why.after), strict=True)
-        ],
-        "ratio": why.ratio,
-        "sentences": said.sentences,
-        "remedies": said.remedies,
-        "families": [
-            {
-                "what": family.what,
-                "before_s": family.before_s,
-                "after_s": family.after_s,
-                "difference_s": family.difference_s,
-                "groups": [group._asdict() for group in family.groups],
-            }
-            for family in why.families
-        ],
-    }
-    return msgspec.json.format(msgspec.json.encode(content))
+    calls = [
+        ExplainedCall(name, side.torch, side.missing, side.splits, side.code)
+        for name, side in zip(names, (why.before, why.after), strict=True)
+    ]
+    families = [
+        ExplainedFamily(one.what, one.before_s, one.after_s, one.difference_s, one.groups)
+        for one in why.families
+    ]
+    return written(
+        Explained(list(cells), calls, why.ratio, said.sentences, said.remedies, families)
+    )
 
 
 def _ms(seconds: float) -> str:

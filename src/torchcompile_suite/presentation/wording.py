@@ -1,8 +1,11 @@
-"""Figures in words: how all commands and pages write them."""
+"""Figures in words, and content as JSON: how all commands and pages write them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
 
 from ..analysis.change import Comparison, Difference
 from ..analysis.payoff import Payoff
@@ -103,3 +106,8 @@ def printable(text: str) -> str:
     Text of a result file could otherwise control the terminal.
     """
     return "".join(character if character.isprintable() else "\ufffd" for character in text)
+
+
+def written(content: Any) -> bytes:
+    """The content as indented JSON."""
+    return msgspec.json.format(msgspec.json.encode(content))

@@ -1,4 +1,4 @@
-"""For a project's own tests: does compiling pay for this module, and is it one graph?"""
+"""For a project's own tests and notebooks: does compiling pay for this module, is it one graph?"""
 
 from __future__ import annotations
 
@@ -8,20 +8,34 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from .. import measurement as recorded
 from ..analysis import advice
 from ..analysis.summary import Row, row
 from ..engine.processes import import_path
 from ..host import machine
-from ..measurement import Measurement
+from ..presentation.terminal import html
 from ..results.records import Record
+from . import view
+from .outline import Outline
 from .plan import BUDGET_S, Trial, TrialError
-from .run import run
+from .run import TrialResult, run
 from .target import Target
 
 if TYPE_CHECKING:
     import torch
 
 __all__ = ["Measurement", "Row", "TrialError", "assert_no_graph_breaks", "compare", "figures"]
+
+
+class Measurement(recorded.Measurement, frozen=True):
+    """What `compare` returns. A notebook shows it as a table with its verdict."""
+
+    def _repr_html_(self) -> str:
+        alone = TrialResult(Outline(), [self], interrupted=False)
+        told = advice.sentence(view.rows(alone), "call compare with a longer budget_s.")
+        return html([told, *view.notes(alone)], [view.table(alone)])
 
 
 def compare(
@@ -98,11 +112,11 @@ def compare(
             variables={"PYTHONPATH": import_path(*filter(None, sys.path))},
             kept=Path(folder, "launches.jsonl"),
         )
-    (measurement,) = answer.measurements
-    return measurement
+    (measured,) = answer.measurements
+    return Measurement(**msgspec.structs.asdict(measured))
 
 
-def figures(measurement: Measurement) -> Row:
+def figures(measurement: recorded.Measurement) -> Row:
     """The numbers of a measurement, as `compare` returns it.
 
     ``eager_s`` and ``latency_s`` are seconds for one call, in eager and compiled; ``ratio`` is

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
+from msgspec import Struct
 
 from .. import targets
 from ..analysis import advice, generated
@@ -20,9 +20,9 @@ from ..engine.processes import Environment
 from ..engine.settings import Settings
 from ..generated import Chain, Code, Generated, Kernel
 from ..launch.messages import Order
-from ..measurement import Launch
+from ..measurement import Launch, Outcome
 from ..presentation.sheets import Sheet
-from ..presentation.wording import count, plural
+from ..presentation.wording import count, plural, written
 from .plan import Trial, TrialError
 from .run import target_variables
 
@@ -197,22 +197,33 @@ def failed(result: GeneratedResult) -> bool:
     return any(launch.generated is None for launch in result.launches.values())
 
 
+class GeneratedCell(Struct):
+    """What was generated for a cell; null if the outcome is not ok. ``counts``: by their names."""
+
+    cell: Cell
+    outcome: Outcome
+    counts: dict[str, int] | None
+    generated: Generated | None
+
+
+class TriedTarget(Struct):
+    """The whole answer of ``torchcompile-suite try --target``."""
+
+    workload: str
+    target: targets.Target
+    torch: str
+    sentences: list[str]
+    advice: list[advice.Advice]
+    cells: list[GeneratedCell]
+
+
 def as_json(trial: Trial, result: GeneratedResult) -> bytes:
-    """The whole answer as one JSON object."""
-    content = {
-        "workload": trial.workload,
-        "target": result.target,
-        "torch": result.torch,
-        "sentences": sentences(result),
-        "advice": [item._asdict() for item in advices(result)],
-        "cells": [
-            {
-                "cell": cell,
-                "outcome": launch.outcome,
-                "counts": generated.counts_of(launch.generated) if launch.generated else None,
-                "generated": launch.generated,
-            }
-            for cell, launch in result.launches.items()
-        ],
-    }
-    return msgspec.json.format(msgspec.json.encode(content))
+    """The whole answer as JSON."""
+    cells = []
+    for cell, launch in result.launches.items():
+        code = launch.generated
+        counts = None if code is None else generated.counts_of(code)
+        cells.append(GeneratedCell(cell, launch.outcome, counts, code))
+    said = sentences(result)
+    content = TriedTarget(trial.workload, result.target, result.torch, said, advices(result), cells)
+    return written(content)

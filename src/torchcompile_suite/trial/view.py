@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import msgspec
+from msgspec import Struct
 
 from ..analysis import advice, ends, summary
 from ..analysis.advice import Advice
@@ -14,11 +15,12 @@ from ..analysis.summary import Row
 from ..cell import DEFAULT_HEAP, Cell
 from ..measurement import NOT_CHECKED, Measurement, Status
 from ..modes import EAGER
-from ..presentation import answers, documents
+from ..presentation import answers
 from ..presentation.answers import Asked
 from ..presentation.sheets import CELL, Sheet, cell_columns
-from ..presentation.wording import milliseconds, ratio, seconds
+from ..presentation.wording import milliseconds, ratio, seconds, written
 from ..results.records import Record
+from .outline import Outline
 from .plan import Trial
 from .run import TrialResult
 
@@ -201,24 +203,52 @@ def advices(trial: Trial, result: TrialResult) -> list[Advice]:
     )
 
 
-def as_json(trial: Trial, result: TrialResult) -> bytes:
-    """The whole answer as one JSON object. Intervals are [value, low, high]; null if not known.
+class Question(Struct):
+    """The answer to the question of a trial: a sentence, and the table that it comes from."""
+
+    name: str
+    sentence: str
+    columns: list[str]
+    rows: list[list[str]]
+
+
+class Tried(Struct):
+    """The whole answer of ``torchcompile-suite try``.
 
     ``question`` is null if the trial asks whether compiling pays.
     """
+
+    workload: str
+    outline: Outline
+    interrupted: bool
+    question: Question | None
+    sentences: list[str]
+    notes: list[str]
+    advice: list[Advice]
+    rows: list[Row]
+    measurements: list[Measurement]
+
+
+def as_json(trial: Trial, result: TrialResult) -> bytes:
+    """The whole answer as JSON."""
     told = answered(trial, result)
-    content = {
-        "workload": trial.workload,
-        "outline": result.outline,
-        "interrupted": result.interrupted,
-        "question": told and {"name": told[0].name, **documents.answer_content(told[1])},
-        "sentences": [told[1].sentence] if told else sentences(result),
-        "notes": notes(result),
-        "advice": [item._asdict() for item in advices(trial, result)],
-        "rows": [row._asdict() for row in rows(result)],
-        "measurements": result.measurements,
-    }
-    return msgspec.json.format(msgspec.json.encode(content))
+    if told is None:
+        question, said = None, sentences(result)
+    else:
+        asked, (sentence, sheet) = told
+        question, said = Question(asked.name, sentence, sheet.columns, sheet.lines), [sentence]
+    content = Tried(
+        workload=trial.workload,
+        outline=result.outline,
+        interrupted=result.interrupted,
+        question=question,
+        sentences=said,
+        notes=notes(result),
+        advice=advices(trial, result),
+        rows=rows(result),
+        measurements=result.measurements,
+    )
+    return written(content)
 
 
 def failed(trial: Trial, result: TrialResult) -> bool:

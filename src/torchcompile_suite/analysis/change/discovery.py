@@ -12,6 +12,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple, TypeVar
 
+from msgspec import Struct, field
+
 from ...cell import Cell
 from ...measurement import Launch
 from .. import statistics
@@ -50,17 +52,18 @@ class Difference(str, Enum):
         return self in (Difference.WORSE, Difference.BETTER)
 
 
-class Effect(NamedTuple):
+class Effect(Struct, frozen=True):
     """After over before, with its 95 % interval. Above 1 is slower, or more memory.
 
     ``p`` is the two-sided probability of such a factor if nothing changed. ``q`` is the false
-    discovery rate at which it would count as a change. ``paired``: compared round by round.
+    discovery rate at which it would count as a change. ``paired``: compared round by round. In
+    JSON, the difference is the ``verdict``.
     """
 
     factor: Interval
     p: float
     q: float
-    difference: Difference
+    difference: Difference = field(name="verdict")
     paired: bool = False
 
 
