@@ -1,6 +1,6 @@
 """Do the parts of a call add up to the call, and do eager's agree with torch.profiler's?
 
-Each timm model of the history, batch 1, mode default, on the newest release, a launch each. Then
+Each model of the history, batch 1, mode default, on the newest release, a launch each. Then
 eager's operators of three models beside a plain script with torch.profiler (plain/profiled.py).
 
     python -m evidence.why [--kept]
@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from torchcompile_suite import matrix
 from torchcompile_suite.analysis.why import MISSING
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.engine.processes import of_release
@@ -23,7 +24,6 @@ from torchcompile_suite.host.files import append_line, read_lines
 from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.releases import catalogue, environments
 from torchcompile_suite.trial.why import attributed
-from torchcompile_suite.workloads import names
 
 from . import tables
 
@@ -52,10 +52,8 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 def models() -> list[str]:
-    """The timm models."""
-    import timm
-
-    return [name for name in names() if timm.is_model(name)]
+    """Those of the history, in mode default at batch 1."""
+    return [cell.workload for cell in matrix.SERIES if cell == Cell(cell.workload, 1, "default")]
 
 
 def measure() -> None:
