@@ -131,10 +131,10 @@ def test_means_over_machines_are_of_ratios_within_machines() -> None:
     drifts = {"slow": 0.02, "fast": 0.02}
     points = {
         (point.release, point.series): point.value
-        for point in assembly.mean_points(summary.rows(apart), RELEASES, drifts)
+        for point in history.mean_points(summary.rows(apart), RELEASES, frozenset(factors), drifts)
     }
     rows = summary.rows(together)
-    whole = history.mean_points(rows, RELEASES, frozenset(factors), 0.02)
+    whole = history.mean_points(rows, RELEASES, frozenset(factors), drifts)
     for point in whole:
         found = points[point.release, point.series]
         assert found.value == pytest.approx(point.value.value)
@@ -144,7 +144,7 @@ def test_means_over_machines_are_of_ratios_within_machines() -> None:
     assert points[RELEASES[-1], "compiled"].value == pytest.approx(mean)
 
 
-def test_one_machine_has_the_means_that_it_always_had() -> None:
+def test_the_mean_of_one_machine_drifts_with_it() -> None:
     rows = summary.rows(
         [
             record("x", release, cell, mode_s=0.01 * number)
@@ -152,19 +152,20 @@ def test_one_machine_has_the_means_that_it_always_had() -> None:
             for number, release in enumerate(RELEASES, 1)
         ]
     )
-    before = history.mean_points(rows, RELEASES, frozenset(CELLS), 0.03)
-    after = assembly.mean_points(rows, RELEASES, {"x": 0.03})
-    assert len(before) == len(after)
-    for one, other in zip(before, after, strict=True):
-        assert one[:2] == other[:2]
-        assert one.value == pytest.approx(other.value)
+    points = history.mean_points(rows, RELEASES, frozenset(CELLS), {"x": 0.03})
+    found = {(point.release, point.series): point.value for point in points}
+    for number, release in enumerate(RELEASES, 1):
+        assert found[release, "eager"].value == pytest.approx(1)
+        assert found[release, "compiled"].value == pytest.approx(number)
+        assert found[release, "compiled"].high == pytest.approx(number * math.exp(0.03))
+        # In a ratio the drift cancels.
+        assert found[release, "ratio"] == pytest.approx((number / 4,) * 3)
 
 
 def test_a_mean_needs_assembled_records() -> None:
     rows = summary.rows([record(name, release, CELLS[0]) for name in "xy" for release in RELEASES])
     with pytest.raises(ValueError, match="two machines"):
-        assembly.mean_points(rows, RELEASES, {"x": 0.0, "y": 0.0})
-    assert assembly.mean_points(rows[:2], RELEASES, {"x": 0.0, "y": 0.0}) == []
+        history.mean_points(rows, RELEASES, frozenset(CELLS[:1]), {"x": 0.0, "y": 0.0})
 
 
 def sides(records: list[Record]) -> dict[str, tuple[change.Side, change.Side]]:

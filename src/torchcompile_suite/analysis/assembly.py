@@ -7,7 +7,6 @@ several machines is one of ratios that were measured within a machine each.
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -15,9 +14,6 @@ from typing import NamedTuple
 from ..cell import Cell
 from ..measurement import Measurement
 from ..results.records import Record
-from .history import SERIES, Point, mean
-from .statistics import Interval
-from .summary import Row
 
 
 class Assembled(NamedTuple):
@@ -73,42 +69,3 @@ def _rank(records: Sequence[Record], releases: set[str]) -> tuple[int, int, int,
 
 def _series(measurement: Measurement) -> set[str]:
     return {launch.series for launch in measurement.launches if launch.series}
-
-
-def mean_points(
-    rows: Iterable[Row], releases: Sequence[str], drifts: Mapping[str, float]
-) -> list[Point]:
-    """The geometric mean of each series (`history.SERIES`) over cells of several machines.
-
-    At each release, over the cells that have a number at every release. Each value is a ratio
-    within its machine: mode over eager, or a time over the same cell's time at the first release.
-    Empty where no cell has all releases. Raises ValueError for a cell of two machines.
-
-    ``drifts``: that of each machine (`history.drift`). Machines drift apart from each other, so the
-    drift of a mean is less than theirs.
-    """
-    at: dict[tuple[str, Cell], dict[str, Row]] = defaultdict(dict)
-    for row in rows:
-        if row.outcome.ok and row.release in releases:
-            at[row.machine, row.cell][row.release] = row
-    whole = {key: of for key, of in at.items() if len(of) == len(set(releases))}
-    if len({cell for _, cell in whole}) < len(whole):
-        raise ValueError("a cell comes from two machines; assemble the records first")
-    if not whole:
-        return []
-    share = Counter(machine for machine, _ in whole)
-    drift = math.hypot(*(count * drifts[machine] for machine, count in share.items())) / len(whole)
-    points = []
-    for name in SERIES:
-        for release in releases:
-            values = [_within(of, release, releases[0], name) for of in whole.values()]
-            points.append(Point(release, name, mean(name, values, drift)))
-    return points
-
-
-def _within(rows: Mapping[str, Row], release: str, first: str, name: str) -> Interval | None:
-    """The cell's value at the release: a ratio, or a time over that of the first release."""
-    value, base = (SERIES[name](rows[one]) for one in (release, first))
-    if value is None or base is None:
-        return None
-    return value if name == "ratio" else value.per(base.value)

@@ -20,7 +20,6 @@ import msgspec
 
 from ..analysis import assembly, change, history, statistics, summaries, summary
 from ..analysis.change import Comparison, Side
-from ..analysis.history import Point
 from ..analysis.summary import Row
 from ..cell import Cell
 from ..host.machine import FILE as MACHINE
@@ -162,14 +161,6 @@ class Machine:
         """The largest of the `drifts`; NaN if one is unknown."""
         values = list(self.drifts.values())
         return math.nan if any(map(math.isnan, values)) else max(values)
-
-    def mean_points(
-        self, rows: Iterable[Row], points: Sequence[str], of: frozenset[Cell]
-    ) -> list[Point]:
-        """The geometric means of these cells; see `history.mean_points`."""
-        if not self.several:
-            return history.mean_points(rows, points, of, self.drift)
-        return assembly.mean_points([row for row in rows if row.cell in of], points, self.drifts)
 
     @cached_property
     def standing(self) -> Standing:

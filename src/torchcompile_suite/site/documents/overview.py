@@ -240,7 +240,7 @@ def _means_of_mode(machine: Machine, mode: str, rows: Sequence[Row]) -> dict[str
     cohort = history.cohort(rows, points)
     if len(points) < 2 or not cohort.cells:
         return None
-    found = machine.mean_points(rows, points, cohort.cells)
+    found = history.mean_points(rows, points, cohort.cells, machine.drifts)
     means = {(mean.release, mean.series): mean.value for mean in found}
     lines = [
         [point, *(number for name in history.SERIES for number in figures(means[point, name]))]
