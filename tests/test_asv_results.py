@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from torchcompile_suite.asv import files
-from torchcompile_suite.results.machines import Value
 from torchcompile_suite.results.records import Problem
 
 from .conftest import ROOT
@@ -76,22 +75,6 @@ def test_a_list_of_benchmarks_that_is_none_is_as_good_as_none(
     assert files.recorded_benchmarks(results) == {}
     (results / files.BENCHMARKS).write_bytes(content)
     assert files.recorded_benchmarks(results) == {}
-
-
-@pytest.mark.parametrize(("version", "newest"), [("1", True), ("2", False)])
-def test_numbers_are_counted_by_the_version_of_their_benchmark(version: str, newest: bool) -> None:
-    content = {
-        "commit_hash": "0" * 40,
-        "params": {"machine": MACHINE},
-        "result_columns": ["result", "params", "version", "stats_ci_99_a", "samples"],
-        "results": {"a.B.c": [[1.0, float("nan"), None], [["'x'", "'y'", "'z'"]], "1", [None]]},
-    }
-    one = files.result(json.dumps(content).encode())
-    assert list(files.values([one], {"a.B.c": version})) == [
-        Value(MACHINE, "0" * 40, None, False, False),
-        Value(MACHINE, "0" * 40, ("a.B.c", ("'x'",)), True, newest),
-        Value(MACHINE, "0" * 40, ("a.B.c", ("'z'",)), False, newest),
-    ]
 
 
 def test_the_committed_results_are_sound() -> None:

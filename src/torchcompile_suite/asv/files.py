@@ -6,40 +6,22 @@ results/ are ASV's own: the suite never reads them.
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 from ..host import machine
 from ..results import descriptions, records, regular
-from ..results.machines import Value
 from ..results.records import Problem
 
 # The file of results/ in which ASV records what the benchmarks are.
 BENCHMARKS = "benchmarks.json"
 _MOST_BYTES = 256 << 20
 
-
-class Row(NamedTuple):
-    """The values of a benchmark, in the order of the points of its axes.
-
-    NaN: not measured. None: failed.
-    """
-
-    version: str | None
-    axes: list[list[str]]
-    numbers: list[float | None]
-
-
-class Result(NamedTuple):
-    """A result file without its samples, which would fill the memory. ``rows``: by benchmark."""
-
-    machine: str
-    commit: str
-    rows: dict[str, Row]
+Axes: TypeAlias = Mapping[str, list[list[str]]]
+"""The values on each axis of a benchmark that were measured, by benchmark."""
 
 
 def read_object(file: Path) -> dict[str, Any]:
@@ -83,39 +65,14 @@ def machines(results: Path, problems: list[Problem]) -> list[Path]:
     return found
 
 
-def result(data: bytes) -> Result:
-    """What is read of a result file that `export` has made."""
+def axes(data: bytes) -> Axes:
+    """The axes of each benchmark in a result file that `export` has made."""
     content = json.loads(data)
-    rows = {}
-    for name, line in content["results"].items():
-        row = dict(zip(content["result_columns"], line, strict=False))
-        numbers = row["result"]
-        rows[name] = Row(
-            row.get("version"),
-            row.get("params") or [],
-            numbers if isinstance(numbers, list) else [numbers],
-        )
-    return Result(content["params"]["machine"], content["commit_hash"], rows)
+    at = content["result_columns"].index("params")
+    return {name: line[at] for name, line in content["results"].items()}
 
 
-def values(results: Iterable[Result], versions: Mapping[str, str]) -> Iterator[Value]:
-    """The numbers in the results, by commit, for the choice of a machine.
-
-    ``versions`` are the current versions of the benchmarks, by name. A number of another version
-    was measured by an older method.
-    """
-    for one in results:
-        # A file without any number is a result, too.
-        yield Value(one.machine, one.commit, None, False, False)
-        for name, row in one.rows.items():
-            newest = row.version == versions.get(name)
-            for point, number in zip(itertools.product(*row.axes), row.numbers, strict=False):
-                if number == number:
-                    measured = number is not None
-                    yield Value(one.machine, one.commit, (name, point), measured, newest)
-
-
-def fit_axes(benchmarks: dict[str, Any], results: Iterable[Result]) -> None:
+def fit_axes(benchmarks: dict[str, Any], results: Iterable[Axes]) -> None:
     """Let the axes of ``benchmarks``, the content of benchmarks.json, have what was measured.
 
     The workloads of other machines are appended to the first axis, sorted. What no result has is
@@ -124,18 +81,18 @@ def fit_axes(benchmarks: dict[str, Any], results: Iterable[Result]) -> None:
     """
     measured: dict[str, list[set[str]]] = defaultdict(list)
     for one in results:
-        for name, row in one.rows.items():
+        for name, own in one.items():
             known = measured[name]
-            known += [set() for _ in row.axes[len(known) :]]
-            for values, axis in zip(known, row.axes, strict=True):
+            known += [set() for _ in own[len(known) :]]
+            for values, axis in zip(known, own, strict=True):
                 values.update(axis)
-    for name, axes in measured.items():
+    for name, known in measured.items():
         params = benchmarks[name]["params"] if name in benchmarks else []
-        if not params or len(params) != len(axes):
+        if not params or len(params) != len(known):
             continue
         first, *others = params
-        here = [[*first, *sorted(axes[0].difference(first))], *others]
+        here = [[*first, *sorted(known[0].difference(first))], *others]
         benchmarks[name]["params"] = [
-            [value for value in axis if value in known] or axis
-            for axis, known in zip(here, axes, strict=True)
+            [value for value in axis if value in values] or axis
+            for axis, values in zip(here, known, strict=True)
         ]

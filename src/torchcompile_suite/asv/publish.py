@@ -32,9 +32,6 @@ def publish(original: Callable[..., Any]) -> Callable[..., Any]:
             for problem in stage.problems:
                 log.warning(printable(f"left out: {problem}"))
             Report.stage = stage
-            # ASV reads the files itself. With those of ten machines here, too, the memory would
-            # hold them twice.
-            stage.files.clear()
             # ASV makes millions of objects without a cycle, and looking for cycles takes a sixth of
             # the time.
             gc.disable()

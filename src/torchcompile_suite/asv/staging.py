@@ -39,7 +39,7 @@ class Staged(NamedTuple):
 
     results: Path
     machines: list[str]
-    files: dict[Path, files.Result]
+    files: list[Path]
     problems: list[Problem]
 
 
@@ -74,24 +74,22 @@ def _fill(folder: Path, results: Path, conf: Any, every: bool) -> Staged:
     problems: list[Problem] = []
     described = files.machines(results, problems)
     commits = known_commits(conf)
-    made = {}
+    made: dict[Path, files.Axes] = {}
     for one in export.derive(results, described, commits, Path(conf.benchmark_dir), problems):
         file = folder / one.path
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(one.content)
-        made[file] = files.result(one.content)
+        made[file] = files.axes(one.content)
     for file in described:
         link = folder / file.parent.name / file.name
         link.parent.mkdir(exist_ok=True)
         link.symlink_to(file.resolve())
     _stage_benchmarks(folder, results, made.values(), every)
     names = [file.parent.name for file in described]
-    return Staged(results, names, made, list(dict.fromkeys(problems)))
+    return Staged(results, names, list(made), list(dict.fromkeys(problems)))
 
 
-def _stage_benchmarks(
-    folder: Path, results: Path, made: Iterable[files.Result], every: bool
-) -> None:
+def _stage_benchmarks(folder: Path, results: Path, made: Iterable[files.Axes], every: bool) -> None:
     """Put the list of benchmarks into ``folder``. Its axes have what was measured, and no more.
 
     A run records its own axes only, and results of other machines may have other workloads.
