@@ -7,7 +7,6 @@ its cells among them.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,8 +14,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
-
-import msgspec
 
 from ..analysis import assembly, change, history, statistics, summaries, summary
 from ..analysis.change import Comparison, Side
@@ -47,11 +44,6 @@ def code_of(records: Iterable[Record], axis: Axis) -> Code:
     return dict(found)
 
 
-def digest(of: object) -> str:
-    """What tells a value that msgpack can encode, for keys of `results.cached`."""
-    return hashlib.sha256(msgspec.msgpack.encode(of)).hexdigest()
-
-
 class Entry(NamedTuple):
     """A record and its figures. The release of both is the point of the axis."""
 
@@ -68,8 +60,7 @@ class Entry(NamedTuple):
 class Machine:
     """The measurements of one machine; ``facts`` is the content of its machine.json.
 
-    ``code`` is what was generated on any machine. ``origins`` tells, for each point, the files that
-    its measurements come from.
+    ``code`` is what was generated on any machine.
 
     The assembled history of a class is one, too: each of its cells comes from one of its
     ``machines``. Nothing that machines differ in is compared or averaged across them.
@@ -79,7 +70,6 @@ class Machine:
     facts: dict[str, str]
     entries: list[Entry]
     axis: Axis
-    origins: dict[str, str]
     code: Code
 
     @property
@@ -203,18 +193,6 @@ class Machine:
         """How many times as slow as at their best the processors were during the measurement."""
         return statistics.slowdown(entry.measurement.launches, self.quiet_s[entry.row.machine])
 
-    def key(self, *points: str) -> list[str]:
-        """What tells the measurements of these points, and the names of their cells.
-
-        For `results.cached`. Nothing of it says what the other points have measured.
-        """
-        return [
-            *(self.name, str(self.method), self.axis.noun),
-            *(part for point in points for part in (point, self.origins[point])),
-            # A name depends on the other cells of the machine where two have the same text.
-            *sorted(name for cell, name in self.ids.items() if name != str(cell)),
-        ]
-
     @property
     def device(self) -> str:
         """The kind of device that was measured."""
@@ -247,7 +225,6 @@ class Loaded(NamedTuple):
 def load(folder: Path, axis: Axis, code: Code) -> Loaded:
     """Read a machine's folder. What cannot be read becomes a problem and does not stop the rest."""
     name = _text(folder.name)
-    files = records.files(folder)[0]
     read = summaries.read_machine(folder)
     unread = list(read.problems)
     found = [record._replace(release=axis.point(record)) for record in read.records]
@@ -270,8 +247,7 @@ def load(folder: Path, axis: Axis, code: Code) -> Loaded:
         fields = descriptions.read(folder).fields
         facts = {key: str(value) for key, value in fields.items() if key != "version"}
     entries = [Entry(mine[row.release, row.cell], row) for row in rows]
-    machine = Machine(name, facts, entries, axis, _origins(folder, kept, files), code)
-    return Loaded(machine, unread, left_out)
+    return Loaded(Machine(name, facts, entries, axis, code), unread, left_out)
 
 
 def assembled(hardware: str, machines: Sequence[Machine], axis: Axis, code: Code) -> Machine:
@@ -296,12 +272,7 @@ def assembled(hardware: str, machines: Sequence[Machine], axis: Axis, code: Code
         for key, value in parts[0].facts.items()
         if all(machine.facts.get(key) == value for machine in parts)
     }
-    chosen = sorted(_text(f"{cell}: {name}") for cell, name in machine_of.items())
-    origins = {
-        point: digest([*(machine.origins.get(point, "") for machine in parts), *chosen])
-        for point in {entry.row.release for entry in entries}
-    }
-    return Machine(f"class:{_text(hardware)}", facts, entries, axis, origins, code)
+    return Machine(f"class:{_text(hardware)}", facts, entries, axis, code)
 
 
 def _text(name: str) -> str:
@@ -313,19 +284,6 @@ def identity(folder: Path) -> list[str]:
     """Cache key of the content of a machine's folder, for `results.cached`."""
     files = [file for of_place in records.files(folder)[0].values() for file in of_place]
     return [_text(folder.name), regular.digest(folder / MACHINE), *map(records.identity, files)]
-
-
-def _origins(folder: Path, kept: Iterable[Record], files: dict[Path, list[Path]]) -> dict[str, str]:
-    """For each point a digest of the names of all files that its measurements come from."""
-    places: dict[str, set[Path]] = defaultdict(set)
-    for record in kept:
-        places[record.release].add(records.path(folder, record.commit, record.env_name))
-    return {
-        point: digest(
-            sorted(records.identity(file) for place in of_point for file in files.get(place, ()))
-        )
-        for point, of_point in places.items()
-    }
 
 
 def _of_one_method(

@@ -16,14 +16,11 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
-
-from ..results import cached
-from ..results.cached import Made
 
 FOLDER = "data"
 # The function that a pack calls, in assets/data.js.
@@ -31,7 +28,6 @@ FUNCTION = "torchcompileShard"
 # Of a figure of a document. Words have two decimals, so nobody sees more, and the last digits of a
 # figure differ between processors.
 DIGITS = 6
-_T = TypeVar("_T")
 _CALL = re.compile(rf'{FUNCTION}\("([0-9a-z]+)",(\{{.*\}})\);\n', re.DOTALL)
 
 
@@ -148,16 +144,6 @@ def add(
         texts[made.path] = made.text
         places |= dict.fromkeys(keys, made.name)
     return places
-
-
-def kept(kind: str, key: Iterable[str], make: Callable[[], _T], of: Any) -> _T:
-    """What ``make`` returns, from the user's cache if it is there (`results.cached`).
-
-    ``of`` is its type, as msgspec reads it.
-    """
-    content = cached.get(kind, key, lambda: Made(msgspec.msgpack.encode(make())))
-    found: _T = msgspec.msgpack.decode(content, type=of)
-    return found
 
 
 def script(name: str, documents: Iterable[tuple[str, Encoded]]) -> str:

@@ -19,9 +19,9 @@ from ...analysis.statistics import Interval
 from ...analysis.summary import Row
 from ...compiled import Compiled
 from ...presentation.wording import judgement, plural, ratio, without_gain
-from .. import cells, packs
+from .. import cells
 from ..content import Machine
-from ..packs import Encoded, figure, figures, spread, table
+from ..packs import figure, figures, spread, table
 from . import figures as of_cells
 from .launches import COMPILED, counted
 
@@ -172,7 +172,7 @@ def _headline(machine: Machine, point: str, group: Group, modes: Sequence[dict[s
 
 def _changes(machine: Machine, before: str, after: str) -> dict[str, Any]:
     """The largest changes against the point before; no sentence if no cell has both points."""
-    found = packs.decode(pair(machine, before, after).data)
+    found = pair(machine, before, after)
     sentence, rows = (found["sentence"], found["changes"]["rows"]) if found else ("", [])
     changed = [row for row in rows if row[2] in ("worse", "better")]
     changed.sort(key=lambda row: -abs(math.log(row[4])))
@@ -273,16 +273,8 @@ def _means_in_words(
     )
 
 
-def pair(machine: Machine, before: str, after: str) -> Encoded:
-    """The comparison, from the user's cache if neither point has new measurements.
-
-    None if no cell was measured at both points.
-    """
-    key = machine.key(before, after)
-    return packs.kept("pairs", key, lambda: packs.encode(_pair(machine, before, after)), Encoded)
-
-
-def _pair(machine: Machine, before: str, after: str) -> dict[str, Any] | None:
+def pair(machine: Machine, before: str, after: str) -> dict[str, Any] | None:
+    """The comparison; None if no cell was measured at both points."""
     try:
         comparison = machine.compare(before, after)
     except ChangeError:
