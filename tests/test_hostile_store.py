@@ -262,11 +262,27 @@ def _folder_of_line_break(folder: Path) -> None:
     (folder / "a\nb" / f"0{segments.SUFFIX}").write_bytes(b"x")
 
 
+def _unreadable_machine(folder: Path) -> None:
+    odd = folder.with_name(os.fsdecode(b"\xff\xfe"))
+    odd.mkdir()
+    journal = records.path(odd, COMMIT, "virtualenv-py3.11")
+    journal.write_bytes(json.dumps(RECORD).encode() + b"\n")
+
+
+def _unreadable_place(folder: Path) -> None:
+    name = os.fsdecode(COMMIT[:8].encode() + b"-\xff\xfe.records.jsonl")
+    (folder / name).write_bytes(json.dumps(RECORD).encode() + b"\n")
+
+
 def _loop(folder: Path) -> None:
     (folder / "loop").symlink_to(folder)
 
 
-@pytest.mark.parametrize("odd", [_unreadable_name, _line_break, _folder_of_line_break, _loop])
+ODD = [_unreadable_name, _unreadable_machine, _unreadable_place]
+ODD += [_line_break, _folder_of_line_break, _loop]
+
+
+@pytest.mark.parametrize("odd", ODD)
 def test_odd_names(good: Path, tmp_path: Path, odd: Callable[[Path], None]) -> None:
     odd(machine(good, "box"))
     judged(good, [])

@@ -224,12 +224,12 @@ class Loaded(NamedTuple):
 
 def load(folder: Path, axis: Axis, code: Code) -> Loaded:
     """Read a machine's folder. What cannot be read becomes a problem and does not stop the rest."""
-    name = _text(folder.name)
+    name = folder.name
     read = summaries.read_machine(folder)
     unread = list(read.problems)
     found = [record._replace(release=axis.point(record)) for record in read.records]
     left_out = [
-        Problem(f"{name}/{_text(commit)}", f"nothing says which {axis.noun} this is")
+        Problem(f"{name}/{commit}", f"nothing says which {axis.noun} this is")
         for commit in sorted({record.commit for record in found if not record.release})
     ]
     kept = sorted(
@@ -272,18 +272,13 @@ def assembled(hardware: str, machines: Sequence[Machine], axis: Axis, code: Code
         for key, value in parts[0].facts.items()
         if all(machine.facts.get(key) == value for machine in parts)
     }
-    return Machine(f"class:{_text(hardware)}", facts, entries, axis, code)
-
-
-def _text(name: str) -> str:
-    """The name of a file or folder, which may be no text."""
-    return name.encode("utf-8", "backslashreplace").decode()
+    return Machine(f"class:{hardware}", facts, entries, axis, code)
 
 
 def identity(folder: Path) -> list[str]:
     """Cache key of the content of a machine's folder, for `results.cached`."""
     files = [file for of_place in records.files(folder)[0].values() for file in of_place]
-    return [_text(folder.name), regular.digest(folder / MACHINE), *map(records.identity, files)]
+    return [folder.name, regular.digest(folder / MACHINE), *map(records.identity, files)]
 
 
 def _of_one_method(

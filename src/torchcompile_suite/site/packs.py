@@ -78,33 +78,14 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, An
 
 
 def encode(document: Any) -> Encoded:
-    """The document, compressed."""
-    text = json_of(document)
+    """The document, compressed. NaN and infinity become null."""
+    text = msgspec.json.encode(document)
     return Encoded(hashlib.sha256(text).hexdigest(), gzip.compress(text, 9, mtime=0))
 
 
 def decode(data: bytes) -> Any:
     """The document of `Encoded.data`."""
     return json.loads(gzip.decompress(data))
-
-
-def json_of(document: Any) -> bytes:
-    """The document as JSON. NaN and infinity become null."""
-    try:
-        return msgspec.json.encode(document)
-    except UnicodeEncodeError:
-        # The name of a file can hold half of a surrogate pair.
-        return msgspec.json.encode(_valid(document))
-
-
-def _valid(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if isinstance(value, dict):
-        return {_valid(key): _valid(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_valid(part) for part in value]
-    return value
 
 
 def pack(
@@ -130,7 +111,7 @@ def pack(
 def _pack(documents: dict[str, Encoded]) -> Pack:
     digest = hashlib.sha256()
     for key, document in documents.items():
-        digest.update(f"{len(key)} {key} {document.digest}".encode(errors="replace"))
+        digest.update(f"{len(key)} {key} {document.digest}".encode())
     name = digest.hexdigest()[:16]
     return Pack(name, script(name, documents.items()))
 
