@@ -95,17 +95,11 @@ def derive(
                 problems.append(Problem(f"{machine.name}/{commit}", reason))
                 continue
             jobs.append(_Job(description, *found, env_name, of_place, names, package))
-    for job, made in zip(jobs, workers.each(_Job.content, jobs, _MOST_WORKERS), strict=True):
-        problems += made.problems
-        if made.content:
-            yield File(job.path, made.content)
-
-
-class _Content(NamedTuple):
-    """The bytes of a file, empty if there is no value, and problems."""
-
-    content: bytes
-    problems: list[Problem]
+    made = workers.each(_Job.content, jobs, _MOST_WORKERS)
+    for job, (content, unread) in zip(jobs, made, strict=True):
+        problems += unread
+        if content:
+            yield File(job.path, content)
 
 
 class _Job(NamedTuple):
@@ -124,10 +118,10 @@ class _Job(NamedTuple):
         """The path of the file below results/."""
         return Path(get_filename(self.description.parent.name, self.sha, self.env_name))
 
-    def content(self) -> _Content:
-        """The file, from the user's cache or made now, and what could not be read for it."""
+    def content(self) -> Read[bytes]:
+        """The file, from the user's cache or made now; empty if there is no value."""
         problems: list[Problem] = []
-        return _Content(cached.get("asv", self.key(), partial(self.make, problems)), problems)
+        return cached.get("asv", self.key(), partial(self.make, problems)), problems
 
     def key(self) -> Iterator[str]:
         """All that decides on the content."""

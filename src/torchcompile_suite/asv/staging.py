@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from .. import matrix
 from ..host.files import write_atomically
-from ..results import regular
 from ..results.records import Problem
 from . import export, files
 from .errors import user_errors
@@ -95,7 +94,7 @@ def _stage_benchmarks(folder: Path, results: Path, made: Iterable[files.Axes], e
     A run records its own axes only, and results of other machines may have other workloads.
     """
     file = results / files.BENCHMARKS
-    if not regular.is_regular(file):
+    if not file.is_file():
         return
     staged = folder / files.BENCHMARKS
     try:

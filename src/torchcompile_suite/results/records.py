@@ -247,7 +247,7 @@ def release(measurement: Measurement) -> str:
 
 
 def machine_folders(results: Path) -> Read[list[Path]]:
-    """The folders of machines, sorted. A link to a folder is a problem, and a name that is no text."""
+    """The folders of machines, sorted. A link to a folder, or a name that is no text, is a problem."""
     try:
         return _folders(results, "")
     except (FileNotFoundError, NotADirectoryError):
@@ -293,7 +293,7 @@ def read_files(
 
 def read_journal(journal: Path) -> Read[list[Entry]]:
     """The measurements of a journal. Its bad lines together are one problem. Raises OSError."""
-    with regular.open_binary(journal) as stream:
+    with regular.open_own(journal) as stream:
         return _entries(_lines(stream), name(journal), canonical)
 
 
