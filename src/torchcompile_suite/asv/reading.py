@@ -70,10 +70,10 @@ def _machine(
     ``current`` counts only values of the current version of the benchmarks: ``asv show`` has no
     others.
     """
-    values = machines.of_records(_records(stage, current))
+    shown = list(_records(stage, current))
     with user_errors():
         choice = machines.choose(
-            values,
+            shown,
             _commits(conf, names),
             here=machine.detect().machine,
             named=named,
@@ -83,7 +83,7 @@ def _machine(
     log.flush()
     if choice.line:
         print(printable(choice.line), file=sys.stderr)
-    if current and not any(value.machine == choice.machine for value in values):
+    if current and not any(record.machine == choice.machine for record in shown):
         print(
             f"{printable(choice.machine)} has no results of the current version of the benchmarks, "
             "and asv show has no others; see: asv compare, torchcompile-suite report",

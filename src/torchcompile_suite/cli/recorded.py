@@ -79,7 +79,7 @@ def select(
     ``generated``: those of cells with a target as well.
 
     Results of many machines take long to read. So the others are read only where neither the named
-    machine nor this one decides, and one after another. Names unreadable files on standard error,
+    machine nor this one decides. Names unreadable files on standard error,
     and says there why it is another machine than this one. Raises NoResultsError.
     """
     here = machine.detect().machine
@@ -98,14 +98,12 @@ def select(
     read = partial(_records, generated=generated)
     found = read(folders.get(machine_name or here), problems)
     try:
-        choice = choose(machines.of_records(found))
+        choice = choose(found)
     except NoResultsError:
         problems = linked
-        values = []
-        for folder in folders.values():
-            values += machines.of_records(read(folder, problems))
-        choice = choose(values)
-        found = read(folders[choice.machine], [])
+        found = [one for folder in folders.values() for one in read(folder, problems)]
+        choice = choose(found)
+        found = [record for record in found if record.machine == choice.machine]
     finally:
         _name(problems)
     if choice.line:

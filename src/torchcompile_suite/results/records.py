@@ -247,7 +247,7 @@ def release(measurement: Measurement) -> str:
 
 
 def machine_folders(results: Path) -> Read[list[Path]]:
-    """The folders of machines, sorted. A link to a folder, or a name that is no text, is a problem."""
+    """The folders of machines, sorted. Links, and names that are no text, are problems."""
     try:
         return _folders(results, "")
     except (FileNotFoundError, NotADirectoryError):

@@ -156,12 +156,12 @@ class Machine:
     def standing(self) -> Standing:
         """How complete its results are. A class of machines is as one machine."""
         named = (entry.record._replace(machine=self.name) for entry in self.entries)
-        return machines.standings(machines.of_records(named))[self.name]
+        return machines.standings(named)[self.name]
 
     def fullest(self, point: str) -> str:
         """The one of its `machines` that has most of a point, for what compares cells."""
-        values = machines.of_records(entry.record for entry in self.of(point))
-        return machines.in_order(machines.standings(values))[0]
+        standings = machines.standings(entry.record for entry in self.of(point))
+        return machines.in_order(standings)[0]
 
     @cached_property
     def method(self) -> int:
