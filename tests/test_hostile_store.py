@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from torchcompile_suite.analysis import summaries, summary
-from torchcompile_suite.asv import export, files, repository
+from torchcompile_suite.asv import export, repository, staging
 from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import descriptions, records, sealing, segments
 from torchcompile_suite.results.segments import Header, Segment
@@ -69,7 +69,7 @@ def judged(results: Path, broken: list[str]) -> None:
         assert all("\n" not in problem.reason for problem in content.problems)
         assert [one for one in content.records if one.machine == "good"]
         summary.rows(content.records)
-    machines = files.machines(results, [])
+    machines = staging.machines(results, [])
     derived = list(
         export.derive(results, machines, repository.in_ledger(), ROOT / "benchmarks", [])
     )
@@ -216,7 +216,7 @@ def test_a_description_that_no_machine_has(good: Path, fields: dict[str, object]
     facts = {"machine": "box", "version": 1} | fields
     (folder / "machine.json").write_text(json.dumps(facts))
     shown(good, ["box/machine.json"])
-    assert "box" not in {file.parent.name for file in files.machines(good, [])}
+    assert "box" not in {file.parent.name for file in staging.machines(good, [])}
 
 
 def test_a_description_elsewhere_is_not_published(good: Path, tmp_path: Path) -> None:

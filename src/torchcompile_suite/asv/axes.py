@@ -15,7 +15,7 @@ from asv.environment import ExistingEnvironment
 
 from .. import matrix
 from ..host.files import write_atomically
-from . import files, runner
+from . import export, runner
 
 
 def discover(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -41,7 +41,7 @@ def discover(original: Callable[..., Any]) -> Callable[..., Any]:
             here = original(cls, conf, repo, [_Here(conf)], commit_hash[:1], None, check)
         except util.UserError:  # a benchmark that is not ours may import the project
             here = original(cls, conf, repo, environments, commit_hash, None, check)
-        recorded = files.recorded_benchmarks(Path(conf.results_dir))
+        recorded = export.recorded_benchmarks(Path(conf.results_dir))
         kept = [_with_recorded_values(one, recorded.get(name)) for name, one in here.items()]
         benchmarks = Discovered(conf, kept, regex=_narrowed(regex))
         for name, selected in benchmarks.benchmark_selection.items():

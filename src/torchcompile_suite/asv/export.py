@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import json
 import math
 import re
 import sys
@@ -37,10 +38,13 @@ from ..results import cached, descriptions, records, regular
 from ..results.cached import Made
 from ..results.descriptions import check_text
 from ..results.records import Problem, Read
-from . import files
 from .repository import Commits
 
 Point = tuple[Any, ...]
+
+# The file of results/ in which ASV records what the benchmarks are.
+BENCHMARKS = "benchmarks.json"
+_MOST_BYTES = 256 << 20
 
 # Larger than any time, count or size. ASV fails when a computation overflows.
 LARGEST = 1e30
@@ -48,6 +52,31 @@ LARGEST = 1e30
 SMALLEST = 1e-30
 # The measurements of a release in a thousand cells take some 50 MiB.
 _MOST_WORKERS = 8
+
+
+def read_object(file: Path) -> dict[str, Any]:
+    """The JSON object in ``file``. Raises ValueError with a message of one line."""
+    try:
+        content = json.loads(regular.read_own(file, _MOST_BYTES))
+    except OSError as error:
+        raise ValueError(f"cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"no JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise ValueError("no JSON object")
+    return content
+
+
+def recorded_benchmarks(results: Path) -> dict[str, dict[str, Any]]:
+    """The benchmarks that earlier runs recorded, by name.
+
+    Empty if their file is missing or cannot be read.
+    """
+    try:
+        content = read_object(results / BENCHMARKS)
+    except ValueError:
+        return {}
+    return {name: one for name, one in content.items() if isinstance(one, dict)}
 
 
 class File(NamedTuple):
@@ -72,7 +101,7 @@ def derive(
 
     What cannot be read is added to ``problems``.
     """
-    recorded = files.recorded_benchmarks(results)
+    recorded = recorded_benchmarks(results)
     names = sorted(name for name in recorded if matrix.find(name) is not None)
     jobs: list[_Job] = []
     for description in machines:

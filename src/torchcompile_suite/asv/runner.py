@@ -32,7 +32,7 @@ from ..errors import SuiteError
 from ..host import machine
 from ..presentation.wording import printable
 from ..results import descriptions, records, sealing
-from . import export, files, interleaved
+from . import export, interleaved
 from .errors import user_errors
 from .export import Recorded
 from .reading import shown, summed_up
@@ -119,7 +119,7 @@ def _forget_torn(folder: Path) -> None:
     """Remove ASV's files that a full disk has left half: they are made of the records again."""
     for file in folder.glob("*.json"):
         try:
-            files.read_object(file)
+            export.read_object(file)
         except ValueError:
             if file.name != machine.FILE:
                 file.unlink()
@@ -164,7 +164,7 @@ def _measure(benchmarks: Any, names: list[str], env: Any, results: Any) -> None:
     finally:
         _seal(folder)
     recorded = export.read(records.files(folder)[0][record])[0]
-    known = [name for name in files.recorded_benchmarks(folder.parent) if matrix.find(name)]
+    known = [name for name in export.recorded_benchmarks(folder.parent) if matrix.find(name)]
     package = Path(benchmarks.benchmark_dir)
     export.fill(results, sorted({*known, *names}), package, recorded)
     for name in names:
