@@ -7,6 +7,7 @@ its cells among them.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
+
+import msgspec
 
 from ..analysis import assembly, change, history, statistics, summaries, summary
 from ..analysis.change import Comparison, Side
@@ -130,6 +133,20 @@ class Machine:
                 for point in self.points
             }
             for machine in self.machines
+        }
+
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """What tells the measurements of each point, and the names of their cells, for
+        `results.cached`.
+        """
+        return {
+            point: hashlib.sha256(
+                msgspec.msgpack.encode(
+                    [(self.ids[one.row.cell], one.row.machine, one.measurement) for one in many]
+                )
+            ).hexdigest()
+            for point, many in self._by_point.items()
         }
 
     def compare(self, before: str, after: str) -> Comparison:

@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from ...analysis import history, statistics
 from ...analysis.change import Change, ChangeError, Comparison
 from ...analysis.payoff import Payoff, State, break_even, counts
@@ -19,6 +21,8 @@ from ...analysis.statistics import Interval
 from ...analysis.summary import Row
 from ...compiled import Compiled
 from ...presentation.wording import judgement, plural, ratio, without_gain
+from ...results import cached
+from ...results.cached import Made
 from .. import cells
 from ..content import Machine
 from ..packs import figure, figures, spread, table
@@ -274,7 +278,19 @@ def _means_in_words(
 
 
 def pair(machine: Machine, before: str, after: str) -> dict[str, Any] | None:
-    """The comparison; None if no cell was measured at both points."""
+    """The comparison; None if no cell was measured at both points.
+
+    Pairs take most of a machine's time. So each is kept until one of its points has another
+    measurement.
+    """
+    key = (*machine.machines, before, after, machine.digests[before], machine.digests[after])
+    made = cached.get(
+        "pairs", key, lambda: Made(msgspec.json.encode(_pair(machine, before, after)))
+    )
+    return msgspec.json.decode(made)  # type: ignore[no-any-return]
+
+
+def _pair(machine: Machine, before: str, after: str) -> dict[str, Any] | None:
     try:
         comparison = machine.compare(before, after)
     except ChangeError:
