@@ -14,6 +14,7 @@ from torchcompile_suite.releases.catalogue import Release
 from torchcompile_suite.releases.environments import Proof
 
 from .test_index import filled, package_index  # noqa: F401 (fixtures)
+from .test_ledger import build
 
 SHA = "0123456789" * 4
 FIRST, SECOND = "2.16.0.dev20261120", "2.16.0.dev20261121"
@@ -130,7 +131,7 @@ def with_nightlies(monkeypatch, tmp_path):
 
 def test_the_ledger_grows_a_branch_and_no_release_moves(with_nightlies, tmp_path):
     plain, tags = ledger.compute(catalogue.read())
-    built = ledger.build(tmp_path / "ledger", with_nightlies)
+    built = build(tmp_path / "ledger", with_nightlies)
     assert list(built.commits)[: len(plain)] == list(plain)
     assert {tag: built.tags[tag] for tag in tags} == tags
     assert built.head == list(plain)[-1]

@@ -81,8 +81,8 @@ def of_class(hardware: str, folders: Sequence[Path], axis: Axis, code: Code) -> 
         loaded = [content.load(folder, axis, code).machine for folder in folders]
         machines = [machine for machine in loaded if machine is not None]
         whole = content.assembled(hardware, machines, axis, code) if machines else None
-        several = whole is not None and whole.several
-        return Made(msgspec.msgpack.encode(_shards(whole) if several else None))
+        found = _shards(whole) if whole is not None and whole.several else None
+        return Made(msgspec.msgpack.encode(found))
 
     made = cached.get("site", ["class", repr(hardware), *_key(axis, code, folders)], make)
     return msgspec.msgpack.decode(made, type=Shards | None)
