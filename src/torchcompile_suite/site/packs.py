@@ -16,11 +16,13 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+
+from ..results import segments
 
 FOLDER = "data"
 # The function that a pack calls, in assets/data.js.
@@ -41,18 +43,6 @@ class Encoded(NamedTuple):
     def size(self) -> int:
         """Its bytes in a pack."""
         return (len(self.data) + 2) // 3 * 4
-
-
-class Pack(NamedTuple):
-    """A script with documents. ``name`` is that of its file, without the folder and ending."""
-
-    name: str
-    text: str
-
-    @property
-    def path(self) -> str:
-        """Its path below the report."""
-        return f"{FOLDER}/{self.name}.js"
 
 
 def figure(value: float | None) -> float | None:
@@ -88,42 +78,22 @@ def decode(data: bytes) -> Any:
     return json.loads(gzip.decompress(data))
 
 
-def pack(
-    documents: Iterable[tuple[str, Encoded]], most_bytes: int
-) -> Iterator[tuple[Pack, list[str]]]:
-    """The documents in packs, in their order: each pack with the keys of its documents.
-
-    A pack has at most ``most_bytes``, or one document. Appended documents change the last pack
-    only.
-    """
-    part: dict[str, Encoded] = {}
-    size = 0
-    for key, document in documents:
-        if part and size + document.size > most_bytes:
-            yield _pack(part), list(part)
-            part, size = {}, 0
-        part[key] = document
-        size += document.size
-    if part:
-        yield _pack(part), list(part)
-
-
-def _pack(documents: dict[str, Encoded]) -> Pack:
-    digest = hashlib.sha256()
-    for key, document in documents.items():
-        digest.update(f"{len(key)} {key} {document.digest}".encode())
-    name = digest.hexdigest()[:16]
-    return Pack(name, script(name, documents.items()))
-
-
 def add(
     documents: Iterable[tuple[str, Encoded]], most_bytes: int, texts: dict[str, str]
 ) -> dict[str, str]:
-    """Add the packs of the documents to ``texts``, by path. Returns the pack of each document."""
+    """Add packs of the documents, in their order, to ``texts``, by path below the report.
+
+    Returns the pack of each document. A pack has at most ``most_bytes``, or one document. Appended
+    documents change the last pack only.
+    """
     places: dict[str, str] = {}
-    for made, keys in pack(documents, most_bytes):
-        texts[made.path] = made.text
-        places |= dict.fromkeys(keys, made.name)
+    for part in segments.by_size(documents, lambda pair: pair[1].size, most_bytes):
+        digest = hashlib.sha256()
+        for key, document in part:
+            digest.update(f"{len(key)} {key} {document.digest}".encode())
+        name = digest.hexdigest()[:16]
+        texts[f"{FOLDER}/{name}.js"] = script(name, part)
+        places |= dict.fromkeys((key for key, _ in part), name)
     return places
 
 
