@@ -129,17 +129,13 @@ def test_means_over_machines_are_of_ratios_within_machines() -> None:
     apart = records({CELLS[0]: ("slow", 10.0), CELLS[1]: ("fast", 1.0), CELLS[2]: ("slow", 10.0)})
     together = records(dict.fromkeys(factors, ("fast", 1.0)))
     drifts = {"slow": 0.02, "fast": 0.02}
-    points = {
-        (point.release, point.series): point.value
-        for point in history.mean_points(summary.rows(apart), RELEASES, frozenset(factors), drifts)
-    }
-    rows = summary.rows(together)
-    whole = history.mean_points(rows, RELEASES, frozenset(factors), drifts)
-    for point in whole:
-        found = points[point.release, point.series]
-        assert found.value == pytest.approx(point.value.value)
+    points = history.means(summary.rows(apart), RELEASES, frozenset(factors), drifts)
+    whole = history.means(summary.rows(together), RELEASES, frozenset(factors), drifts)
+    for place, expected in whole.items():
+        found = points[place]
+        assert found.value == pytest.approx(expected.value)
         # Two machines drift apart from each other, so their mean drifts less.
-        assert found.high <= point.value.high * (1 + 1e-9)
+        assert found.high <= expected.high * (1 + 1e-9)
     mean = math.prod(factors.values()) ** (1 / 3)
     assert points[RELEASES[-1], "compiled"].value == pytest.approx(mean)
 
@@ -152,8 +148,7 @@ def test_the_mean_of_one_machine_drifts_with_it() -> None:
             for number, release in enumerate(RELEASES, 1)
         ]
     )
-    points = history.mean_points(rows, RELEASES, frozenset(CELLS), {"x": 0.03})
-    found = {(point.release, point.series): point.value for point in points}
+    found = history.means(rows, RELEASES, frozenset(CELLS), {"x": 0.03})
     for number, release in enumerate(RELEASES, 1):
         assert found[release, "eager"].value == pytest.approx(1)
         assert found[release, "compiled"].value == pytest.approx(number)
@@ -165,7 +160,7 @@ def test_the_mean_of_one_machine_drifts_with_it() -> None:
 def test_a_mean_needs_assembled_records() -> None:
     rows = summary.rows([record(name, release, CELLS[0]) for name in "xy" for release in RELEASES])
     with pytest.raises(ValueError, match="two machines"):
-        history.mean_points(rows, RELEASES, frozenset(CELLS[:1]), {"x": 0.0, "y": 0.0})
+        history.means(rows, RELEASES, frozenset(CELLS[:1]), {"x": 0.0, "y": 0.0})
 
 
 def sides(records: list[Record]) -> dict[str, tuple[change.Side, change.Side]]:

@@ -25,14 +25,6 @@ SERIES: dict[str, Callable[[Row], Interval | None]] = {
 }
 
 
-class Point(NamedTuple):
-    """One series at one release, with its 95 % interval."""
-
-    release: str
-    series: str
-    value: Interval
-
-
 class Cohort(NamedTuple):
     """``cells`` have numbers in every release. ``of`` is the number of cells with any numbers."""
 
@@ -48,17 +40,13 @@ def drift(releases: Sequence[change.Side]) -> float:
     return 1.96 * math.sqrt(change.drift_between(releases).variance)
 
 
-def cell_points(rows: Iterable[Row], drift: float) -> list[Point]:
-    """All series of one cell; a release without numbers has no point.
-
-    ``drift`` is that of the function of this name.
-    """
-    return [
-        Point(row.release, name, _with_drift(name, value, drift))
-        for row in rows
+def drifting(row: Row, drift: float) -> dict[str, Interval]:
+    """The value of each series that the row has. ``drift`` is that of the function of this name."""
+    return {
+        name: _with_drift(name, value, drift)
         for name, of in SERIES.items()
         if (value := of(row)) is not None
-    ]
+    }
 
 
 def _with_drift(series: str, value: Interval, drift: float) -> Interval:
@@ -75,13 +63,13 @@ def cohort(rows: Iterable[Row], releases: Sequence[str]) -> Cohort:
     return Cohort(complete, len(measured))
 
 
-def mean_points(
+def means(
     rows: Iterable[Row],
     releases: Sequence[str],
     cells: frozenset[Cell],
     drifts: Mapping[str, float],
-) -> list[Point]:
-    """The geometric mean of each series over the cells, at each release.
+) -> dict[tuple[str, str], Interval]:
+    """The geometric mean of each series over the cells, at each release: by release and series.
 
     ``cells``: those of a `cohort`, at least one. Each is of one machine, and may be of another one
     than the others. Each value is a ratio within its machine: mode over eager, or a time over the
@@ -101,13 +89,13 @@ def mean_points(
                 raise ValueError("a cell comes from two machines; assemble the records first")
     share = Counter(machine_of.values())
     drift = math.hypot(*(count * drifts[machine] for machine, count in share.items())) / len(at)
-    points = []
-    for name in SERIES:
-        for release in releases:
+    means = {}
+    for release in releases:
+        for name in SERIES:
             values = [_within(of, release, releases[0], name) for of in at.values()]
             mean = statistics.geometric_mean([value for value in values if value])
-            points.append(Point(release, name, _with_drift(name, mean, drift)))
-    return points
+            means[release, name] = _with_drift(name, mean, drift)
+    return means
 
 
 def _within(rows: Mapping[str, Row], release: str, first: str, name: str) -> Interval | None:

@@ -244,8 +244,7 @@ def _means_of_mode(machine: Machine, mode: str, rows: Sequence[Row]) -> dict[str
     cohort = history.cohort(rows, points)
     if len(points) < 2 or not cohort.cells:
         return None
-    found = history.mean_points(rows, points, cohort.cells, machine.drifts)
-    means = {(mean.release, mean.series): mean.value for mean in found}
+    means = history.means(rows, points, cohort.cells, machine.drifts)
     lines = [
         [point, *(number for name in history.SERIES for number in figures(means[point, name]))]
         for point in points
