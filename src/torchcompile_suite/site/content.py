@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,11 +40,8 @@ Code: TypeAlias = Mapping[str, Sequence[Measurement]]
 
 def code_of(records: Iterable[Record], axis: Axis) -> Code:
     """``records`` are those of cells with a target, of all machines."""
-    found: dict[str, list[Measurement]] = defaultdict(list)
-    for record in records:
-        if point := axis.point(record):
-            found[point].append(record.measurement)
-    return dict(found)
+    found = cells.grouped(records, axis.point)
+    return {point: [one.measurement for one in many] for point, many in found.items() if point}
 
 
 class Entry(NamedTuple):
