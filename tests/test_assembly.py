@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchcompile_suite import matrix
-from torchcompile_suite.analysis import assembly, change, history, summary
+from torchcompile_suite.analysis import change, history, summary
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.measurement import METHOD, OK, Launch, Measurement
+from torchcompile_suite.results import machines
 from torchcompile_suite.results.records import Record
 
 RELEASES = ["2.4.1", "2.9.1", "2.15.0"]
@@ -68,12 +69,12 @@ def test_the_machine_with_the_most_complete_series_shows_the_cell() -> None:
         # d: equal; the first by name.
         *(record(name, release, d) for name in ("y", "x") for release in RELEASES),
     ]
-    found = assembly.assemble(records)
+    found = machines.assemble(records)
     assert found.machine_of == {a: "y", b: "y", c: "y", d: "x"}
     assert found.machines == ["x", "y"]
     assert {one.measurement.cell: one.machine for one in found.records} == found.machine_of
     # Only the asked releases count for completeness.
-    only = assembly.assemble(records, [RELEASES[2]])
+    only = machines.assemble(records, [RELEASES[2]])
     assert only.machine_of[b] == "x"
 
 
@@ -97,8 +98,8 @@ def test_a_cell_always_comes_from_one_machine_whatever_the_order(
         record(machine, release, cell, series=series, ok=ok)
         for machine, release, cell, series, ok in content
     ]
-    found = assembly.assemble(records)
-    shuffled = assembly.assemble(chosen.sample(records, len(records)))
+    found = machines.assemble(records)
+    shuffled = machines.assemble(chosen.sample(records, len(records)))
     assert found.machine_of == shuffled.machine_of
     assert found.machine_of.keys() == {one.measurement.cell for one in records}
     for cell, machine in found.machine_of.items():

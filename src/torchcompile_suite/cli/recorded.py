@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import click
 
-from ..analysis import assembly, summaries, summary
+from ..analysis import summaries, summary
 from ..errors import SuiteError
 from ..host import machine
 from ..measurement import Measurement
@@ -114,7 +114,7 @@ def select(
 def assembled(selection: Selection, versions: Sequence[str]) -> Selection:
     """The selection with the records of other machines of its class.
 
-    Each cell comes from one machine, the one that has it most completely (`assembly.assemble`).
+    Each cell comes from one machine, the one that has it most completely (`machines.assemble`).
     Says on standard error which machines take part, if there are several.
     """
     known = machines.classes(RESULTS)
@@ -125,10 +125,7 @@ def assembled(selection: Selection, versions: Sequence[str]) -> Selection:
         if of_name == mine and name != selection.machine:
             records_of_class += _records(RESULTS / name, problems)
     _name(problems)
-    found = assembly.assemble(
-        [record for record in records_of_class if not versions or record.release in versions],
-        versions,
-    )
+    found = machines.assemble(records_of_class, versions)
     if len(found.machines) > 1:
         click.echo(
             printable(

@@ -7,6 +7,10 @@
 "Most complete" counts records with numbers: a cell in two releases is two (`Standing`). Those of
 the newest method (`measurement.METHOD`) count first. A command that asks about completeness itself
 counts all of them first.
+
+In a fleet the series of different cells come from different machines of one class. Then each cell
+is shown from the machine that has it most completely (`assemble`), and always from one, because
+times of two machines are never compared.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import NamedTuple
 
+from ..cell import Cell
 from ..errors import SuiteError
 from ..host import machine as hosts
 from . import descriptions
@@ -159,4 +164,55 @@ def _nothing(asked: Sequence[str], names: Sequence[str]) -> str:
     return (
         f"no machine has results of {' and '.join(asked)}; measure here with: {commands} "
         f"(machines with other results: {', '.join(names)})"
+    )
+
+
+class Assembled(NamedTuple):
+    """The records of the chosen machines, and the machine of each cell."""
+
+    records: list[Record]
+    machine_of: dict[Cell, str]
+
+    @property
+    def machines(self) -> list[str]:
+        """The machines that take part, sorted."""
+        return sorted(set(self.machine_of.values()))
+
+
+def assemble(records: Iterable[Record], releases: Sequence[str] = ()) -> Assembled:
+    """The records of each cell from the machine that has it most completely.
+
+    ``records``: of machines of one class, the newest of each machine, release and cell.
+    ``releases``: those that count; none: all.
+
+    The order of the criteria: numbers by the newest method in one series, numbers by the newest
+    method, numbers, outcomes without a number, the newest start, the name of the machine.
+    """
+    of_cell: dict[Cell, dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
+    for record in records:
+        if not releases or record.release in releases:
+            of_cell[record.measurement.cell][record.machine].append(record)
+    # Of equal ones the first by name.
+    chosen = {
+        cell: max(sorted(of), key=lambda name: _rank(of[name])) for cell, of in of_cell.items()
+    }
+    kept = [one for cell, name in chosen.items() for one in of_cell[cell][name]]
+    return Assembled(kept, chosen)
+
+
+def _rank(records: Sequence[Record]) -> tuple[int, int, int, int, str]:
+    """The criteria of `assemble`, without the name."""
+    measured = [one.measurement for one in records if one.measurement.outcome.ok]
+    newest = [one for one in measured if one.timed_anew]
+    series = Counter(
+        name
+        for one in newest
+        for name in {launch.series for launch in one.launches if launch.series}
+    )
+    return (
+        max(series.values(), default=0),
+        len(newest),
+        len(measured),
+        len(records),
+        max(one.measurement.started_at for one in records),
     )

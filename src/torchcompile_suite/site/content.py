@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from ..analysis import assembly, change, history, statistics, summaries, summary
+from ..analysis import change, history, statistics, summaries, summary
 from ..analysis.change import Comparison, Side
 from ..analysis.summary import Row
 from ..cell import Cell
@@ -26,7 +26,7 @@ from ..host.machine import FILE as MACHINE
 from ..measurement import METHOD, Measurement
 from ..presentation.hardware import title
 from ..results import descriptions, machines, records, regular
-from ..results.machines import Standing
+from ..results.machines import Standing, assemble
 from ..results.records import Problem, Record
 from . import cells
 from .axis import Axis
@@ -272,7 +272,7 @@ def assembled(hardware: str, machines: Sequence[Machine], axis: Axis, code: Code
     newest = max(machine.method for machine in machines)
     parts = [machine for machine in machines if machine.method == newest]
     records = [entry.record for machine in parts for entry in machine.entries]
-    machine_of = assembly.assemble(records).machine_of
+    machine_of = assemble(records).machine_of
     entries = [
         entry
         for machine in parts
