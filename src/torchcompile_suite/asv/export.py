@@ -32,7 +32,6 @@ from .. import matrix
 from ..analysis import summaries
 from ..cell import Cell
 from ..host import workers
-from ..matrix import Question
 from ..measurement import METHOD, Measurement
 from ..results import cached, descriptions, records, regular
 from ..results.cached import Made
@@ -214,14 +213,6 @@ class Recorded:
         """Nothing is counted yet."""
         self.measured = {matrix.on_any_device(one.cell): one for one in measured}
         self.spent: set[Cell] = set()
-        self._points: dict[tuple[str, Cell], list[Point]] = {}
-
-    def points(self, question: Question, cell: Cell) -> list[Point]:
-        """The points of a question with that cell: the same for each of its benchmarks."""
-        key = (question.name, cell)
-        if key not in self._points:
-            self._points[key] = question.points_of(cell)
-        return self._points[key]
 
     def measure(self, cell: Cell) -> Measurement:
         """The measurement of the cell. Raises KeyError."""
@@ -247,7 +238,7 @@ def _add(results: Results, name: str, method: Callable[..., Any], recorded: Reco
     assert question is not None
     values: dict[Point, Value] = {}
     for cell, measurement in recorded.measured.items():
-        for point in recorded.points(question, cell):
+        for point in question.points_of(cell):
             if (value := value_of(method, recorded, point, measurement)) is not None:
                 values[point] = value
     # As in ASV: values of an older method are gone as soon as there is one of a newer method.
