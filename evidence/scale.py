@@ -34,7 +34,7 @@ from typing import NamedTuple
 import msgspec
 import psutil
 
-from torchcompile_suite.asv.files import BENCHMARKS
+from torchcompile_suite.asv.export import BENCHMARKS
 from torchcompile_suite.cli.history import newest_patches
 from torchcompile_suite.host import machine
 from torchcompile_suite.measurement import METHOD, Launch, Measurement

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchcompile_suite import matrix
-from torchcompile_suite.analysis import assembly, change, history, summary
+from torchcompile_suite.analysis import change, history, summary
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.measurement import METHOD, OK, Launch, Measurement
+from torchcompile_suite.results import machines
 from torchcompile_suite.results.records import Record
 
 RELEASES = ["2.4.1", "2.9.1", "2.15.0"]
@@ -68,12 +69,12 @@ def test_the_machine_with_the_most_complete_series_shows_the_cell() -> None:
         # d: equal; the first by name.
         *(record(name, release, d) for name in ("y", "x") for release in RELEASES),
     ]
-    found = assembly.assemble(records)
+    found = machines.assemble(records)
     assert found.machine_of == {a: "y", b: "y", c: "y", d: "x"}
     assert found.machines == ["x", "y"]
     assert {one.measurement.cell: one.machine for one in found.records} == found.machine_of
     # Only the asked releases count for completeness.
-    only = assembly.assemble(records, [RELEASES[2]])
+    only = machines.assemble(records, [RELEASES[2]])
     assert only.machine_of[b] == "x"
 
 
@@ -97,8 +98,8 @@ def test_a_cell_always_comes_from_one_machine_whatever_the_order(
         record(machine, release, cell, series=series, ok=ok)
         for machine, release, cell, series, ok in content
     ]
-    found = assembly.assemble(records)
-    shuffled = assembly.assemble(chosen.sample(records, len(records)))
+    found = machines.assemble(records)
+    shuffled = machines.assemble(chosen.sample(records, len(records)))
     assert found.machine_of == shuffled.machine_of
     assert found.machine_of.keys() == {one.measurement.cell for one in records}
     for cell, machine in found.machine_of.items():
@@ -129,22 +130,18 @@ def test_means_over_machines_are_of_ratios_within_machines() -> None:
     apart = records({CELLS[0]: ("slow", 10.0), CELLS[1]: ("fast", 1.0), CELLS[2]: ("slow", 10.0)})
     together = records(dict.fromkeys(factors, ("fast", 1.0)))
     drifts = {"slow": 0.02, "fast": 0.02}
-    points = {
-        (point.release, point.series): point.value
-        for point in assembly.mean_points(summary.rows(apart), RELEASES, drifts)
-    }
-    rows = summary.rows(together)
-    whole = history.mean_points(rows, RELEASES, frozenset(factors), 0.02)
-    for point in whole:
-        found = points[point.release, point.series]
-        assert found.value == pytest.approx(point.value.value)
+    points = history.means(summary.rows(apart), RELEASES, frozenset(factors), drifts)
+    whole = history.means(summary.rows(together), RELEASES, frozenset(factors), drifts)
+    for place, expected in whole.items():
+        found = points[place]
+        assert found.value == pytest.approx(expected.value)
         # Two machines drift apart from each other, so their mean drifts less.
-        assert found.high <= point.value.high * (1 + 1e-9)
+        assert found.high <= expected.high * (1 + 1e-9)
     mean = math.prod(factors.values()) ** (1 / 3)
     assert points[RELEASES[-1], "compiled"].value == pytest.approx(mean)
 
 
-def test_one_machine_has_the_means_that_it_always_had() -> None:
+def test_the_mean_of_one_machine_drifts_with_it() -> None:
     rows = summary.rows(
         [
             record("x", release, cell, mode_s=0.01 * number)
@@ -152,19 +149,19 @@ def test_one_machine_has_the_means_that_it_always_had() -> None:
             for number, release in enumerate(RELEASES, 1)
         ]
     )
-    before = history.mean_points(rows, RELEASES, frozenset(CELLS), 0.03)
-    after = assembly.mean_points(rows, RELEASES, {"x": 0.03})
-    assert len(before) == len(after)
-    for one, other in zip(before, after, strict=True):
-        assert one[:2] == other[:2]
-        assert one.value == pytest.approx(other.value)
+    found = history.means(rows, RELEASES, frozenset(CELLS), {"x": 0.03})
+    for number, release in enumerate(RELEASES, 1):
+        assert found[release, "eager"].value == pytest.approx(1)
+        assert found[release, "compiled"].value == pytest.approx(number)
+        assert found[release, "compiled"].high == pytest.approx(number * math.exp(0.03))
+        # In a ratio the drift cancels.
+        assert found[release, "ratio"] == pytest.approx((number / 4,) * 3)
 
 
 def test_a_mean_needs_assembled_records() -> None:
     rows = summary.rows([record(name, release, CELLS[0]) for name in "xy" for release in RELEASES])
     with pytest.raises(ValueError, match="two machines"):
-        assembly.mean_points(rows, RELEASES, {"x": 0.0, "y": 0.0})
-    assert assembly.mean_points(rows[:2], RELEASES, {"x": 0.0, "y": 0.0}) == []
+        history.means(rows, RELEASES, frozenset(CELLS[:1]), {"x": 0.0, "y": 0.0})
 
 
 def sides(records: list[Record]) -> dict[str, tuple[change.Side, change.Side]]:

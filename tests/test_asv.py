@@ -105,7 +105,8 @@ class Checkout:
         }
 
     def commit(self, tag: str) -> str:
-        return ledger.build(self.folder / ".asv" / "ledger").tags[tag]
+        ledger.build(self.folder / ".asv" / "ledger")
+        return ledger.compute()[1][tag]
 
     def unfinished(self) -> list[bytes]:
         """The launches in the journals of series that are not complete."""

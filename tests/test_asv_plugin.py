@@ -30,6 +30,7 @@ from torchcompile_suite.asv import environment, export, patches, reading, reposi
 from torchcompile_suite.asv.command import ROWS_VARIABLE
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.commits import overlay
+from torchcompile_suite.engine.launches import Refused
 from torchcompile_suite.host import machine
 from torchcompile_suite.measurement import Measurement, Outcome, Status
 from torchcompile_suite.results import segments
@@ -98,7 +99,7 @@ def test_a_commit_is_installed_once_and_a_refused_one_counts_as_installed(
     def install(clone: str, commit: str, folder: Path, *, allow_native_drift: bool) -> None:
         asked.append((clone, commit, folder, allow_native_drift))
         if commit == "b" * 40:
-            raise overlay.Refused("it needs another binary")
+            raise Refused("it needs another binary")
 
     monkeypatch.setattr(overlay, "install", install)
     for sha in ("a" * 40, "a" * 40, "b" * 40, "b" * 40):

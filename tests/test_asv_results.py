@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from torchcompile_suite.asv import files
-from torchcompile_suite.results.machines import Value
+from torchcompile_suite.asv import export, staging
 from torchcompile_suite.results.records import Problem
 
 from .conftest import ROOT
@@ -30,7 +29,7 @@ def _describe(results: Path, name: str, content: bytes) -> None:
 
 def _machines(results: Path) -> tuple[list[str], list[Problem]]:
     problems: list[Problem] = []
-    return [file.parent.name for file in files.machines(results, problems)], problems
+    return [file.parent.name for file in staging.machines(results, problems)], problems
 
 
 BROKEN = {
@@ -65,33 +64,17 @@ def test_only_regular_files_are_read(results: Path, place: str) -> None:
             [MACHINE],
             [Problem("another/machine.json", "cannot be read: not a regular file")],
         )
-    with IRREGULAR[place](results / files.BENCHMARKS):
-        assert files.recorded_benchmarks(results) == {}
+    with IRREGULAR[place](results / export.BENCHMARKS):
+        assert export.recorded_benchmarks(results) == {}
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"[" * 100_000, b"\xff\xfe", b'{"version": 2}'])
 def test_a_list_of_benchmarks_that_is_none_is_as_good_as_none(
     results: Path, content: bytes
 ) -> None:
-    assert files.recorded_benchmarks(results) == {}
-    (results / files.BENCHMARKS).write_bytes(content)
-    assert files.recorded_benchmarks(results) == {}
-
-
-@pytest.mark.parametrize(("version", "newest"), [("1", True), ("2", False)])
-def test_numbers_are_counted_by_the_version_of_their_benchmark(version: str, newest: bool) -> None:
-    content = {
-        "commit_hash": "0" * 40,
-        "params": {"machine": MACHINE},
-        "result_columns": ["result", "params", "version", "stats_ci_99_a", "samples"],
-        "results": {"a.B.c": [[1.0, float("nan"), None], [["'x'", "'y'", "'z'"]], "1", [None]]},
-    }
-    one = files.result(json.dumps(content).encode())
-    assert list(files.values([one], {"a.B.c": version})) == [
-        Value(MACHINE, "0" * 40, None, False, False),
-        Value(MACHINE, "0" * 40, ("a.B.c", ("'x'",)), True, newest),
-        Value(MACHINE, "0" * 40, ("a.B.c", ("'z'",)), False, newest),
-    ]
+    assert export.recorded_benchmarks(results) == {}
+    (results / export.BENCHMARKS).write_bytes(content)
+    assert export.recorded_benchmarks(results) == {}
 
 
 def test_the_committed_results_are_sound() -> None:

@@ -27,7 +27,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from torchcompile_suite import targets
 from torchcompile_suite.analysis import summaries, summary
-from torchcompile_suite.asv import export, files, repository
+from torchcompile_suite.asv import export, repository
 from torchcompile_suite.asv.staging import is_published
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.measurement import OK, Outcome, Status
@@ -201,7 +201,7 @@ def test_the_site_is_small(site: Path, report: Report) -> None:
 def _with_results() -> set[str]:
     """The benchmarks of ASV's pages that have values of their current version."""
     results = ROOT / "results"
-    benchmarks = files.recorded_benchmarks(results)
+    benchmarks = export.recorded_benchmarks(results)
     machines = results.glob("*/machine.json")
     commits = repository.in_ledger()
     contents = [

@@ -16,7 +16,7 @@ import pytest
 from asv.results import Results
 
 from torchcompile_suite.analysis import statistics
-from torchcompile_suite.asv import export, files, repository
+from torchcompile_suite.asv import export, repository, staging
 from torchcompile_suite.measurement import METHOD, Measurement, Outcome, Status
 from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import records, sealing
@@ -117,7 +117,7 @@ def test_asv_reads_it(results: Path, tmp_path: Path) -> None:
     assert loaded.env_name == ENV
     (number,) = loaded.get_result_value(LATENCY, [["'resnet18'"], ["1"], ["'eager'"]])
     assert number is not None
-    assert files.result(file.content)[:2] == ("box", COMMIT)
+    assert (loaded.params["machine"], loaded.commit_hash) == ("box", COMMIT)
 
 
 def test_a_failure_is_a_failure_and_an_unsupported_cell_is_missing(results: Path) -> None:
@@ -147,29 +147,26 @@ def test_somebody_elses_workload_is_on_the_axes(results: Path) -> None:
     records.append(journal(results), made(workload="theirs"))
     content = derive(results)[0][f"box/{NAME}"]
     assert list(values(content, LATENCY)) == [("'theirs'", "1", "'default'")]
-    recorded = files.read_object(results / "benchmarks.json")
+    recorded = export.read_object(results / "benchmarks.json")
     before = recorded[LATENCY]["params"][0]
-    sound = files.result(json.dumps(content).encode())
+    sound = staging.axes_of(json.dumps(content).encode())
     before = {name: one["params"] for name, one in recorded.items() if name != "version"}
     assert "'theirs'" not in before[LATENCY][0]
     for _ in range(2):
-        files.fit_axes(recorded, [sound])
+        staging.fit_axes(recorded, [sound])
         for name, axes in before.items():
             kept = recorded[name]["params"]
-            if name in sound.rows:
+            if name in sound:
                 assert kept[0] == ["'theirs'"]
-                assert list(map(set, kept)) == list(map(set, sound.rows[name].axes))
+                assert list(map(set, kept)) == list(map(set, sound[name]))
             else:
                 assert kept == axes
 
 
 def test_axes_have_what_was_measured_in_their_own_order() -> None:
     benchmarks = {"a": {"params": [["x", "y", "z"], ["2", "1"]]}, "b": {"params": [["x"]]}}
-    results = [
-        files.Result("box", COMMIT, {"a": files.Row("1", [["other", "z"], ["1"]], [1.0, None])}),
-        files.Result("box", COMMIT, {"a": files.Row("1", [["another", "x"], ["2"]], [1.0, 1.0])}),
-    ]
-    files.fit_axes(benchmarks, results)
+    results = [{"a": [["other", "z"], ["1"]]}, {"a": [["another", "x"], ["2"]]}]
+    staging.fit_axes(benchmarks, results)
     assert benchmarks["a"]["params"] == [["x", "z", "another", "other"], ["2", "1"]]
     assert benchmarks["b"]["params"] == [["x"]]
 

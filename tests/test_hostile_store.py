@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from torchcompile_suite.analysis import summaries, summary
-from torchcompile_suite.asv import export, files, repository
+from torchcompile_suite.asv import export, repository, staging
 from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import descriptions, records, sealing, segments
 from torchcompile_suite.results.segments import Header, Segment
@@ -69,7 +69,7 @@ def judged(results: Path, broken: list[str]) -> None:
         assert all("\n" not in problem.reason for problem in content.problems)
         assert [one for one in content.records if one.machine == "good"]
         summary.rows(content.records)
-    machines = files.machines(results, [])
+    machines = staging.machines(results, [])
     derived = list(
         export.derive(results, machines, repository.in_ledger(), ROOT / "benchmarks", [])
     )
@@ -77,9 +77,9 @@ def judged(results: Path, broken: list[str]) -> None:
     for file in derived:
         assert not file.path.is_absolute()
         assert len(file.path.parts) == 2
-        assert files.result(file.content).machine == file.path.parent.name
         # ASV prints them, and makes names of files of them.
         content = json.loads(file.content)
+        assert content["params"]["machine"] == file.path.parent.name
         for text in (content["env_name"], content["python"], *content["params"].values()):
             descriptions.check_text(text)
         for line in content["results"].values():
@@ -216,7 +216,7 @@ def test_a_description_that_no_machine_has(good: Path, fields: dict[str, object]
     facts = {"machine": "box", "version": 1} | fields
     (folder / "machine.json").write_text(json.dumps(facts))
     shown(good, ["box/machine.json"])
-    assert "box" not in {file.parent.name for file in files.machines(good, [])}
+    assert "box" not in {file.parent.name for file in staging.machines(good, [])}
 
 
 def test_a_description_elsewhere_is_not_published(good: Path, tmp_path: Path) -> None:
@@ -262,11 +262,27 @@ def _folder_of_line_break(folder: Path) -> None:
     (folder / "a\nb" / f"0{segments.SUFFIX}").write_bytes(b"x")
 
 
+def _unreadable_machine(folder: Path) -> None:
+    odd = folder.with_name(os.fsdecode(b"\xff\xfe"))
+    odd.mkdir()
+    journal = records.path(odd, COMMIT, "virtualenv-py3.11")
+    journal.write_bytes(json.dumps(RECORD).encode() + b"\n")
+
+
+def _unreadable_place(folder: Path) -> None:
+    name = os.fsdecode(COMMIT[:8].encode() + b"-\xff\xfe.records.jsonl")
+    (folder / name).write_bytes(json.dumps(RECORD).encode() + b"\n")
+
+
 def _loop(folder: Path) -> None:
     (folder / "loop").symlink_to(folder)
 
 
-@pytest.mark.parametrize("odd", [_unreadable_name, _line_break, _folder_of_line_break, _loop])
+ODD = [_unreadable_name, _unreadable_machine, _unreadable_place]
+ODD += [_line_break, _folder_of_line_break, _loop]
+
+
+@pytest.mark.parametrize("odd", ODD)
 def test_odd_names(good: Path, tmp_path: Path, odd: Callable[[Path], None]) -> None:
     odd(machine(good, "box"))
     judged(good, [])

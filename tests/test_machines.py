@@ -11,19 +11,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchcompile_suite.analysis import summaries
+from torchcompile_suite.cell import Cell
 from torchcompile_suite.cli import app
 from torchcompile_suite.host import machine
-from torchcompile_suite.measurement import METHOD, Measurement, Outcome, Status
+from torchcompile_suite.measurement import METHOD, OK, Measurement, Outcome, Status
 from torchcompile_suite.results import cached, machines, records
-from torchcompile_suite.results.machines import Choice, NoResultsError, Standing, Value
+from torchcompile_suite.results.machines import Choice, NoResultsError, Standing
 from torchcompile_suite.results.records import Record
 
 from . import examples
 from .schemas import validated
 
 
-def values(machine: str, release: str, count: int, newest: bool = True) -> list[Value]:
-    return [Value(machine, release, number, True, newest) for number in range(count)]
+def value(
+    machine: str, release: str, what: str, measured: bool = True, newest: bool = True
+) -> Record:
+    """A record of that cell, with numbers, by the newest method, or not."""
+    launches = [msgspec.structs.replace(examples.launch(), method=METHOD if newest else 1)]
+    outcome = OK if measured else Outcome(Status.CRASH, "killed")
+    made = Measurement(Cell(what, 1, "default"), outcome, launches, "2026-11-21T03:00:00", 60.0)
+    return Record(machine, "01234567", "env", made, release)
+
+
+def values(machine: str, release: str, count: int, newest: bool = True) -> list[Record]:
+    return [value(machine, release, f"w{number}", newest=newest) for number in range(count)]
 
 
 def test_this_machine_comes_first_and_needs_no_line() -> None:
@@ -32,7 +43,7 @@ def test_this_machine_comes_first_and_needs_no_line() -> None:
 
 
 def test_a_failure_on_this_machine_is_a_result_too() -> None:
-    held = [Value("here", "2.9.1", "cell", False, False), *values("big", "2.9.1", 40)]
+    held = [value("here", "2.9.1", "cell", False, False), *values("big", "2.9.1", 40)]
     assert machines.choose(held, ["2.9.1"], here="here") == Choice("here")
 
 
@@ -59,7 +70,7 @@ def test_a_tie_is_decided_by_the_name() -> None:
 
 
 def test_two_releases_need_cells_that_both_have() -> None:
-    apart = [Value("apart", "2.4.1", "a", True, True), Value("apart", "2.9.1", "b", True, True)]
+    apart = [value("apart", "2.4.1", "a"), value("apart", "2.9.1", "b")]
     one = values("one", "2.4.1", 50)
     both = values("both", "2.4.1", 1) + values("both", "2.9.1", 2)
     asked = ["2.4.1", "2.9.1"]
@@ -71,7 +82,7 @@ def test_two_releases_need_cells_that_both_have() -> None:
 
 def test_a_release_that_failed_here_is_shown_from_here() -> None:
     """Else `report --fail-on-regression` would judge another machine."""
-    here = [*values("here", "2.4.1", 3), Value("here", "2.9.1", 0, False, True)]
+    here = [*values("here", "2.4.1", 3), value("here", "2.9.1", "w0", measured=False)]
     other = values("other", "2.4.1", 9) + values("other", "2.9.1", 9)
     assert machines.choose([*here, *other], ["2.4.1", "2.9.1"], here="here") == Choice("here")
 
@@ -100,20 +111,20 @@ def test_a_wrong_name_gets_the_known_ones_in_one_line() -> None:
 
 def test_nothing_asked_takes_any_release() -> None:
     held = values("a", "2.4.1", 1) + values("b", "2.4.1", 1) + values("b", "2.9.1", 1)
-    held += [value._replace(what=7) for value in values("b", "2.5.1", 1)]
+    held += [value("b", "2.5.1", "w7")]
     assert machines.choose(held, [], here="x").machine == "b"
 
 
 def test_a_cell_in_two_releases_is_two_values() -> None:
-    many = [Value("many", release, "a", True, True) for release in ("2.4.1", "2.9.1", "2.15.0")]
-    broad = [Value("broad", "2.15.0", what, True, True) for what in "ab"]
+    many = [value("many", release, "a") for release in ("2.4.1", "2.9.1", "2.15.0")]
+    broad = [value("broad", "2.15.0", what) for what in "ab"]
     assert machines.choose([*many, *broad], [], here="x").machine == "many"
 
 
 @given(
     st.lists(
         st.builds(
-            Value,
+            value,
             st.sampled_from("abc"),
             st.sampled_from(["2.4.1", "2.9.1"]),
             st.sampled_from("wxyz"),
@@ -123,7 +134,7 @@ def test_a_cell_in_two_releases_is_two_values() -> None:
         min_size=1,
     )
 )
-def test_the_site_opens_with_the_machine_that_commands_take(held: list[Value]) -> None:
+def test_the_site_opens_with_the_machine_that_commands_take(held: list[Record]) -> None:
     first = machines.in_order(machines.standings(held))[0]
     assert machines.choose(held, [], here="elsewhere").machine == first
 
@@ -148,13 +159,8 @@ def test_records_say_what_was_measured_and_by_which_method() -> None:
     launches = [msgspec.structs.replace(one, method=METHOD) for one in old.launches]
     new = msgspec.structs.replace(old, launches=launches)
     failed = examples.measurement(outcome=Outcome(Status.CRASH, "killed"))
-    found = machines.of_records(map(record, (old, new, failed)))
-    assert [(value.measured, value.newest) for value in found] == [
-        (True, False),
-        (True, True),
-        (False, False),
-    ]
-    assert {value[:3] for value in found} == {("box", "2.9.1", old.cell)}
+    found = [machines.standings([record(one)])["box"] for one in (old, new, failed)]
+    assert found == [Standing(0, 1), Standing(1, 1), Standing(0, 0)]
 
 
 @pytest.fixture

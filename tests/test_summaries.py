@@ -72,7 +72,7 @@ def test_every_report_is_the_same(tmp_path: Path) -> None:
         assert found.problems == whole.problems == []
         assert len(found.records) == 18
         assert summary.rows(found.records) == summary.rows(whole.records)
-        assert machines.of_records(found.records) == machines.of_records(whole.records)
+        assert machines.standings(found.records) == machines.standings(whole.records)
         both = [_answers(one) for one in (found, whole)]
         assert repr(both[0]) == repr(both[1])
 

@@ -16,6 +16,7 @@ from evidence.wheels import Repository, sources
 from torchcompile_suite.commits import journal, overlay
 from torchcompile_suite.commits.clone import Clone
 from torchcompile_suite.conditions import Overlay
+from torchcompile_suite.engine.launches import Refused
 from torchcompile_suite.measurement import Status
 from torchcompile_suite.releases import catalogue, environments
 from torchcompile_suite.results import descriptions, records
@@ -94,7 +95,7 @@ def test_a_commit_is_overlaid_recorded_and_removed(
 @pytest.mark.nightly
 def test_a_commit_with_other_bindings_needs_leave(history: History, folder: Path) -> None:
     before = files(folder)
-    with pytest.raises(overlay.Refused, match=r"torch/csrc/dynamo/guards\.cpp.*--allow-native"):
+    with pytest.raises(Refused, match=r"torch/csrc/dynamo/guards\.cpp.*--allow-native"):
         overlay.install(history.clone, history.drift, folder)
     assert files(folder) == before
     refused = descriptions.overlay(folder)

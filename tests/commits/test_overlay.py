@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from torchcompile_suite.commits import journal
 from torchcompile_suite.commits.clone import Clone, Difference
-from torchcompile_suite.commits.overlay import Refused, base_of, changed_files, classify
+from torchcompile_suite.commits.overlay import base_of, changed_files, classify
+from torchcompile_suite.engine.launches import Refused
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.releases import catalogue
 from torchcompile_suite.results import descriptions

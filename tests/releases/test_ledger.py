@@ -5,7 +5,9 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.releases import catalogue, ledger
+from torchcompile_suite.releases.catalogue import Release
 
 # Published: results refer to these commits. A change here breaks all results. New releases append
 # lines; no line may ever change.
@@ -48,7 +51,25 @@ sys.addaudithook(hook)
 """
 COUNTED = "; print(counted['open'], counted['subprocess.Popen'])"
 BUILD = "import sys, pathlib; from torchcompile_suite.releases import ledger; "
-BUILD += "print(ledger.build(pathlib.Path(sys.argv[1])).head)"
+BUILD += "ledger.build(pathlib.Path(sys.argv[1])); print(list(ledger.compute()[0])[-1])"
+
+
+class Built(NamedTuple):
+    """A ledger, and what is in it: commit SHA to release, tag to commit SHA."""
+
+    path: Path
+    commits: Mapping[str, Release]
+    tags: Mapping[str, str]
+
+    @property
+    def head(self):
+        """The commit of the newest release."""
+        return [sha for sha, release in self.commits.items() if not release.nightly][-1]
+
+
+def build(path, releases=None):
+    ledger.build(path, releases)
+    return Built(path, *ledger.compute(releases))
 
 
 def git(path, *arguments):
@@ -76,7 +97,7 @@ def snapshot(path):
 
 @pytest.fixture
 def built(tmp_path):
-    return ledger.build(tmp_path / "ledger")
+    return build(tmp_path / "ledger")
 
 
 def test_published_commits_never_change(built):
@@ -105,7 +126,7 @@ def test_same_commits_everywhere(tmp_path, environment):
         )
         environment = {"HOME": str(tmp_path)}
     builder = build_in_a_process(tmp_path / "ledger", **environment)
-    assert builder.communicate()[0].strip() == ledger.build(tmp_path / "other").head
+    assert builder.communicate()[0].strip() == build(tmp_path / "other").head
     assert git(tmp_path / "ledger", "rev-parse", "HEAD^{commit}") in ledger.compute()[0]
 
 
@@ -113,7 +134,7 @@ def test_same_commits_everywhere(tmp_path, environment):
 def test_umask_is_obeyed_and_changes_no_commit(tmp_path, umask):
     before = os.umask(umask)
     try:
-        built = ledger.build(tmp_path / "ledger")
+        built = build(tmp_path / "ledger")
     finally:
         os.umask(before)
     assert built.head == list(ledger.compute()[0])[-1]
@@ -157,7 +178,7 @@ def test_tags(built):
 def test_refresh_writes_nothing_and_does_little(built):
     """It takes milliseconds. Counted, because a time would depend on the machine."""
     before = snapshot(built.path)
-    assert ledger.build(built.path) == built
+    assert build(built.path) == built
     assert snapshot(built.path) == before
     src = str(Path(ledger.__file__).parents[2])
     command = [sys.executable, "-c", COUNT + BUILD + COUNTED, str(built.path)]
@@ -176,19 +197,19 @@ def test_refresh_writes_nothing_and_does_little(built):
 def test_refresh_after_gc_writes_nothing(built):
     git(built.path, "gc", "--quiet", "--prune=now")
     before = snapshot(built.path)
-    assert ledger.build(built.path) == built
+    assert build(built.path) == built
     assert snapshot(built.path) == before
 
 
 def test_an_older_ledger_grows_and_other_branches_survive(tmp_path):
     releases = catalogue.read()
     path = tmp_path / "ledger"
-    ledger.build(path, releases[:-2])
+    build(path, releases[:-2])
     old = git(path, "rev-parse", "v2.9.0")
     git(path, "branch", "nightly", old)
     git(path, "tag", "nightly-20261101", old)
     git(path, "config", "remote.origin.url", "somewhere")
-    built = ledger.build(path)
+    built = build(path)
     assert git(path, "rev-parse", "main") == built.head
     assert git(path, "rev-parse", "nightly", "nightly-20261101").split() == [old, old]
     assert git(path, "config", "remote.origin.url") == "somewhere"
@@ -214,7 +235,7 @@ def test_damage_is_repaired(built, part, how):
         _break(built.path, target)
     else:
         target.write_bytes(b"")
-    assert ledger.build(built.path) == built
+    assert build(built.path) == built
     git(built.path, "fsck", "--full", "--strict")
     assert git(built.path, "rev-parse", "HEAD") == built.head
     if part != "refs":
@@ -228,13 +249,13 @@ def test_damage_is_repaired(built, part, how):
 )
 @given(st.data())
 def test_any_damaged_object_is_repaired(tmp_path, data):
-    built = ledger.build(tmp_path / "ledger")
+    built = build(tmp_path / "ledger")
     objects = sorted(p for p in built.path.glob("objects/??/*"))
     for victim in data.draw(st.lists(st.sampled_from(objects), max_size=4, unique=True)):
         content = victim.read_bytes()
         victim.chmod(0o644)
         victim.write_bytes(data.draw(st.sampled_from([b"", content[:20], b"x" + content, b"junk"])))
-    assert ledger.build(built.path) == built
+    assert build(built.path) == built
     git(built.path, "fsck", "--full", "--strict")
 
 
@@ -250,14 +271,14 @@ def test_a_path_that_is_not_a_ledger_does_not_change(tmp_path, kind):
         git(path, "init", "--bare", "-q")
     before = snapshot(tmp_path)
     with pytest.raises(SuiteError, match="not a release ledger") as caught:
-        ledger.build(path)
+        build(path)
     assert "\n" not in str(caught.value)
     assert snapshot(tmp_path) == before
 
 
 def test_an_empty_folder_is_filled(tmp_path):
     (tmp_path / "ledger").mkdir()
-    ledger.build(tmp_path / "ledger")
+    build(tmp_path / "ledger")
     assert [p.name for p in tmp_path.iterdir()] == ["ledger"]
 
 
@@ -279,7 +300,7 @@ def test_killed_at_any_moment(tmp_path, started):
     for files in (1, 20, 60):
         shutil.rmtree(path, ignore_errors=True)
         if started == "older":
-            ledger.build(path, catalogue.read()[:1])
+            build(path, catalogue.read()[:1])
         src = str(Path(ledger.__file__).parents[2])
         builder = subprocess.Popen(
             [sys.executable, "-c", slow + BUILD, str(path)],
@@ -293,7 +314,7 @@ def test_killed_at_any_moment(tmp_path, started):
         builder.communicate()
         if path.exists():
             git(path, "fsck", "--full")
-        built = ledger.build(path)
+        built = build(path)
         git(path, "fsck", "--full", "--strict")
         assert git(path, "rev-parse", "main") == built.head
 
@@ -302,11 +323,11 @@ def test_leftovers_of_killed_runs_are_removed_once_they_are_old(built):
     left = [built.path.parent / "ledger.new-abc", built.path / "tmp_0123"]
     left[0].mkdir()
     left[1].write_text("")
-    ledger.build(built.path)
+    build(built.path)
     assert all(path.exists() for path in left)  # their owners may still be running
     for path in left:
         os.utime(path, (0, 0))
-    ledger.build(built.path)
+    build(built.path)
     assert not any(path.exists() for path in left)
 
 
@@ -326,7 +347,7 @@ def test_a_full_disk_is_one_clear_line(tmp_path):
 def test_a_missing_lock_is_one_clear_line(tmp_path, monkeypatch):
     monkeypatch.setattr(catalogue, "LOCKS", tmp_path)
     with pytest.raises(SuiteError, match=r"run `torchcompile-suite releases lock 2\.4\.0`"):
-        ledger.build(tmp_path / "ledger")
+        build(tmp_path / "ledger")
 
 
 @pytest.mark.parametrize("kept", ["all but the checksum", "half", "none"])
@@ -335,7 +356,7 @@ def test_a_truncated_object_is_repaired(built, kept):
     content = victim.read_bytes()
     victim.chmod(0o644)
     victim.write_bytes({"all but the checksum": content[:-4], "half": content[:40]}.get(kept, b""))
-    assert ledger.build(built.path) == built
+    assert build(built.path) == built
     git(built.path, "fsck", "--full", "--strict")
 
 
@@ -343,6 +364,6 @@ def test_a_truncated_object_is_repaired(built, kept):
 def test_a_damaged_packed_refs_file_is_repaired(built, content):
     git(built.path, "pack-refs", "--all")
     (built.path / "packed-refs").write_bytes(content)
-    assert ledger.build(built.path) == built
+    assert build(built.path) == built
     (built.path / "packed-refs").unlink()
     assert git(built.path, "rev-parse", "main") == built.head

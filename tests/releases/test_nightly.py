@@ -9,11 +9,12 @@ from click.testing import CliRunner
 from torchcompile_suite.analysis import summary
 from torchcompile_suite.cli.releases import app
 from torchcompile_suite.errors import SuiteError
-from torchcompile_suite.releases import catalogue, install, ledger, locking, nightly
+from torchcompile_suite.releases import catalogue, index, install, ledger, locking
 from torchcompile_suite.releases.catalogue import Release
 from torchcompile_suite.releases.environments import Proof
 
 from .test_index import filled, package_index  # noqa: F401 (fixtures)
+from .test_ledger import build
 
 SHA = "0123456789" * 4
 FIRST, SECOND = "2.16.0.dev20261120", "2.16.0.dev20261121"
@@ -47,7 +48,7 @@ def proven(release: Release) -> Proof:
 def test_nightlies_are_added_oldest_first(nightlies, locks, tmp_path):
     file = tmp_path / "nightlies.toml"
     url = f"{nightlies.url}/simple"
-    added = nightly.add([f"v{SECOND}", FIRST, FIRST], url, file, locks, proven)
+    added = index.add_nightlies([f"v{SECOND}", FIRST, FIRST], url, file, locks, proven)
     assert [each.version for each in added] == [FIRST, SECOND]
     assert catalogue.nightlies(file) == added
     assert [each.after for each in added] == [catalogue.read()[-1].version, FIRST]
@@ -62,9 +63,9 @@ def test_nightlies_are_added_oldest_first(nightlies, locks, tmp_path):
     # Packages that PyTorch does not require have the versions of the releases.
     assert "9999" not in text
     with pytest.raises(SuiteError, match="added before"):
-        nightly.add([SECOND], url, file, locks, proven)
+        index.add_nightlies([SECOND], url, file, locks, proven)
     with pytest.raises(SuiteError, match="oldest first"):
-        nightly.add(["2.16.0.dev20261119"], url, file, locks, proven)
+        index.add_nightlies(["2.16.0.dev20261119"], url, file, locks, proven)
 
 
 def test_a_nightly_that_does_not_install_leaves_no_file(nightlies, locks, tmp_path):
@@ -74,7 +75,7 @@ def test_a_nightly_that_does_not_install_leaves_no_file(nightlies, locks, tmp_pa
         return Proof(release, False, "no such symbol", 0.0)
 
     with pytest.raises(SuiteError, match="does not install: no such symbol"):
-        nightly.add([FIRST], f"{nightlies.url}/simple", file, locks, broken)
+        index.add_nightlies([FIRST], f"{nightlies.url}/simple", file, locks, broken)
     assert not file.exists()
     assert not (locks / f"{FIRST}.txt").exists()
 
@@ -93,13 +94,15 @@ def test_a_nightly_that_cannot_be_added_is_one_clear_line(
     nightlies, locks, tmp_path, version, words
 ):
     with pytest.raises(SuiteError, match=words) as caught:
-        nightly.add([version], None, tmp_path / "nightlies.toml", locks, proven)
+        index.add_nightlies([version], None, tmp_path / "nightlies.toml", locks, proven)
     assert "\n" not in str(caught.value)
 
 
 def test_no_password_gets_into_the_ledger(tmp_path, locks):
     with pytest.raises(SuiteError, match="name or password"):
-        nightly.add([FIRST], "https://me:secret@example.invalid", tmp_path / "n", locks, proven)
+        index.add_nightlies(
+            [FIRST], "https://me:secret@example.invalid", tmp_path / "n", locks, proven
+        )
 
 
 def test_bad_input_is_one_line():
@@ -128,7 +131,7 @@ def with_nightlies(monkeypatch, tmp_path):
 
 def test_the_ledger_grows_a_branch_and_no_release_moves(with_nightlies, tmp_path):
     plain, tags = ledger.compute(catalogue.read())
-    built = ledger.build(tmp_path / "ledger", with_nightlies)
+    built = build(tmp_path / "ledger", with_nightlies)
     assert list(built.commits)[: len(plain)] == list(plain)
     assert {tag: built.tags[tag] for tag in tags} == tags
     assert built.head == list(plain)[-1]

@@ -8,7 +8,8 @@ release. Every interval of a time in this module includes it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..cell import Cell
@@ -22,14 +23,6 @@ SERIES: dict[str, Callable[[Row], Interval | None]] = {
     "compiled": lambda row: row.latency_s,
     "ratio": lambda row: row.ratio,
 }
-
-
-class Point(NamedTuple):
-    """One series at one release, with its 95 % interval."""
-
-    release: str
-    series: str
-    value: Interval
 
 
 class Cohort(NamedTuple):
@@ -47,17 +40,13 @@ def drift(releases: Sequence[change.Side]) -> float:
     return 1.96 * math.sqrt(change.drift_between(releases).variance)
 
 
-def cell_points(rows: Iterable[Row], drift: float) -> list[Point]:
-    """All series of one cell; a release without numbers has no point.
-
-    ``drift`` is that of the function of this name.
-    """
-    return [
-        Point(row.release, name, _with_drift(name, value, drift))
-        for row in rows
+def drifting(row: Row, drift: float) -> dict[str, Interval]:
+    """The value of each series that the row has. ``drift`` is that of the function of this name."""
+    return {
+        name: _with_drift(name, value, drift)
         for name, of in SERIES.items()
         if (value := of(row)) is not None
-    ]
+    }
 
 
 def _with_drift(series: str, value: Interval, drift: float) -> Interval:
@@ -74,27 +63,44 @@ def cohort(rows: Iterable[Row], releases: Sequence[str]) -> Cohort:
     return Cohort(complete, len(measured))
 
 
-def mean_points(
-    rows: Iterable[Row], releases: Sequence[str], cells: frozenset[Cell], drift: float
-) -> list[Point]:
-    """The geometric mean of each series over the cells, at each release.
+def means(
+    rows: Iterable[Row],
+    releases: Sequence[str],
+    cells: frozenset[Cell],
+    drifts: Mapping[str, float],
+) -> dict[tuple[str, str], Interval]:
+    """The geometric mean of each series over the cells, at each release: by release and series.
 
-    Times are relative to the first release, so that all models have the same weight and both
-    series start at 1. The intervals are those of the measurement, because the set of cells is
-    fixed.
+    ``cells``: those of a `cohort`, at least one. Each is of one machine, and may be of another one
+    than the others. Each value is a ratio within its machine: mode over eager, or a time over the
+    same cell's time at the first release, so that all models have the same weight and both series
+    start at 1. The intervals are those of the measurement, because the set of cells is fixed.
+    Raises ValueError for a cell of two machines.
+
+    ``drifts``: that of each machine (`drift`). Machines drift apart from each other, so the drift
+    of a mean is less than theirs.
     """
-    at = {(row.release, row.cell): row for row in rows if row.cell in cells}
-    points = [
-        Point(release, name, mean(name, [of(at[release, cell]) for cell in cells], drift))
-        for name, of in SERIES.items()
-        for release in releases
-    ]
-    first = {point.series: point.value.value for point in points if point.release == releases[0]}
-    first["ratio"] = 1.0
-    return [point._replace(value=point.value.per(first[point.series])) for point in points]
+    at: dict[Cell, dict[str, Row]] = defaultdict(dict)
+    machine_of: dict[Cell, str] = {}
+    for row in rows:
+        if row.cell in cells:
+            at[row.cell][row.release] = row
+            if machine_of.setdefault(row.cell, row.machine) != row.machine:
+                raise ValueError("a cell comes from two machines; assemble the records first")
+    share = Counter(machine_of.values())
+    drift = math.hypot(*(count * drifts[machine] for machine, count in share.items())) / len(at)
+    means = {}
+    for release in releases:
+        for name in SERIES:
+            values = [_within(of, release, releases[0], name) for of in at.values()]
+            mean = statistics.geometric_mean([value for value in values if value])
+            means[release, name] = _with_drift(name, mean, drift)
+    return means
 
 
-def mean(series: str, values: Iterable[Interval | None], drift: float) -> Interval:
-    """The geometric mean of the values of a series that are known; of times with the drift."""
-    known = statistics.geometric_mean([value for value in values if value])
-    return _with_drift(series, known, drift)
+def _within(rows: Mapping[str, Row], release: str, first: str, name: str) -> Interval | None:
+    """The cell's value at the release: a ratio, or a time over that of the first release."""
+    value, base = (SERIES[name](rows[one]) for one in (release, first))
+    if value is None or base is None:
+        return None
+    return value if name == "ratio" else value.per(base.value)

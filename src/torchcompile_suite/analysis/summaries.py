@@ -130,7 +130,7 @@ def _condensed(launch: Launch, environment: Environment | None) -> CondensedLaun
 
 def _read(file: Path) -> Read[list[Entry]]:
     """A segment's measurements, condensed; see `records.SegmentReader`."""
-    data = cached.get("summaries", _key(file), partial(_make, file))
+    data = cached.get("summaries", [records.identity(file)], partial(_make, file))
     summary = msgspec.msgpack.decode(data, type=_Summary)
     segments.check_place(file, summary.header)
     return [entry.whole(summary.environments) for entry in summary.entries], summary.problems
@@ -143,7 +143,7 @@ def _read_generated(file: Path) -> Read[list[Entry]]:
         has = any(entry.measurement.cell.target for entry in _read(file)[0])
         return Made(b"1" if has else b"0")
 
-    if cached.get("targets", _key(file), make) != b"0":
+    if cached.get("targets", [records.identity(file)], make) != b"0":
         return _read(file)
     return [], []
 
@@ -157,12 +157,8 @@ def _read_divided(file: Path) -> Read[list[Entry]]:
         divided = [entry for entry in found if entry.measurement.cell.divided]
         return Made(msgspec.msgpack.encode(divided))
 
-    data = cached.get("divided", _key(file), make)
+    data = cached.get("divided", [records.identity(file)], make)
     return msgspec.msgpack.decode(data, type=list[Entry]), []
-
-
-def _key(file: Path) -> tuple[str, ...]:
-    return file.name, str(file.lstat().st_size)
 
 
 def _make(file: Path) -> Made:

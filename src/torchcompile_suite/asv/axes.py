@@ -15,7 +15,7 @@ from asv.environment import ExistingEnvironment
 
 from .. import matrix
 from ..host.files import write_atomically
-from . import files, runner
+from . import export, runner
 
 
 def discover(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -41,9 +41,11 @@ def discover(original: Callable[..., Any]) -> Callable[..., Any]:
             here = original(cls, conf, repo, [_Here(conf)], commit_hash[:1], None, check)
         except util.UserError:  # a benchmark that is not ours may import the project
             here = original(cls, conf, repo, environments, commit_hash, None, check)
-        recorded = files.recorded_benchmarks(Path(conf.results_dir))
+        recorded = export.recorded_benchmarks(Path(conf.results_dir))
         kept = [_with_recorded_values(one, recorded.get(name)) for name, one in here.items()]
-        benchmarks = Discovered(conf, kept, regex=_narrowed(regex))
+        # `asv find` measures the core of a benchmark that is named without parameters.
+        narrowed = matrix.narrowed(regex) if isinstance(regex, str) else regex
+        benchmarks = Discovered(conf, kept, regex=narrowed)
         for name, selected in benchmarks.benchmark_selection.items():
             if selected is None:
                 continue
@@ -81,11 +83,6 @@ class Discovered(Benchmarks):  # type: ignore[misc]
             raise util.UserError(
                 f"cannot write {path}: {error.strerror}; nothing was changed"
             ) from None
-
-
-def _narrowed(regex: Any) -> Any:
-    """What `asv find` measures of a benchmark that is named without parameters: the core."""
-    return matrix.narrowed(regex) if isinstance(regex, str) else regex
 
 
 def _with_recorded_values(benchmark: dict[str, Any], recorded: dict[str, Any] | None) -> Any:

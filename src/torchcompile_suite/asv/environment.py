@@ -13,6 +13,7 @@ from asv.console import log
 from asv.plugins.virtualenv import Virtualenv
 
 from ..commits import overlay
+from ..engine.launches import Refused
 from ..engine.settings import PREFIX
 from ..releases import environments, ledger
 from .errors import user_errors
@@ -88,13 +89,11 @@ class OverlayEnvironment(_PublishedName, Virtualenv):  # type: ignore[misc]
             return
         self._set_installed_commit_hash(None)
         log.info(f"Putting {repo.get_decorated_hash(commit_hash, 8)} over its base")
-        with user_errors():
-            self._install_overlay(repo, commit_hash)
-        self._set_installed_commit_hash(commit_hash)
-
-    def _install_overlay(self, repo: PyTorchClone, commit_hash: str) -> None:
         allowed = os.environ.get(DRIFT_VARIABLE) == "1"
-        try:
-            overlay.install(repo.clone, commit_hash, Path(self._path), allow_native_drift=allowed)
-        except overlay.Refused as refused:
-            log.warning(f"not measured: {refused}")
+        folder = Path(self._path)
+        with user_errors():
+            try:
+                overlay.install(repo.clone, commit_hash, folder, allow_native_drift=allowed)
+            except Refused as refused:
+                log.warning(f"not measured: {refused}")
+        self._set_installed_commit_hash(commit_hash)

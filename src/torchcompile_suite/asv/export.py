@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import json
 import math
 import re
 import sys
@@ -31,16 +32,18 @@ from .. import matrix
 from ..analysis import summaries
 from ..cell import Cell
 from ..host import workers
-from ..matrix import Question
 from ..measurement import METHOD, Measurement
 from ..results import cached, descriptions, records, regular
 from ..results.cached import Made
 from ..results.descriptions import check_text
 from ..results.records import Problem, Read
-from . import files
 from .repository import Commits
 
 Point = tuple[Any, ...]
+
+# The file of results/ in which ASV records what the benchmarks are.
+BENCHMARKS = "benchmarks.json"
+_MOST_BYTES = 256 << 20
 
 # Larger than any time, count or size. ASV fails when a computation overflows.
 LARGEST = 1e30
@@ -48,6 +51,31 @@ LARGEST = 1e30
 SMALLEST = 1e-30
 # The measurements of a release in a thousand cells take some 50 MiB.
 _MOST_WORKERS = 8
+
+
+def read_object(file: Path) -> dict[str, Any]:
+    """The JSON object in ``file``. Raises ValueError with a message of one line."""
+    try:
+        content = json.loads(regular.read_own(file, _MOST_BYTES))
+    except OSError as error:
+        raise ValueError(f"cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"no JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise ValueError("no JSON object")
+    return content
+
+
+def recorded_benchmarks(results: Path) -> dict[str, dict[str, Any]]:
+    """The benchmarks that earlier runs recorded, by name.
+
+    Empty if their file is missing or cannot be read.
+    """
+    try:
+        content = read_object(results / BENCHMARKS)
+    except ValueError:
+        return {}
+    return {name: one for name, one in content.items() if isinstance(one, dict)}
 
 
 class File(NamedTuple):
@@ -72,7 +100,7 @@ def derive(
 
     What cannot be read is added to ``problems``.
     """
-    recorded = files.recorded_benchmarks(results)
+    recorded = recorded_benchmarks(results)
     names = sorted(name for name in recorded if matrix.find(name) is not None)
     jobs: list[_Job] = []
     for description in machines:
@@ -95,17 +123,11 @@ def derive(
                 problems.append(Problem(f"{machine.name}/{commit}", reason))
                 continue
             jobs.append(_Job(description, *found, env_name, of_place, names, package))
-    for job, made in zip(jobs, workers.each(_Job.content, jobs, _MOST_WORKERS), strict=True):
-        problems += made.problems
-        if made.content:
-            yield File(job.path, made.content)
-
-
-class _Content(NamedTuple):
-    """The bytes of a file, empty if there is no value, and problems."""
-
-    content: bytes
-    problems: list[Problem]
+    made = workers.each(_Job.content, jobs, _MOST_WORKERS)
+    for job, (content, unread) in zip(jobs, made, strict=True):
+        problems += unread
+        if content:
+            yield File(job.path, content)
 
 
 class _Job(NamedTuple):
@@ -124,10 +146,10 @@ class _Job(NamedTuple):
         """The path of the file below results/."""
         return Path(get_filename(self.description.parent.name, self.sha, self.env_name))
 
-    def content(self) -> _Content:
-        """The file, from the user's cache or made now, and what could not be read for it."""
+    def content(self) -> Read[bytes]:
+        """The file, from the user's cache or made now; empty if there is no value."""
         problems: list[Problem] = []
-        return _Content(cached.get("asv", self.key(), partial(self.make, problems)), problems)
+        return cached.get("asv", self.key(), partial(self.make, problems)), problems
 
     def key(self) -> Iterator[str]:
         """All that decides on the content."""
@@ -191,14 +213,6 @@ class Recorded:
         """Nothing is counted yet."""
         self.measured = {matrix.on_any_device(one.cell): one for one in measured}
         self.spent: set[Cell] = set()
-        self._points: dict[tuple[str, Cell], list[Point]] = {}
-
-    def points(self, question: Question, cell: Cell) -> list[Point]:
-        """The points of a question with that cell: the same for each of its benchmarks."""
-        key = (question.name, cell)
-        if key not in self._points:
-            self._points[key] = question.points_of(cell)
-        return self._points[key]
 
     def measure(self, cell: Cell) -> Measurement:
         """The measurement of the cell. Raises KeyError."""
@@ -224,7 +238,7 @@ def _add(results: Results, name: str, method: Callable[..., Any], recorded: Reco
     assert question is not None
     values: dict[Point, Value] = {}
     for cell, measurement in recorded.measured.items():
-        for point in recorded.points(question, cell):
+        for point in question.points_of(cell):
             if (value := value_of(method, recorded, point, measurement)) is not None:
                 values[point] = value
     # As in ASV: values of an older method are gone as soon as there is one of a newer method.

@@ -72,6 +72,8 @@ def measure(
                 beside.complete(plan, f"series {number} of {len(cells)}: {cell}", skip_existing)
     except KeyboardInterrupt:
         raise SuiteError(f"interrupted; to continue, {AGAIN}") from None
+    except OSError as error:
+        raise cannot_write(error, "a file", f"correct this, then {AGAIN}") from error
 
 
 def in_order(cells: Iterable[Cell]) -> list[Cell]:
@@ -141,11 +143,8 @@ class _Beside(NamedTuple):
         def watch(release: str, launch: Launch) -> None:
             log.info(f"{_now()} round {launch.round}, {release}: {launch_line(launch)}")
 
-        try:
-            known = journal.of_series(plan, self._folder(plan))
-            measured = rounds.in_turns(plan, self.measured, known, watch)
-        except OSError as error:
-            raise _cannot_write(error) from error
+        known = journal.of_series(plan, self._folder(plan))
+        measured = rounds.in_turns(plan, self.measured, known, watch)
         log.info(f"{_now()} {head}: {series.summary(measured)} of eager's time")
         return measured
 
@@ -155,14 +154,7 @@ class _Beside(NamedTuple):
         """Append each measurement to its release's records, unless a killed run has done so."""
         for release, measurement in measured.items():
             if measurement != newest[release]:
-                try:
-                    records.append(self.files[release], measurement)
-                except OSError as error:
-                    raise _cannot_write(error) from error
-
-
-def _cannot_write(error: OSError) -> SuiteError:
-    return cannot_write(error, "a file", f"correct this, then {AGAIN}")
+                records.append(self.files[release], measurement)
 
 
 def _now() -> str:

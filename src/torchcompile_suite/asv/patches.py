@@ -141,7 +141,6 @@ NEEDED = (
     Needed(Virtualenv, "_install_requirements", "self"),
     Needed(Git, "__init__", "self url mirror_path"),
     Needed(Git, "url_match", "cls url"),
-    Needed(Git, "get_hashes_from_range", "self range_spec"),
 )
 
 

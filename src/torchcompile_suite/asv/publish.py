@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,16 +31,7 @@ def publish(original: Callable[..., Any]) -> Callable[..., Any]:
             for problem in stage.problems:
                 log.warning(printable(f"left out: {problem}"))
             Report.stage = stage
-            # ASV reads the files itself. With those of ten machines here, too, the memory would
-            # hold them twice.
-            stage.files.clear()
-            # ASV makes millions of objects without a cycle, and looking for cycles takes a sixth of
-            # the time.
-            gc.disable()
-            try:
-                return original(cls, conf, *arguments, **options)
-            finally:
-                gc.enable()
+            return original(cls, conf, *arguments, **options)
 
     return run
 

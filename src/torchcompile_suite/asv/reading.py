@@ -19,11 +19,13 @@ from asv.results import Results, iter_results_for_machine_and_hash
 from asv_runner.console import color_print
 from asv_runner.statistics import get_err
 
+from ..analysis import summaries
 from ..errors import SuiteError
 from ..host import machine
+from ..measurement import METHOD
 from ..presentation.wording import printable
-from ..results import machines
-from . import files
+from ..results import machines, records
+from ..results.records import Record
 from .command import ROWS_VARIABLE
 from .errors import user_errors
 from .staging import Staged, staged
@@ -68,14 +70,10 @@ def _machine(
     ``current`` counts only values of the current version of the benchmarks: ``asv show`` has no
     others.
     """
-    recorded = files.recorded_benchmarks(stage.results)
-    versions = {name: benchmark.get("version", "") for name, benchmark in recorded.items()}
-    values = list(files.values(stage.files.values(), versions))
-    if current and versions:
-        values = [value for value in values if value.newest and value.what is not None]
+    shown = list(_records(stage, current))
     with user_errors():
         choice = machines.choose(
-            values,
+            shown,
             _commits(conf, names),
             here=machine.detect().machine,
             named=named,
@@ -85,7 +83,7 @@ def _machine(
     log.flush()
     if choice.line:
         print(printable(choice.line), file=sys.stderr)
-    if current and not any(value.machine == choice.machine for value in values):
+    if current and not any(record.machine == choice.machine for record in shown):
         print(
             f"{printable(choice.machine)} has no results of the current version of the benchmarks, "
             "and asv show has no others; see: asv compare, torchcompile-suite report",
@@ -97,11 +95,24 @@ def _machine(
     return choice.machine
 
 
+def _records(stage: Staged, current: bool) -> Iterator[Record]:
+    """The records that the result files are made of, by commit; see `_machine`."""
+    found = summaries.read(stage.results)
+    for record in (*found.records, *found.generated, *found.divided):
+        timed = [launch for launch in record.measurement.launches if launch.timed]
+        older = any(launch.method != METHOD for launch in timed)
+        staged = record.machine in stage.machines and record.env_name != records.TRIAL
+        if staged and not (current and older):
+            yield record._replace(release=record.commit)
+
+
 def _commits(conf: Any, names: Sequence[str]) -> list[str]:
-    """The commits of those names. Raises SuiteError for a name that the repository lacks."""
+    """The commits of those names, as in records. Raises SuiteError for a name that the repository
+    lacks.
+    """
     repo = get_repo(conf)
     try:
-        return [repo.get_hash_from_name(name) for name in names]
+        return [repo.get_hash_from_name(name)[: records.COMMIT_DIGITS] for name in names]
     except NoSuchNameError as error:
         raise SuiteError(
             f"there is no release, tag or commit {error.args[0]!r}; see: torchcompile-suite "

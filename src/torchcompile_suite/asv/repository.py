@@ -32,14 +32,7 @@ class ReleaseLedger(Git):  # type: ignore[misc]
         """Write the ledger at ``url`` if it is missing or old, then open it."""
         with user_errors():
             ledger.build(Path(url))
-        self._ranges: dict[str, list[str]] = {}
         super().__init__(url, mirror_path)
-
-    def get_hashes_from_range(self, range_spec: str) -> list[str]:
-        """As ASV's. Its regressions ask for the same few ranges thousands of times."""
-        if range_spec not in self._ranges:
-            self._ranges[range_spec] = super().get_hashes_from_range(range_spec)
-        return list(self._ranges[range_spec])
 
     @classmethod
     def url_match(cls, _url: str) -> bool:

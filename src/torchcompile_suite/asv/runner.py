@@ -10,11 +10,11 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from asv.commands.run import Run as AsvRun
 from asv.console import log
@@ -32,7 +32,7 @@ from ..errors import SuiteError
 from ..host import machine
 from ..presentation.wording import printable
 from ..results import descriptions, records, sealing
-from . import export, files, interleaved
+from . import export, interleaved
 from .errors import user_errors
 from .export import Recorded
 from .reading import shown, summed_up
@@ -44,49 +44,32 @@ from .staging import restore
 CORE_BUDGET_S = 30
 
 
-class Options(NamedTuple):
-    """What the command line says: whether what is recorded is not measured again, and whether
-    releases take turns.
+@dataclass
+class Run:
+    """A run of ASV's.
+
+    - ``reuse``: whether what is recorded is not measured again.
+    - ``in_turns``: whether releases take turns. ``taken``: the environments whose releases have
+      taken theirs.
+    - ``commits``, ``environments``: what it measures; empty until ASV has found the benchmarks.
     """
 
     reuse: bool = False
     in_turns: bool = False
-
-
-class Run:
-    """A run of ASV's.
-
-    - ``commits``, ``environments``: what it measures; empty until ASV has found the benchmarks.
-    - ``in_turns``: the environments whose releases have taken their turns.
-    """
-
-    def __init__(self, options: Options) -> None:
-        """Nothing is known yet."""
-        self.options = options
-        self.commits: list[str] = []
-        self.environments: list[Any] = []
-        self.in_turns: set[str] = set()
-        self.progress = CellProgress(log.info)
+    taken: set[str] = field(default_factory=set)
+    commits: list[str] = field(default_factory=list)
+    environments: list[Any] = field(default_factory=list)
+    progress: CellProgress = field(default_factory=lambda: CellProgress(log.info))
 
 
 _run: ContextVar[Run | None] = ContextVar("run", default=None)
 # `asv find` measures one commit after the other, and does not know how many.
-_finding = Run(Options())
+_finding = Run()
 
 
 def current() -> Run | None:
     """The run of `asv run` in progress. None in other commands, such as `asv find`."""
     return _run.get()
-
-
-@contextmanager
-def running(options: Options) -> Iterator[None]:
-    """While entered, ASV's `run_benchmarks` does what the options say."""
-    token = _run.set(Run(options))
-    try:
-        yield
-    finally:
-        _run.reset(token)
 
 
 def run(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -123,8 +106,11 @@ def run(original: Callable[..., Any]) -> Callable[..., Any]:
             machine.need(machine.device_kind())
             _forget_torn(Path(conf.results_dir, machine.detect(options.get("machine")).machine))
         in_turns = options.pop("interleave_rounds", False)
-        with running(Options(reuse=skip, in_turns=in_turns)):
+        token = _run.set(Run(reuse=skip, in_turns=in_turns))
+        try:
             return original(cls, conf=conf, **options)
+        finally:
+            _run.reset(token)
 
     return run
 
@@ -133,7 +119,7 @@ def _forget_torn(folder: Path) -> None:
     """Remove ASV's files that a full disk has left half: they are made of the records again."""
     for file in folder.glob("*.json"):
         try:
-            files.read_object(file)
+            export.read_object(file)
         except ValueError:
             if file.name != machine.FILE:
                 file.unlink()
@@ -178,7 +164,7 @@ def _measure(benchmarks: Any, names: list[str], env: Any, results: Any) -> None:
     finally:
         _seal(folder)
     recorded = export.read(records.files(folder)[0][record])[0]
-    known = [name for name in files.recorded_benchmarks(folder.parent) if matrix.find(name)]
+    known = [name for name in export.recorded_benchmarks(folder.parent) if matrix.find(name)]
     package = Path(benchmarks.benchmark_dir)
     export.fill(results, sorted({*known, *names}), package, recorded)
     for name in names:
@@ -191,16 +177,16 @@ def _record(conf: Any, env: Any, record: Path, cells: list[Cell]) -> None:
     run.progress.total = len(cells) * len(run.commits) * len(run.environments)
     python = Path(env.find_executable("python"))
     alone = Alone(of_release(python, env.env_vars), Settings.from_environment(), record)
-    if run.options.in_turns and env.name not in run.in_turns:
+    if run.in_turns and env.name not in run.taken:
         timed = [alone.on_device(cell) for cell in cells if not cell.target]
-        interleaved.measure(conf, env, run.commits, record.parent, timed, run.options.reuse)
-        run.in_turns.add(env.name)
+        interleaved.measure(conf, env, run.commits, record.parent, timed, run.reuse)
+        run.taken.add(env.name)
     overlay = descriptions.overlay(python.parent.parent)
     for cell in map(alone.on_device, cells):
         known = None
-        if run.options.in_turns and not cell.target:
+        if run.in_turns and not cell.target:
             known = records.newest(record, cell)
-        elif run.options.reuse:
+        elif run.reuse:
             known = alone.recorded(cell)
         if known is not None:
             text = f"{measurement_line(known)} (measured before)"

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from .. import matrix
+from ..host import machine
 from ..host.files import write_atomically
-from ..results import regular
+from ..results import descriptions, records
 from ..results.records import Problem
-from . import export, files
+from . import export
 from .errors import user_errors
 from .repository import known_commits
 
@@ -29,6 +30,9 @@ PUBLISHED = {
 }
 _MODELS = (matrix.INFERENCE.name, matrix.TRAINING.name)
 
+Axes: TypeAlias = Mapping[str, list[list[str]]]
+"""The values on each axis of a benchmark that were measured, by benchmark."""
+
 
 class Staged(NamedTuple):
     """What is there to read, and the folder of results itself.
@@ -39,7 +43,7 @@ class Staged(NamedTuple):
 
     results: Path
     machines: list[str]
-    files: dict[Path, files.Result]
+    files: list[Path]
     problems: list[Problem]
 
 
@@ -72,51 +76,95 @@ def restore(conf: Any) -> None:
 def _fill(folder: Path, results: Path, conf: Any, every: bool) -> Staged:
     """Make the result files in ``folder``, and link the descriptions of the machines."""
     problems: list[Problem] = []
-    described = files.machines(results, problems)
+    described = machines(results, problems)
     commits = known_commits(conf)
-    made = {}
+    made: dict[Path, Axes] = {}
     for one in export.derive(results, described, commits, Path(conf.benchmark_dir), problems):
         file = folder / one.path
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(one.content)
-        made[file] = files.result(one.content)
+        made[file] = axes_of(one.content)
     for file in described:
         link = folder / file.parent.name / file.name
         link.parent.mkdir(exist_ok=True)
         link.symlink_to(file.resolve())
     _stage_benchmarks(folder, results, made.values(), every)
     names = [file.parent.name for file in described]
-    return Staged(results, names, made, list(dict.fromkeys(problems)))
+    return Staged(results, names, list(made), list(dict.fromkeys(problems)))
 
 
-def _stage_benchmarks(
-    folder: Path, results: Path, made: Iterable[files.Result], every: bool
-) -> None:
+def machines(results: Path, problems: list[Problem]) -> list[Path]:
+    """The machine.json of each machine that ASV can read. The others are added to ``problems``."""
+    found = []
+    for file in sorted(results.glob(f"*/{machine.FILE}")):
+        with records.named(f"{file.parent.name}/{file.name}", problems):
+            fields = descriptions.read(file.parent).fields
+            if (version := fields.pop("version", None)) != 1:
+                raise ValueError(f"the version of the file is {version!r}, not 1")
+            # ASV uses the other fields as parameters of graphs.
+            for key, value in fields.items():
+                if not isinstance(value, str):
+                    raise ValueError(f"{key} must be text")
+            found.append(file)
+    return found
+
+
+def axes_of(data: bytes) -> Axes:
+    """The axes of each benchmark in a result file that `export` has made."""
+    content = json.loads(data)
+    at = content["result_columns"].index("params")
+    return {name: line[at] for name, line in content["results"].items()}
+
+
+def _stage_benchmarks(folder: Path, results: Path, made: Iterable[Axes], every: bool) -> None:
     """Put the list of benchmarks into ``folder``. Its axes have what was measured, and no more.
 
     A run records its own axes only, and results of other machines may have other workloads.
     """
-    file = results / files.BENCHMARKS
-    if not regular.is_regular(file):
+    file = results / export.BENCHMARKS
+    if not file.is_file():
         return
-    staged = folder / files.BENCHMARKS
+    staged = folder / export.BENCHMARKS
     try:
-        content = files.read_object(file)
-        files.fit_axes(content, made)
+        content = export.read_object(file)
+        fit_axes(content, made)
     except (ValueError, LookupError, TypeError):
         staged.symlink_to(file.resolve())  # ASV says what is wrong with it
         return
-    for name in [] if every else _unpublished(content):
-        del content[name]
+    # Benchmarks that are not the suite's are always there.
+    ours = [name for name in content if matrix.find(name) is not None]
+    for name in ours if not every else ():
+        if not is_published(name):
+            del content[name]
     staged.write_text(json.dumps(content))
+
+
+def fit_axes(benchmarks: dict[str, Any], results: Iterable[Axes]) -> None:
+    """Let the axes of ``benchmarks``, the content of benchmarks.json, have what was measured.
+
+    The workloads of other machines are appended to the first axis, sorted. What no result has is
+    removed: ASV keeps a value for each place of the grid, in memory and in its files. A benchmark
+    without results keeps its axes, and so does one with other axes than its results.
+    """
+    measured: dict[str, list[set[str]]] = {}
+    for one in results:
+        for name, own in one.items():
+            known = measured.setdefault(name, [set() for _ in own])
+            for values, axis in zip(known, own, strict=True):
+                values.update(axis)
+    for name, known in measured.items():
+        params = benchmarks[name]["params"] if name in benchmarks else []
+        if not params or len(params) != len(known):
+            continue
+        first, *others = params
+        here = [[*first, *sorted(known[0].difference(first))], *others]
+        benchmarks[name]["params"] = [
+            [value for value in axis if value in values] or axis
+            for axis, values in zip(here, known, strict=True)
+        ]
 
 
 def is_published(benchmark: str) -> bool:
     """Whether ASV's pages show a benchmark of the suite, a ``module.Class.method``."""
     question, _, metric = benchmark.rpartition(".")
     return question in _MODELS and metric in PUBLISHED
-
-
-def _unpublished(names: Iterable[str]) -> list[str]:
-    """The benchmarks of the suite that ASV's pages lack."""
-    return [name for name in names if matrix.find(name) is not None and not is_published(name)]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import click
 
 from .._version import __version__
-from ..analysis import assembly, summaries, summary
+from ..analysis import summaries, summary
 from ..errors import SuiteError
 from ..host import machine
 from ..measurement import Measurement
@@ -102,7 +102,7 @@ def select(
     ``generated``: those of cells with a target as well.
 
     Results of many machines take long to read. So the others are read only where neither the named
-    machine nor this one decides, and one after another. Names unreadable files on standard error,
+    machine nor this one decides. Names unreadable files on standard error,
     and says there why it is another machine than this one. Raises NoResultsError.
     """
     here = machine.detect().machine
@@ -121,14 +121,12 @@ def select(
     read = partial(_records, generated=generated)
     found = read(folders.get(machine_name or here), problems)
     try:
-        choice = choose(machines.of_records(found))
+        choice = choose(found)
     except NoResultsError:
         problems = linked
-        values = []
-        for folder in folders.values():
-            values += machines.of_records(read(folder, problems))
-        choice = choose(values)
-        found = read(folders[choice.machine], [])
+        found = [one for folder in folders.values() for one in read(folder, problems)]
+        choice = choose(found)
+        found = [record for record in found if record.machine == choice.machine]
     finally:
         _name(problems)
     if choice.line:
@@ -139,7 +137,7 @@ def select(
 def assembled(selection: Selection, versions: Sequence[str]) -> Selection:
     """The selection with the records of other machines of its class.
 
-    Each cell comes from one machine, the one that has it most completely (`assembly.assemble`).
+    Each cell comes from one machine, the one that has it most completely (`machines.assemble`).
     Says on standard error which machines take part, if there are several.
     """
     known = machines.classes(shown())
@@ -150,10 +148,7 @@ def assembled(selection: Selection, versions: Sequence[str]) -> Selection:
         if of_name == mine and name != selection.machine:
             records_of_class += _records(shown() / name, problems)
     _name(problems)
-    found = assembly.assemble(
-        [record for record in records_of_class if not versions or record.release in versions],
-        versions,
-    )
+    found = machines.assemble(records_of_class, versions)
     if len(found.machines) > 1:
         click.echo(
             printable(

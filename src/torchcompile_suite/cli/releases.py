@@ -79,9 +79,9 @@ def add(versions: tuple[str, ...], index_url: str | None) -> None:
     Each nightly is installed once, as a proof. To measure it: asv run v2.16.0.dev20261120^!
     Example: torchcompile-suite releases add 2.16.0.dev20261118 2.16.0.dev20261120
     """
-    from ..releases import nightly
+    from ..releases import index
 
-    for release in nightly.add(versions, index_url):
+    for release in index.add_nightlies(versions, index_url):
         click.echo(f"added {release.tag}, upstream commit {release.git_version}")
 
 

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from ..conditions import Overlay
-from ..errors import SuiteError
+from ..engine.launches import Refused
 from ..releases import catalogue, drivers, environments
 from ..releases.catalogue import Release
 from ..releases.install import MARKER
@@ -40,10 +40,6 @@ _NEEDED = re.compile(
 )
 # A commit of the nightly branch names its commit of the main branch in its subject.
 _NIGHTLY_OF = re.compile(r"nightly release \(([0-9a-f]{40})\)")
-
-
-class Refused(SuiteError):
-    """This commit cannot be measured. The message gives the reason."""
 
 
 class ChangedFiles(NamedTuple):

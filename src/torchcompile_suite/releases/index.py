@@ -1,6 +1,9 @@
-"""Find new PyTorch releases in the configured package index, and append them to the catalogue.
+"""Find PyTorch releases and nightlies in a package index, and append them to the catalogue.
 
-The index is the one that uv or pip use. An existing entry never changes: its commit is public.
+The index is the one that uv or pip use, for a nightly another one beside it. An existing entry
+never changes: its commit is public. The commit of a nightly holds the URL of its index beside the
+lock, because no other index has the nightly. An index keeps a nightly for some months only, so
+results outlive the builds they measured.
 """
 
 from __future__ import annotations
@@ -8,8 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -26,7 +28,8 @@ from pypi_simple import (
 
 from ..errors import SuiteError
 from . import catalogue, locking
-from .catalogue import CATALOGUE, LOCKS, Release
+from .catalogue import CATALOGUE, LOCKS, NIGHTLIES, NIGHTLY, Release
+from .environments import Proof, verify
 
 OLDEST = Version("2.4.0")
 
@@ -113,11 +116,15 @@ def _release(version: str, packages: Sequence[DistributionPackage]) -> Release:
             f"PyTorch {version} has no Linux x86-64 wheel for CPython {catalogue.OLDEST_PYTHON} "
             "or newer; add it to releases.toml by hand, with a comment that says why"
         )
-    names = tuple(map(str, pythons))
     times = [package.upload_time for package in packages]
-    complete = [time for time in times if time is not None]
-    date = min(complete) if len(complete) == len(times) else _date_by_uv(version, names)
-    return Release(version, date.astimezone(timezone.utc).replace(microsecond=0), names)
+    known = [time for time in times if time is not None]
+    if len(known) < len(times):
+        raise SuiteError(
+            f"the index does not say when PyTorch {version} was uploaded, and that is the date of "
+            "its commit; name another index in UV_DEFAULT_INDEX"
+        )
+    date = min(known).astimezone(timezone.utc).replace(microsecond=0)
+    return Release(version, date, tuple(map(str, pythons)))
 
 
 def linux_pythons(package: DistributionPackage) -> set[Version]:
@@ -135,28 +142,6 @@ def linux_pythons(package: DistributionPackage) -> set[Version]:
     return {Version(f"{name[2]}.{name[3:]}") for name in interpreters if name.startswith("cp")}
 
 
-def _date_by_uv(version: str, pythons: Sequence[str]) -> datetime:
-    """Time of the first upload, from uv. uv finds it in indexes where pypi-simple does not."""
-    oldest = next(python for python in pythons if Version(python) >= catalogue.OLDEST_PYTHON)
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        (folder / "inputs.txt").write_text(f"torch=={version}\n", "utf-8")
-        locking.run_uv(
-            "pip", "compile", "inputs.txt", "--no-deps", "--universal", "--no-build",
-            "--python-version", oldest, "--format", "pylock.toml", "--output-file", "pylock.toml",
-            cwd=folder, purpose=f"read the upload time of PyTorch {version}",
-        )  # fmt: skip
-        lock = msgspec.toml.decode((folder / "pylock.toml").read_bytes())
-    wheels = lock["packages"][0].get("wheels", [])
-    times: list[datetime] = [wheel["upload-time"] for wheel in wheels if "upload-time" in wheel]
-    if not times:
-        raise SuiteError(
-            f"the index does not say when PyTorch {version} was uploaded, and that is the date of "
-            "its commit; name another index in UV_DEFAULT_INDEX"
-        )
-    return min(times)
-
-
 def _three_numbers(version: str) -> str:
     return ".".join(str(number) for number in (*Version(version).release, 0, 0)[:3])
 
@@ -172,3 +157,99 @@ def append(file: Path, kind: str, release: Release) -> None:
             text += f"{name} = {json.dumps(value, ensure_ascii=False)}\n"
     locking.replace(file, text)
     catalogue.forget()
+
+
+def add_nightlies(
+    versions: Sequence[str],
+    url: str | None,
+    file: Path = NIGHTLIES,
+    locks: Path = LOCKS,
+    prove: Callable[[Release], Proof] = verify,
+) -> tuple[Release, ...]:
+    """Append the named nightlies, oldest first, each with its lock and upstream commit.
+
+    ``url`` is an index beside the configured one; None if the configured index has the nightlies.
+    ``prove`` installs a nightly in a temporary environment, and reads its upstream commit there.
+    Raises ``SuiteError`` for the first nightly that cannot be added; the ones before it stay.
+    """
+    wanted = _in_order(versions)
+    if url and urlsplit(url).username:
+        raise SuiteError(
+            "the URL of the index becomes part of the ledger, so it must not hold a name or "
+            "password; put them into a .netrc file"
+        )
+    offered = packages(url or index_url())
+    added = []
+    for version in wanted:
+        known = catalogue.nightlies(file)
+        release = _nightly(version, url, known, offered)
+        locking.write(release, locking.resolve(release, locks), locks, published=False)
+        try:
+            proof = prove(release)
+            if not proof.ok:
+                raise SuiteError(f"{version} does not install: {proof.line}")
+            release = msgspec.structs.replace(release, git_version=proof.git_version)
+            append(file, "nightly", release)
+        except BaseException:
+            (locks / f"{release.version}.txt").unlink(missing_ok=True)
+            raise
+        added.append(release)
+    return tuple(added)
+
+
+def _in_order(versions: Sequence[str]) -> list[str]:
+    """The versions without duplicates, ordered by their day."""
+    unique = dict.fromkeys(version.strip().removeprefix("v") for version in versions)
+    for version in unique:
+        if not NIGHTLY.fullmatch(version):
+            raise SuiteError(
+                f"{version!r} is not a nightly; write it like 2.16.0.dev20261120 "
+                "(`releases update` finds releases)"
+            )
+    return sorted(unique, key=_day)
+
+
+def _day(version: str) -> str:
+    """The day in a nightly's version, such as ``20261120``."""
+    return version.rpartition(".dev")[2]
+
+
+def _nightly(
+    version: str, url: str | None, known: Sequence[Release], offered: Sequence[DistributionPackage]
+) -> Release:
+    if any(release.version == version for release in known):
+        raise SuiteError(f"{version} was added before")
+    try:
+        date = datetime.strptime(_day(version), "%Y%m%d").replace(tzinfo=timezone.utc)
+    except ValueError:
+        raise SuiteError(f"{version} names no day; write it like 2.16.0.dev20261120") from None
+    if known and known[-1].date >= date:
+        raise SuiteError(
+            f"{known[-1].version} was added before, and commits of the ledger never change: add "
+            "nightlies oldest first; to search between two of them: torchcompile-suite bisect"
+        )
+    released = [release for release in catalogue.read() if release.date <= date]
+    if not released:
+        raise SuiteError(f"{version} is older than PyTorch {catalogue.read()[0].version}")
+    pythons = set().union(
+        *(
+            linux_pythons(package)
+            for package in offered
+            if package.package_type == "wheel"
+            and (package.version or "").partition("+")[0] == version
+        )
+    )
+    release = Release(
+        version,
+        date,
+        tuple(map(str, sorted(pythons))),
+        after=known[-1].version if known else released[-1].version,
+        index_url=url,
+    )
+    if not release.usable_pythons:
+        raise SuiteError(
+            f"the index has no Linux x86-64 wheel of torch {version} for CPython "
+            f"{catalogue.OLDEST_PYTHON} or newer; an index keeps nightlies for some months only; "
+            "name another index with --index-url"
+        )
+    return release

@@ -24,7 +24,6 @@ import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from dulwich.errors import FileFormatException
@@ -56,25 +55,7 @@ _FIXED_FILES = {
 _ABANDONED_S = 3600.0
 
 
-@dataclass(frozen=True)
-class Ledger:
-    """The ledger repository at ``path``.
-
-    - ``commits``: from commit SHA to release, oldest first; the nightlies come last.
-    - ``tags``: from tag (``v2.4.1``, ``v2.4``) to commit SHA.
-    """
-
-    path: Path
-    commits: Commits
-    tags: Mapping[str, str]
-
-    @property
-    def head(self) -> str:
-        """SHA of the newest release's commit, the head of the branch of releases."""
-        return [sha for sha, release in self.commits.items() if not release.nightly][-1]
-
-
-def build(path: Path, releases: Sequence[Release] | None = None) -> Ledger:
+def build(path: Path, releases: Sequence[Release] | None = None) -> None:
     """Create, refresh or mend the ledger at ``path``. Writes nothing if it is up to date.
 
     Branches and tags with other names do not change. Several processes may call this at once.
@@ -83,7 +64,6 @@ def build(path: Path, releases: Sequence[Release] | None = None) -> Ledger:
     """
     path = Path(os.path.abspath(path))  # noqa: PTH100 (resolve() would follow a symlink at path)
     objects, commits = _objects(releases)
-    tags = _tags(commits)
     try:
         _remove_abandoned(path)
         if not path.exists() or (path.is_dir() and not any(path.iterdir())):
@@ -99,7 +79,6 @@ def build(path: Path, releases: Sequence[Release] | None = None) -> Ledger:
             f"cannot write the release ledger at {path}: {reason}; "
             "free the disk or correct the permissions and run again"
         ) from error
-    return Ledger(path, commits, tags)
 
 
 def commit_of() -> dict[str, str]:

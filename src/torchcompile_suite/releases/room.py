@@ -23,8 +23,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from ..errors import SuiteError
-from ..host.files import write_atomically
-from . import environments
+from . import environments, locking
 from .catalogue import Release
 
 SIZES = Path(__file__).with_name("sizes.toml")
@@ -155,11 +154,7 @@ def _gigabytes(size: int) -> str:
 
 
 def _keep(releases: Sequence[Release], python: str, plan: _Plan) -> None:
-    file = _file(releases, python)
-    try:
-        write_atomically(file, msgspec.json.encode(plan))
-    except OSError as error:
-        raise SuiteError(f"cannot write {file}: {error.strerror}") from None
+    locking.replace(_file(releases, python), msgspec.json.encode(plan).decode())
 
 
 def _file(releases: Sequence[Release], python: str) -> Path:
@@ -221,10 +216,7 @@ def record(folders: Iterable[Path], path: Path) -> list[str]:
         for pin, size in installed_bytes(folder).items():
             sizes.setdefault(pin, -(-size >> 20))
     text = _HEAD + "".join(f'"{pin}" = {sizes[pin]}\n' for pin in sorted(sizes))
-    try:
-        write_atomically(path, text.encode())
-    except OSError as error:
-        raise SuiteError(f"cannot write {path}: {error.strerror}") from None
+    locking.replace(path, text)
     return sorted(sizes.keys() - before.keys())
 
 

@@ -4,19 +4,24 @@
 2. This machine, if it has results for what is asked. A failure is a result, too.
 3. The machine with the most complete results, and one line says so.
 
-"Most complete" counts measured values: a cell in two releases is two (`Standing`). Values of the
-newest method (`measurement.METHOD`) count first. A command that asks about completeness itself
-counts all values first.
+"Most complete" counts records with numbers: a cell in two releases is two (`Standing`). Those of
+the newest method (`measurement.METHOD`) count first. A command that asks about completeness itself
+counts all of them first.
+
+In a fleet the series of different cells come from different machines of one class. Then each cell
+is shown from the machine that has it most completely (`assemble`), and always from one, because
+times of two machines are never compared.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections import Counter, defaultdict
-from collections.abc import Container, Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import NamedTuple
 
+from ..cell import Cell
 from ..errors import SuiteError
 from ..host import machine as hosts
 from . import descriptions
@@ -27,21 +32,6 @@ class NoResultsError(SuiteError):
     """No machine has results for what is asked. The message says what to do."""
 
 
-class Value(NamedTuple):
-    """One recorded result of a machine.
-
-    ``release`` is a version or a commit, as the caller asks. ``what`` is the cell, or the benchmark
-    with its parameters. ``measured`` is False for a cell that gave no number. ``newest`` says
-    whether the value is of the newest method.
-    """
-
-    machine: str
-    release: str
-    what: Hashable
-    measured: bool
-    newest: bool
-
-
 class Choice(NamedTuple):
     """The machine to show. ``line`` says why, and is empty where the user need not be told."""
 
@@ -50,7 +40,7 @@ class Choice(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """How complete the results of a machine are: its numbers of measured values.
+    """How complete the results of a machine are: its numbers of records with numbers.
 
     ``newest``: those of the newest method.
     """
@@ -73,29 +63,33 @@ def classes(results: Path) -> dict[str, str]:
 
 
 def standings(
-    values: Iterable[Value], wanted: Set[str] = frozenset(), *, every: bool = False
+    records: Iterable[Record], wanted: Set[str] = frozenset(), *, every: bool = False
 ) -> dict[str, Standing]:
-    """The standing of each machine with results of the releases, or of any, if none is wanted.
+    """The standing of each machine with records of the releases, or of any, if none is wanted.
 
-    With ``every``: of each machine with results of all of them, over the values that all have.
+    A record without numbers is a result, too. With ``every``: of each machine with records of all
+    of them, over the cells that all have.
     """
-    held: dict[str, list[Value]] = defaultdict(list)
-    for value in values:
-        if not wanted or value.release in wanted:
-            held[value.machine].append(value)
+    held: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        if not wanted or record.release in wanted:
+            held[record.machine].append(record)
     found = {}
     for name, mine in held.items():
-        if not every or {value.release for value in mine}.issuperset(wanted):
-            measured = [value for value in mine if value.measured]
-            newest = [value for value in measured if value.newest]
+        if not every or {record.release for record in mine}.issuperset(wanted):
+            measured = [record for record in mine if record.measurement.outcome.ok]
+            newest = [record for record in measured if record.measurement.timed_anew]
             shared_by = len(wanted) if every else 0
             found[name] = Standing(_count(newest, shared_by), _count(measured, shared_by))
     return found
 
 
-def _count(values: Iterable[Value], shared_by: int) -> int:
-    """The number of values, or of those that so many releases share, unless ``shared_by`` is 0."""
-    found = Counter(what for _, what in {(value.release, value.what) for value in values})
+def _count(records: Iterable[Record], shared_by: int) -> int:
+    """The number of records, each cell of a release once; or of the cells that so many releases
+    share, unless ``shared_by`` is 0.
+    """
+    held = {(record.release, record.measurement.cell) for record in records}
+    found = Counter(cell for _, cell in held)
     return sum(1 for n in found.values() if n == shared_by) if shared_by else found.total()
 
 
@@ -117,17 +111,8 @@ def in_order(
     return sorted(standings, key=place)
 
 
-def of_records(records: Iterable[Record]) -> list[Value]:
-    """The records as values of the rule, by version of PyTorch."""
-    measured = ((record, record.measurement) for record in records)
-    return [
-        Value(record.machine, record.release, one.cell, one.outcome.ok, one.timed_anew)
-        for record, one in measured
-    ]
-
-
 def choose(
-    values: Iterable[Value],
+    records: Iterable[Record],
     releases: Sequence[str],
     *,
     here: str,
@@ -142,11 +127,11 @@ def choose(
     Without ``every``, results of one of the releases are enough.
 
     ``here`` is the name of this machine, and ``named`` is the one that the user asked for.
-    ``known`` are machines without values that can be named, too. ``labels`` are the releases as
+    ``known`` are machines without records that can be named, too. ``labels`` are the releases as
     the user wrote them. Raises NoResultsError.
     """
-    values = list(values)
-    names = sorted({*(value.machine for value in values), *known})
+    records = list(records)
+    names = sorted({*(record.machine for record in records), *known})
     if named is not None:
         if named not in names:
             raise NoResultsError(
@@ -154,7 +139,7 @@ def choose(
                 f"{', '.join(names) or 'no machine'}"
             )
         return Choice(named)
-    ranks = standings(values, {*releases}, every=every)
+    ranks = standings(records, {*releases}, every=every)
     asked = " and ".join(labels or releases)
     if here in ranks:
         return Choice(here)
@@ -179,4 +164,55 @@ def _nothing(asked: Sequence[str], names: Sequence[str]) -> str:
     return (
         f"no machine has results of {' and '.join(asked)}; measure here with: {commands} "
         f"(machines with other results: {', '.join(names)})"
+    )
+
+
+class Assembled(NamedTuple):
+    """The records of the chosen machines, and the machine of each cell."""
+
+    records: list[Record]
+    machine_of: dict[Cell, str]
+
+    @property
+    def machines(self) -> list[str]:
+        """The machines that take part, sorted."""
+        return sorted(set(self.machine_of.values()))
+
+
+def assemble(records: Iterable[Record], releases: Sequence[str] = ()) -> Assembled:
+    """The records of each cell from the machine that has it most completely.
+
+    ``records``: of machines of one class, the newest of each machine, release and cell.
+    ``releases``: those that count; none: all.
+
+    The order of the criteria: numbers by the newest method in one series, numbers by the newest
+    method, numbers, outcomes without a number, the newest start, the name of the machine.
+    """
+    of_cell: dict[Cell, dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
+    for record in records:
+        if not releases or record.release in releases:
+            of_cell[record.measurement.cell][record.machine].append(record)
+    # Of equal ones the first by name.
+    chosen = {
+        cell: max(sorted(of), key=lambda name: _rank(of[name])) for cell, of in of_cell.items()
+    }
+    kept = [one for cell, name in chosen.items() for one in of_cell[cell][name]]
+    return Assembled(kept, chosen)
+
+
+def _rank(records: Sequence[Record]) -> tuple[int, int, int, int, str]:
+    """The criteria of `assemble`, without the name."""
+    measured = [one.measurement for one in records if one.measurement.outcome.ok]
+    newest = [one for one in measured if one.timed_anew]
+    series = Counter(
+        name
+        for one in newest
+        for name in {launch.series for launch in one.launches if launch.series}
+    )
+    return (
+        max(series.values(), default=0),
+        len(newest),
+        len(measured),
+        len(records),
+        max(one.measurement.started_at for one in records),
     )

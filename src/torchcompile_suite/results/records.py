@@ -38,6 +38,7 @@ LONGEST_LINE = 4 << 20
 TRIAL = "try"
 # Why a folder that is a link is not read: it may lead anywhere.
 LINK = "a link, which is not followed"
+_NO_TEXT = "its name is no text"
 # No call is as short. A quotient with a shorter time may not be a number.
 _SHORTEST_S = 1e-12
 
@@ -114,7 +115,7 @@ def path(machine_folder: Path, commit: str, env_name: str) -> Path:
 
 def place(journal: Path) -> tuple[str, str]:
     """The commit (8 digits) and the environment of a journal."""
-    commit, _, env_name = journal.name.removesuffix(SUFFIX).partition("-")
+    commit, _, env_name = _text(journal.name).removesuffix(SUFFIX).partition("-")
     return commit, env_name
 
 
@@ -223,12 +224,10 @@ def identity(file: Path) -> str:
     """
     if not file.name.endswith(segments.SUFFIX):
         return regular.digest(file)
-    # A stranger's name may be no text.
-    text = name(file).encode("utf-8", "backslashreplace").decode()
     try:
-        return f"{text} {file.lstat().st_size}"
+        return f"{name(file)} {file.lstat().st_size}"
     except OSError:
-        return text
+        return name(file)
 
 
 def _of_place(journal: Path, entries: Iterable[Entry]) -> list[Record]:
@@ -259,7 +258,7 @@ def release(measurement: Measurement) -> str:
 
 
 def machine_folders(results: Path) -> Read[list[Path]]:
-    """The folders of machines, sorted. A link to a folder is a problem."""
+    """The folders of machines, sorted. Links, and names that are no text, are problems."""
     try:
         return _folders(results, "")
     except (FileNotFoundError, NotADirectoryError):
@@ -268,9 +267,21 @@ def machine_folders(results: Path) -> Read[list[Path]]:
 
 def _folders(parent: Path, where: str) -> Read[list[Path]]:
     """The folders in a folder, sorted. ``where``: begins the place of a problem. Raises OSError."""
-    found = sorted(one for one in parent.iterdir() if one.is_dir())
-    links = [Problem(where + one.name, LINK) for one in found if one.is_symlink()]
-    return [one for one in found if not one.is_symlink()], links
+    folders: list[Path] = []
+    problems: list[Problem] = []
+    for one in sorted(one for one in parent.iterdir() if one.is_dir()):
+        text = _text(one.name)
+        reason = LINK if one.is_symlink() else _NO_TEXT if text != one.name else ""
+        if reason:
+            problems.append(Problem(where + text, reason))
+        else:
+            folders.append(one)
+    return folders, problems
+
+
+def _text(name: str) -> str:
+    """The name of a stranger's file or folder, which may be no text."""
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def journals(machine_folder: Path) -> list[Path]:
@@ -293,7 +304,7 @@ def read_files(
 
 def read_journal(journal: Path) -> Read[list[Entry]]:
     """The measurements of a journal. Its bad lines together are one problem. Raises OSError."""
-    with regular.open_binary(journal) as stream:
+    with regular.open_own(journal) as stream:
         return _entries(_lines(stream), name(journal), canonical)
 
 
@@ -307,7 +318,7 @@ def read_segment(file: Path, containing: bytes = b"") -> Read[list[Entry]]:
 
 def name(file: Path) -> str:
     """How a journal or segment is called in messages: machine, release of a segment, and file."""
-    return "/".join(file.parts[-3 if file.name.endswith(segments.SUFFIX) else -2 :])
+    return _text("/".join(file.parts[-3 if file.name.endswith(segments.SUFFIX) else -2 :]))
 
 
 def segment_files(machine_folder: Path) -> Read[list[Path]]:

@@ -23,26 +23,11 @@ REASON = "not a regular file"
 _PART_BYTES = 1 << 20
 
 
-def is_regular(file: Path) -> bool:
-    """Whether ``file`` is a regular file, or a link to one."""
-    try:
-        return stat.S_ISREG(file.stat().st_mode)
-    except OSError:
-        return False
-
-
-def open_binary(file: Path) -> BinaryIO:
-    """Open ``file`` for reading.
-
-    Raises FileNotFoundError, and OSError for a directory, a FIFO, a socket or a device.
-    """
-    if not stat.S_ISREG(file.stat().st_mode):
-        raise OSError(errno.EINVAL, REASON, str(file))
-    return file.open("rb")
-
-
 def open_own(file: Path) -> BinaryIO:
-    """Open ``file``, which is no link, for reading. Raises the errors of `open_binary`."""
+    """Open ``file``, which is no link, for reading.
+
+    Raises FileNotFoundError, and OSError for a link, a directory, a FIFO, a socket or a device.
+    """
     if not stat.S_ISREG(file.lstat().st_mode):
         raise OSError(errno.EINVAL, REASON, str(file))
     # The file may be replaced between the two calls: the flags refuse a link and never wait.
@@ -53,7 +38,7 @@ def open_own(file: Path) -> BinaryIO:
 def read_own(file: Path, most_bytes: int) -> bytes:
     """The content of ``file``, which is no link and has at most ``most_bytes``.
 
-    Raises the errors of `open_binary`, also for a link, and OSError for a larger file. No more than
+    Raises the errors of `open_own`, and OSError for a larger file. No more than
     ``most_bytes`` are read, whatever the size of the file becomes meanwhile.
     """
     with open_own(file) as stream:
@@ -74,7 +59,7 @@ def decoded(text: bytes, kind: type[T], fault: str) -> T:
 def digest(file: Path) -> str:
     """The SHA-256 of the bytes of a file; that of nothing if it cannot be read."""
     found = hashlib.sha256()
-    with contextlib.suppress(OSError), open_binary(file) as stream:
+    with contextlib.suppress(OSError), open_own(file) as stream:
         while part := stream.read(_PART_BYTES):
             found.update(part)
     return found.hexdigest()

@@ -21,15 +21,17 @@ import hashlib
 import json
 import lzma
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
 
 from ..host.files import write_atomically
 from . import regular
+
+T = TypeVar("T")
 
 SUFFIX = ".jsonl.xz"
 # Of the 64 hexadecimal digits of the name. Nobody can make two files with the same 128 bits.
@@ -119,14 +121,19 @@ def folder_name(wanted: str, otherwise: str) -> str:
 
 def pieces(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
     """The lines in groups, each for a segment of its own."""
-    piece: list[bytes] = []
+    return by_size(lines, lambda line: len(line) + 1, PIECE_BYTES)
+
+
+def by_size(items: Iterable[T], size_of: Callable[[T], int], most_bytes: int) -> Iterator[list[T]]:
+    """The items in groups, in their order. A group has at most ``most_bytes``, or one item."""
+    piece: list[T] = []
     size = 0
-    for line in lines:
-        if piece and size + len(line) > PIECE_BYTES:
+    for item in items:
+        if piece and size + size_of(item) > most_bytes:
             yield piece
             piece, size = [], 0
-        piece.append(line)
-        size += len(line) + 1
+        piece.append(item)
+        size += size_of(item)
     if piece:
         yield piece
 

@@ -104,5 +104,4 @@ def _manifest(content: Content) -> dict[str, str]:
 
 def _write_all(folder: Path, texts: dict[str, str]) -> None:
     for path, text in texts.items():
-        # Text of a result file may hold half of a surrogate pair, which UTF-8 cannot encode.
-        (folder / path).write_text(text, encoding="utf-8", errors="replace", newline="\n")
+        (folder / path).write_text(text, encoding="utf-8", newline="\n")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,16 +18,15 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from ..analysis import assembly, change, history, statistics, summaries, summary
+from ..analysis import change, history, statistics, summaries, summary
 from ..analysis.change import Comparison, Side
-from ..analysis.history import Point
 from ..analysis.summary import Row
 from ..cell import Cell
 from ..host.machine import FILE as MACHINE
 from ..measurement import METHOD, Measurement
 from ..presentation.hardware import title
 from ..results import descriptions, machines, records, regular
-from ..results.machines import Standing
+from ..results.machines import Standing, assemble
 from ..results.records import Problem, Record
 from . import cells
 from .axis import Axis
@@ -41,16 +40,8 @@ Code: TypeAlias = Mapping[str, Sequence[Measurement]]
 
 def code_of(records: Iterable[Record], axis: Axis) -> Code:
     """``records`` are those of cells with a target, of all machines."""
-    found: dict[str, list[Measurement]] = defaultdict(list)
-    for record in records:
-        if point := axis.point(record):
-            found[point].append(record.measurement)
-    return dict(found)
-
-
-def digest(of: object) -> str:
-    """What tells a value that msgpack can encode, for keys of `results.cached`."""
-    return hashlib.sha256(msgspec.msgpack.encode(of)).hexdigest()
+    found = cells.grouped(records, axis.point)
+    return {point: [one.measurement for one in many] for point, many in found.items() if point}
 
 
 class Entry(NamedTuple):
@@ -70,8 +61,7 @@ class Machine:
     """The measurements of one machine; ``facts`` is the content of its machine.json.
 
     ``code`` is what was generated on any machine. ``divided``: the newest records of cells whose
-    calls were divided, by point and plain cell. ``origins`` tells, for each point, the files that
-    its measurements come from.
+    calls were divided, by point and plain cell.
 
     The assembled history of a class is one, too: each of its cells comes from one of its
     ``machines``. Nothing that machines differ in is compared or averaged across them.
@@ -81,7 +71,6 @@ class Machine:
     facts: dict[str, str]
     entries: list[Entry]
     axis: Axis
-    origins: dict[str, str]
     code: Code
     divided: Mapping[Key, Record]
 
@@ -145,6 +134,20 @@ class Machine:
             for machine in self.machines
         }
 
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """What tells the measurements of each point, and the names of their cells, for
+        `results.cached`.
+        """
+        return {
+            point: hashlib.sha256(
+                msgspec.msgpack.encode(
+                    [(self.ids[one.row.cell], one.row.machine, one.measurement) for one in many]
+                )
+            ).hexdigest()
+            for point, many in self._by_point.items()
+        }
+
     def compare(self, before: str, after: str) -> Comparison:
         """Two points compared, within each machine. Raises ChangeError."""
         return change.compare_machines(
@@ -165,24 +168,16 @@ class Machine:
         values = list(self.drifts.values())
         return math.nan if any(map(math.isnan, values)) else max(values)
 
-    def mean_points(
-        self, rows: Iterable[Row], points: Sequence[str], of: frozenset[Cell]
-    ) -> list[Point]:
-        """The geometric means of these cells; see `history.mean_points`."""
-        if not self.several:
-            return history.mean_points(rows, points, of, self.drift)
-        return assembly.mean_points([row for row in rows if row.cell in of], points, self.drifts)
-
     @cached_property
     def standing(self) -> Standing:
         """How complete its results are. A class of machines is as one machine."""
         named = (entry.record._replace(machine=self.name) for entry in self.entries)
-        return machines.standings(machines.of_records(named))[self.name]
+        return machines.standings(named)[self.name]
 
     def fullest(self, point: str) -> str:
         """The one of its `machines` that has most of a point, for what compares cells."""
-        values = machines.of_records(entry.record for entry in self.of(point))
-        return machines.in_order(machines.standings(values))[0]
+        standings = machines.standings(entry.record for entry in self.of(point))
+        return machines.in_order(standings)[0]
 
     @cached_property
     def method(self) -> int:
@@ -213,18 +208,6 @@ class Machine:
     def slowdown(self, entry: Entry) -> float:
         """How many times as slow as at their best the processors were during the measurement."""
         return statistics.slowdown(entry.measurement.launches, self.quiet_s[entry.row.machine])
-
-    def key(self, *points: str) -> list[str]:
-        """What tells the measurements of these points, and the names of their cells.
-
-        For `results.cached`. Nothing of it says what the other points have measured.
-        """
-        return [
-            *(self.name, str(self.method), self.axis.noun),
-            *(part for point in points for part in (point, self.origins[point])),
-            # A name depends on the other cells of the machine where two have the same text.
-            *sorted(name for cell, name in self.ids.items() if name != str(cell)),
-        ]
 
     @property
     def device(self) -> str:
@@ -257,13 +240,12 @@ class Loaded(NamedTuple):
 
 def load(folder: Path, axis: Axis, code: Code) -> Loaded:
     """Read a machine's folder. What cannot be read becomes a problem and does not stop the rest."""
-    name = _text(folder.name)
-    files = records.files(folder)[0]
+    name = folder.name
     read = summaries.read_machine(folder)
     unread = list(read.problems)
     found = [record._replace(release=axis.point(record)) for record in read.records]
     left_out = [
-        Problem(f"{name}/{_text(commit)}", f"nothing says which {axis.noun} this is")
+        Problem(f"{name}/{commit}", f"nothing says which {axis.noun} this is")
         for commit in sorted({record.commit for record in found if not record.release})
     ]
     kept = sorted(
@@ -281,8 +263,7 @@ def load(folder: Path, axis: Axis, code: Code) -> Loaded:
         fields = descriptions.read(folder).fields
         facts = {key: str(value) for key, value in fields.items() if key != "version"}
     entries = [Entry(mine[row.release, row.cell], row) for row in rows]
-    origins = _origins(folder, kept, files)
-    machine = Machine(name, facts, entries, axis, origins, code, _divided(folder, axis))
+    machine = Machine(name, facts, entries, axis, code, _divided(folder, axis))
     return Loaded(machine, unread, left_out)
 
 
@@ -303,7 +284,7 @@ def assembled(hardware: str, machines: Sequence[Machine], axis: Axis, code: Code
     newest = max(machine.method for machine in machines)
     parts = [machine for machine in machines if machine.method == newest]
     records = [entry.record for machine in parts for entry in machine.entries]
-    machine_of = assembly.assemble(records).machine_of
+    machine_of = assemble(records).machine_of
     entries = [
         entry
         for machine in parts
@@ -317,42 +298,19 @@ def assembled(hardware: str, machines: Sequence[Machine], axis: Axis, code: Code
         for key, value in parts[0].facts.items()
         if all(machine.facts.get(key) == value for machine in parts)
     }
-    chosen = sorted(_text(f"{cell}: {name}") for cell, name in machine_of.items())
-    origins = {
-        point: digest([*(machine.origins.get(point, "") for machine in parts), *chosen])
-        for point in {entry.row.release for entry in entries}
-    }
     divided = {
         key: record
         for machine in parts
         for key, record in machine.divided.items()
         if machine_of.get(key[1]) == record.machine
     }
-    return Machine(f"class:{_text(hardware)}", facts, entries, axis, origins, code, divided)
-
-
-def _text(name: str) -> str:
-    """The name of a file or folder, which may be no text."""
-    return name.encode("utf-8", "backslashreplace").decode()
+    return Machine(f"class:{hardware}", facts, entries, axis, code, divided)
 
 
 def identity(folder: Path) -> list[str]:
     """Cache key of the content of a machine's folder, for `results.cached`."""
     files = [file for of_place in records.files(folder)[0].values() for file in of_place]
-    return [_text(folder.name), regular.digest(folder / MACHINE), *map(records.identity, files)]
-
-
-def _origins(folder: Path, kept: Iterable[Record], files: dict[Path, list[Path]]) -> dict[str, str]:
-    """For each point a digest of the names of all files that its measurements come from."""
-    places: dict[str, set[Path]] = defaultdict(set)
-    for record in kept:
-        places[record.release].add(records.path(folder, record.commit, record.env_name))
-    return {
-        point: digest(
-            sorted(records.identity(file) for place in of_point for file in files.get(place, ()))
-        )
-        for point, of_point in places.items()
-    }
+    return [folder.name, regular.digest(folder / MACHINE), *map(records.identity, files)]
 
 
 def _of_one_method(

@@ -16,14 +16,13 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
 
-from ..results import cached
-from ..results.cached import Made
+from ..results import segments
 
 FOLDER = "data"
 # The function that a pack calls, in assets/data.js.
@@ -31,7 +30,6 @@ FUNCTION = "torchcompileShard"
 # Of a figure of a document. Words have two decimals, so nobody sees more, and the last digits of a
 # figure differ between processors.
 DIGITS = 6
-_T = TypeVar("_T")
 _CALL = re.compile(rf'{FUNCTION}\("([0-9a-z]+)",(\{{.*\}})\);\n', re.DOTALL)
 
 
@@ -45,18 +43,6 @@ class Encoded(NamedTuple):
     def size(self) -> int:
         """Its bytes in a pack."""
         return (len(self.data) + 2) // 3 * 4
-
-
-class Pack(NamedTuple):
-    """A script with documents. ``name`` is that of its file, without the folder and ending."""
-
-    name: str
-    text: str
-
-    @property
-    def path(self) -> str:
-        """Its path below the report."""
-        return f"{FOLDER}/{self.name}.js"
 
 
 def figure(value: float | None) -> float | None:
@@ -82,8 +68,8 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, An
 
 
 def encode(document: Any) -> Encoded:
-    """The document, compressed."""
-    text = json_of(document)
+    """The document, compressed. NaN and infinity become null."""
+    text = msgspec.json.encode(document)
     return Encoded(hashlib.sha256(text).hexdigest(), gzip.compress(text, 9, mtime=0))
 
 
@@ -92,72 +78,23 @@ def decode(data: bytes) -> Any:
     return json.loads(gzip.decompress(data))
 
 
-def json_of(document: Any) -> bytes:
-    """The document as JSON. NaN and infinity become null."""
-    try:
-        return msgspec.json.encode(document)
-    except UnicodeEncodeError:
-        # The name of a file can hold half of a surrogate pair.
-        return msgspec.json.encode(_valid(document))
-
-
-def _valid(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if isinstance(value, dict):
-        return {_valid(key): _valid(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_valid(part) for part in value]
-    return value
-
-
-def pack(
-    documents: Iterable[tuple[str, Encoded]], most_bytes: int
-) -> Iterator[tuple[Pack, list[str]]]:
-    """The documents in packs, in their order: each pack with the keys of its documents.
-
-    A pack has at most ``most_bytes``, or one document. Appended documents change the last pack
-    only.
-    """
-    part: dict[str, Encoded] = {}
-    size = 0
-    for key, document in documents:
-        if part and size + document.size > most_bytes:
-            yield _pack(part), list(part)
-            part, size = {}, 0
-        part[key] = document
-        size += document.size
-    if part:
-        yield _pack(part), list(part)
-
-
-def _pack(documents: dict[str, Encoded]) -> Pack:
-    digest = hashlib.sha256()
-    for key, document in documents.items():
-        digest.update(f"{len(key)} {key} {document.digest}".encode(errors="replace"))
-    name = digest.hexdigest()[:16]
-    return Pack(name, script(name, documents.items()))
-
-
 def add(
     documents: Iterable[tuple[str, Encoded]], most_bytes: int, texts: dict[str, str]
 ) -> dict[str, str]:
-    """Add the packs of the documents to ``texts``, by path. Returns the pack of each document."""
-    places: dict[str, str] = {}
-    for made, keys in pack(documents, most_bytes):
-        texts[made.path] = made.text
-        places |= dict.fromkeys(keys, made.name)
-    return places
+    """Add packs of the documents, in their order, to ``texts``, by path below the report.
 
-
-def kept(kind: str, key: Iterable[str], make: Callable[[], _T], of: Any) -> _T:
-    """What ``make`` returns, from the user's cache if it is there (`results.cached`).
-
-    ``of`` is its type, as msgspec reads it.
+    Returns the pack of each document. A pack has at most ``most_bytes``, or one document. Appended
+    documents change the last pack only.
     """
-    content = cached.get(kind, key, lambda: Made(msgspec.msgpack.encode(make())))
-    found: _T = msgspec.msgpack.decode(content, type=of)
-    return found
+    places: dict[str, str] = {}
+    for part in segments.by_size(documents, lambda pair: pair[1].size, most_bytes):
+        digest = hashlib.sha256()
+        for key, document in part:
+            digest.update(f"{len(key)} {key} {document.digest}".encode())
+        name = digest.hexdigest()[:16]
+        texts[f"{FOLDER}/{name}.js"] = script(name, part)
+        places |= dict.fromkeys((key for key, _ in part), name)
+    return places
 
 
 def script(name: str, documents: Iterable[tuple[str, Encoded]]) -> str:

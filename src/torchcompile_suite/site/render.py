@@ -137,7 +137,7 @@ def _page(template: str, kind: Kind, kinds: Sequence[Kind], **content: Any) -> s
 
 def address(page: str, **state: str) -> str:
     """A page in a state: what is chosen stands behind the #, as the scripts read it."""
-    return f"{page}#{urlencode(state, quote_via=quote, errors='replace')}"
+    return f"{page}#{urlencode(state, quote_via=quote)}"
 
 
 # Tables

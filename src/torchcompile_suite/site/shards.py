@@ -29,7 +29,7 @@ from .packs import Encoded
 SMALL_BYTES = 4_000
 LARGE_BYTES = 150_000
 
-_Documents = Iterable[tuple[str, Encoded]]
+_Documents = Iterable[tuple[str, Any]]
 
 
 class Shards(msgspec.Struct):
@@ -77,27 +77,25 @@ def of_class(hardware: str, folders: Sequence[Path], axis: Axis, code: Code) -> 
     What cannot be read is named by `of_machine`, and left out here.
     """
 
-    def make() -> _Kept:
+    def make() -> Made:
         loaded = [content.load(folder, axis, code).machine for folder in folders]
         machines = [machine for machine in loaded if machine is not None]
         whole = content.assembled(hardware, machines, axis, code) if machines else None
-        return _shards(whole) if whole is not None and whole.several else None, []
+        found = _shards(whole) if whole is not None and whole.several else None
+        return Made(msgspec.msgpack.encode(found))
 
-    key = ["class", repr(hardware), *_key(axis, code, folders)]
-    found, _ = packs.kept("site", key, make, _Kept)
-    return found
-
-
-def _key(axis: Axis, code: Code, folders: Sequence[Path]) -> list[str]:
-    """What tells the shards of these folders, for `cached`."""
-    identities = [part for folder in folders for part in content.identity(folder)]
-    return [*_made_by(axis), content.digest(sorted(code.items())), *identities]
+    made = cached.get("site", ["class", repr(hardware), *_key(axis, code, folders)], make)
+    return msgspec.msgpack.decode(made, type=Shards | None)
 
 
-def _made_by(axis: Axis) -> list[str]:
-    """What shards depend on besides the results: the code, the axes of questions, the points."""
+def _key(axis: Axis, code: Code, folders: Sequence[Path]) -> list[bytes | str]:
+    """What tells the shards of these folders, for `cached`: the results, and what else they depend
+    on, which is the code, the axes of questions, and the points.
+    """
     axes = repr([question.axes for question in matrix.QUESTIONS.values()])
-    return [cached.version(*workloads.files()), axes, *axis.key]
+    identities = [part for folder in folders for part in content.identity(folder)]
+    generated = msgspec.msgpack.encode(sorted(code.items()))
+    return [cached.version(*workloads.files()), axes, *axis.key, generated, *identities]
 
 
 def _shards(machine: Machine) -> Shards:
@@ -105,7 +103,7 @@ def _shards(machine: Machine) -> Shards:
     places: dict[str, str] = {}
     every: dict[str, Encoded] = {}
     for of_kind, most_bytes in _documents(machine):
-        documents = dict(of_kind)
+        documents = {key: packs.encode(one) for key, one in of_kind}
         every |= documents
         places |= packs.add(documents.items(), most_bytes, texts)
     numbers = {name: number for number, name in enumerate(dict.fromkeys(places.values()))}
@@ -155,56 +153,28 @@ def _upstream(machine: Machine) -> dict[str, str]:
 
 def _documents(machine: Machine) -> Iterator[tuple[_Documents, int]]:
     """The documents by kind, each with the size of its packs; by point, so that packs stay."""
-    cells, launched = zip(*(_of_point(machine, point) for point in machine.points), strict=True)
+    points = machine.points
     yield _overviews(machine), SMALL_BYTES
     yield _means(machine), SMALL_BYTES
-    yield chain.from_iterable(cells), LARGE_BYTES
-    yield chain.from_iterable(launched), LARGE_BYTES
+    yield chain.from_iterable(_about_cells(machine, point) for point in points), LARGE_BYTES
+    yield chain.from_iterable(_launches(machine, point) for point in points), LARGE_BYTES
     yield _pairs(machine), LARGE_BYTES
     yield _of_machine(machine), LARGE_BYTES
 
 
 def _overviews(machine: Machine) -> _Documents:
     for before, point in zip(["", *machine.points], machine.points, strict=False):
-        yield f"overview/{point}", packs.encode(overview.document(machine, point, before))
+        yield f"overview/{point}", overview.document(machine, point, before)
 
 
 def _means(machine: Machine) -> _Documents:
     rows = [entry.row for entry in machine.entries]
     for question in dict.fromkeys(group.question for group in overview.groups(rows)):
-        yield f"means/{question}", packs.encode(overview.means(machine, question))
+        yield f"means/{question}", overview.means(machine, question)
 
 
-_OfPoint = tuple[list[tuple[str, Encoded]], list[tuple[str, Encoded]]]
-
-
-def _of_point(machine: Machine, point: str) -> _OfPoint:
-    """The documents about the cells of a point, and their launches.
-
-    From the user's cache if the point has no new measurements: they say nothing about other points.
-    But the calibration loop of a launch is compared with that of the machine's quietest one, and
-    buckets and names are the machine's.
-    """
-    key = [
-        *(*_made_by(machine.axis), *machine.key(point), machine.title),
-        content.digest(machine.code.get(point, ())),
-        repr(sorted(machine.buckets.items())),
-        repr(sorted(machine.quiet_s.items())),
-    ]
-
-    def make() -> _OfPoint:
-        encoded = ((key, packs.encode(one)) for key, one in _about_cells(machine, point))
-        launched = (
-            (f"launches/{point}/{bucket}", packs.encode(launches.document(machine, point, bucket)))
-            for bucket in sorted(set(machine.buckets.values()))
-        )
-        return list(encoded), list(launched)
-
-    return packs.kept("points", key, make, _OfPoint)
-
-
-def _about_cells(machine: Machine, point: str) -> Iterator[tuple[str, Any]]:
-    for bucket in sorted(set(machine.buckets.values())):
+def _about_cells(machine: Machine, point: str) -> _Documents:
+    for bucket in _buckets(machine):
         yield f"figures/{point}/{bucket}", figures.document(machine, point, bucket)
     ends = figures.ends(machine, point)
     if ends["rows"]:
@@ -214,6 +184,15 @@ def _about_cells(machine: Machine, point: str) -> Iterator[tuple[str, Any]]:
     yield f"answers/{point}", answers.document(machine, point)
 
 
+def _launches(machine: Machine, point: str) -> _Documents:
+    for bucket in _buckets(machine):
+        yield f"launches/{point}/{bucket}", launches.document(machine, point, bucket)
+
+
+def _buckets(machine: Machine) -> list[int]:
+    return sorted(set(machine.buckets.values()))
+
+
 def _pairs(machine: Machine) -> _Documents:
     for number, after in enumerate(machine.points):
         for before in machine.points[:number]:
@@ -221,6 +200,6 @@ def _pairs(machine: Machine) -> _Documents:
 
 
 def _of_machine(machine: Machine) -> _Documents:
-    yield "trust", packs.encode(answers.trust(machine))
-    for bucket in sorted(set(machine.buckets.values())):
-        yield f"lines/{bucket}", packs.encode(figures.lines(machine, bucket))
+    yield "trust", answers.trust(machine)
+    for bucket in _buckets(machine):
+        yield f"lines/{bucket}", figures.lines(machine, bucket)

@@ -5,13 +5,11 @@ addresses and its neighbours, so their spread says little about the next process
 mobilenetv2_100 at batch 4, one process gives the ratio within 1-2 %; between processes the ratio
 varied by 4.5 %. See Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013.
 
-- ``intervals``: confidence intervals over launches, arithmetic with them, and how much the launches
-  of all cells of a machine differ
-- ``student``: quantiles of Student's t distribution
+- ``intervals``: confidence intervals over launches, arithmetic with them, how much the launches of
+  all cells of a machine differ, and quantiles of Student's t distribution
 - ``launches``: the figures of one launch and of a measurement, the stopping rule, and which
   launches were slowed by other work on the machine
 """
 
 from .intervals import *
 from .launches import *
-from .student import *

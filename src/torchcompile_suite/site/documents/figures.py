@@ -156,8 +156,7 @@ def _other_end(machine: Machine, cell: Cell) -> str:
 
 def _line(machine: Machine, entry: Entry) -> list[Any]:
     row = entry.row
-    points = history.cell_points([row], machine.drifts[row.machine])
-    drifting = {point.series: point.value for point in points}
+    drifting = history.drifting(row, machine.drifts[row.machine])
     return [
         *(row.release, row.outcome.status.value, row.outcome.reason, verdict(row)),
         *(number for name in history.SERIES for number in figures(drifting.get(name))),

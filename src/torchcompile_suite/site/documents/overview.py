@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from ...analysis import history, statistics
 from ...analysis.change import Change, ChangeError, Comparison
 from ...analysis.payoff import Payoff, State, break_even, counts
@@ -19,9 +21,11 @@ from ...analysis.statistics import Interval
 from ...analysis.summary import Row
 from ...compiled import Compiled
 from ...presentation.wording import judgement, plural, ratio, without_gain
-from .. import cells, packs
+from ...results import cached
+from ...results.cached import Made
+from .. import cells
 from ..content import Machine
-from ..packs import Encoded, figure, figures, spread, table
+from ..packs import figure, figures, spread, table
 from . import figures as of_cells
 from .launches import COMPILED, counted
 
@@ -172,7 +176,7 @@ def _headline(machine: Machine, point: str, group: Group, modes: Sequence[dict[s
 
 def _changes(machine: Machine, before: str, after: str) -> dict[str, Any]:
     """The largest changes against the point before; no sentence if no cell has both points."""
-    found = packs.decode(pair(machine, before, after).data)
+    found = pair(machine, before, after)
     sentence, rows = (found["sentence"], found["changes"]["rows"]) if found else ("", [])
     changed = [row for row in rows if row[2] in ("worse", "better")]
     changed.sort(key=lambda row: -abs(math.log(row[4])))
@@ -240,8 +244,7 @@ def _means_of_mode(machine: Machine, mode: str, rows: Sequence[Row]) -> dict[str
     cohort = history.cohort(rows, points)
     if len(points) < 2 or not cohort.cells:
         return None
-    found = machine.mean_points(rows, points, cohort.cells)
-    means = {(mean.release, mean.series): mean.value for mean in found}
+    means = history.means(rows, points, cohort.cells, machine.drifts)
     lines = [
         [point, *(number for name in history.SERIES for number in figures(means[point, name]))]
         for point in points
@@ -273,13 +276,17 @@ def _means_in_words(
     )
 
 
-def pair(machine: Machine, before: str, after: str) -> Encoded:
-    """The comparison, from the user's cache if neither point has new measurements.
+def pair(machine: Machine, before: str, after: str) -> dict[str, Any] | None:
+    """The comparison; None if no cell was measured at both points.
 
-    None if no cell was measured at both points.
+    Pairs take most of a machine's time. So each is kept until one of its points has another
+    measurement.
     """
-    key = machine.key(before, after)
-    return packs.kept("pairs", key, lambda: packs.encode(_pair(machine, before, after)), Encoded)
+    key = (*machine.machines, before, after, machine.digests[before], machine.digests[after])
+    made = cached.get(
+        "pairs", key, lambda: Made(msgspec.json.encode(_pair(machine, before, after)))
+    )
+    return msgspec.json.decode(made)  # type: ignore[no-any-return]
 
 
 def _pair(machine: Machine, before: str, after: str) -> dict[str, Any] | None:
