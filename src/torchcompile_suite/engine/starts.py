@@ -145,7 +145,8 @@ class _Launch:
         return "eager" if made % 2 == 0 else "mode"
 
     def _turn(self, side: Side) -> _Run:
-        progress.stage(str(self._cell), "eager starts" if side == "eager" else "starts")
+        what = "eager starts" if side == "eager" else "starts"
+        progress.note("stage", str(self._cell), what)
         empty = Path(tempfile.mkdtemp(dir=self._workspace, prefix="start-"))
         keeps = side == "mode" and self._cell.start == "disk-cache"
         cache = self._folder / CACHE if keeps else empty

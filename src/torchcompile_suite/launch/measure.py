@@ -22,7 +22,7 @@ from ..analysis import statistics
 from ..cell import DEFAULT_HEAP, Cell
 from ..host import allocators, heap
 from ..measurement import OK, Launch
-from ..modes import MODES, Mode
+from ..modes import EAGER, MODES
 from ..request import Request, Side
 from . import (
     accuracy,
@@ -93,7 +93,7 @@ def _measure(
     """
     steps = _Steps(request, stages, fields)
     try:
-        mode = steps.prepare()
+        steps.prepare()
         subject = steps.build()
         calls: dict[Side, Call] = {}
         steady_s: dict[Side, float] = {}
@@ -103,7 +103,7 @@ def _measure(
                 steady_s["eager"] = steps.eager(subject)
                 steps.many_calls("eager", subject, subject.baseline)
             if "mode" in request.sides:
-                inspection = steps.import_compiler(mode)
+                inspection = steps.import_compiler()
                 call, forward, first_call_s = steps.compile(subject, inspection)
                 calls["mode"] = call
                 steady_s["mode"] = steps.warm_up(subject, call, first_call_s)
@@ -137,7 +137,7 @@ class _Steps:
         self.fields = fields
         self.load = os.getloadavg()[0]
 
-    def prepare(self) -> Mode:
+    def prepare(self) -> None:
         """Check that this process can measure the cell."""
         cell = self.request.cell
         with self.stages("prepare"):
@@ -149,7 +149,7 @@ class _Steps:
             self.usable = True
             if reason := _unsupported(cell):
                 raise failures.Unsupported(reason)
-            return _mode(cell.mode)
+            self.compiles = cell.mode != EAGER
 
     def describe(self) -> None:
         """Record the environment. It is read last, because that takes memory and processes."""
@@ -174,20 +174,18 @@ class _Steps:
             calls_s, _ = timing.warm_up(subject.baseline, self.on, self.request.plan)
             call_s = statistics.steady_call(calls_s)
             if self.request.kind == "cold":
-                progress.learned(
-                    str(self.request.cell), f"eager takes {call_s * 1e3:.3g} ms a call"
-                )
+                text = f"eager takes {call_s * 1e3:.3g} ms a call"
+                progress.note("learned", str(self.request.cell), text)
             self._peak_memory("eager", subject, subject.baseline)
         return call_s
 
-    def import_compiler(self, mode: Mode) -> Inspection:
+    def import_compiler(self) -> Inspection:
         """Import the compiler, which the launch records apart from compiling.
 
         torch imports Inductor at the first compiled call, which takes three seconds in each process
         of a user. They are part of the compile cost.
         """
-        self.compiles = mode.compiles
-        if not mode.compiles:
+        if not self.compiles:
             return Inspection()
         with self.stages("compiler"):
             start = time.perf_counter()
@@ -341,15 +339,6 @@ def _unsupported(cell: Cell) -> str:
     # Not looked up for the C library's: to read the list of libraries takes memory.
     if allocators.preloaded(cell.allocator) and allocators.loaded() != cell.allocator:
         return allocators.preload(cell.allocator)[1] or f"{cell.allocator} was not loaded"
+    if cell.mode not in MODES:
+        return f"no mode {cell.mode!r}; there are: {', '.join(MODES)}"
     return ""
-
-
-def _mode(name: str) -> Mode:
-    mode = MODES.get(name)
-    if mode is None:
-        raise failures.Unsupported(f"no mode {name!r}; there are: {', '.join(MODES)}")
-    since = ".".join(map(str, mode.since))
-    # A TorchVersion, which compares with version texts. A nightly counts as its release.
-    if torch.__version__ < f"{since}.dev0":
-        raise failures.Unsupported(f"mode {name!r} came with torch {since}")
-    return mode
