@@ -50,17 +50,6 @@ LAST_LOOK_S = 2.0
 ANSWER_S = 1.0
 
 
-class Exit(NamedTuple):
-    """How a process ended.
-
-    - ``code``: exit status; the negative signal number if a signal killed the process.
-    - ``printed``: the end of its output.
-    """
-
-    code: int
-    printed: str
-
-
 class Environment(NamedTuple):
     """Where processes run: a Python, and variables that they get beside those of this process."""
 
@@ -161,7 +150,7 @@ class Process:
     def _lost(self) -> turns.Lost:
         # A process that ends closes its end of the connection a moment before.
         code = self._join(GRACE_S)
-        return turns.Lost(_crash(Exit(1 if code is None else code, _tail(self._log))))
+        return turns.Lost(_crash(1 if code is None else code, _tail(self._log)))
 
     def end(self) -> None:
         """See `turns.Process.end`."""
@@ -286,15 +275,19 @@ def _tail(log: Path) -> str:
         return ""
 
 
-def _crash(ended: Exit) -> Outcome:
-    """The outcome of a process that ended without a result."""
-    if ended.code < 0:
-        name = signal.Signals(-ended.code).name
-        if ended.code == -signal.SIGKILL:
+def _crash(code: int, printed: str) -> Outcome:
+    """The outcome of a process that ended without a result.
+
+    ``code``: its exit status; the negative signal number if a signal killed it. ``printed``: the
+    end of its output.
+    """
+    if code < 0:
+        name = signal.Signals(-code).name
+        if code == -signal.SIGKILL:
             name += " (by a user, or by the kernel because memory ran out: see dmesg)"
         return Outcome(Status.CRASH, f"killed by {name}")
-    lines = [line.strip() for line in ended.printed.splitlines() if line.strip()]
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
     last = lines[-1][:200] if lines else "it printed nothing"
-    if "No space left on device" in ended.printed:
+    if "No space left on device" in printed:
         last = "the disk is full; free some space and run again"
-    return Outcome(Status.CRASH, f"exit status {ended.code} without a result: {last}")
+    return Outcome(Status.CRASH, f"exit status {code} without a result: {last}")

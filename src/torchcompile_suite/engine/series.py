@@ -55,16 +55,9 @@ class Series(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, cell: Cell, releases: Sequence[str], settings: Settings) -> Series:
         """The series of a cell as the settings want it."""
-        return cls(
-            cell,
-            tuple(releases),
-            rounds=settings.launches,
-            precision=settings.precision,
-            budget_s=settings.budget_s,
-            launch_limit_s=settings.launch_limit_s,
-            repeats=settings.repeats,
-            plan=settings.plan,
-        )
+        wanted = settings._asdict()
+        wanted.pop("device")
+        return cls(cell, tuple(releases), rounds=wanted.pop("launches"), **wanted)
 
 
 def identity(series: Series, environment_name: str) -> str:

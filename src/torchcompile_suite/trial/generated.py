@@ -15,7 +15,7 @@ import msgspec
 from .. import targets
 from ..analysis import advice, generated
 from ..cell import Cell
-from ..engine.generation import Generator
+from ..engine.launches import Generator
 from ..engine.processes import Environment
 from ..engine.settings import Settings
 from ..generated import Chain, Code, Generated, Kernel
