@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import MappingProxyType
@@ -71,18 +71,12 @@ def of_release(python: Path, variables: Mapping[str, str] = MappingProxyType({})
 class Process:
     """A measuring process, as its driver sees it. See `turns.Process`."""
 
-    def __init__(
-        self,
-        pid: int,
-        connection: Connection,
-        log: Path,
-        join: Callable[[float | None], int | None],
-    ) -> None:
-        """``join`` waits at most so many seconds for the end, and returns the exit status then."""
-        self.pid = pid
+    def __init__(self, process: subprocess.Popen[bytes], connection: Connection, log: Path) -> None:
+        """``connection``: our end. ``log``: the file of the process's output."""
+        self.pid = process.pid
+        self._process = process
         self._connection = connection
         self._log = log
-        self._join = join
         self._ended = False
         self._answers = _answers(log)
 
@@ -149,8 +143,15 @@ class Process:
 
     def _lost(self) -> turns.Lost:
         # A process that ends closes its end of the connection a moment before.
-        code = self._join(GRACE_S)
-        return turns.Lost(_crash(1 if code is None else code, _tail(self._log)))
+        code = self._join()
+        printed = self._log.read_bytes()[-LOG_TAIL:].decode("utf-8", "replace")
+        return turns.Lost(_crash(1 if code is None else code, printed))
+
+    def _join(self) -> int | None:
+        """The exit status; None if the process does not end."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(GRACE_S)
+        return None
 
     def end(self) -> None:
         """See `turns.Process.end`."""
@@ -160,7 +161,7 @@ class Process:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         # A process that waits for a device or a disk that is gone cannot be killed.
-        self._join(GRACE_S)
+        self._join()
         self._connection.close()
 
 
@@ -221,13 +222,7 @@ def spawn(
         except OSError as error:
             reason = f"{python} cannot be started: {error.strerror}"
             raise turns.Lost(Outcome(Status.CRASH, reason)) from None
-
-    def join(limit_s: float | None) -> int | None:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return process.wait(limit_s)
-        return None
-
-    return Process(process.pid, ours, log, join)
+    return Process(process, ours, log)
 
 
 def asked(environment: Environment, module: str, order: bytes, limit_s: float) -> tuple[bytes, str]:
@@ -266,13 +261,6 @@ def version(python: Path) -> str:
 def _answers(log: Path) -> Path:
     """The file in which a process says how far it is."""
     return log.with_suffix(".where")
-
-
-def _tail(log: Path) -> str:
-    try:
-        return log.read_bytes()[-LOG_TAIL:].decode("utf-8", "replace")
-    except OSError:
-        return ""
 
 
 def _crash(code: int, printed: str) -> Outcome:

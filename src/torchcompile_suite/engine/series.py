@@ -14,14 +14,7 @@ from ..analysis import statistics
 from ..cell import Cell
 from ..measurement import METHOD, Measurement
 from ..request import Plan
-from .settings import (
-    BUDGET_S,
-    LAUNCH_LIMIT_S,
-    MOST_LAUNCHES,
-    MOST_REPEATS,
-    PRECISION,
-    Settings,
-)
+from .settings import BUDGET_S, LAUNCH_LIMIT_S, MOST_LAUNCHES, MOST_REPEATS, PRECISION, Settings
 
 
 class Series(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ second process would need the device's memory for a second model.
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Callable
@@ -27,7 +28,7 @@ from ..launch.progress import rounded
 from ..measurement import METHOD, OK, Launch, Outcome, Status
 from ..request import Request, Side
 from .calibration import CalibrationLoop, threads_for
-from .interference import Watch, on_device
+from .interference import Watch, of_processes, on_device
 
 # Time between two readings of the clock. One short call alone would measure mostly the clock and
 # the interpreter.
@@ -254,10 +255,12 @@ def _take_turns(
         return met or spent_s >= plan.max_timed_s
 
     with calibrate(threads_for(kind, threads)) as calibration, on_device(kind) as device:
-        watch = Watch(measured | calibration.pids)
+        own_s = functools.partial(of_processes, measured | calibration.pids)
+        watch = Watch()
+        watch.begin(own_s)
         timed = alternate(turn, enough, calibration)
         # While all processes are there: one that is gone has no times.
-        interference = watch.shares(device.state())
+        watch.end(own_s)
     turns = list(zip(timed["eager"], timed["mode"], strict=True))
     on_cpu = kind == "cpu"
     return {
@@ -270,7 +273,7 @@ def _take_turns(
             for eager, mode in turns
             if eager.single_s is not None and mode.single_s is not None
         ],
-        "interference": interference,
+        "interference": watch.shares(device.state()),
         "calibration_s": calibrated(calibration),
     }
 
