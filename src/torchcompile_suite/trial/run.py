@@ -29,13 +29,7 @@ from ..measurement import Launch, Measurement
 from ..releases.catalogue import Release
 from . import outline, plan, target
 from .outline import Outline
-from .plan import (
-    DEFAULT_HEAP_BUDGET_S,
-    DEFAULT_HEAP_PRECISION,
-    Trial,
-    TrialError,
-    headline,
-)
+from .plan import Trial, TrialError
 
 _AGAIN = "repeat the same command with --resume"
 # The workload file that registers the target.
@@ -192,7 +186,7 @@ def outline_of(trial: Trial, environment: Environment) -> Outline:
     described = msgspec.json.decode(data, type=Outline)
     if described.error:
         raise TrialError(described.error)
-    progress.note("known", trial.workload, headline(trial, described))
+    progress.note("known", trial.workload, plan.headline(trial, described))
     if trial.device == "cpu" and described.gpu:
         text = f"the CPU is measured; torch can use a {described.gpu}, too: --device cuda"
         progress.note("known", trial.workload, text)
@@ -209,7 +203,7 @@ def _series(trial: Trial, cell: Cell, cells: int) -> Series:
     if cell.allocator == DEFAULT_HEAP:
         # It shows the other end of a range.
         settings = settings._replace(
-            precision=max(settings.precision, DEFAULT_HEAP_PRECISION),
-            budget_s=min(settings.budget_s, DEFAULT_HEAP_BUDGET_S),
+            precision=max(settings.precision, plan.DEFAULT_HEAP_PRECISION),
+            budget_s=min(settings.budget_s, plan.DEFAULT_HEAP_BUDGET_S),
         )
     return Series.of(cell, [""], settings)
