@@ -105,10 +105,11 @@ def table(result: GeneratedResult) -> Sheet:
         "mode": lambda one: one[0].mode,
     }
     known = set[str]().union(*(counts for _, counts in made))
-    figures: Columns[_Counted] = {
-        name: lambda one, name=name: count(one[1].get(name)) for name in _SHOWN if name in known
-    }
-    return sheet(made, place, figures)
+    return sheet(made, place, {name: _count(name) for name in _SHOWN if name in known})
+
+
+def _count(name: str) -> Callable[[_Counted], str]:
+    return lambda one: count(one[1].get(name))
 
 
 def sentences(result: GeneratedResult) -> list[str]:
