@@ -15,6 +15,7 @@ suite has for its own launches.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import signal
@@ -32,7 +33,7 @@ import msgspec
 from torchcompile_suite.analysis import statistics
 from torchcompile_suite.cell import DEFAULT_HEAP, Cell
 from torchcompile_suite.conditions import Interference
-from torchcompile_suite.engine.interference import Watch
+from torchcompile_suite.engine.interference import Watch, of_processes
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host import heap
 from torchcompile_suite.host.files import append_line, read_lines
@@ -278,12 +279,15 @@ def _turns(
     order, seen = list(running), []
     for _ in range(TURNS):
         for key in order:
-            watch = Watch({running[key].pid})
+            own_s = functools.partial(of_processes, {running[key].pid})
+            watch = Watch()
+            watch.begin(own_s)
             begun = time.time()
             running[key].send_signal(signal.SIGCONT)
             time.sleep(turn_s)
             running[key].send_signal(signal.SIGSTOP)
             turns[key].append((begun, time.time()))
+            watch.end(own_s)
             seen.append(watch.shares())
         order.reverse()
     shares = [one for one in seen if one is not None]

@@ -24,7 +24,7 @@ import msgspec
 from torchcompile_suite import matrix, workloads
 from torchcompile_suite.analysis import generated
 from torchcompile_suite.cell import Cell
-from torchcompile_suite.engine.generation import Generator
+from torchcompile_suite.engine.launches import Generator
 from torchcompile_suite.engine.processes import Environment
 from torchcompile_suite.host import machine
 from torchcompile_suite.host.files import append_line, read_lines

@@ -145,9 +145,10 @@ inductor.times_products = lambda: False
 told["notes"] = {}
 for mode in ("default", "max-autotune"):
     request = Request(Cell("x", 1, mode, device="cuda"), "cold", "")
-    fields = {"accuracy": Accuracy("float64", 0.0, 0.0, 0.0, ["first"])}
-    measure._Steps(request, None, fields).note_mode()
-    told["notes"][mode] = fields["accuracy"].notes
+    steps = measure._Steps(request, "")
+    steps.fields["accuracy"] = Accuracy("float64", 0.0, 0.0, 0.0, ["first"])
+    steps.note_mode()
+    told["notes"][mode] = steps.fields["accuracy"].notes
 print(json.dumps(told))
 """
 

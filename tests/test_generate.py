@@ -20,7 +20,7 @@ from torchcompile_suite import matrix, targets
 from torchcompile_suite.analysis import generated
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.cli.app import app
-from torchcompile_suite.engine.generation import Generator
+from torchcompile_suite.engine.launches import Generator
 from torchcompile_suite.engine.processes import Environment
 from torchcompile_suite.generated import Generated
 from torchcompile_suite.launch.generate.assembly import occupancy

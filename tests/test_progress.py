@@ -38,7 +38,7 @@ from torchcompile_suite.launch import messages, progress
 connection = messages.accept()
 with progress.listening(lambda event: connection.send_bytes(messages.encode(event))):
     with progress.Stages("resnet18, batch 1, default", "eager ")("build"):
-        progress.learned("resnet18, batch 1, default", "eager takes 3 ms a call")
+        progress.note("learned", "resnet18, batch 1, default", "eager takes 3 ms a call")
 connection.send_bytes(messages.encode(messages.Imported()))
 """
 
@@ -69,7 +69,7 @@ def test_a_failure_is_shown_with_its_reason() -> None:
 
 
 def test_nobody_listening_is_no_error() -> None:
-    progress.started("x")
+    progress.note("started", "x")
 
 
 @pytest.mark.parametrize("fault", [BrokenPipeError(), ValueError("I/O operation on closed file")])
@@ -78,4 +78,4 @@ def test_a_broken_terminal_is_no_error(fault: Exception) -> None:
         raise fault
 
     with progress.listening(broken):
-        progress.started("x")
+        progress.note("started", "x")

@@ -250,15 +250,15 @@ def test_what_a_process_and_its_children_use_is_not_that_of_others() -> None:
     )
     assert process.stdout is not None
     process.stdout.readline()
-    assert interference._of_tree(process.pid) > 0.95
-    assert interference._of_processes({process.pid}) < 0.9
+    assert interference.of_tree(process.pid) > 0.95
+    assert interference.of_processes({process.pid}) < 0.9
     process.communicate(b"\n")
-    watch = interference.Spans()
+    watch = interference.Watch()
     assert watch.shares() is None, "nothing ran"
     watch.begin()
-    watch.end(os.getpid())
+    watch.end(lambda: interference.of_tree(os.getpid()))
     watch.begin()
-    watch.end(process.pid)
+    watch.end(lambda: interference.of_tree(process.pid))
     assert watch.shares() is None, "a process that is gone has no times"
 
 

@@ -35,9 +35,10 @@ import msgspec
 
 from torchcompile_suite import matrix
 from torchcompile_suite.cell import DEFAULT_HEAP, Cell
-from torchcompile_suite.engine import generation, launches
+from torchcompile_suite.engine import launches
 from torchcompile_suite.engine.alone import Alone
 from torchcompile_suite.engine.processes import HERE
+from torchcompile_suite.engine.series import Series
 from torchcompile_suite.engine.settings import Settings
 from torchcompile_suite.host import machine
 from torchcompile_suite.host.files import append_line, read_lines
@@ -168,7 +169,8 @@ class Campaign:
         cell = msgspec.structs.replace(cell, device=self.device)
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             cache = Path(folder, "cache")
-            made = launches.make(HERE, cell, cache, plan=self.plan, limit_s=LAUNCH_LIMIT_S)
+            series = Series(cell, (), plan=self.plan, launch_limit_s=LAUNCH_LIMIT_S)
+            made = launches.of_series(HERE, series, cache)
         return Step(launch_text(made), cell=cell, launch=made)
 
     def measure(self, cell: Cell) -> Step:
@@ -298,7 +300,7 @@ def _counted(cell: Cell, ran: Launch) -> Step:
     assert compiled is not None
     assert compiled.profile is not None
     wanted = msgspec.structs.replace(cell, device="cpu", target=matrix.GENERATED_TARGET)
-    made = generation.launch(HERE, wanted)
+    made = launches.of_series(HERE, Series(wanted, ()), Path())
     if made.generated is None:
         return Step(str(made.outcome))
     total = made.generated.total

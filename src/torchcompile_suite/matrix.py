@@ -23,7 +23,7 @@ from . import targets, workloads
 from .cell import AUTOCAST, DEFAULT_HEAP, QUANTISATIONS, TF32, WEIGHTS, Cell, Shapes, Start, Way
 from .modes import EAGER, MODES
 
-COMPILED = [name for name, mode in MODES.items() if mode.compiles]
+COMPILED = [name for name in MODES if name != EAGER]
 DTYPES = ["float32", "bfloat16"]
 # What `try` can ask: the axes of the benchmarks have the first two.
 TRIED_DTYPES = ["float32", *AUTOCAST, *WEIGHTS, TF32]

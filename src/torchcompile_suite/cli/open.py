@@ -14,7 +14,7 @@ import msgspec
 from .. import matrix, targets, workloads
 from ..cell import Cell
 from ..engine import processes
-from ..engine.generation import Generator
+from ..engine.launches import Generator
 from ..engine.processes import Environment
 from ..engine.settings import Settings
 from ..errors import SuiteError

@@ -9,7 +9,6 @@ from ..analysis.statistics import FAULTS
 from ..host import nvml
 from ..host.cuda import Gpu
 from ..host.machine import DEVICE_VARIABLE
-from ..host.nvml import Health
 from . import Check, fault, ok
 
 # The check that a machine without an owner in front of it has to pass.
@@ -24,17 +23,18 @@ def checks() -> Iterator[Check]:
     gpus = nvml.visible()
     if not gpus or os.environ.get(DEVICE_VARIABLE) == "cpu":
         return
-    gpu, health = gpus[0], nvml.health(gpus[0].uuid)
-    if health is None:
-        yield fault("gpu_unknown", gpu=gpu.name)
-        return
-    yield ok("GPU driver", health.driver)
-    yield mig(gpu)
-    yield persistence(gpu)
-    yield power(gpu, health)
-    yield clocks(health)
-    yield processes(health)
-    yield ecc(gpu)
+    gpu = gpus[0]
+    with nvml.opened(gpu.uuid) as device:
+        if device is None:
+            yield fault("gpu_unknown", gpu=gpu.name)
+            return
+        yield ok("GPU driver", device.driver())
+        yield mig(gpu)
+        yield persistence(gpu)
+        yield power(gpu.power_limit_w, device.default_power_limit_w())
+        yield clocks(device.slowed_by())
+        yield processes(device.processes())
+        yield ecc(gpu)
 
 
 def mig(gpu: Gpu) -> Check:
@@ -51,9 +51,8 @@ def persistence(gpu: Gpu) -> Check:
     return ok("GPU persistence", "on" if gpu.persistence else _UNKNOWN)
 
 
-def power(gpu: Gpu, health: Health) -> Check:
-    """Whether somebody has lowered the limit of the power."""
-    limit_w, default_w = gpu.power_limit_w, health.default_power_limit_w
+def power(limit_w: float | None, default_w: float | None) -> Check:
+    """Whether somebody has lowered the limit of the power. None: the driver does not tell."""
     if limit_w is None or default_w is None:
         return ok("GPU power", _UNKNOWN)
     if limit_w < default_w - _ROUNDING_W:
@@ -61,21 +60,21 @@ def power(gpu: Gpu, health: Health) -> Check:
     return ok("GPU power", f"limit {limit_w:.0f} W")
 
 
-def clocks(health: Health) -> Check:
+def clocks(slowed_by: list[str] | None) -> Check:
     """Whether the driver lowers the clocks now, before anything is measured."""
-    if health.slowed_by is None:
+    if slowed_by is None:
         return ok("GPU clocks", _UNKNOWN)
-    reasons = ", ".join(health.slowed_by)
-    if FAULTS.intersection(health.slowed_by):
+    reasons = ", ".join(slowed_by)
+    if FAULTS.intersection(slowed_by):
         return fault("gpu_clocks", reasons=reasons)
     return ok("GPU clocks", reasons or "nothing lowers them")
 
 
-def processes(health: Health) -> Check:
+def processes(listed: list[int] | None) -> Check:
     """Whether other processes use the GPU."""
-    if health.processes:
-        return fault("gpu_processes", processes=", ".join(map(str, sorted(health.processes))))
-    return ok(PROCESSES, _UNKNOWN if health.processes is None else "no other process uses the GPU")
+    if listed:
+        return fault("gpu_processes", processes=", ".join(map(str, sorted(listed))))
+    return ok(PROCESSES, _UNKNOWN if listed is None else "no other process uses the GPU")
 
 
 def ecc(gpu: Gpu) -> Check:

@@ -71,30 +71,20 @@ def turbo() -> Check:
 
 def load() -> Iterator[Check]:
     """The load of other processes, and of other guests of the host, over `WATCH_S`."""
-    # psutil measures from the first call to the second.
-    running = [one for one in psutil.process_iter(["pid", "name"]) if _share(one) is not None]
+    # psutil measures from the first look at a process to the second.
+    list(psutil.process_iter(["cpu_percent"]))
     before = psutil.cpu_times()
     time.sleep(WATCH_S)
     after = psutil.cpu_times()
-    yield other_processes(_shares(running))
+    seen = [(one.pid, one.info) for one in psutil.process_iter(["name", "cpu_percent"])]
+    yield other_processes(
+        [
+            (info["cpu_percent"] / 100, info["name"] or "?", pid)
+            for pid, info in seen
+            if pid != os.getpid() and info["cpu_percent"] is not None
+        ]
+    )
     yield _other_guests(before, after)
-
-
-def _share(process: psutil.Process) -> float | None:
-    """Share of one processor since the last call; None if the process cannot be read."""
-    try:
-        return float(process.cpu_percent()) / 100
-    except psutil.Error:
-        return None
-
-
-def _shares(processes: Sequence[psutil.Process]) -> list[tuple[float, str, int]]:
-    """Share of one processor, name and number of each process that still runs, without this one."""
-    return [
-        (share, process.info["name"] or "?", process.pid)
-        for process in processes
-        if process.pid != os.getpid() and (share := _share(process)) is not None
-    ]
 
 
 def other_processes(shares: Sequence[tuple[float, str, int]]) -> Check:

@@ -211,9 +211,7 @@ def caches() -> Iterator[Check]:
 
 def _unwritable(folder: Path) -> str:
     """Why no file can be made in the folder, or in its nearest existing parent; empty if it can."""
-    place = folder
-    while not place.exists() and place != place.parent:
-        place = place.parent
+    place = next(place for place in (folder, *folder.parents) if place.exists())
     try:
         with tempfile.TemporaryFile(dir=place):
             return ""

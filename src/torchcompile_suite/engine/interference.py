@@ -8,15 +8,17 @@ loop (`calibration`) shows that one. On an accelerator, its driver says more (`h
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Set
 from typing import NamedTuple
 
 from ..conditions import DeviceState, Interference
 from ..host import cuda, nvml
+
+# Seconds of processor time that the measured processes have used.
+OwnTime = Callable[[], float]
 
 
 class _Reading(NamedTuple):
@@ -28,12 +30,10 @@ class _Reading(NamedTuple):
     steal_s: float
 
 
-def _read(own_s: Callable[[], float]) -> _Reading | None:
-    """Now; None if the kernel does not report it. ``own_s``: seconds of the measured processes."""
-    try:
-        import psutil
-    except ImportError:
-        return None
+def _read(own_s: OwnTime) -> _Reading | None:
+    """Now; None if the kernel does not report it."""
+    import psutil
+
     try:
         times = psutil.cpu_times()
         busy_s = times.user + times.nice + times.system + times.irq + times.softirq
@@ -42,14 +42,15 @@ def _read(own_s: Callable[[], float]) -> _Reading | None:
         return None  # other systems have no time of interrupts
 
 
-def _of_processes(pids: set[int]) -> float:
+def of_processes(pids: Set[int]) -> float:
+    """Seconds that the processes have used, without those that they have started."""
     import psutil
 
     own = [psutil.Process(pid).cpu_times() for pid in pids]
     return math.fsum(each.user + each.system for each in own)
 
 
-def _of_tree(pid: int) -> float:
+def of_tree(pid: int) -> float:
     """Of a process, and of all that it has started: those that live and those that ended."""
     import psutil
 
@@ -63,41 +64,40 @@ def _of_tree(pid: int) -> float:
 
 
 class Watch:
-    """Counts the time that others take, from its creation on."""
-
-    def __init__(self, pids: set[int]) -> None:
-        """Start counting. ``pids``: the measuring processes, which are not others."""
-        self._own_s = functools.partial(_of_processes, pids)
-        self._start = _read(self._own_s)
-
-    def shares(self, device: DeviceState | None = None) -> Interference | None:
-        """Shares of all processors' time since the start; None if the kernel reports no times.
-        ``device``: what `on_device` has seen.
-        """
-        return _shares([(self._start, _read(self._own_s))], device)
-
-
-class Spans:
-    """Counts the time that others take while whole processes run, one after the other."""
+    """Counts the time that others take, in one span of time or in several."""
 
     def __init__(self) -> None:
-        """No process has run yet."""
+        """Nothing is counted yet."""
         self._spans: list[tuple[_Reading | None, _Reading | None]] = []
         self._start: _Reading | None = None
 
-    def begin(self) -> None:
-        """A process is about to start."""
-        self._start = _read(lambda: 0.0)
+    def begin(self, own_s: OwnTime = lambda: 0.0) -> None:
+        """A span begins. ``own_s``: of the measured processes, which are not others."""
+        self._start = _read(own_s)
 
-    def end(self, pid: int) -> None:
-        """The process that started after `begin` is done, and still there."""
-        self._spans.append((self._start, _read(lambda: _of_tree(pid))))
+    def end(self, own_s: OwnTime) -> None:
+        """The span ends. The measured processes are still there."""
+        self._spans.append((self._start, _read(own_s)))
 
     def shares(self, device: DeviceState | None = None) -> Interference | None:
         """Shares of all processors' time in the spans; None if the kernel reports no times.
         ``device``: what `on_device` has seen.
         """
-        return _shares(self._spans, device)
+        clock_s = others_s = steal_s = 0.0
+        for start, end in self._spans:
+            if start is None or end is None:
+                return None
+            clock_s += end.clock_s - start.clock_s
+            others_s += (end.busy_s - start.busy_s) - (end.own_s - start.own_s)
+            steal_s += end.steal_s - start.steal_s
+        capacity_s = clock_s * (os.cpu_count() or 1)
+        if capacity_s <= 0:
+            return None
+        return Interference(
+            steal_share=_share(steal_s, capacity_s),
+            others_share=_share(others_s, capacity_s),
+            device=device,
+        )
 
 
 def on_device(kind: str) -> nvml.Watch:
@@ -106,26 +106,6 @@ def on_device(kind: str) -> nvml.Watch:
     """
     devices = () if kind == "cpu" else cuda.seen().devices
     return nvml.Watch(devices[0].uuid if devices else "")
-
-
-def _shares(
-    spans: Sequence[tuple[_Reading | None, _Reading | None]], device: DeviceState | None
-) -> Interference | None:
-    clock_s = others_s = steal_s = 0.0
-    for start, end in spans:
-        if start is None or end is None:
-            return None
-        clock_s += end.clock_s - start.clock_s
-        others_s += (end.busy_s - start.busy_s) - (end.own_s - start.own_s)
-        steal_s += end.steal_s - start.steal_s
-    capacity_s = clock_s * (os.cpu_count() or 1)
-    if capacity_s <= 0:
-        return None
-    return Interference(
-        steal_share=_share(steal_s, capacity_s),
-        others_share=_share(others_s, capacity_s),
-        device=device,
-    )
 
 
 def _share(seconds: float, capacity_s: float) -> float:

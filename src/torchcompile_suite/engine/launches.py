@@ -1,5 +1,7 @@
 """One launch of a cell with the torch of a Python: how its processes start, and cold or warm.
 
+A cell with a target is generated and not measured (`Generator`).
+
 As a program, it makes the launch that a request asks for, with the torch of its own Python:
 
 echo '{"cell": {"workload": "resnet18", "batch_size": 1, "mode": "default"},
@@ -13,8 +15,11 @@ import functools
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -22,15 +27,14 @@ from ..cell import DEFAULT_HEAP, Cell
 from ..errors import SuiteError
 from ..host import allocators
 from ..host.orphans import die_with_parent
-from ..measurement import Launch
-from ..request import Heap, Plan, Request
-from . import calibration, generation, processes, starts, turns
+from ..launch.messages import GENERATOR, TARGET_VARIABLE, Order
+from ..measurement import Launch, Outcome, Status
+from ..request import Heap, Request
+from . import calibration, processes, starts, turns
 from .calibration import RemoteLoop
 from .processes import HERE, Environment
 from .series import Series
 from .settings import LAUNCH_LIMIT_S
-
-DEFAULT_PLAN = Plan()
 
 
 class Refused(Exception):
@@ -45,51 +49,27 @@ def heap_state(cell: Cell) -> Heap:
     return "settled" if settled else "default"
 
 
-def make(
-    environment: Environment,
-    cell: Cell,
-    cache: Path,
-    *,
-    plan: Plan = DEFAULT_PLAN,
-    observe: bool = True,
-    limit_s: float = LAUNCH_LIMIT_S,
-) -> Launch:
-    """Measure the cell once in new processes: cold where ``cache`` is empty or missing, else warm.
-
-    A launch that takes more than ``limit_s`` seconds is ended; its outcome is a timeout. The code
-    of a cell with a target is generated.
-    """
-    if cell.target:
-        return generation.launch(environment, cell, limit_s)
-    cache.mkdir(parents=True, exist_ok=True)
-    kind = "warm" if any(cache.iterdir()) else "cold"
-    request = Request(
-        cell,
-        kind,  # type: ignore[arg-type]
-        str(cache),
-        plan,
-        observe,
-        heap=heap_state(cell),
-    )
-    return run(environment, request, limit_s)
-
-
 def of_series(
     environment: Environment, series: Series, cache: Path, *, observe: bool = True
 ) -> Launch:
-    """A launch as the series wants it (`make`). Raises `Refused` if its Python does not start."""
+    """A launch as the series wants it, in new processes: cold where ``cache`` is empty or missing,
+    else warm.
+
+    A launch that takes longer than the series' limit is ended; its outcome is a timeout. The code
+    of a cell with a target is generated. Raises `Refused` if the Python does not start.
+    """
     try:
         processes.version(environment.python)
     except SuiteError as error:
         raise Refused(str(error)) from None
-    return make(
-        environment,
-        series.cell,
-        cache,
-        plan=series.plan,
-        observe=observe,
-        limit_s=series.launch_limit_s,
-    )
+    cell, limit_s = series.cell, series.launch_limit_s
+    if cell.target:
+        with closing(Generator(environment, cell.target)) as generator:
+            return generator.make(Order(cell), limit_s)
+    cache.mkdir(parents=True, exist_ok=True)
+    kind: Literal["cold", "warm"] = "warm" if any(cache.iterdir()) else "cold"
+    request = Request(cell, kind, str(cache), series.plan, observe, heap=heap_state(cell))
+    return run(environment, request, limit_s)
 
 
 def run(environment: Environment, request: Request, limit_s: float = LAUNCH_LIMIT_S) -> Launch:
@@ -109,6 +89,51 @@ def run(environment: Environment, request: Request, limit_s: float = LAUNCH_LIMI
         if request.cell.divided:
             return turns.alone(start, request, workspace, limit_s)
         return turns.launch(start, request, workspace, limit_s, calibrate)
+
+
+class Generator:
+    """Generates code for one target in a Python, in one process that starts at the first order.
+
+    The process answers for a device that does not exist, so nothing in it is ever measured. Counts
+    have no noise: one launch is the measurement.
+    """
+
+    def __init__(self, environment: Environment, target: str) -> None:
+        """Nothing starts yet. ``target``: a name of `targets`."""
+        variables = {**environment.variables, TARGET_VARIABLE: target}
+        self._environment = environment._replace(variables=variables)
+        self._process: processes.Process | None = None
+        self._folder = tempfile.TemporaryDirectory(prefix="generator-", ignore_cleanup_errors=True)
+
+    def make(self, order: Order, limit_s: float = LAUNCH_LIMIT_S) -> Launch:
+        """What was generated for the order. A process that fails or takes longer than ``limit_s``
+        seconds is a launch with that outcome, which says how far it came.
+        """
+        try:
+            if self._process is None:
+                log = Path(self._folder.name, "log")
+                self._process = processes.spawn(self._environment, log, GENERATOR)
+            self._process.send(msgspec.json.encode(order))
+            answer = self._process.receive(time.monotonic() + limit_s)
+            return msgspec.json.decode(answer, type=Launch)
+        except turns.TimedOut as late:
+            reason = f"generating the code took more than {limit_s:.0f} s{turns.how_far(late)}"
+            outcome = Outcome(Status.TIMEOUT, reason)
+        except turns.Lost as lost:
+            reason = f"nothing was generated: {lost.outcome.reason}"
+            outcome = Outcome(Status.CRASH, reason[:4000])
+        self._end()
+        return Launch("cold", outcome)
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.end()
+
+    def close(self) -> None:
+        """End the process."""
+        self._end()
+        self._folder.cleanup()
 
 
 def calibration_of(environment: Environment, log: Path) -> Callable[[int], RemoteLoop]:

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import MappingProxyType
@@ -50,17 +50,6 @@ LAST_LOOK_S = 2.0
 ANSWER_S = 1.0
 
 
-class Exit(NamedTuple):
-    """How a process ended.
-
-    - ``code``: exit status; the negative signal number if a signal killed the process.
-    - ``printed``: the end of its output.
-    """
-
-    code: int
-    printed: str
-
-
 class Environment(NamedTuple):
     """Where processes run: a Python, and variables that they get beside those of this process."""
 
@@ -82,18 +71,12 @@ def of_release(python: Path, variables: Mapping[str, str] = MappingProxyType({})
 class Process:
     """A measuring process, as its driver sees it. See `turns.Process`."""
 
-    def __init__(
-        self,
-        pid: int,
-        connection: Connection,
-        log: Path,
-        join: Callable[[float | None], int | None],
-    ) -> None:
-        """``join`` waits at most so many seconds for the end, and returns the exit status then."""
-        self.pid = pid
+    def __init__(self, process: subprocess.Popen[bytes], connection: Connection, log: Path) -> None:
+        """``connection``: our end. ``log``: the file of the process's output."""
+        self.pid = process.pid
+        self._process = process
         self._connection = connection
         self._log = log
-        self._join = join
         self._ended = False
         self._answers = _answers(log)
 
@@ -160,8 +143,15 @@ class Process:
 
     def _lost(self) -> turns.Lost:
         # A process that ends closes its end of the connection a moment before.
-        code = self._join(GRACE_S)
-        return turns.Lost(_crash(Exit(1 if code is None else code, _tail(self._log))))
+        code = self._join()
+        printed = self._log.read_bytes()[-LOG_TAIL:].decode("utf-8", "replace")
+        return turns.Lost(_crash(1 if code is None else code, printed))
+
+    def _join(self) -> int | None:
+        """The exit status; None if the process does not end."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(GRACE_S)
+        return None
 
     def end(self) -> None:
         """See `turns.Process.end`."""
@@ -171,7 +161,7 @@ class Process:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         # A process that waits for a device or a disk that is gone cannot be killed.
-        self._join(GRACE_S)
+        self._join()
         self._connection.close()
 
 
@@ -232,13 +222,7 @@ def spawn(
         except OSError as error:
             reason = f"{python} cannot be started: {error.strerror}"
             raise turns.Lost(Outcome(Status.CRASH, reason)) from None
-
-    def join(limit_s: float | None) -> int | None:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return process.wait(limit_s)
-        return None
-
-    return Process(process.pid, ours, log, join)
+    return Process(process, ours, log)
 
 
 def asked(environment: Environment, module: str, order: bytes, limit_s: float) -> tuple[bytes, str]:
@@ -279,22 +263,19 @@ def _answers(log: Path) -> Path:
     return log.with_suffix(".where")
 
 
-def _tail(log: Path) -> str:
-    try:
-        return log.read_bytes()[-LOG_TAIL:].decode("utf-8", "replace")
-    except OSError:
-        return ""
+def _crash(code: int, printed: str) -> Outcome:
+    """The outcome of a process that ended without a result.
 
-
-def _crash(ended: Exit) -> Outcome:
-    """The outcome of a process that ended without a result."""
-    if ended.code < 0:
-        name = signal.Signals(-ended.code).name
-        if ended.code == -signal.SIGKILL:
+    ``code``: its exit status; the negative signal number if a signal killed it. ``printed``: the
+    end of its output.
+    """
+    if code < 0:
+        name = signal.Signals(-code).name
+        if code == -signal.SIGKILL:
             name += " (by a user, or by the kernel because memory ran out: see dmesg)"
         return Outcome(Status.CRASH, f"killed by {name}")
-    lines = [line.strip() for line in ended.printed.splitlines() if line.strip()]
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
     last = lines[-1][:200] if lines else "it printed nothing"
-    if "No space left on device" in ended.printed:
+    if "No space left on device" in printed:
         last = "the disk is full; free some space and run again"
-    return Outcome(Status.CRASH, f"exit status {ended.code} without a result: {last}")
+    return Outcome(Status.CRASH, f"exit status {code} without a result: {last}")

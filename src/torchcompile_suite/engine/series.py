@@ -60,17 +60,11 @@ class Series(msgspec.Struct, frozen=True):
         Counts have no noise. Of a divided call, each of the parts has its own interval, and none
         decides when to stop.
         """
+        wanted = settings._asdict()
+        del wanted["device"], wanted["launches"]
         rounds = 1 if cell.target else settings.launches
-        return cls(
-            cell,
-            tuple(releases),
-            rounds=rounds or (DIVIDED_LAUNCHES if cell.divided else None),
-            precision=settings.precision,
-            budget_s=settings.budget_s,
-            launch_limit_s=settings.launch_limit_s,
-            repeats=settings.repeats,
-            plan=settings.plan,
-        )
+        rounds = rounds or (DIVIDED_LAUNCHES if cell.divided else None)
+        return cls(cell, tuple(releases), rounds=rounds, **wanted)
 
 
 def identity(series: Series, environment_name: str) -> str:

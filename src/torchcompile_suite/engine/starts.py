@@ -7,6 +7,7 @@ finds an empty cache folder, except the one with ``disk-cache``.
 
 from __future__ import annotations
 
+import functools
 import shutil
 import tempfile
 import time
@@ -19,24 +20,13 @@ from typing import NamedTuple
 import msgspec
 
 from ..cell import Cell
-from ..launch import caches, progress
-from ..launch.messages import (
-    CACHE,
-    LAUNCHES,
-    PREPARED,
-    SERVICE,
-    Ended,
-    Finish,
-    FirstResult,
-    Prepared,
-    Service,
-)
+from ..launch import caches, messages, progress
 from ..launch.progress import rounded
 from ..measurement import METHOD, Launch, Started
 from ..request import Request, Side
 from . import turns
 from .calibration import CalibrationLoop, threads_for
-from .interference import Spans, on_device
+from .interference import Watch, of_tree, on_device
 
 # Starts a process: its log, its module, further environment variables, further arguments.
 Spawn = Callable[[Path, str, Mapping[str, str], Sequence[str]], turns.Process]
@@ -67,7 +57,7 @@ class _Run(NamedTuple):
 
 
 class _Launch:
-    _prepared: Prepared
+    _prepared: messages.Prepared
 
     def __init__(
         self,
@@ -84,14 +74,16 @@ class _Launch:
         self._folder = Path(request.cache_dir).resolve()
         self._workspace = workspace
         self._deadline = deadline
-        self._watch = Spans()
+        self._watch = Watch()
         self._device = on_device(request.cell.device)
         self._checked: Launch | None = None
 
     def make(self) -> Launch:
         """Prepare, unless an earlier launch has, and take turns. Raises as `turns.guarded` says."""
-        stages_s = {} if (self._folder / PREPARED).exists() else self._prepare()
-        self._prepared = msgspec.json.decode((self._folder / PREPARED).read_bytes(), type=Prepared)
+        stages_s = {} if (self._folder / messages.PREPARED).exists() else self._prepare()
+        self._prepared = msgspec.json.decode(
+            (self._folder / messages.PREPARED).read_bytes(), type=messages.Prepared
+        )
         begun = time.perf_counter()
         plan = self._request.plan
 
@@ -124,7 +116,7 @@ class _Launch:
     def _prepare(self) -> dict[str, float]:
         """Fill the folder. Returns the seconds of each stage."""
         shutil.rmtree(self._folder, ignore_errors=True)
-        cache = self._folder / CACHE
+        cache = self._folder / messages.CACHE
         cache.mkdir(parents=True)
         process = self._spawn(self._workspace / "prepare.log", MEASURING, {}, ())
         request = msgspec.structs.replace(self._request, cache_dir=str(cache))
@@ -132,16 +124,17 @@ class _Launch:
 
     def _first(self) -> Side:
         """The side that starts first: it changes from launch to launch."""
-        file = self._folder / LAUNCHES
+        file = self._folder / messages.LAUNCHES
         made = int(file.read_text()) if file.exists() else 0
         file.write_text(str(made + 1))
         return "eager" if made % 2 == 0 else "mode"
 
     def _turn(self, side: Side) -> _Run:
-        progress.stage(str(self._cell), "eager starts" if side == "eager" else "starts")
+        what = "eager starts" if side == "eager" else "starts"
+        progress.note("stage", str(self._cell), what)
         empty = Path(tempfile.mkdtemp(dir=self._workspace, prefix="start-"))
         keeps = side == "mode" and self._cell.start == "disk-cache"
-        cache = self._folder / CACHE if keeps else empty
+        cache = self._folder / messages.CACHE if keeps else empty
         temporary = cache / caches.TEMPORARY
         temporary.mkdir(exist_ok=True)
         variables = {**caches.variables(cache), "TMPDIR": str(temporary)}
@@ -149,23 +142,23 @@ class _Launch:
         order = msgspec.json.encode(self._order(side)).decode()
         self._watch.begin()
         begun = time.monotonic()
-        process = self._spawn(log, SERVICE, variables, [order])
+        process = self._spawn(log, messages.SERVICE, variables, [order])
         try:
-            said = turns.expect(process, FirstResult, self._deadline)
+            said = turns.expect(process, messages.FirstResult, self._deadline)
             seconds = time.monotonic() - begun
-            self._watch.end(process.pid)
+            self._watch.end(functools.partial(of_tree, process.pid))
             self._device.read({process.pid})
             if side == "mode" and self._checked is None:
-                process.say(Finish())
-                self._checked = turns.expect(process, Ended, self._deadline).launch
+                process.say(messages.Finish())
+                self._checked = turns.expect(process, messages.Ended, self._deadline).launch
         finally:
             process.end()
             shutil.rmtree(empty, ignore_errors=True)
         return _Run(seconds, _durations(begun, said.ended_s))
 
-    def _order(self, side: Side) -> Service:
+    def _order(self, side: Side) -> messages.Service:
         cell, compiled = self._cell, side == "mode"
-        return Service(
+        return messages.Service(
             workload=cell.workload,
             batch_size=cell.batch_size,
             mode=cell.mode,

@@ -11,12 +11,13 @@ second process would need the device's memory for a second model.
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median_low
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -27,7 +28,7 @@ from ..launch.progress import rounded
 from ..measurement import METHOD, OK, Launch, Outcome, Status
 from ..request import Request, Side
 from .calibration import CalibrationLoop, threads_for
-from .interference import Watch, on_device
+from .interference import Watch, of_processes, on_device
 
 # Time between two readings of the clock. One short call alone would measure mostly the clock and
 # the interpreter.
@@ -72,13 +73,6 @@ class Process(Protocol):
 
 class Failed(Exception):
     """A process has ended with an outcome that is not ok; its argument is its launch."""
-
-
-class _Times(NamedTuple):
-    pairs_s: list[tuple[float, float]]
-    paging: dict[Side, Paging]
-    calls_a_sample: int
-    fields: dict[str, Any]
 
 
 _Message = TypeVar("_Message", bound=Said)
@@ -177,7 +171,7 @@ def _launch(
         threads = said.threads
     sides = {side: process for hosted, process in processes.items() for side in hosted}
     start = time.perf_counter()
-    times = _take_turns(sides, request, ready, threads, deadline, calibrate)
+    timed = _take_turns(sides, request, ready, threads, deadline, calibrate)
     turns_s = round(time.perf_counter() - start, 4)
     ended: dict[Side, Launch] = {}
     for hosted, process in processes.items():
@@ -190,18 +184,13 @@ def _launch(
     if eager is not mode:
         own_s = math.fsum(s for name, s in eager.stages_s.items() if name != "turns")
         stages_s = {"eager": round(own_s, 4), **stages_s}
-    on_cpu = request.cell.device == "cpu"
     made = msgspec.structs.replace(
         mode,
         stages_s=stages_s,
         eager_peak_memory_bytes=eager.eager_peak_memory_bytes,
         eager_growth=eager.eager_growth,
-        pairs_s=times.pairs_s,
         method=METHOD,
-        calls_a_sample=times.calls_a_sample,
-        eager_paging=times.paging["eager"] if on_cpu else None,
-        paging=times.paging["mode"] if on_cpu else None,
-        **times.fields,
+        **timed,
     )
     if reason := _unsettled(made):
         return msgspec.structs.replace(made, outcome=Outcome(Status.UNSETTLED, reason), pairs_s=[])
@@ -270,8 +259,8 @@ def _take_turns(
     threads: int,
     deadline: float,
     calibrate: Calibrate,
-) -> _Times:
-    """Turns of both sides until the plan is met."""
+) -> dict[str, Any]:
+    """Turns of both sides until the plan is met. Returns fields of the launch."""
     plan, kind = request.plan, request.cell.device
     measured = {process.pid for process in sides.values()}
     count = max(1, math.ceil(SAMPLE_S / min(steady_s.values())))
@@ -288,27 +277,27 @@ def _take_turns(
         return met or spent_s >= plan.max_timed_s
 
     with calibrate(threads_for(kind, threads)) as calibration, on_device(kind) as device:
-        watch = Watch(measured | calibration.pids)
+        own_s = functools.partial(of_processes, measured | calibration.pids)
+        watch = Watch()
+        watch.begin(own_s)
         timed = alternate(turn, enough, calibration)
         # While all processes are there: one that is gone has no times.
-        interference = watch.shares(device.state())
-    return _Times(
-        pairs_s=[
-            (eager.call_s, mode.call_s)
-            for eager, mode in zip(timed["eager"], timed["mode"], strict=True)
+        watch.end(own_s)
+    turns = list(zip(timed["eager"], timed["mode"], strict=True))
+    on_cpu = kind == "cpu"
+    return {
+        "pairs_s": [(eager.call_s, mode.call_s) for eager, mode in turns],
+        "calls_a_sample": count,
+        "eager_paging": _paging(timed["eager"]) if on_cpu else None,
+        "paging": _paging(timed["mode"]) if on_cpu else None,
+        "latency_s": [
+            (eager.single_s, mode.single_s)
+            for eager, mode in turns
+            if eager.single_s is not None and mode.single_s is not None
         ],
-        paging={side: _paging(turns) for side, turns in timed.items()},
-        calls_a_sample=count,
-        fields={
-            "latency_s": [
-                (eager.single_s, mode.single_s)
-                for eager, mode in zip(timed["eager"], timed["mode"], strict=True)
-                if eager.single_s is not None and mode.single_s is not None
-            ],
-            "interference": interference,
-            "calibration_s": calibrated(calibration),
-        },
-    )
+        "interference": watch.shares(device.state()),
+        "calibration_s": calibrated(calibration),
+    }
 
 
 def _paging(turns: list[Timed]) -> Paging:

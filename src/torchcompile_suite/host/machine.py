@@ -15,11 +15,12 @@ import os
 import platform
 import re
 import socket
-import stat
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 from ..errors import SuiteError
 from . import cuda, nvml
@@ -213,19 +214,15 @@ def keep(folder: Path, content: Mapping[str, object]) -> dict[str, object]:
     read, and OSError.
     """
     file = folder / FILE
-    if not os.path.lexists(file):
+    if not file.exists():
         text = json.dumps(dict(content), indent=4, sort_keys=True)
         write_atomically(file, text.encode())
         return dict(content)
     try:
-        if not stat.S_ISREG(file.lstat().st_mode):
-            raise ValueError("it is no regular file")
-        recorded: dict[str, object] = json.loads(file.read_text())
-        if not isinstance(recorded, dict):
-            raise ValueError("it holds no JSON object")
-        check_same(recorded, content)
-    except (ValueError, RecursionError) as error:
+        recorded = msgspec.json.decode(file.read_bytes(), type=dict[str, object])
+    except (msgspec.DecodeError, RecursionError) as error:
         raise SuiteError(f"{file} cannot be read ({error}); restore it") from None
+    check_same(recorded, content)
     return recorded
 
 

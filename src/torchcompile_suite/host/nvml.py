@@ -41,19 +41,6 @@ _GIB = 2**30
 _Answer = TypeVar("_Answer")
 
 
-class Health(NamedTuple):
-    """What may spoil numbers now. None: the driver does not say.
-
-    - ``driver``: its version. ``default_power_limit_w``: what ``Gpu.power_limit_w`` is by default.
-    - ``slowed_by``: reasons for a lower clock, of `REASONS`. ``processes``: that use the GPU.
-    """
-
-    driver: str
-    default_power_limit_w: float | None
-    slowed_by: list[str] | None
-    processes: list[int] | None
-
-
 def visible() -> list[Gpu]:
     """The GPUs and slices that CUDA sees, in its order; what NVML does not know of them is None."""
     return [_visible(one) for one in cuda.seen().devices]
@@ -70,14 +57,8 @@ def _visible(seen: Gpu) -> Gpu:
 
 def device(uuid: str) -> Gpu | None:
     """The GPU or slice with that UUID; None if NVML does not know it. Its prefix may be missing."""
-    with _opened(uuid) as found:
+    with opened(uuid) as found:
         return None if found is None else found.described()
-
-
-def health(uuid: str) -> Health | None:
-    """The present state of a GPU or slice; None if NVML does not know it."""
-    with _opened(uuid) as found:
-        return None if found is None else found.health()
 
 
 def full_name(name: str, mig: str) -> str:
@@ -95,13 +76,13 @@ class Watch:
         """``uuid``: of the device; empty for none."""
         self._open = contextlib.ExitStack()
         self._uuid = uuid
-        self._device: _Device | None = None
+        self._device: Device | None = None
         self._readings: list[_Reading] = []
 
     def __enter__(self) -> Watch:
         """Open NVML. Without it or without a device, `state` is None."""
         if self._uuid:
-            self._device = self._open.enter_context(_opened(self._uuid))
+            self._device = self._open.enter_context(opened(self._uuid))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -159,7 +140,7 @@ def _others(listed: list[int] | None, own: Collection[int]) -> int | None:
 
 
 @contextlib.contextmanager
-def _opened(uuid: str) -> Iterator[_Device | None]:
+def opened(uuid: str) -> Iterator[Device | None]:
     """The device with that UUID, while NVML is open; None without pynvml, NVML or the device."""
     try:
         import pynvml
@@ -178,20 +159,21 @@ def _opened(uuid: str) -> Iterator[_Device | None]:
             pynvml.nvmlShutdown()
 
 
-def _find(pynvml: Any, uuid: str) -> _Device | None:
+def _find(pynvml: Any, uuid: str) -> Device | None:
     bare = uuid.removeprefix("GPU-").removeprefix("MIG-")
     for name in (f"GPU-{bare}", f"MIG-{bare}"):
         try:
-            return _Device(pynvml, name, pynvml.nvmlDeviceGetHandleByUUID(name))
+            return Device(pynvml, name, pynvml.nvmlDeviceGetHandleByUUID(name))
         except pynvml.NVMLError:
             continue
     return None
 
 
-class _Device:
+class Device:
     """A device of NVML. A slice knows its memory and its processes; the rest is of its GPU."""
 
     def __init__(self, pynvml: Any, uuid: str, handle: Any) -> None:
+        """``uuid``: with its prefix. ``handle``: NVML's own name of the device."""
         self._pynvml = pynvml
         self._uuid = uuid
         self._handle = handle
@@ -211,7 +193,9 @@ class _Device:
             return None
 
     def described(self) -> Gpu:
+        """What the device is."""
         ecc = self._ask("nvmlDeviceGetEccMode", self._gpu)
+        persistence = self._ask("nvmlDeviceGetPersistenceMode", self._gpu)
         mig = self._profile()
         return Gpu(
             uuid=self._uuid,
@@ -223,21 +207,20 @@ class _Device:
                 "nvmlDeviceGetMaxClockInfo", self._gpu, self._pynvml.NVML_CLOCK_SM
             ),
             ecc=None if ecc is None else bool(ecc[0]),
-            persistence=_flag(self._ask("nvmlDeviceGetPersistenceMode", self._gpu)),
+            persistence=None if persistence is None else bool(persistence),
             numa_node=self._numa_node(),
         )
 
-    def health(self) -> Health:
-        return Health(
-            driver=_text(self._ask("nvmlSystemGetDriverVersion")),
-            default_power_limit_w=_watts(
-                self._ask("nvmlDeviceGetPowerManagementDefaultLimit", self._gpu)
-            ),
-            slowed_by=self.slowed_by(),
-            processes=self.processes(),
-        )
+    def driver(self) -> str:
+        """The driver's version."""
+        return _text(self._ask("nvmlSystemGetDriverVersion"))
+
+    def default_power_limit_w(self) -> float | None:
+        """What ``Gpu.power_limit_w`` is by default; None if the driver does not say."""
+        return _watts(self._ask("nvmlDeviceGetPowerManagementDefaultLimit", self._gpu))
 
     def reading(self, own: Collection[int]) -> _Reading:
+        """The present state. ``own``: see `Watch.read`."""
         pynvml = self._pynvml
         return _Reading(
             self._ask("nvmlDeviceGetClockInfo", self._gpu, pynvml.NVML_CLOCK_SM),
@@ -248,12 +231,14 @@ class _Device:
         )
 
     def slowed_by(self) -> list[str] | None:
+        """The driver's reasons for a lower clock, of `REASONS`; None if it does not say."""
         bits = self._ask("nvmlDeviceGetCurrentClocksEventReasons", self._gpu)
         if bits is None:  # a driver or a pynvml from before they had another name
             bits = self._ask("nvmlDeviceGetCurrentClocksThrottleReasons", self._gpu)
         return None if bits is None else [text for bit, text in REASONS.items() if bits & bit]
 
     def processes(self) -> list[int] | None:
+        """The processes that use the device; None if the driver does not say."""
         listed = self._ask("nvmlDeviceGetComputeRunningProcesses", self._handle)
         return None if listed is None else [process.pid for process in listed]
 
@@ -300,7 +285,3 @@ def _text(answer: Any) -> str:
 
 def _watts(milliwatts: int | None) -> float | None:
     return None if milliwatts is None else milliwatts / 1000
-
-
-def _flag(value: int | None) -> bool | None:
-    return None if value is None else bool(value)

@@ -76,9 +76,3 @@ def size(folder: Path) -> int:
         for file in folder.rglob("*")
         if file.is_file() and folder / TEMPORARY not in file.parents
     )
-
-
-def drop() -> None:
-    """Unset the variables, so that the caller's folders stay as they are."""
-    for name in VARIABLES:
-        os.environ.pop(name, None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import re
 import tempfile
 import traceback
@@ -20,25 +19,14 @@ _OUT_OF_MEMORY = re.compile(
     r"|STATUS_ALLOC_FAILED|ERROR_OUT_OF_MEMORY",
     re.IGNORECASE,
 )
-# The device has no code for its architecture, or Triton generates none for it.
-_NO_CODE = re.compile(
-    r"no kernel image is available|too old to be supported by the triton GPU compiler",
-    re.IGNORECASE,
-)
 # A CUDA graph is captured by the second or third call, after the stage "compile".
 _CAPTURE = re.compile(
     r"\bcapturing\b|\buncaptured\b|\bgraph capture\b|error during capture|StreamCapture"
     r"|tensor output of CUDAGraphs",
     re.IGNORECASE,
 )
-_NO_CUDA_TOOLKIT = re.compile(
-    r"CUDA_HOME environment variable is not set|CUDA was not found on the system"
-    r"|cuda(_runtime)?(_api)?\.h: No such file|cannot find -lcuda"
-)
 # In these stages nothing of the compiler runs.
 _EAGER = ("prepare", "build", "eager")
-_NO_COMPILER = re.compile(r"InvalidCxxCompiler|No working C\+\+ compiler", re.IGNORECASE)
-_NO_DRIVER = re.compile(r"0 active drivers")
 _COMPILER_ERROR = re.compile(r":\d+: (fatal )?error: ")
 
 
@@ -91,6 +79,42 @@ _OWN: dict[type[Exception], Status] = {
 }
 
 
+# What tells an error, in any case, and its outcome.
+_KNOWN = [
+    (re.compile(pattern, re.IGNORECASE), status, reason)
+    for pattern, status, reason in (
+        (
+            "No space left on device|Disk quota exceeded",
+            Status.CRASH,
+            "the disk is full (while in {stage}); free some space and run again",
+        ),
+        (
+            r"InvalidCxxCompiler|No working C\+\+ compiler",
+            Status.COMPILE_ERROR,
+            "no working C++ compiler; install one (on Debian: apt-get install g++) or set CXX",
+        ),
+        (
+            r"CUDA_HOME environment variable is not set|CUDA was not found on the system"
+            r"|cuda(_runtime)?(_api)?\.h: No such file|cannot find -lcuda",
+            Status.COMPILE_ERROR,
+            "no CUDA toolkit (while in {stage}); install one with nvcc and set CUDA_HOME",
+        ),
+        # The device has no code for its architecture, or Triton generates none for it.
+        (
+            "no kernel image is available|too old to be supported by the triton GPU compiler",
+            Status.UNSUPPORTED,
+            "while in {stage}: {error}",
+        ),
+        (
+            "0 active drivers",
+            Status.UNSUPPORTED,
+            "the model has a Triton kernel of its own, which needs a GPU; use --device cuda where "
+            "there is one",
+        ),
+    )
+]
+
+
 def outcome(error: BaseException, stage: str) -> Outcome:
     """The outcome of a launch in which the error was raised.
 
@@ -104,29 +128,9 @@ def outcome(error: BaseException, stage: str) -> Outcome:
             return Outcome(status, one_line(str(error), OWN_LENGTH))
     if is_out_of_memory(error):
         return Outcome(Status.OUT_OF_MEMORY, one_line(f"while in {stage}: {error}"))
-    if any(map(_disk_full, chain)) or "No space left on device" in text:
-        return Outcome(
-            Status.CRASH,
-            f"the disk is full (while in {stage}); free some space and run again",
-        )
-    if _NO_COMPILER.search(text):
-        return Outcome(
-            Status.COMPILE_ERROR,
-            "no working C++ compiler; install one (on Debian: apt-get install g++) or set CXX",
-        )
-    if _NO_CUDA_TOOLKIT.search(text):
-        return Outcome(
-            Status.COMPILE_ERROR,
-            f"no CUDA toolkit (while in {stage}); install one with nvcc and set CUDA_HOME",
-        )
-    if _NO_CODE.search(text):
-        return Outcome(Status.UNSUPPORTED, one_line(f"while in {stage}: {error}"))
-    if _NO_DRIVER.search(text):
-        return Outcome(
-            Status.UNSUPPORTED,
-            "the model has a Triton kernel of its own, which needs a GPU; use --device cuda where "
-            "there is one",
-        )
+    for pattern, status, reason in _KNOWN:
+        if pattern.search(text):
+            return Outcome(status, one_line(reason.format(stage=stage, error=error)))
     captured = _CAPTURE.search(text) is not None and stage not in _EAGER
     status = Status.COMPILE_ERROR if stage == "compile" or captured else Status.CRASH
     reason = one_line(f"while in {stage}: {type(error).__name__}: {error}")
@@ -162,10 +166,6 @@ def where(error: BaseException) -> str:
         if "site-packages" not in frame.filename and not frame.filename.startswith((own, "<")):
             return f"{Path(frame.filename).name}:{frame.lineno}"
     return ""
-
-
-def _disk_full(error: BaseException) -> bool:
-    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def _chain(error: BaseException | None) -> list[BaseException]:

@@ -47,7 +47,8 @@ def learn(subject: Subject, steady: bool = True) -> list[str]:
     run at all, WorkloadError if it cannot run in eager, and `failures.Unsettled` if each call keeps
     more than the one before.
     """
-    before = {name: values.copied(getattr(subject, name)) for name in _names(subject)}
+    names = [name for name in _INPUTS if hasattr(subject, name)]
+    before = {name: values.copied(getattr(subject, name)) for name in names}
 
     def restore() -> None:
         for name, value in before.items():
@@ -77,10 +78,6 @@ def learn(subject: Subject, steady: bool = True) -> list[str]:
             with subject.context():
                 notes += _refuse_growth(subject)
     return notes
-
-
-def _names(subject: Subject) -> list[str]:
-    return [name for name in _INPUTS if hasattr(subject, name)]
 
 
 def _find_context(subject: Subject, restore: Callable[[], None]) -> list[str]:

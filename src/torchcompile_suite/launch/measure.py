@@ -1,6 +1,6 @@
 """The measuring protocol: one cell, or one side of it, in one process, from start to end.
 
-`_measure` shows the order of the steps; docs/method.md gives the reasons. `subject` says what a
+`_Steps.make` shows the order of the steps; docs/method.md gives the reasons. `subject` says what a
 call is, `timing` how calls are timed, `inspect` what a cold launch asks the compiler.
 """
 
@@ -22,19 +22,9 @@ from ..analysis import statistics
 from ..cell import DEFAULT_HEAP, Cell
 from ..host import allocators, heap
 from ..measurement import OK, Launch
-from ..modes import MODES, Mode
+from ..modes import EAGER, MODES
 from ..request import Request, Side
-from . import (
-    accuracy,
-    checks,
-    device,
-    failures,
-    foreign,
-    messages,
-    original,
-    progress,
-    timing,
-)
+from . import accuracy, checks, device, failures, foreign, messages, original, progress, timing
 from .build import build
 from .inspect import Inspection
 from .messages import Asked, Ready, Said
@@ -64,65 +54,23 @@ def measure(
     Returns what this process knows of the launch. Never raises for what the cell does: a failure is
     the launch's outcome. ``heap_note``: why this process's heap is not as the request asks.
     """
-    stages = Stages(str(request.cell), "" if "mode" in request.sides else "eager ")
-    fields: dict[str, Any] = {
-        "heap": "default" if heap_note else request.heap,
-        "heap_note": heap_note,
-        "preloaded": [name for name in workloads.imports() if name in sys.modules],
-    }
+    steps = _Steps(request, heap_note)
     try:
-        _measure(request, stages, fields, say, hear)
+        steps.make(say, hear)
         outcome = OK
     except Exception as error:
-        outcome = failures.outcome(error, stages.now)
-        outcome = foreign.explained(request.cell, outcome, stages.now)
-    return Launch(kind=request.kind, outcome=outcome, stages_s=stages.seconds, **fields)
-
-
-def _measure(
-    request: Request,
-    stages: Stages,
-    fields: dict[str, Any],
-    say: Callable[[Said], None],
-    hear: Callable[[], Asked],
-) -> None:
-    """Run all steps. ``fields`` gets the launch's fields as they become known.
-
-    The steps before the turns do only what a user's script does. All that allocates memory for
-    other purposes comes after the turns: it would change the state of the heap.
-    """
-    steps = _Steps(request, stages, fields)
-    try:
-        mode = steps.prepare()
-        subject = steps.build()
-        calls: dict[Side, Call] = {}
-        steady_s: dict[Side, float] = {}
-        with subject.context():
-            if "eager" in request.sides:
-                calls["eager"] = subject.baseline
-                steady_s["eager"] = steps.eager(subject)
-                steps.many_calls("eager", subject, subject.baseline)
-            if "mode" in request.sides:
-                inspection = steps.import_compiler(mode)
-                call, forward, first_call_s = steps.compile(subject, inspection)
-                calls["mode"] = call
-                steady_s["mode"] = steps.warm_up(subject, call, first_call_s)
-                steps.many_calls("mode", subject, call)
-            say(Ready(steady_s, torch.get_num_threads()))
-            steps.turns(calls, say, hear)
-            if "mode" in request.sides:
-                inspection.after_turns(subject, call, forward, steps.on)
-                steps.check_accuracy(subject, call, inspection)
-                steps.note_mode()
-                inspection.after_check(subject, forward)
-        if "mode" in request.sides:
-            inspection.at_end()
-    finally:
-        steps.describe()
+        failed_in = steps.stages.now
+        outcome = failures.outcome(error, failed_in)
+        outcome = foreign.explained(request.cell, outcome, failed_in)
+    seconds = steps.stages.seconds
+    return Launch(kind=request.kind, outcome=outcome, stages_s=seconds, **steps.fields)
 
 
 class _Steps:
-    """The steps of one process. Each of them is one stage."""
+    """The steps of one process. Each of them is one stage.
+
+    ``fields``: the launch's fields, as they become known.
+    """
 
     on: device.Device
     clock: device.Device
@@ -131,13 +79,52 @@ class _Steps:
     captures: Captures | None = None
     given: original.AsGiven | None = None
 
-    def __init__(self, request: Request, stages: Stages, fields: dict[str, Any]) -> None:
+    def __init__(self, request: Request, heap_note: str) -> None:
         self.request = request
-        self.stages = stages
-        self.fields = fields
+        self.stages = Stages(str(request.cell), "" if "mode" in request.sides else "eager ")
+        self.fields: dict[str, Any] = {
+            "heap": "default" if heap_note else request.heap,
+            "heap_note": heap_note,
+            "preloaded": [name for name in workloads.imports() if name in sys.modules],
+        }
         self.load = os.getloadavg()[0]
 
-    def prepare(self) -> Mode:
+    def make(self, say: Callable[[Said], None], hear: Callable[[], Asked]) -> None:
+        """Make all steps.
+
+        Those before the turns do only what a user's script does. All that allocates memory for
+        other purposes comes after the turns: it would change the state of the heap.
+        """
+        sides = self.request.sides
+        try:
+            self.prepare()
+            subject = self.build()
+            calls: dict[Side, Call] = {}
+            steady_s: dict[Side, float] = {}
+            with subject.context():
+                if "eager" in sides:
+                    calls["eager"] = subject.baseline
+                    steady_s["eager"] = self.eager(subject)
+                    self.many_calls("eager", subject, subject.baseline)
+                if "mode" in sides:
+                    inspection = self.import_compiler()
+                    call, forward, first_call_s = self.compile(subject, inspection)
+                    calls["mode"] = call
+                    steady_s["mode"] = self.warm_up(subject, call, first_call_s)
+                    self.many_calls("mode", subject, call)
+                say(Ready(steady_s, torch.get_num_threads()))
+                self.turns(calls, say, hear)
+                if "mode" in sides:
+                    inspection.after_turns(subject, call, forward, self.on)
+                    self.check_accuracy(subject, call, inspection)
+                    self.note_mode()
+                    inspection.after_check(subject, forward)
+            if "mode" in sides:
+                inspection.at_end()
+        finally:
+            self.describe()
+
+    def prepare(self) -> None:
         """Check that this process can measure the cell."""
         cell = self.request.cell
         with self.stages("prepare"):
@@ -149,7 +136,7 @@ class _Steps:
             self.usable = True
             if reason := _unsupported(cell):
                 raise failures.Unsupported(reason)
-            return _mode(cell.mode)
+            self.compiles = cell.mode != EAGER
 
     def describe(self) -> None:
         """Record the environment. It is read last, because that takes memory and processes."""
@@ -174,20 +161,18 @@ class _Steps:
             calls_s, _ = timing.warm_up(subject.baseline, self.on, self.request.plan)
             call_s = statistics.steady_call(calls_s)
             if self.request.kind == "cold":
-                progress.learned(
-                    str(self.request.cell), f"eager takes {call_s * 1e3:.3g} ms a call"
-                )
+                text = f"eager takes {call_s * 1e3:.3g} ms a call"
+                progress.note("learned", str(self.request.cell), text)
             self._peak_memory("eager", subject, subject.baseline)
         return call_s
 
-    def import_compiler(self, mode: Mode) -> Inspection:
+    def import_compiler(self) -> Inspection:
         """Import the compiler, which the launch records apart from compiling.
 
         torch imports Inductor at the first compiled call, which takes three seconds in each process
         of a user. They are part of the compile cost.
         """
-        self.compiles = mode.compiles
-        if not mode.compiles:
+        if not self.compiles:
             return Inspection()
         with self.stages("compiler"):
             start = time.perf_counter()
@@ -341,15 +326,6 @@ def _unsupported(cell: Cell) -> str:
     # Not looked up for the C library's: to read the list of libraries takes memory.
     if allocators.preloaded(cell.allocator) and allocators.loaded() != cell.allocator:
         return allocators.preload(cell.allocator)[1] or f"{cell.allocator} was not loaded"
+    if cell.mode not in MODES:
+        return f"no mode {cell.mode!r}; there are: {', '.join(MODES)}"
     return ""
-
-
-def _mode(name: str) -> Mode:
-    mode = MODES.get(name)
-    if mode is None:
-        raise failures.Unsupported(f"no mode {name!r}; there are: {', '.join(MODES)}")
-    since = ".".join(map(str, mode.since))
-    # A TorchVersion, which compares with version texts. A nightly counts as its release.
-    if torch.__version__ < f"{since}.dev0":
-        raise failures.Unsupported(f"mode {name!r} came with torch {since}")
-    return mode

@@ -23,9 +23,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import msgspec
+
+Kind: TypeAlias = Literal["known", "started", "stage", "learned", "launched", "finished"]
 
 
 class Event(msgspec.Struct, tag=True, frozen=True):
@@ -41,7 +43,7 @@ class Event(msgspec.Struct, tag=True, frozen=True):
 
     cell: Annotated[str, msgspec.Meta(max_length=300)]
     text: str = ""
-    kind: Literal["known", "started", "stage", "learned", "launched", "finished"] = "started"
+    kind: Kind = "started"
 
 
 _hear: Callable[[Event], object] | None = None
@@ -58,39 +60,9 @@ def tell(event: Event) -> None:
             _hear(event)
 
 
-def started(name: str) -> None:
-    """The measurement of the cell begins."""
-    tell(Event(name))
-
-
-def known(name: str, text: str) -> None:
-    """The workload of that name was inspected."""
-    tell(Event(name, text, kind="known"))
-
-
-def stage(name: str, which: str) -> None:
-    """A launch of the cell came to that stage."""
-    tell(Event(name, which, kind="stage"))
-
-
-def learned(name: str, text: str) -> None:
-    """A launch of the cell knows something that is worth a line before it ends."""
-    tell(Event(name, text, kind="learned"))
-
-
-def launched(name: str, text: str) -> None:
-    """A launch of the cell ended."""
-    tell(Event(name, text, kind="launched"))
-
-
-def finished(name: str, text: str) -> None:
-    """The cell is done."""
-    tell(Event(name, text, kind="finished"))
-
-
-def failed(name: str, error: Exception) -> None:
-    """The cell could not be measured at all."""
-    finished(name, f"not measured: {error}")
+def note(kind: Kind, cell: str, text: str = "") -> None:
+    """Tell that something happened to the cell: see `Event`."""
+    tell(Event(cell, text, kind))
 
 
 @contextlib.contextmanager
@@ -131,7 +103,7 @@ class Stages:
     def __call__(self, name: str) -> Iterator[None]:
         """Run the body as the stage of that name."""
         self.now = name
-        stage(self._cell, self._prefix + name)
+        note("stage", self._cell, self._prefix + name)
         entered(name)
         start = time.perf_counter()
         try:

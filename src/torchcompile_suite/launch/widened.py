@@ -126,10 +126,6 @@ class InDouble(_Operators):
         return self._drawing if one.dtype == torch.float64 else one.dtype
 
 
-def _is_float(value: Any) -> bool:
-    return isinstance(value, torch.dtype) and value.is_floating_point
-
-
 def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
     """The arguments that the operator writes to."""
     if not func._schema.is_mutable:
@@ -151,7 +147,7 @@ def _cast(value: Any, dtype: torch.dtype, keep: Any) -> Any:
             if leaf.is_floating_point() and leaf.dtype != dtype and id(leaf) not in kept:
                 return leaf.to(dtype)
             return leaf
-        return dtype if _is_float(leaf) else leaf
+        return dtype if isinstance(leaf, torch.dtype) and leaf.is_floating_point else leaf
 
     return tree_map(cast, value)
 

@@ -192,8 +192,8 @@ def _attribute(target: Target) -> Any:
         try:
             module = importlib.import_module(target.where)
         except ModuleNotFoundError as error:
-            if error.name not in _with_parents(target.where):
-                raise
+            if not f"{target.where}.".startswith(f"{error.name}."):
+                raise  # another module, which that one imports
             raise WorkloadError(
                 f"there is no module {error.name}; run the command where Python finds it, or name "
                 "a file"
@@ -202,12 +202,6 @@ def _attribute(target: Target) -> Any:
         return operator.attrgetter(target.factory)(module)
     except AttributeError:
         raise WorkloadError(f"{target.where} has no {target.factory}") from None
-
-
-def _with_parents(module: str) -> set[str]:
-    """The module's name and the names of its parent packages."""
-    parts = module.split(".")
-    return {".".join(parts[: count + 1]) for count in range(len(parts))}
 
 
 def _call(factory: Any, target: Target, batch_size: int) -> tuple[Any, bool]:

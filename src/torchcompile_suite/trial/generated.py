@@ -8,20 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
 from .. import targets
 from ..analysis import advice, generated
 from ..cell import Cell
-from ..engine.generation import Generator
+from ..engine.launches import Generator
 from ..engine.processes import Environment
 from ..engine.settings import Settings
 from ..generated import Chain, Code, Generated, Kernel
 from ..launch.messages import Order
 from ..measurement import Launch, Outcome
-from ..presentation.sheets import Sheet
+from ..presentation.sheets import Columns, Sheet, sheet
 from ..presentation.wording import count, plural, written
 from .plan import Trial, TrialError
 from .run import target_variables
@@ -32,6 +32,9 @@ _SHOWN = (
     *("graphs", "graph breaks", "Triton kernels", generated.LAUNCHES, "of libraries"),
     *("of them backward", generated.WITH_CUDA_GRAPHS),
 )
+
+
+_Counted: TypeAlias = tuple[Cell, Mapping[str, int]]
 
 
 class GeneratedResult(NamedTuple):
@@ -92,26 +95,21 @@ def headline(trial: Trial, result: GeneratedResult) -> str:
 
 def table(result: GeneratedResult) -> Sheet:
     """One line for each cell that was generated."""
-    names = list(_SHOWN)
-    lines = []
-    for cell, launch in result.launches.items():
-        if launch.generated is None:
-            continue
-        counts = generated.counts_of(launch.generated)
-        lines.append(
-            [
-                *(str(cell.batch_size), cell.mode),
-                *(count(counts.get(name)) for name in names),
-            ]
-        )
-    used = [at for at in range(2, len(names) + 2) if any(line[at] != "-" for line in lines)]
-    columns = ["batch", "mode", *names]
-    kept = [0, 1, *used]
-    return Sheet(
-        [columns[at] for at in kept],
-        frozenset(("batch", *names)),
-        [[line[at] for at in kept] for line in lines],
-    )
+    made = [
+        (cell, generated.counts_of(launch.generated))
+        for cell, launch in result.launches.items()
+        if launch.generated is not None
+    ]
+    place: Columns[_Counted] = {
+        "batch": lambda one: str(one[0].batch_size),
+        "mode": lambda one: one[0].mode,
+    }
+    known = set[str]().union(*(counts for _, counts in made))
+    return sheet(made, place, {name: _count(name) for name in _SHOWN if name in known})
+
+
+def _count(name: str) -> Callable[[_Counted], str]:
+    return lambda one: count(one[1].get(name))
 
 
 def sentences(result: GeneratedResult) -> list[str]:

@@ -116,7 +116,6 @@ def main() -> None:
     """Describe the workload of the order."""
     connection = accept()
     order = msgspec.json.decode(connection.recv_bytes(), type=Order)
-    caches.drop()
     # As in a launch: only then is it seen that the model's code sets another folder.
     caches.use(folder("outline"))
     connection.send_bytes(msgspec.json.encode(_described(order)))

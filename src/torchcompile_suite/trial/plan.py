@@ -15,16 +15,7 @@ from pathlib import Path
 import msgspec
 
 from .. import matrix
-from ..cell import (
-    CHANNELS_LAST,
-    DEFAULT_HEAP,
-    MOST_BATCH,
-    QUANTISATIONS,
-    Cell,
-    Layout,
-    Shapes,
-    Way,
-)
+from ..cell import CHANNELS_LAST, DEFAULT_HEAP, MOST_BATCH, QUANTISATIONS, Cell, Layout, Shapes, Way
 from ..errors import SuiteError
 from ..host import machine
 from ..host.allocators import LIBRARIES

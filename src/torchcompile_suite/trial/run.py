@@ -29,13 +29,7 @@ from ..measurement import Launch, Measurement
 from ..releases.catalogue import Release
 from . import outline, plan, target
 from .outline import Outline
-from .plan import (
-    DEFAULT_HEAP_BUDGET_S,
-    DEFAULT_HEAP_PRECISION,
-    Trial,
-    TrialError,
-    headline,
-)
+from .plan import Trial, TrialError
 
 _AGAIN = "repeat the same command with --resume"
 # The workload file that registers the target.
@@ -142,21 +136,21 @@ def _measure(
 ) -> None:
     """Measure a cell, and tell the progress. Raises OSError, and SuiteError on a full disk."""
     name = str(series.cell)
-    progress.started(name)
+    progress.note("started", name)
 
     def make(_: str, cache: Path) -> Launch:
         need_free(journal.caches.parent, NEEDED_FOR_CACHE_BYTES, "compiled code (TMPDIR)", _AGAIN)
         return launches.of_series(environment, series, cache)
 
     def watch(_: str, launch: Launch) -> None:
-        progress.launched(name, launch_line(launch))
+        progress.note("launched", name, launch_line(launch))
 
     try:
         (measured,) = rounds.measure(series, make, journal, watch, quiet_s).values()
     except (OSError, SuiteError) as error:
-        progress.failed(name, error)
+        progress.note("finished", name, f"not measured: {error}")
         raise
-    progress.finished(name, measurement_line(measured))
+    progress.note("finished", name, measurement_line(measured))
 
 
 def _kept(trial: Trial, python: Path) -> Path:
@@ -192,10 +186,10 @@ def outline_of(trial: Trial, environment: Environment) -> Outline:
     described = msgspec.json.decode(data, type=Outline)
     if described.error:
         raise TrialError(described.error)
-    progress.known(trial.workload, headline(trial, described))
+    progress.note("known", trial.workload, plan.headline(trial, described))
     if trial.device == "cpu" and described.gpu:
         text = f"the CPU is measured; torch can use a {described.gpu}, too: --device cuda"
-        progress.known(trial.workload, text)
+        progress.note("known", trial.workload, text)
     return described
 
 
@@ -209,7 +203,7 @@ def _series(trial: Trial, cell: Cell, cells: int) -> Series:
     if cell.allocator == DEFAULT_HEAP:
         # It shows the other end of a range.
         settings = settings._replace(
-            precision=max(settings.precision, DEFAULT_HEAP_PRECISION),
-            budget_s=min(settings.budget_s, DEFAULT_HEAP_BUDGET_S),
+            precision=max(settings.precision, plan.DEFAULT_HEAP_PRECISION),
+            budget_s=min(settings.budget_s, plan.DEFAULT_HEAP_BUDGET_S),
         )
     return Series.of(cell, [""], settings)

@@ -15,6 +15,7 @@ from ..cell import Cell
 from ..engine import launches
 from ..engine.processes import Environment
 from ..engine.progress import launch_line
+from ..engine.series import Series
 from ..engine.settings import Settings
 from ..measurement import Launch
 from . import plan
@@ -70,7 +71,7 @@ def run(
 
 
 def attributed(environment: Environment, cell: Cell, cache: Path) -> Launch:
-    """A launch that divides the calls of a timed cell."""
+    """A launch that divides the calls of a timed cell. Raises `launches.Refused`."""
     divided = msgspec.structs.replace(cell, protocol="divided")
-    limit_s = Settings.from_environment().launch_limit_s
-    return launches.make(environment, divided, cache, limit_s=limit_s)
+    series = Series.of(divided, [""], Settings.from_environment())
+    return launches.of_series(environment, series, cache)

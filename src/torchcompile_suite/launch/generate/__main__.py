@@ -1,7 +1,7 @@
 """``python -m torchcompile_suite.launch.generate``: generates code for one target, on demand.
 
 Gets `Order` after `Order` over its connection, and answers each with a `measurement.Launch`. The
-environment names the target. `engine.generation` starts it. The process first starts itself
+environment names the target. `engine.launches` starts it. The process first starts itself
 again, with the answers of the device preloaded.
 """
 

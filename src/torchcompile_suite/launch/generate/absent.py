@@ -42,10 +42,6 @@ _HOST_DEFINES = """\
 """
 
 
-class Absent(Exception):
-    """Nothing can answer for the device here. The message says what is missing."""
-
-
 def enter(target: Target, module: str) -> str:
     """Start this process again, as that module, with the answers preloaded, if it is not yet.
 
@@ -54,7 +50,7 @@ def enter(target: Target, module: str) -> str:
     if not preloaded():
         try:
             start_again(target, ["-m", module, *sys.argv[1:]])
-        except (Absent, OSError) as error:
+        except (failures.Unsupported, OSError) as error:
             return str(error)
     return ""
 
@@ -89,9 +85,10 @@ def preloaded() -> bool:
 
 
 def start_again(target: Target, command: Sequence[str]) -> None:
-    """Replace this process by the command, with the answers preloaded. Raises `Absent`.
+    """Replace this process by the command, with the answers preloaded.
 
-    Its connection must not have been read. An allocator that is preloaded stays.
+    Its connection must not have been read. An allocator that is preloaded stays. Raises
+    `failures.Unsupported` if nothing can answer here.
     """
     folder = Path(tempfile.mkdtemp(prefix="absent-"))
     try:
@@ -109,7 +106,7 @@ def _compile(target: Target, folder: Path) -> Path:
     """The library in ``folder``."""
     compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
     if compiler is None:
-        raise Absent("no C compiler; install one (on Debian: apt-get install g++)")
+        raise failures.Unsupported("no C compiler; install one (on Debian: apt-get install g++)")
     (folder / "crt").mkdir()
     (folder / "crt" / "host_defines.h").write_text(_HOST_DEFINES)
     values = {
@@ -140,7 +137,9 @@ def _compile(target: Target, folder: Path) -> Path:
     )
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if "error" in line]
-        raise Absent(f"{SOURCE.name} does not compile: {(lines or ['no message'])[0][:200]}")
+        raise failures.Unsupported(
+            f"{SOURCE.name} does not compile: {(lines or ['no message'])[0][:200]}"
+        )
     return library
 
 
@@ -148,7 +147,9 @@ def _headers() -> Path:
     """The folder with the header of the release's CUDA runtime."""
     cuda = _cuda()
     if not cuda:
-        raise Absent("this torch is a CPU-only build: it cannot generate code for a GPU")
+        raise failures.Unsupported(
+            "this torch is a CPU-only build: it cannot generate code for a GPU"
+        )
     major = cuda.partition(".")[0]
     # Until CUDA 12 each library has a folder of its own, later all are in one.
     names = (f"cu{major}", "cuda_runtime")
@@ -158,7 +159,7 @@ def _headers() -> Path:
             folder = Path(root, name, "include")
             if (folder / "driver_types.h").is_file():
                 return folder
-    raise Absent(
+    raise failures.Unsupported(
         f"the header driver_types.h of CUDA {cuda} is missing; it comes with torch's package "
         "nvidia-cuda-runtime"
     )

@@ -25,11 +25,7 @@ import torch._inductor.scheduler
 import torch._inductor.select_algorithm
 from torch._inductor.codegen.triton import TritonScheduling
 from torch._inductor.ir import MultiOutput, UserDefinedTritonKernel
-from torch._inductor.scheduler import (
-    ExternKernelSchedulerNode,
-    NopKernelSchedulerNode,
-    Scheduler,
-)
+from torch._inductor.scheduler import ExternKernelSchedulerNode, NopKernelSchedulerNode, Scheduler
 from torch.utils._pytree import tree_leaves, tree_map
 
 from .. import failures

@@ -17,11 +17,7 @@ import torch._inductor.cudagraph_utils
 import torch._inductor.utils
 from torch._inductor.codegen import wrapper as _wrapper
 from torch._inductor.ir import MultiOutput
-from torch._inductor.scheduler import (
-    ExternKernelSchedulerNode,
-    NopKernelSchedulerNode,
-    Scheduler,
-)
+from torch._inductor.scheduler import ExternKernelSchedulerNode, NopKernelSchedulerNode, Scheduler
 
 from .dynamo import Hook, hooked, skip
 

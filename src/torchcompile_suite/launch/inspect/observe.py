@@ -81,7 +81,8 @@ class Observer(Inspection):
         self._ask("cache_bytes", lambda: caches.size(self._cache))
         if isinstance(subject, ShapeStream):
             self._refuse("tail", lambda: capture.refused(subject, forward, subject.requests))
-        progress.learned(str(self._cell), f"the first compiled call took {first_call_s:.3g} s")
+        text = f"the first compiled call took {first_call_s:.3g} s"
+        progress.note("learned", str(self._cell), text)
 
     def _refuse(self, name: str, ask: Callable[[], int | None]) -> None:
         """Keep how many requests `capture.refused` counts, among the recaptures of that name."""
