@@ -24,6 +24,7 @@ from torchcompile_suite.launch import checks, references, widened
 from torchcompile_suite.launch.progress import Stages
 from torchcompile_suite.launch.build import ready
 from torchcompile_suite.launch.forward import Forward
+from torchcompile_suite.launch.training import TrainingStep
 
 class Habit(nn.Module):
     def __init__(self, function):
@@ -121,6 +122,38 @@ subject = out_of_memory(Cell("habit", 1, "default"), module, (torch.randn(4, 16)
 found = checks.check(subject, subject.eager, Stages("habit"))
 results["out of memory"] = [found.reason, found.checked.reference, found.checked.notes, asked]
 
+class Tokens(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.head = nn.BatchNorm2d(3), nn.Linear(3, 4)
+
+    def forward(self, x, right=False):
+        x = self.norm(x)
+        if right:
+            x.register_hook(lambda gradient: gradient.contiguous())
+        return self.head(torch.tanh(x.flatten(2).transpose(1, 2)))
+
+def built():
+    torch.manual_seed(0)
+    return Tokens().train()
+
+def stepped(batch, right, factor):
+    module, cell = built(), Cell("tokens", batch, "default", phase="training")
+    subject = TrainingStep(cell, module, (torch.randn(batch, 3, 8, 8),), built)
+    with subject.context():
+        for _ in range(3):
+            subject.eager()
+        call = lambda: subject.call(lambda x: module(x, right) * factor)
+        found = checks.check(subject, call, Stages("tokens"))
+    return [found.reason, found.checked.reference, found.checked.notes]
+
+results["training"] = {
+    "eager is wrong": stepped(1, True, 1.0),
+    "both are wrong": stepped(1, True, 0.6),
+    "eager is right": stepped(2, True, 1.0),
+    "compiled is wrong": stepped(2, True, 0.6),
+}
+
 class Silent(nn.Linear):
     def train(self, mode=True):
         super().train(mode)
@@ -201,6 +234,17 @@ def test_without_room_for_float64_eager_is_the_reference(results: dict[str, Any]
     reason, reference, notes, asked = results["out of memory"]
     assert (reason, reference, asked) == ("", "same-dtype", ["cpu", "cpu"])
     assert notes == ["compared with eager in its own dtype, not in float64: MemoryError:"]
+
+
+def test_the_slope_of_the_loss_says_whose_gradients_are_right(results: dict[str, Any]) -> None:
+    """Eager's backward pass of batch norm is wrong on a CPU at batch 1 (docs/stories)."""
+    training = results["training"]
+    reason, reference, notes = training["eager is wrong"]
+    assert (reason, reference) == ("", "slopes")
+    assert any(note.startswith("eager's own gradients are wrong by") for note in notes)
+    assert training["eager is right"][:2] == ["", "float64"]
+    for name in ("both are wrong", "compiled is wrong"):
+        assert training[name][0].startswith("relative error")
 
 
 def test_modules_may_return_nothing_and_refuse(results: dict[str, Any]) -> None:

@@ -339,6 +339,9 @@ def test_a_cell_shows_what_its_time_is_made_of(first: Machine) -> None:
     parts = cells["resnet18, batch 1, default"]["parts"]
     assert parts["sentences"][0].startswith("A call takes 10 ms (eager) and 12 ms (compiled)")
     assert len(parts["rows"][0]) == len(parts["columns"])
+    bars = parts["bars"]["rows"]
+    assert sum(eager for _, eager, _ in bars) == pytest.approx(0.010)
+    assert sum(compiled for _, _, compiled in bars) == pytest.approx(0.012)
     assert cells["resnet18, batch 1, reduce-overhead"]["parts"] is None
 
 

@@ -437,13 +437,28 @@ def test_a_stream_recompiles_on_purpose() -> None:
     assert not [remark for remark in remarks if remark.what.startswith("recompiled")]
 
 
-def test_what_does_not_run_in_eager_is_not_blamed_on_compiling() -> None:
-    outcome = Outcome(Status.OUT_OF_MEMORY, "while in eager: no memory")
+@pytest.mark.parametrize(
+    ("outcome", "sentence"),
+    [
+        (
+            Outcome(Status.OUT_OF_MEMORY, "while in eager: no memory"),
+            "It does not run here, compiled or not: out-of-memory: while in eager: no memory",
+        ),
+        (
+            Outcome(Status.CRASH, "compiled, while eager runs: killed by SIGABRT: free()"),
+            "Do not compile it as it is: its compiled code ends the process: crash: compiled, "
+            "while eager runs: killed by SIGABRT: free()",
+        ),
+        (
+            Outcome(Status.CRASH, "compiled, while eager runs: killed by SIGKILL (memory)"),
+            "This machine or the model ended it: crash: compiled, while eager runs: killed by "
+            "SIGKILL (memory)",
+        ),
+    ],
+)
+def test_the_sentence_says_who_failed(outcome: Outcome, sentence: str) -> None:
     failed = summary.Row("", "", Cell("m", 1, "default"), outcome)
-    text = advice.sentence([failed], "again")
-    assert text == (
-        "It does not run here, compiled or not: out-of-memory: while in eager: no memory"
-    )
+    assert advice.sentence([failed], "again") == sentence
 
 
 def test_a_mode_that_failed_beside_others_says_why() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -96,13 +96,15 @@ class Scripted:
 
 
 def launch(
-    tmp_path: Path, cell: Cell = CELL, plan: Plan = PLAN, **script: object
+    tmp_path: Path, cell: Cell = CELL, plan: Plan = PLAN, pids: Sequence[int] = (), **script: object
 ) -> tuple[Launch, list[tuple[str, object]], list[Scripted]]:
     log: list[tuple[str, object]] = []
     made: list[Scripted] = []
 
     def start(_: Path) -> Scripted:
         made.append(Scripted(log, **script))  # type: ignore[arg-type]
+        if pids:
+            made[-1].pid = pids[len(made) - 1]
         return made[-1]
 
     request = Request(cell, "warm", str(tmp_path), plan, heap="settled")
@@ -216,3 +218,23 @@ def test_a_process_that_fails_ends_both(
     assert found.outcome.status is status
     assert found.pairs_s == []
     assert all(process.ended for process in made)
+
+
+@pytest.mark.parametrize(
+    ("side", "reason"),
+    [
+        ("eager", "killed by SIGABRT: free(): invalid size"),
+        ("mode", "compiled, while eager runs: killed by SIGABRT: free(): invalid size"),
+    ],
+)
+def test_a_process_that_ends_alone_is_blamed_alone(tmp_path: Path, side: str, reason: str) -> None:
+    pids = {"eager": os.getppid(), "mode": os.getpid()}
+
+    def says(asked: object) -> Exception | None:
+        if isinstance(asked, Turn) and asked.side == side:
+            outcome = Outcome(Status.CRASH, "killed by SIGABRT: free(): invalid size")
+            return turns.Lost(outcome, pids[side])
+        return None
+
+    found, _, _ = launch(tmp_path, says=says, pids=list(pids.values()))
+    assert found.outcome == Outcome(Status.CRASH, reason)

@@ -72,7 +72,8 @@ class Accuracy(Struct, frozen=True, forbid_unknown_fields=True):
     """How far the outputs are from the reference: root mean square error over the norm.
 
     - ``reference``: how eager computed the reference: in ``float64``, in its own dtype
-      (``same-dtype``), in ``float32-without-tf32``, or by ``another-draw``.
+      (``same-dtype``), in ``float32-without-tf32``, or by ``another-draw``. ``slopes``: eager's own
+      gradients are wrong, and the slope of the loss is the reference.
     - ``eager_error``, ``mode_error``: None if the outputs have different structures, shapes or
       non-finite places, or if ``compared`` is False.
     - ``notes``: what a reader has to know about the comparison, one short sentence each.

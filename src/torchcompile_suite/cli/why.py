@@ -133,7 +133,7 @@ def why_command(
         for trial, of, name in calls
     ]
     variables = {"OMP_NUM_THREADS": str(threads)} if threads else {}
-    cells, found = trials.run(wanted, launches, progress.say, variables)
+    cells, (found, *of_eager) = trials.run(wanted, launches, progress.say, variables)
     names = why.EAGER_AND_COMPILED if against is None else (wanted[0].name, wanted[1].name)
     if json_file is not None:
         write(json_file, why.as_json(cells, names, found))
@@ -144,6 +144,8 @@ def why_command(
     for sentence in told.sentences:
         out.say(sentence, bold=True)
     out.draw(told.sheet)
+    for one in of_eager:
+        out.say(" ".join(["In eager:", *why.told(one, names).sentences]))
     for remedy in told.remedies:
         out.say(f"- {remedy}")
     if code:

@@ -145,7 +145,7 @@ class Process:
         # A process that ends closes its end of the connection a moment before.
         code = self._join()
         printed = self._log.read_bytes()[-LOG_TAIL:].decode("utf-8", "replace")
-        return turns.Lost(_crash(1 if code is None else code, printed))
+        return turns.Lost(_crash(1 if code is None else code, printed), self.pid)
 
     def _join(self) -> int | None:
         """The exit status; None if the process does not end."""
@@ -269,13 +269,13 @@ def _crash(code: int, printed: str) -> Outcome:
     ``code``: its exit status; the negative signal number if a signal killed it. ``printed``: the
     end of its output.
     """
-    if code < 0:
-        name = signal.Signals(-code).name
-        if code == -signal.SIGKILL:
-            name += " (by a user, or by the kernel because memory ran out: see dmesg)"
-        return Outcome(Status.CRASH, f"killed by {name}")
     lines = [line.strip() for line in printed.splitlines() if line.strip()]
     last = lines[-1][:200] if lines else "it printed nothing"
+    if code == -signal.SIGKILL:
+        why = "by a user, or by the kernel because memory ran out: see dmesg"
+        return Outcome(Status.CRASH, f"killed by SIGKILL ({why})")
+    if code < 0:
+        return Outcome(Status.CRASH, f"killed by {signal.Signals(-code).name}: {last}")
     if "No space left on device" in printed:
         last = "the disk is full; free some space and run again"
     return Outcome(Status.CRASH, f"exit status {code} without a result: {last}")

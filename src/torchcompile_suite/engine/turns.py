@@ -39,6 +39,9 @@ LONG_CALL = 10
 # What a process may take to import torch and what the model needs.
 IMPORT_LIMIT_S = 300.0
 
+# Begins the reason where only the process with compiled code ended.
+COMPILED = "compiled, while eager runs: "
+
 # The calibration loop on so many threads.
 Calibrate = Callable[[int], CalibrationLoop]
 
@@ -48,12 +51,17 @@ class TimedOut(Exception):
 
 
 class Lost(Exception):
-    """A process has ended without saying so; its argument is the outcome."""
+    """A process has ended without saying so; its arguments are the outcome, and its number."""
 
     @property
     def outcome(self) -> Outcome:
         """The outcome of the launch."""
         return self.args[0]  # type: ignore[no-any-return]
+
+    @property
+    def pid(self) -> int:
+        """The number of the process; 0 if it has not started."""
+        return self.args[1] if len(self.args) > 1 else 0
 
 
 class Process(Protocol):
@@ -102,7 +110,15 @@ def launch(
         for sides in hosted:
             processes[sides] = start(workspace / f"{sides[-1]}.log")
             processes[sides].say(msgspec.structs.replace(request, sides=sides))
-        return _launch(processes, request, deadline, calibrate)
+        ready: dict[Side, float] = {}
+        try:
+            return _launch(processes, ready, request, deadline, calibrate)
+        except Lost as lost:
+            compiled = processes.get(("mode",))
+            if "eager" in ready and compiled is not None and lost.pid == compiled.pid:
+                reason = f"{COMPILED}{lost.outcome.reason}"
+                raise Lost(Outcome(lost.outcome.status, reason)) from None
+            raise
 
     try:
         return guarded(make, request, limit_s)
@@ -155,14 +171,15 @@ def guarded(make: Callable[[], Launch], request: Request, limit_s: float) -> Lau
 
 def _launch(
     processes: dict[tuple[Side, ...], Process],
+    ready: dict[Side, float],
     request: Request,
     deadline: float,
     calibrate: Calibrate,
 ) -> Launch:
+    """``ready`` gets seconds a call of each side that is warm."""
     # Fresh processes import at the same time. Then each warms up alone.
     for process in processes.values():
         begun(process, deadline)
-    ready: dict[Side, float] = {}
     threads = 1
     for process in processes.values():
         process.say(Go())

@@ -5,7 +5,8 @@
 1. The mode is right if it is right against one of the references.
 2. A random function whose compiled code draws other numbers than eager is compiled once more, so
    that it draws eager's. Where that is not possible, two draws are compared.
-3. What cannot be compared is not called right: the record says so.
+3. Where gradients differ, the slope of the loss decides whether eager's are right.
+4. What cannot be compared is not called right: the record says so.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from typing import NamedTuple
 import msgspec
 
 from ..measurement import NOT_CHECKED, Accuracy
-from . import accuracy, references
+from . import accuracy, references, slopes
 from .progress import Stages
 from .references import ANOTHER, Expected, Played, Reference
 from .subject import Call, Subject
+from .training import TrainingStep
 from .widened import Traced
 
 
@@ -46,7 +48,8 @@ def check(subject: Subject, call: Call, stages: Stages, same_draws: bool = False
         refused.append(judged.reason)
         if (judged.expected.random and not same_draws) or not subject.other_weights():
             others = f"; and so with {len(refused) - 1} other sets of weights"
-            return judged._replace(reason=refused[0] + (others if refused[1:] else ""))
+            judged = judged._replace(reason=refused[0] + (others if refused[1:] else ""))
+            return _by_slopes(subject, judged)
     if not refused:
         return judged
     note = (
@@ -72,6 +75,31 @@ def check_random(
             return again._replace(reason=f"with eager's own draws: {again.reason}")
         why = "the compiled module draws other random numbers than eager"
     return _draws(subject, judged, why)
+
+
+def _by_slopes(subject: Subject, judged: Judged) -> Judged:
+    """Ask the slope of the loss who is right about the gradients: eager may be wrong itself."""
+    if not isinstance(subject, TrainingStep) or judged.expected.random:
+        return judged
+    try:
+        sides = (judged.expected.eager, judged.mode)
+        eager, mode = slopes.errors(subject, *(side.outputs[0].leaves[1:] for side in sides))
+    except Exception:
+        return judged  # the module was not made for float64
+    if eager <= slopes.RIGHT or mode > slopes.RIGHT:
+        return judged
+    note = (
+        f"eager's own gradients are wrong by {eager:.2g}, those of the compiled module are right: "
+        "the slope of the loss in float64, without a backward pass, decides"
+    )
+    checked = msgspec.structs.replace(
+        judged.checked,
+        reference="slopes",
+        eager_error=eager,
+        mode_error=mode,
+        tolerance=slopes.RIGHT,
+    )
+    return judged._replace(checked=_noted(checked, note), reason="")
 
 
 def _once(subject: Subject, call: Call, stages: Stages) -> Judged:

@@ -180,9 +180,7 @@ def _tried(
 def _in_double(
     subject: Subject, expected: Expected, device: str, drawing: torch.dtype | None
 ) -> Played:
-    subject.reset(FIRST)
-    module = _copy(subject.module, device)
-    given = mapped(lambda value: _double(value, device), subject.given())
+    module, given = in_double(subject, device)
     start = State(module, given)
     outputs: list[Parts] = []
     changes = []
@@ -196,6 +194,13 @@ def _in_double(
     if expected.random and played.drawn != expected.eager.drawn[: len(played.drawn)]:
         raise RuntimeError("it draws other random numbers")
     return played if expected.in_a_row else played.twice()
+
+
+def in_double(subject: Subject, device: str) -> tuple[torch.nn.Module, Any]:
+    """Copies of the module and of its inputs in float64, as they are at the start of a check."""
+    subject.reset(FIRST)
+    given = mapped(lambda value: _double(value, device), subject.given())
+    return _copy(subject.module, device), given
 
 
 def _copy(module: torch.nn.Module, device: str) -> torch.nn.Module:

@@ -108,12 +108,15 @@ class TrainingStep(Subject):
         last, self._last = self._last, None
         return [(loss, _gradients(module)), last]
 
+    def loss_in_double(self, module: torch.nn.Module, given: Any) -> float:
+        """The loss of the whole step, of a copy of the module in float64, without gradients."""
+        with torch.no_grad():
+            return float(_loss(apply(module, given)))
+
     def _backward(self, forward: Any, values: Inputs, context: AbstractContextManager[Any]) -> Any:
         with context:
             output = apply(forward, values)
-            found = leaves(output)
-        loss = sum(leaf.to(_wide(leaf)).square().mean() for leaf in found or _opened(output))
-        loss = loss / self.cell.accumulation
+        loss = _loss(output) / self.cell.accumulation
         loss.backward()
         if self._start is not None:  # a check: a timed step keeps nothing
             self._last = output
@@ -122,6 +125,11 @@ class TrainingStep(Subject):
     def _clear(self, parameters: Iterable[torch.nn.Parameter]) -> None:
         for parameter in parameters:
             parameter.grad = torch.zeros_like(parameter) if self._keep_gradients else None
+
+
+def _loss(output: Any) -> Any:
+    found = leaves(output) or _opened(output)
+    return sum(leaf.to(_wide(leaf)).square().mean() for leaf in found)
 
 
 def _gradients(module: torch.nn.Module) -> list[torch.Tensor]:

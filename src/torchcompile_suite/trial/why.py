@@ -39,8 +39,9 @@ def run(
     number: int,
     say: Callable[[str], object],
     variables: Mapping[str, str],
-) -> tuple[list[Cell], Why]:
-    """Where the time goes: of one call against eager, or of the second call against the first.
+) -> tuple[list[Cell], list[Why]]:
+    """Where the time goes: of one call against eager; or of the second call against the first, and
+    the same of both in eager.
 
     - ``calls``: one or two. ``number``: launches of each, in turns.
     - ``say``: gets a line for each. ``variables``: further environment variables of the processes.
@@ -66,8 +67,8 @@ def run(
                 say(f"{name}: {launch_line(one)}")
                 found[at].append(one)
     if len(calls) == 1:
-        return cells, why.compiled_against_eager(found[0])
-    return cells, why.compiled_against_compiled(found[0], found[1])
+        return cells, [why.compiled_against_eager(found[0])]
+    return cells, [why.compiled_against_compiled(*found), why.eager_against_eager(*found)]
 
 
 def attributed(environment: Environment, cell: Cell, cache: Path) -> Launch:

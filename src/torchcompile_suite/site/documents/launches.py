@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from itertools import starmap
 from typing import Any
 
 import msgspec
 
 from ...analysis import statistics
+from ...analysis.why import Why
 from ...compiled import Compiled
 from ...conditions import Accelerator, Environment
 from ...measurement import Launch
@@ -16,7 +18,7 @@ from ...presentation.answers import parts
 from ...presentation.wording import milliseconds, plural
 from ...results.records import Record
 from ..content import Entry, Machine
-from ..packs import figure, table
+from ..packs import figure, figures, table
 
 # JSON name of a field of `Compiled` -> the title of its column.
 COMPILED = {
@@ -48,6 +50,8 @@ COLUMNS = [
     *("eager_faults", "mode_faults", "peak_memory_bytes", "heap", "method", "calls_a_sample"),
     *("series", "round"),
 ]
+# The pages have five colours.
+MOST_BARS = 4
 COMPILER_COLUMNS = ["cell", *COMPILED, "guard_check_s"]
 
 
@@ -111,9 +115,22 @@ def _parts(record: Record) -> dict[str, Any] | None:
     told = why.told(found.why, why.EAGER_AND_COMPILED)
     return {
         "sentences": [*told.sentences, *told.remedies],
+        "bars": table(["part", "eager_s", "compiled_s"], _bars(found.why)),
         **table(told.sheet.columns, told.sheet.lines),
         "numbers": [column for column in told.sheet.columns if column in told.sheet.numbers],
     }
+
+
+def _bars(found: Why) -> list[list[Any]]:
+    """Seconds of the parts that take most of either call; the last one is all the others."""
+    times = [(one.what, one.before_s.value, one.after_s.value) for one in found.families]
+    times.sort(key=lambda part: -max(part[1], part[2]))
+    shown, others = times[:MOST_BARS], times[MOST_BARS:]
+    if others:
+        eager_s = math.fsum(eager for _, eager, _ in others)
+        compiled_s = math.fsum(compiled for _, _, compiled in others)
+        shown.append(("all others", eager_s, compiled_s))
+    return [[what, *figures(max(0.0, each) for each in both)] for what, *both in shown]
 
 
 def _launch(number: int, launch: Launch) -> list[Any]:

@@ -315,10 +315,25 @@
   function ofParts(parts) {
     if (!parts) return null;
     const right = new Set(parts.numbers);
+    const bars = Data.rows(parts.bars);
     return section(
       "parts",
       "What the difference is made of",
       ...parts.sentences.map((sentence) => make("p", {}, sentence)),
+      Draw.figure(
+        "Milliseconds of both calls, by operators and kernels.",
+        Draw.stacks(
+          ["eager", "compiled"].map((side) => ({
+            label: side,
+            parts: bars.map((bar) => bar[`${side}_s`] * 1e3),
+            words: bars
+              .map((bar) => `${bar.part} ${Words.milliseconds(bar[`${side}_s`])} ms`)
+              .join(", "),
+          })),
+          bars.map((bar) => bar.part),
+          "milliseconds a call",
+        ),
+      ),
       table(
         "Operators of the model and the kernels that compute them; then what is in no kernel.",
         parts.columns.map((title, place) => ({
