@@ -125,13 +125,14 @@ results["out of memory"] = [found.reason, found.checked.reference, found.checked
 class Tokens(nn.Module):
     def __init__(self):
         super().__init__()
-        self.norm, self.head = nn.BatchNorm2d(3), nn.Linear(3, 4)
+        self.norm, self.mix = nn.BatchNorm2d(3), nn.Linear(3, 3)
 
     def forward(self, x, right=False):
         x = self.norm(x)
         if right:
             x.register_hook(lambda gradient: gradient.contiguous())
-        return self.head(torch.tanh(x.flatten(2).transpose(1, 2)))
+        tokens = x.flatten(2).transpose(1, 2)
+        return tokens + torch.tanh(self.mix(tokens))
 
 def built():
     torch.manual_seed(0)
