@@ -220,6 +220,7 @@
         ),
         ofHistory(context, name, history, rows, other),
         ofLaunches(context, name, detail, at),
+        ofParts(detail.parts),
         paid(history.baseline, figure),
         compiled(context, detail),
         environment(launches, detail),
@@ -307,6 +308,40 @@
       downloads(
         `history ${name} ${machine.name}`,
         rows.map((row) => ({ cell: name, ...row })),
+      ),
+    );
+  }
+
+  function ofParts(parts) {
+    if (!parts) return null;
+    const right = new Set(parts.numbers);
+    const bars = Data.rows(parts.bars);
+    return section(
+      "parts",
+      "What the difference is made of",
+      ...parts.sentences.map((sentence) => make("p", {}, sentence)),
+      Draw.figure(
+        "Milliseconds of both calls, by operators and kernels.",
+        Draw.stacks(
+          ["eager", "compiled"].map((side) => ({
+            label: side,
+            parts: bars.map((bar) => bar[`${side}_s`] * 1e3),
+            words: bars
+              .map((bar) => `${bar.part} ${Words.milliseconds(bar[`${side}_s`])} ms`)
+              .join(", "),
+          })),
+          bars.map((bar) => bar.part),
+          "milliseconds a call",
+        ),
+      ),
+      table(
+        "Operators of the model and the kernels that compute them; then what is in no kernel.",
+        parts.columns.map((title, place) => ({
+          title,
+          number: right.has(title),
+          value: (row) => row[place],
+        })),
+        parts.rows,
       ),
     );
   }
