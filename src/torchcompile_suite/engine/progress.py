@@ -20,8 +20,6 @@ def measurement_line(measurement: Measurement) -> str:
     if (generated := measurement.generated) is not None:
         kernels, calls = generated.total("launches"), generated.total("library_launches")
         return f"{kernels} launches a call, {calls} of them of libraries"
-    if measurement.cell.divided:
-        return f"{launch_line(measurement.launches[0])}, divided"
     launches = statistics.counted(measurement.launches)
     latency = statistics.measured_latency(launches)
     ratio = statistics.measured_ratio(launches, measurement.sequential)
@@ -38,9 +36,6 @@ def launch_line(launch: Launch) -> str:
     """One launch in half a line: time a call and ratio; or its outcome."""
     if not launch.outcome.ok:
         return str(launch.outcome)
-    if (divided := launch.attribution) is not None:
-        eager_s, mode_s = divided.eager.call_s, divided.mode.call_s
-        return f"{mode_s * 1e3:.3g} ms a call, {mode_s / eager_s:.2f} of eager's time"
     text = (
         f"{_time(statistics.latency_of(launch), launch)}, "
         f"{statistics.ratio_of(launch):.2f} of eager's time"

@@ -169,6 +169,12 @@ def _figure(name: str, of_samples: Callable[[Launch], _T]) -> Callable[[Launch],
     return of
 
 
+def _pairs(launch: Launch) -> Sequence[tuple[float, float]]:
+    """Seconds a call in eager and in the mode: of pairs, or of calls that were divided."""
+    divided = launch.attribution
+    return [(divided.eager.call_s, divided.mode.call_s)] if divided else launch.pairs_s
+
+
 def _mixed_ratio(launch: Launch) -> float:
     calls_s = launch.warm_up_s[:MIXED_CALLS]
     return math.fsum(calls_s) / len(calls_s) / launch_eager_latency(launch.pairs_s)
@@ -180,9 +186,9 @@ def _single_call(launch: Launch) -> tuple[float, float] | None:
     return launch_eager_latency(launch.latency_s), launch_latency(launch.latency_s)
 
 
-ratio_of = _figure("ratio", lambda launch: launch_ratio(launch.pairs_s))
-latency_of = _figure("latency_s", lambda launch: launch_latency(launch.pairs_s))
-eager_latency_of = _figure("eager_latency_s", lambda launch: launch_eager_latency(launch.pairs_s))
+ratio_of = _figure("ratio", lambda launch: launch_ratio(_pairs(launch)))
+latency_of = _figure("latency_s", lambda launch: launch_latency(_pairs(launch)))
+eager_latency_of = _figure("eager_latency_s", lambda launch: launch_eager_latency(_pairs(launch)))
 compile_cost_of = _figure(
     "compile_cost_s", lambda launch: compile_cost(launch.warm_up_s, launch.compiler_import_s)
 )
