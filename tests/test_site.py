@@ -337,7 +337,8 @@ def test_the_answers_are_those_of_the_command(results: Path, first: Machine) -> 
 def test_a_cell_shows_what_its_time_is_made_of(first: Machine) -> None:
     cells = first.document(f"launches/{RELEASES[-1]}/0")["cells"]
     parts = cells["resnet18, batch 1, default"]["parts"]
-    assert parts["sentences"][0].startswith("A call takes 10 ms (eager) and 12 ms (compiled)")
+    assert parts["sentences"][0] == "From 3 launches that only divide calls (2026-11-27)."
+    assert parts["sentences"][1].startswith("A call takes 10 ms (eager) and 12 ms (compiled)")
     assert len(parts["rows"][0]) == len(parts["columns"])
     bars = parts["bars"]["rows"]
     assert sum(eager for _, eager, _ in bars) == pytest.approx(0.010)

@@ -286,7 +286,7 @@ def test_a_story_is_drafted_for_each_release_that_changed_the_call() -> None:
     history = _history(2.0, 2.01, 9.0)
     cell = Cell("net", 1, "max-autotune")
     (change,) = stories.changes(history)
-    assert (change.call, change.before, change.after) == ("compiled", "2.9.0", "2.10.0")
+    assert (change.what, change.before, change.after) == ("compiled over eager", "2.9.0", "2.10.0")
     page = list(stories.draft(cell, history))
     assert page[0] == "# net, batch 1, max-autotune: what 3 releases changed, and where"
     assert sum(line.startswith("## ") for line in page) == 1

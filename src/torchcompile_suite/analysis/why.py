@@ -162,11 +162,14 @@ class Why(NamedTuple):
     other_code: int = 0
 
     @property
+    def ratios(self) -> list[float]:
+        """The second call over the first, by launch."""
+        return [two / one for one, two in zip(self.before.calls_s, self.after.calls_s, strict=True)]
+
+    @property
     def ratio(self) -> Interval:
         """The second call over the first, with its interval over launches."""
-        return geometric_interval(
-            [two / one for one, two in zip(self.before.calls_s, self.after.calls_s, strict=True)]
-        )
+        return geometric_interval(self.ratios)
 
 
 def compiled_against_eager(launches: Sequence[Launch]) -> Why:

@@ -9,8 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+import msgspec
+
 from ..analysis import why as analysis
-from ..analysis.statistics import geometric_interval
+from ..analysis.statistics import Interval, geometric_interval
 from ..analysis.why import Why
 from ..cell import Cell
 from ..measurement import Launch
@@ -31,31 +33,41 @@ class Of(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A call that a release made faster or slower. ``call``: eager or compiled."""
+    """A call that a release made faster or slower.
 
-    call: str
+    ``what``: the time of eager, or that of compiled code over eager's: the drift of the machine
+    cancels in it. ``factor``: that of ``after`` over that of ``before``.
+    """
+
+    what: str
     before: str
     after: str
+    factor: Interval
     why: Why
 
     @property
     def sentence(self) -> str:
-        """Such as ``2.9.1 against 2.8.0, compiled: 1.16 [1.12, 1.20] of the time``."""
-        return f"{self.after} against {self.before}, {self.call}: {self.why.ratio} of the time"
+        """Such as ``2.9.1 against 2.8.0, compiled over eager: 1.16 [1.12, 1.20] times``."""
+        return f"{self.after} against {self.before}, {self.what}: {self.factor} times"
 
 
 def changes(history: Iterable[Of]) -> Iterator[Change]:
     """What each release changed against the one before, if the launches are sure of it."""
     for one, two in pairwise(history):
-        for call, compared in (
-            ("compiled", analysis.compiled_against_compiled),
-            ("eager", analysis.eager_against_eager),
+        ratios = [analysis.compiled_against_eager(each.launches).ratios for each in (one, two)]
+        factor = geometric_interval(
+            [after / before for before, after in zip(*ratios, strict=False)]
+        )
+        compiled = analysis.compiled_against_compiled(one.launches, two.launches)
+        eager = analysis.eager_against_eager(one.launches, two.launches)
+        for change in (
+            Change("compiled over eager", one.release, two.release, factor, compiled),
+            Change("eager", one.release, two.release, eager.ratio, eager),
         ):
-            found = compared(one.launches, two.launches)
-            value, low, high = found.ratio
-            sure = found.ratio.known and (low > 1 or high < 1)
+            value, low, high = change.factor
+            sure = change.factor.known and (low > 1 or high < 1)
             if sure and abs(value - 1) >= LEAST:
-                yield Change(call, one.release, two.release, found)
+                yield change
 
 
 def by_release(history: Iterable[Of]) -> Sheet:
@@ -73,10 +85,11 @@ def by_release(history: Iterable[Of]) -> Sheet:
 
 def draft(cell: Cell, history: Sequence[Of]) -> Iterator[str]:
     """The lines of a page in Markdown."""
+    cell = msgspec.structs.replace(cell, protocol="right")
     found = list(changes(history))
     yield f"# {cell}: what {len(history)} releases changed, and where"
     yield ""
-    yield terminal.markdown(by_release(history))
+    yield from terminal.markdown(by_release(history)).splitlines()
     if not found:
         yield ""
         yield f"No release changed a call by {LEAST:.0%} or more."
@@ -88,7 +101,8 @@ def draft(cell: Cell, history: Sequence[Of]) -> Iterator[str]:
         yield ""
         yield " ".join(map(terminal.escaped, told.sentences))
         yield ""
-        yield terminal.markdown(told.sheet._replace(lines=told.sheet.lines[:MOST_GROUPS]))
+        shown = told.sheet._replace(lines=told.sheet.lines[:MOST_GROUPS])
+        yield from terminal.markdown(shown).splitlines()
         if code := why.code_changes(one.why):
             yield ""
             yield from ("```diff", *code[: why.MOST_CODE], "```")

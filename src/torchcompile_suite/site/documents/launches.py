@@ -113,8 +113,13 @@ def _parts(record: Record) -> dict[str, Any] | None:
     if found is None:
         return None
     told = why.told(found.why, why.EAGER_AND_COMPILED)
+    measurement = record.measurement
+    source = (
+        f"From {plural(len(measurement.launches), 'launch')} that only divide calls "
+        f"({measurement.started_at[:10]})."
+    )
     return {
-        "sentences": [*told.sentences, *told.remedies],
+        "sentences": [source, *told.sentences, *told.remedies],
         "bars": table(["part", "eager_s", "compiled_s"], _bars(found.why)),
         **table(told.sheet.columns, told.sheet.lines),
         "numbers": [column for column in told.sheet.columns if column in told.sheet.numbers],
