@@ -342,6 +342,10 @@ def test_no_gain_is_not_the_same_as_not_knowing() -> None:
     assert unsure.startswith("Cannot tell yet")
     assert unsure.endswith("measure on")
     assert "Cannot tell" in advice.sentence([row("default", 0.9, math.nan, math.nan)], "again")
+    # Each launch was disturbed.
+    assert advice.sentence([row("default", math.nan, math.nan, math.nan)], "measure on") == (
+        "Cannot tell yet: no launch of mode default counts; measure on"
+    )
 
 
 def test_a_failure_is_an_answer() -> None:

@@ -73,6 +73,8 @@ def sentence(rows: Sequence[Row], again: str) -> str:
     payoffs = [payoff(row.ratio) for row in measured]
     if Payoff.UNKNOWN in payoffs:
         row = measured[payoffs.index(Payoff.UNKNOWN)]
+        if row.ratio is None or math.isnan(row.ratio.value):
+            return f"Cannot tell yet: no launch of {named(row)} counts; {again}"
         return (
             f"Cannot tell yet: {named(row)} takes {_interval(row.ratio)} of eager's time; {again}"
         )
