@@ -17,9 +17,7 @@ class _Attribution(_Cells):
 
     def _steps(self, kind, *point):
         """Seconds in steps of that kind (`attribution.Step`)."""
-        return self._parts(
-            lambda mode: sum(step.seconds for step in mode.steps if step.kind == kind), *point
-        )
+        return self._parts(lambda mode: mode.steps_s(kind), *point)
 
     def _rest(self, places, *point):
         """Seconds outside of all steps, at these places (`attribution.Split`)."""

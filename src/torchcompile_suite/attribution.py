@@ -76,6 +76,10 @@ class Split(Struct, frozen=True, forbid_unknown_fields=True):
     rest_s: dict[Place, Part]
     marks_s: Seconds
 
+    def steps_s(self, kind: Kind) -> float:
+        """Seconds of the steps of that kind."""
+        return sum(step.seconds for step in self.steps if step.kind == kind)
+
     @property
     def sum_s(self) -> float:
         """The steps and the rest."""
@@ -109,7 +113,5 @@ class Attribution(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _condensed(split: Split) -> Split:
-    seconds: dict[Kind, float] = {}
-    for step in split.steps:
-        seconds[step.kind] = seconds.get(step.kind, 0.0) + step.seconds
-    return replace(split, steps=[Step(kind, kind, [], taken) for kind, taken in seconds.items()])
+    kinds = dict.fromkeys(step.kind for step in split.steps)
+    return replace(split, steps=[Step(kind, kind, [], split.steps_s(kind)) for kind in kinds])

@@ -2,7 +2,7 @@
 "use strict";
 
 (() => {
-  const { section, table, downloads, link, choice, make } = Page;
+  const { section, table, sheet, downloads, link, choice, make } = Page;
 
   Page.view = async (context) => {
     const { at, chosen } = context;
@@ -31,29 +31,13 @@
     };
   };
 
-  function cells({ machine, at }, { name, columns, numbers, rows }) {
-    const right = new Set(numbers);
+  function cells({ machine, at }, asked) {
     return section(
       "cells",
       "The cells",
-      table(
-        "Every cell of the question: its figures, or why it has none.",
-        columns.map((title, place) => ({
-          title,
-          number: right.has(title),
-          value: (row) => row[place],
-          sort: (row) => (right.has(title) ? number(row[place]) : row[place]),
-        })),
-        rows,
-      ),
-      downloads(`${name} ${machine.name} ${at}`, Data.rows({ columns, rows })),
+      sheet("Every cell of the question: its figures, or why it has none.", asked),
+      downloads(`${asked.name} ${machine.name} ${at}`, Data.rows(asked)),
     );
-  }
-
-  // The first number of a figure as it is written: "1,234" or "0.75 [0.70, 0.80]".
-  function number(text) {
-    const value = Number.parseFloat(text.replaceAll(",", ""));
-    return Number.isNaN(value) ? null : value;
   }
 
   function questions({ manifest, chosen }, answered) {

@@ -3,7 +3,7 @@
 "use strict";
 
 (() => {
-  const { section, table, COLUMNS, link, Words, downloads, choice, choose, make } = Page;
+  const { section, table, sheet, COLUMNS, link, Words, downloads, choice, choose, make } = Page;
   // A site may have hundreds of machines. The manifest has those first that measured most.
   const MOST_ASKED = 12;
 
@@ -314,7 +314,6 @@
 
   function ofParts(parts) {
     if (!parts) return null;
-    const right = new Set(parts.numbers);
     const bars = Data.rows(parts.bars);
     return section(
       "parts",
@@ -334,14 +333,9 @@
           "milliseconds a call",
         ),
       ),
-      table(
+      sheet(
         "Operators of the model and the kernels that compute them; then what is in no kernel.",
-        parts.columns.map((title, place) => ({
-          title,
-          number: right.has(title),
-          value: (row) => row[place],
-        })),
-        parts.rows,
+        parts,
       ),
     );
   }

@@ -28,6 +28,9 @@ from ..results.segments import Header
 from . import statistics
 from .statistics import CondensedLaunch
 
+# Flags of `_kinds`.
+_GENERATED, _DIVIDED = b"g", b"d"
+
 
 class _Held(NamedTuple):
     """Which environment of the segment's a launch has, and the load that differs in it."""
@@ -138,27 +141,26 @@ def _read(file: Path) -> Read[list[Entry]]:
 
 def _read_generated(file: Path) -> Read[list[Entry]]:
     """As `_read`; nothing of a segment without a cell that has a target."""
-
-    def make() -> Made:
-        has = any(entry.measurement.cell.target for entry in _read(file)[0])
-        return Made(b"1" if has else b"0")
-
-    if cached.get("targets", [records.identity(file)], make) != b"0":
-        return _read(file)
-    return [], []
+    return _read(file) if _GENERATED in _kinds(file) else ([], [])
 
 
 def _read_divided(file: Path) -> Read[list[Entry]]:
-    """A segment's measurements of cells whose calls were divided. `_read` names its problems."""
-    segments.check_place(file, segments.header(file))
+    """The whole measurements of a segment that has a cell whose calls were divided."""
+    return records.read_segment(file) if _DIVIDED in _kinds(file) else ([], [])
+
+
+def _kinds(file: Path) -> bytes:
+    """Which of the cells that few readers want a segment has."""
 
     def make() -> Made:
-        found = records.read_segment(file)[0]
-        divided = [entry for entry in found if entry.measurement.cell.divided]
-        return Made(msgspec.msgpack.encode(divided))
+        cells = [entry.measurement.cell for entry in _read(file)[0]]
+        kinds = (
+            _GENERATED if any(cell.target for cell in cells) else b"",
+            _DIVIDED if any(cell.divided for cell in cells) else b"",
+        )
+        return Made(b"".join(kinds))
 
-    data = cached.get("divided", [records.identity(file)], make)
-    return msgspec.msgpack.decode(data, type=list[Entry]), []
+    return cached.get("kinds", [records.identity(file)], make)
 
 
 def _make(file: Path) -> Made:

@@ -62,8 +62,8 @@ class Series(msgspec.Struct, frozen=True):
         """
         wanted = settings._asdict()
         del wanted["device"], wanted["launches"]
-        rounds = 1 if cell.target else settings.launches
-        rounds = rounds or (DIVIDED_LAUNCHES if cell.divided else None)
+        usual = DIVIDED_LAUNCHES if cell.divided else None
+        rounds = 1 if cell.target else settings.launches or usual
         return cls(cell, tuple(releases), rounds=rounds, **wanted)
 
 

@@ -55,9 +55,16 @@ def attribute(request: Request, heap_note: str = "") -> Launch:
 
     load = os.getloadavg()[0]
     stages = Stages(str(request.cell), "")
-    made, outcome = None, OK
+    made = environment = None
+    outcome = OK
     try:
-        made = _attribute(request.cell, stages)
+        with stages("prepare"):
+            on = device.get(request.cell.device)
+            on.need()
+        try:
+            made = _attribute(request.cell, stages)
+        finally:
+            environment = device.describe(on, load)
     except Exception as error:
         outcome = failures.outcome(error, stages.now)
     if made is not None and request.kind == "warm":
@@ -65,7 +72,7 @@ def attribute(request: Request, heap_note: str = "") -> Launch:
     return Launch(
         request.kind,
         outcome,
-        environment=device.describe(device.get(request.cell.device), load),
+        environment=environment,
         stages_s=stages.seconds,
         method=METHOD,
         heap="default" if heap_note else request.heap,

@@ -18,7 +18,6 @@ from ..cell import Cell
 from ..measurement import Launch
 from . import terminal, why
 from .sheets import Sheet
-from .wording import milliseconds, ratio
 
 # A release that changes a call by less is not named. Two measurements in turns agree that well.
 LEAST = 0.03
@@ -54,12 +53,11 @@ class Change(NamedTuple):
 def changes(history: Iterable[Of]) -> Iterator[Change]:
     """What each release changed against the one before, if the launches are sure of it."""
     for one, two in pairwise(history):
-        ratios = [analysis.compiled_against_eager(each.launches).ratios for each in (one, two)]
-        factor = geometric_interval(
-            [after / before for before, after in zip(*ratios, strict=False)]
-        )
         compiled = analysis.compiled_against_compiled(one.launches, two.launches)
         eager = analysis.eager_against_eager(one.launches, two.launches)
+        factor = geometric_interval(
+            [mode / base for mode, base in zip(compiled.ratios, eager.ratios, strict=True)]
+        )
         for change in (
             Change("compiled over eager", one.release, two.release, factor, compiled),
             Change("eager", one.release, two.release, eager.ratio, eager),
@@ -72,14 +70,11 @@ def changes(history: Iterable[Of]) -> Iterator[Change]:
 
 def by_release(history: Iterable[Of]) -> Sheet:
     """A line for each release: both calls, and what the compiled one loses and gains most."""
-    columns = ["release", "eager ms", "compiled ms", "ratio [95 %]", "loses most", "gains most"]
-    lines = []
-    for release, launches in history:
-        found = analysis.compiled_against_eager(launches)
-        times = (geometric_interval(side.calls_s) for side in (found.before, found.after))
-        losses, gains = why.worth_naming(found)
-        named = (why.named(of[0]) if of else "-" for of in (losses, gains))
-        lines.append([release, *map(milliseconds, times), ratio(found.ratio), *named])
+    columns = ["release", *why.SUMMED_UP]
+    lines = [
+        [release, *why.summed_up(analysis.compiled_against_eager(launches))]
+        for release, launches in history
+    ]
     return Sheet(columns, frozenset(columns[1:4]), lines)
 
 

@@ -16,13 +16,14 @@ from ..analysis.why import LONG_S, MISSING, WORTH, Family, Group, Side, Why
 from ..attribution import Split, Step
 from ..cell import Cell
 from .sheets import Sheet
-from .wording import listed, written
+from .wording import listed, milliseconds, ratio, written
 
 # The table has so many lines, and the sentence so many losses and so many gains.
 MOST_LINES = 12
 MOST_NAMED = 2
 MOST_CODE = 60
 EAGER_AND_COMPILED = ("eager", "compiled")
+SUMMED_UP = ["eager ms", "compiled ms", "ratio [95 %]", "loses most in", "gains most in"]
 _KERNEL_NAME = re.compile(r"\b((?:cpp|triton)_[a-z]+_\w*?)_?\d+\b")
 
 
@@ -81,6 +82,13 @@ def worth_naming(why: Why) -> tuple[list[Family], list[Family]]:
         [family for family in worth if family.difference_s.value > 0],
         [family for family in worth if family.difference_s.value < 0],
     )
+
+
+def summed_up(why: Why) -> list[str]:
+    """The values of the columns `SUMMED_UP`."""
+    times = (geometric_interval(side.calls_s) for side in (why.before, why.after))
+    largest = (named(of[0]) if of else "-" for of in worth_naming(why))
+    return [*map(milliseconds, times), ratio(why.ratio), *largest]
 
 
 def named(family: Family) -> str:

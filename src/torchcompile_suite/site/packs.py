@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ..presentation.sheets import Sheet
 from ..results import segments
 
 FOLDER = "data"
@@ -65,6 +66,12 @@ def spread(name: str) -> list[str]:
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, Any]:
     """A table of a document."""
     return {"columns": list(columns), "rows": [list(row) for row in rows]}
+
+
+def sheet(of: Sheet) -> dict[str, Any]:
+    """A table of text. ``numbers``: the columns that are aligned to the right."""
+    numbers = [column for column in of.columns if column in of.numbers]
+    return {**table(of.columns, of.lines), "numbers": numbers}
 
 
 def encode(document: Any) -> Encoded:

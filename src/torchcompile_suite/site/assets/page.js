@@ -240,6 +240,26 @@ const Page = (() => {
   }
 
   // The data of a view, to download. Made in the browser from the rows that the view shows.
+  // A table of text (`packs.sheet`). A column of numbers sorts by the first number of a figure as it
+  // is written: "1,234" or "0.75 [0.70, 0.80]".
+  function sheet(caption, { columns, numbers, rows }) {
+    const right = new Set(numbers);
+    const number = (text) => {
+      const value = Number.parseFloat(text.replaceAll(",", ""));
+      return Number.isNaN(value) ? null : value;
+    };
+    return table(
+      caption,
+      columns.map((title, place) => ({
+        title,
+        number: right.has(title),
+        value: (row) => row[place],
+        sort: (row) => (right.has(title) ? number(row[place]) : row[place]),
+      })),
+      rows,
+    );
+  }
+
   function downloads(name, rows) {
     if (!rows.length) return null;
     const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
@@ -487,6 +507,7 @@ const Page = (() => {
     COLUMNS,
     section,
     table,
+    sheet,
     downloads,
     Words,
     KINDS,

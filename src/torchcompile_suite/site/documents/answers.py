@@ -18,6 +18,7 @@ from ...analysis.claims import Verdict, judge
 from ...analysis.coverage import coverage
 from ...presentation import answers, sheets
 from ...presentation.wording import plural
+from .. import packs
 from ..content import Machine
 from ..packs import figure, figures, table
 
@@ -29,10 +30,7 @@ ENVIRONMENT = ["point", "Python", "compiler", "allocator", "threads", "kernel", 
 
 
 def document(machine: Machine, point: str) -> dict[str, Any]:
-    """The answers that need times: a sentence and a table of text for each question.
-
-    ``numbers``: the columns that are aligned to the right.
-    """
+    """The answers that need times: a sentence and a table of text for each question."""
     name = machine.fullest(point)
     records = [entry.record for entry in machine.of(point) if entry.row.machine == name]
     parts = [record for key, record in machine.divided.items() if key[0] == point]
@@ -43,8 +41,7 @@ def document(machine: Machine, point: str) -> dict[str, Any]:
             questions.append(
                 {
                     **{"name": asked.name, "title": asked.title, "sentence": sentence},
-                    **table(sheet.columns, sheet.lines),
-                    "numbers": [column for column in sheet.columns if column in sheet.numbers],
+                    **packs.sheet(sheet),
                 }
             )
     return {**({"machine": name} if machine.several else {}), "questions": questions}

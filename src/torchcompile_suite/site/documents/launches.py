@@ -18,7 +18,7 @@ from ...presentation.answers import parts
 from ...presentation.wording import milliseconds, plural
 from ...results.records import Record
 from ..content import Entry, Machine
-from ..packs import figure, figures, table
+from ..packs import figure, figures, sheet, table
 
 # JSON name of a field of `Compiled` -> the title of its column.
 COMPILED = {
@@ -121,8 +121,7 @@ def _parts(record: Record) -> dict[str, Any] | None:
     return {
         "sentences": [source, *told.sentences, *told.remedies],
         "bars": table(["part", "eager_s", "compiled_s"], _bars(found.why)),
-        **table(told.sheet.columns, told.sheet.lines),
-        "numbers": [column for column in told.sheet.columns if column in told.sheet.numbers],
+        **sheet(told.sheet),
     }
 
 
