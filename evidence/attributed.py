@@ -24,7 +24,7 @@ WAIT_S = 0.002
 
 @workload("conv_net", family="tests", also=("training",))
 def conv_net(batch_size: int) -> Any:
-    """A convolution, batch norm, ReLU and a linear layer."""
+    """Two convolutions, batch norm, ReLU and a linear layer."""
     import torch
 
     class Net(torch.nn.Module):
@@ -32,11 +32,12 @@ def conv_net(batch_size: int) -> Any:
             super().__init__()
             self.conv = torch.nn.Conv2d(3, 32, 3)
             self.bn = torch.nn.BatchNorm2d(32)
-            self.head = torch.nn.Linear(32, 10)
+            self.deep = torch.nn.Conv2d(32, 128, 3, stride=4)
+            self.head = torch.nn.Linear(128, 10)
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             x = torch.relu(self.bn(self.conv(x)))
-            return self.head(x.mean((2, 3)))
+            return self.head(self.deep(x).mean((2, 3)))
 
     return Net(), (torch.randn(batch_size, 3, 96, 96),)
 
@@ -226,14 +227,17 @@ def _slow_library() -> None:
 
 
 def _copied(place: Callable[[str], int]) -> None:
-    """Copy an argument of each convolution and product before it, in a kernel of its own."""
+    """Copy an argument of each convolution and product before it into the opposite layout."""
     import torch
     from torch._inductor import lowering
-    from torch._inductor.ir import ExternKernel
+    from torch._inductor.ir import ExternKernel, get_stride_order
 
     def copying(usual: Callable[..., Any], at: int, *arguments: Any, **options: Any) -> Any:
         given = list(arguments)
-        given[at] = ExternKernel.copy_input(given[at])
+        value = ExternKernel.realize_input(given[at])
+        last = len(value.get_size()) - 1
+        opposite = [last - rank for rank in get_stride_order(value.get_stride())]
+        given[at] = ExternKernel.require_stride_order(value, opposite)
         return usual(*given, **options)
 
     for name in ("convolution", "addmm"):

@@ -1,8 +1,8 @@
 """Does `why` name the part of a call that was made slower?
 
-Each fault of attributed.py in each of its models, on the newest release, two launches each. The
-launches with the fault are compared with two launches without. A fault knows what it has hit: a
-kernel, a library's function, an operator, or a part of the call outside of all kernels.
+Each fault of attributed.py in each of its models, on the newest release: two launches with the
+fault are compared with two launches without it, in turns. A fault knows what it has hit: a kernel,
+a library's function, an operator, or a part of the call outside of all kernels.
 
     python -m evidence.planted [--kept]
 """
@@ -62,37 +62,39 @@ def measure() -> None:
     python = environments.ready(catalogue.read()[-1])
     kept = {(one.fault, one.model) for one in read_lines(RECORD, Kept)}
     for model in attributed.MODELS:
-        missing = [fault for fault in attributed.FAULTS if (fault, model) not in kept]
-        if not missing:
-            continue
-        sound, _ = launches(python, model, "")
-        for fault in missing:
-            one = compared(python, model, fault, sound)
+        for fault in attributed.FAULTS:
+            if (fault, model) in kept:
+                continue
+            one = compared(python, model, fault)
             append_line(RECORD, msgspec.json.encode(one))
             print(f"{one.model}, {one.fault}: {one.right}, {one.first}", flush=True)
 
 
-def launches(python: Path, model: str, fault: str) -> tuple[list[Launch], list[str]]:
-    """Launches with the fault, and the names of what it has hit."""
+def launches(
+    python: Path, model: str, faults: Sequence[str]
+) -> tuple[list[list[Launch]], list[str]]:
+    """Launches with each of the faults, in turns, and the names of what was hit."""
     from . import attributed
 
+    cell = Cell(model, 1, "default")
+    made: list[list[Launch]] = [[] for _ in faults]
     with tempfile.TemporaryDirectory(prefix="planted-") as folder:
         note = Path(folder, "note")
-        variables = {attributed.FAULT: fault, attributed.NOTE: str(note), VARIABLE: str(WORKLOADS)}
-        environment, cell = of_release(python, variables), Cell(model, 1, "default")
-        made = [
-            trials.attributed(environment, cell, Path(folder, "cache")) for _ in range(LAUNCHES)
-        ]
+        variables = {attributed.NOTE: str(note), VARIABLE: str(WORKLOADS)}
+        for _ in range(LAUNCHES):
+            for fault, own in zip(faults, made, strict=True):
+                environment = of_release(python, {**variables, attributed.FAULT: fault})
+                one = trials.attributed(environment, cell, Path(folder, fault or "none"))
+                if not one.outcome.ok:
+                    raise SystemExit(f"{model}, {fault or 'no fault'}: {one.outcome}")
+                own.append(one)
         hit = note.read_text().splitlines() if note.exists() else []
-    failed = [one.outcome for one in made if not one.outcome.ok]
-    if failed:
-        raise SystemExit(f"{model}, {fault or 'no fault'}: {failed[0]}")
     return made, list(dict.fromkeys(hit))
 
 
-def compared(python: Path, model: str, fault: str, sound: Sequence[Launch]) -> Kept:
+def compared(python: Path, model: str, fault: str) -> Kept:
     """What the answer says of the fault."""
-    faulty, hit = launches(python, model, fault)
+    (sound, faulty), hit = launches(python, model, ["", fault])
     found = why.compiled_against_compiled(sound, faulty)
     worst = [
         next(one for one in of.families if one.difference_s.value > 0)

@@ -5,7 +5,7 @@
 A: one cold launch of each kind of cell that meets another part of the device path. B: proofs of how
 a call is timed, counted and disturbed, beside scripts that do not import the suite. C: the cells
 that decide what the documents claim, as results. D: what was generated for a GPU that is not here,
-beside what the device ran (needs no GPU).
+beside what the device ran (needs no GPU). W: where the time of some calls goes, beside a script.
 
 A part begins with what tells most, and ends when its seconds are over. FOLDER gets ``log.jsonl``, a
 line for each step, and ``results.tar`` with the segments of this machine. Run it in the root of the
@@ -49,6 +49,7 @@ from torchcompile_suite.results import records, sealing
 
 LAUNCHES = 3
 PLAIN = Path(__file__).with_name("plain") / "calls.py"
+PLAIN_KERNELS = PLAIN.with_name("kernels.py")
 # What the proofs and the plain scripts compare.
 MODES = ("eager", "default", "reduce-overhead")
 # Models of the plain script, in each of these modes.
@@ -106,9 +107,21 @@ CLAIMED = [
 ]
 # A measurement takes about so many seconds, and none begins with less.
 LEAST_S = 45.0
+# The answer of a program is kept as data. So much of what it printed is kept beside it.
+MOST_TEXT = 2000
 LAUNCH_LIMIT_S = 240.0
 # A stranger's way in: the command, on a model that is no workload.
 TRY = ["try", "resnet50", "--mode", "default", "--mode", "reduce-overhead", "--save", "--quiet"]
+
+# What `why` is asked, and the models and modes of the plain script beside it.
+WHY = [
+    ["resnet18"],
+    ["gpt_decode"],
+    ["resnet18", "--training", "--batch-size", "4"],
+    ["resnet18", "--mode", "reduce-overhead"],
+    ["vit16x6x384"],
+]
+WHY_PLAIN = [("resnet18", "default"), ("resnet18", "reduce-overhead")]
 
 
 class Step(msgspec.Struct, omit_defaults=True):
@@ -208,7 +221,7 @@ class Campaign:
             return Step(f"exit status {done.returncode}: {done.stderr.strip()[-2000:]}")
         if read is None:
             return Step(f"ok\n{done.stdout}")
-        return Step(done.stdout.strip(), data=read(done.stdout))
+        return Step(done.stdout.strip()[:MOST_TEXT], data=read(done.stdout))
 
     def close(self) -> None:
         """Seal the results, and pack them for the way back."""
@@ -325,7 +338,32 @@ def _counted(cell: Cell, ran: Launch) -> Step:
     return Step(msgspec.json.encode(data).decode(), data=data)
 
 
-PARTS = {"A": kinds, "B": proofs, "C": claimed, "D": counts}
+def divided(campaign: Campaign) -> None:
+    """W: where the time of a call goes, and what a plain script sees of it."""
+    for asked in WHY:
+        command = ["-m", "torchcompile_suite", "why", *asked, "--launches", "1"]
+        command += ["--device", campaign.device, "--quiet", "--json", "-"]
+        work = functools.partial(campaign.program, *command, read=_divided)
+        campaign.step("W", f"why {' '.join(asked)}", work)
+    for model, mode in WHY_PLAIN:
+        work = functools.partial(
+            campaign.program, str(PLAIN_KERNELS), model, mode, read=msgspec.json.decode
+        )
+        campaign.step("W", f"kernels of {model} {mode}", work)
+
+
+def _divided(printed: str) -> dict[str, Any]:
+    """Of an answer of `why` the seconds of both calls, and those of each family."""
+    said = msgspec.json.decode(printed)
+    return {
+        "call_s": [side["launches"][0]["call_s"] for side in said["calls"]],
+        "families": {
+            one["what"]: [one["before_s"][0], one["after_s"][0]] for one in said["families"]
+        },
+    }
+
+
+PARTS = {"A": kinds, "B": proofs, "C": claimed, "D": counts, "W": divided}
 
 
 def main() -> None:

@@ -31,6 +31,8 @@ def page(name: str, steps: Sequence[Step]) -> str:
         ("One cold launch of each kind", _table(LAUNCH, _launches(steps, "A"))),
         ("Cells of the documents", _table(MEASURED, _measured(steps))),
         ("Plain scripts beside the suite", _table(PLAIN, _plain(steps))),
+        ("Where the time of a call goes", _table(DIVIDED, _divided(steps))),
+        ("The same by a plain script", _table(DIVIDED_PLAIN, _divided_plain(steps))),
         ("Memory of resnet18", _table(MEMORY, _memory(steps))),
         ("What torch.profiler sees of ten calls of resnet18", _table(SEEN, _seen(steps))),
         ("The calibration loop", _table(LOOP, _loop(steps))),
@@ -155,6 +157,39 @@ def _plain(steps: Sequence[Step]) -> Iterator[list[str]]:
 def _calls(said: dict[str, float]) -> float:
     """Calls one after the other: the first and the last measurement, which a drift moves apart."""
     return math.sqrt(said["one after the other"] * said["once more"])
+
+
+DIVIDED = ["call", "part", "eager us", "compiled us"]
+IDLE = "idle gaps of the device"
+# Lines of a call in the table.
+MOST_PARTS = 6
+
+
+def _divided(steps: Iterable[Step]) -> Iterator[list[str]]:
+    for step in steps:
+        if step.part == "W" and (call_s := step.data.get("call_s")):
+            families = step.data["families"]
+            works_s = [whole - idle for whole, idle in zip(call_s, families[IDLE], strict=True)]
+            yield [step.name, "the whole call", *map(_us, call_s)]
+            yield ["", "the device works", *map(_us, works_s)]
+            for what in list(families)[:MOST_PARTS]:
+                yield ["", what, *map(_us, families[what])]
+
+
+DIVIDED_PLAIN = [
+    *("model and mode", "eager us", "compiled us", "works: eager us", "works: compiled us"),
+    *("eager convolutions us", "eager addmm us"),
+]
+
+
+def _divided_plain(steps: Iterable[Step]) -> Iterator[list[str]]:
+    for step in steps:
+        if step.part == "W" and (call_us := step.data.get("call")):
+            operators = (step.data[f"aten::{name}"] for name in ("cudnn_convolution", "addmm"))
+            yield [
+                step.name.removeprefix("kernels of "),
+                *(f"{each:,.1f}" for each in (*call_us, *step.data["works"], *operators)),
+            ]
 
 
 MEMORY = ["mode", "MB reserved", "MB of tensors", "MB of CUDA graphs' pools"]

@@ -12,7 +12,7 @@ from .fields import Count, Seconds, Text
 Direction = Literal["forward", "backward"]
 Kind = Literal["operator", "generated", "library", "copy"]
 # What a call spends outside of its steps, see `Split`.
-Place = Literal["guards", "entry", "buffers", "python", "exit"]
+Place = Literal["guards", "entry", "buffers", "python", "exit", "idle"]
 _SHORTEST_S = 1e-12
 # A time, or a difference of two that noise may make negative.
 Part = Annotated[float, Meta(ge=-1e7, le=1e7)]
@@ -64,9 +64,13 @@ class Split(Struct, frozen=True, forbid_unknown_fields=True):
     - ``call_s``: seconds of a call as a user makes it.
     - ``faults``: page faults of a call.
     - ``steps``: in the order of the calls. ``rest_s``: seconds of a call that are in no step, by
-      place: the check of the guards; ``entry`` from the call to the first step, ``exit`` from the
-      last one to the end; ``buffers`` between the steps of a graph, where buffers are allocated and
-      freed; ``python`` between two graphs. In eager all of the rest is ``python``.
+      place: the check of the guards; ``entry`` from the call to the code of the first graph,
+      ``exit`` from the last step to the end; ``buffers`` before the first step of a graph and
+      between its steps, where buffers are allocated and freed; ``python`` between two graphs. In
+      eager all of the rest is ``python``.
+
+    On an accelerator the steps are what it does for them, ``python`` what it does for the rest of
+    the call, and ``idle`` the time in which it does nothing, whatever the host does meanwhile.
     - ``marks_s``: what the marks around the steps took, which is in none of the other figures.
     """
 

@@ -31,6 +31,7 @@ _AROUND: dict[str, tuple[Place, ...]] = {
     "outside of the operators": ("entry", "python", "exit"),
     "guards": ("guards",),
     "buffers between kernels": ("buffers",),
+    "idle gaps of the device": ("idle",),
 }
 Origin: TypeAlias = tuple[Direction, Hashable]
 

@@ -56,6 +56,7 @@ dtype_option = click.option(
 channels_last_option = click.option(
     "--channels-last", is_flag=True, help="Lay images and weights out with the channels last."
 )
+device_option = click.option("--device", help="cpu or cuda. Default: cuda if there is a GPU.")
 training_option = click.option("--training", is_flag=True, help="Measure a whole optimizer step.")
 json_option = click.option(
     "--json",

@@ -18,6 +18,7 @@ from ..trial.plan import BUDGET_S, Trial, TrialError
 from .options import (
     channels_last_option,
     completing,
+    device_option,
     dtype_option,
     installed_option,
     json_option,
@@ -77,7 +78,7 @@ inputs_option = click.option(
     shell_complete=completing(plan.QUESTIONS.keys),
     help=f"Ask this instead: {', '.join(plan.QUESTIONS)}. It chooses its cells.",
 )
-@click.option("--device", help="cpu or cuda. Default: cuda if there is a GPU.")
+@device_option
 @click.option(
     "--target",
     "gpu",

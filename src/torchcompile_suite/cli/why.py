@@ -12,6 +12,7 @@ from ..analysis.summary import version_key
 from ..cell import CHANNELS_LAST, Cell
 from ..engine.settings import DIVIDED_LAUNCHES
 from ..errors import SuiteError
+from ..host import machine
 from ..modes import MODES
 from ..presentation import answers, stories, why
 from ..presentation.terminal import Output, Progress
@@ -23,6 +24,7 @@ from ..trial.plan import Trial
 from .options import (
     channels_last_option,
     completing,
+    device_option,
     dtype_option,
     installed_option,
     json_option,
@@ -51,6 +53,7 @@ from .trying import torch_python, write
 )
 @dtype_option
 @channels_last_option
+@device_option
 @training_option
 @click.option("--threads", type=click.IntRange(min=1), help="Number of torch's threads.")
 @installed_option
@@ -79,6 +82,7 @@ def why_command(
     against: str | None,
     dtype: str,
     channels_last: bool,
+    device: str | None,
     training: bool,
     threads: int | None,
     release: str | None,
@@ -95,9 +99,10 @@ def why_command(
 
     A line of the table is a group of the model's operators and the kernels that compute them, or
     several groups alike. "copy" lines bring tensors into a layout that a library wants. What is in
-    no kernel follows: guards, buffers, Python.
+    no kernel follows: guards, buffers, Python. On a GPU a line has the time in which the device
+    works for it, and its idle gaps are a line.
 
-    Works on a CPU with Inductor. Exit status: 0 answered, 1 it cannot be answered.
+    Works with Inductor. Exit status: 0 answered, 1 it cannot be answered.
 
     Examples:
 
@@ -116,6 +121,7 @@ def why_command(
         allocators=plan.SETTLED,
         dtype=dtype,
         layout=CHANNELS_LAST if channels_last else "contiguous",
+        device=device or machine.device_kind(),
         training=training,
     )
     if history:

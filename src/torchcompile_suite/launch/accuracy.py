@@ -66,11 +66,15 @@ def tolerance_of(dtype: str, lowest: torch.dtype | None, steps: bool) -> float:
     return max(TOLERANCE.get(dtype, TOLERANCE["float32"]), by_name, _35_DB if steps else 0.0)
 
 
-def exact_tolerance_of(dtype: str, lowest: torch.dtype | None) -> float:
+def exact_tolerance_of(dtype: str, lowest: torch.dtype | None, tf32: bool) -> float:
     """What is only rounding between an output and one in float64: at least one rounding of the
     output itself, in the dtype with the fewest digits. The arguments are those of `tolerance_of`.
+
+    ``tf32``: products may have had the digits of TF32. Which of the two sides has them is up to the
+    library: it may choose another algorithm for another layout.
     """
     last = 0.0 if lowest is None else torch.finfo(lowest).eps / 2
+    last = max(last, torch.finfo(torch.float16).eps / 2) if tf32 else last
     return max(TOLERANCE.get(dtype, TOLERANCE["float32"]), last)
 
 

@@ -3,7 +3,8 @@
 One process makes four calls in turns: eager and the mode, each as a user makes it and with marks
 around its parts (`inspect.marks`). The calls with marks say how a call divides. The compiled call
 without marks says whether its parts add up to it; of eager's call, what the operators leave is
-Python's.
+Python's. On an accelerator the calls with marks are made under torch's profiler, after the turns:
+the parts are what the device does, and the time in which it does nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import gc
 import os
 import resource
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,6 +28,7 @@ from ..request import Request
 from .progress import Stages, rounded
 
 if TYPE_CHECKING:
+    from .device import Device
     from .inspect.marks import Marked
     from .subject import Call, Subject
 
@@ -40,11 +42,23 @@ FEWEST_TURNS = 4
 _BACKEND = "torchcompile_suite_marked"
 
 
+# A replay of a CUDA graph runs no marks.
+_WITHOUT_GRAPHS = {"reduce-overhead": "default", "max-autotune": "max-autotune-no-cudagraphs"}
+
+
 class _Calls(NamedTuple):
     """One call, again and again: nanoseconds when it began and ended, with the marks between."""
 
     samples: list[tuple[int, list[tuple[int, int]], int]]
     faults: list[float]
+
+
+class _Parts(NamedTuple):
+    """Seconds of a call: of each step, of the rest by place, and of the marks themselves."""
+
+    seconds: list[float]
+    rest_s: dict[Place, float]
+    marks_s: float
 
 
 def attribute(request: Request, heap_note: str = "") -> Launch:
@@ -62,7 +76,7 @@ def attribute(request: Request, heap_note: str = "") -> Launch:
             on = device.get(request.cell.device)
             on.need()
         try:
-            made = _attribute(request.cell, stages)
+            made = _attribute(request.cell, on, stages)
         finally:
             environment = device.describe(on, load)
     except Exception as error:
@@ -81,13 +95,15 @@ def attribute(request: Request, heap_note: str = "") -> Launch:
     )
 
 
-def _attribute(cell: Cell, stages: Stages) -> Attribution:
+def _attribute(cell: Cell, on: Device, stages: Stages) -> Attribution:
+    import torch._dynamo
+
     from . import failures, foreign
     from .build import build
     from .inspect import dynamo, marks, observe
 
-    if cell.device != "cpu" or cell.backend != "inductor" or cell.start or cell.shapes != "static":
-        raise failures.Unsupported("only Inductor's code for a CPU and fixed shapes is divided")
+    if cell.backend != "inductor" or cell.start or cell.shapes != "static":
+        raise failures.Unsupported("only Inductor's code for fixed shapes is divided")
     with stages("build"):
         subject = build(cell)
     with stages("eager"):
@@ -99,59 +115,69 @@ def _attribute(cell: Cell, stages: Stages) -> Attribution:
                 subject.eager()
         with stages("compile"):
             mode, forward = subject.compile()
-            mode()
+            for _ in range(FEWEST_CALLS):  # a CUDA graph is recorded in the second one
+                mode()
             graphs = dynamo.captures()
             if not graphs:
                 raise failures.Unsupported(dynamo.NO_GRAPH)
             writer = marks.Writer()
             # What has marks is compiled beside it, and counts for the same limit.
             with writer.writing(), dynamo.more_captures(3):
-                marked_mode, _ = subject.compile()
-                marked_mode()
+                marked_mode = _compiled(subject, mode=_WITHOUT_GRAPHS.get(cell.mode, cell.mode))
         operators: list[Marked] = []
+        torch._dynamo.register_backend(marks.in_graphs(operators), name=_BACKEND)
         with stages("eager"), dynamo.more_captures(3):
-            marked_eager = _marked_eager(subject, operators)
+            marked_eager = _compiled(subject, backend=_BACKEND, mode="default", way="whole")
         if dynamo.captures() != 3 * graphs:
             raise failures.Unsupported("with marks, Dynamo captures other graphs than without")
-        calls = {
-            "eager": subject.eager,
-            "marked eager": marked_eager,
-            "mode": mode,
-            "marked mode": marked_mode,
-        }
+        calls = {"eager": subject.eager, "mode": mode}
+        marked = {"eager": marked_eager, "mode": marked_mode}
+        if cell.device == "cpu":
+            calls |= {f"marked {side}": call for side, call in marked.items()}
         with stages("turns"):
-            made = _turns(calls)
+            made = _turns(calls, on.synchronize)
+        graph_operators = [each for step in operators for each in step.operators]
+        steps = {"eager": operators, "mode": writer.resolved(graph_operators)}
+        call_s = {side: _call_s(made[side]) for side in steps}
         with stages("observe"):
-            mark_s = marks.cost_s()
-            guards_s = observe.guard_check_s(cell, getattr(forward, "_orig_mod", forward), subject)
-    graph_operators = [each for step in operators for each in step.operators]
-    steps = writer.resolved(graph_operators)
-    known = list(dict.fromkeys(each for step in (*operators, *steps) for each in step.operators))
-    place = {each: at for at, each in enumerate(known)}
-    return Attribution(
-        operators=known,
-        eager=_split(made["eager"], made["marked eager"], operators, place, mark_s, None),
-        mode=_split(made["mode"], made["marked mode"], steps, place, mark_s, guards_s or 0.0),
-        code=writer.code,
+            if cell.device == "cpu":
+                compiled = getattr(forward, "_orig_mod", forward)
+                guards_s = observe.guard_check_s(cell, compiled, subject) or 0.0
+                mark_s = marks.cost_s()
+                parts = {
+                    side: _on_host(made[f"marked {side}"], len(steps[side]), mark_s)
+                    for side in steps
+                }
+                rest_s = parts["mode"].rest_s
+                rest_s |= {"guards": guards_s, "entry": rest_s["entry"] - guards_s}
+                python_s = call_s["eager"] - sum(parts["eager"].seconds)
+                parts["eager"] = parts["eager"]._replace(rest_s={"python": python_s})
+            else:
+                parts = {
+                    side: _on_device(call, len(steps[side]), call_s[side], on.synchronize)
+                    for side, call in marked.items()
+                }
+    known = list(
+        dict.fromkeys(each for side in steps.values() for step in side for each in step.operators)
     )
+    place = {each: at for at, each in enumerate(known)}
+    eager, compiled_call = (
+        _split(made[side], call_s[side], steps[side], parts[side], place) for side in steps
+    )
+    return Attribution(operators=known, eager=eager, mode=compiled_call, code=writer.code)
 
 
-def _marked_eager(subject: Subject, operators: list[Marked]) -> Call:
-    """A call of the captured graphs in eager, with marks; adds what they enclose."""
-    import torch._dynamo
-
-    from .inspect import marks
-
-    torch._dynamo.register_backend(marks.in_graphs(operators), name=_BACKEND)
+def _compiled(subject: Subject, **settings: Any) -> Call:
+    """A call of the module compiled with these settings of the cell; it is compiled now."""
     cell = subject.cell
-    subject.cell = msgspec.structs.replace(cell, backend=_BACKEND, mode="default", way="whole")
+    subject.cell = msgspec.structs.replace(cell, **settings)
     call, _ = subject.compile()
     call()
     subject.cell = cell
     return call
 
 
-def _turns(calls: Mapping[str, Call]) -> dict[str, _Calls]:
+def _turns(calls: Mapping[str, Call], synchronize: Callable[[], None]) -> dict[str, _Calls]:
     """Make the calls in turns."""
     from .inspect import marks
 
@@ -165,7 +191,7 @@ def _turns(calls: Mapping[str, Call]) -> dict[str, _Calls]:
         turns = 0
         while turns < FEWEST_TURNS or time.perf_counter() - begun < TURNS_S:
             for name, call in calls.items():
-                _turn(call, marks.stamps, made[name])
+                _turn(call, synchronize, marks.stamps, made[name])
             turns += 1
     finally:
         gc.unfreeze()
@@ -173,27 +199,33 @@ def _turns(calls: Mapping[str, Call]) -> dict[str, _Calls]:
     return made
 
 
-def _turn(call: Call, stamps: list[tuple[int, int]], made: _Calls) -> None:
+def _turn(
+    call: Call, synchronize: Callable[[], None], stamps: list[tuple[int, int]], made: _Calls
+) -> None:
     call()
     stamps.clear()
     faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     deadline = time.perf_counter() + TURN_S
     count = 0
     while count < FEWEST_CALLS or (count < MOST_CALLS and time.perf_counter() < deadline):
-        made.samples.append(_sample(call, stamps))
+        made.samples.append(_sample(call, synchronize, stamps))
         count += 1
     faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults
     made.faults.append(faults / count)
 
 
-def _sample(call: Call, stamps: list[tuple[int, int]]) -> tuple[int, list[tuple[int, int]], int]:
+def _sample(
+    call: Call, synchronize: Callable[[], None], stamps: list[tuple[int, int]]
+) -> tuple[int, list[tuple[int, int]], int]:
     """One call. One that puts its inputs back does so outside the clock."""
     from .values import Restoring
 
     inner = call.inner if isinstance(call, Restoring) else call
     stamps.clear()
+    synchronize()
     begun = time.perf_counter_ns()
     inner()
+    synchronize()
     ended = time.perf_counter_ns()
     found = list(stamps)
     if isinstance(call, Restoring):
@@ -208,53 +240,65 @@ def _middle(samples: Sequence[Any]) -> list[Any]:
     return ordered[quarter : len(ordered) - quarter]
 
 
-def _split(
-    plain: _Calls,
-    marked: _Calls,
-    steps: Sequence[Marked],
-    place: Mapping[Any, int],
-    mark_s: float,
-    guards_s: float | None,
-) -> Split:
-    """How the call divides. ``guards_s``: None for eager, whose rest is all in Python."""
-    call_s = fmean((ended - begun) / 1e9 for begun, _, ended in _middle(plain.samples))
-    middle = _middle(marked.samples)
-    seconds = [0.0] * len(steps)
+def _call_s(made: _Calls) -> float:
+    return fmean((ended - begun) / 1e9 for begun, _, ended in _middle(made.samples))
+
+
+def _on_host(marked: _Calls, steps: int, mark_s: float) -> _Parts:
+    """The parts of a call by the clock of the host, without what the marks take."""
+    from .inspect import marks
+
+    seconds = [0.0] * steps
     rest: dict[Place, float] = dict.fromkeys(("entry", "buffers", "python", "exit"), 0.0)
-    marks = 0
+    middle = _middle(marked.samples)
     for begun, stamps, ended in middle:
-        marks += len(stamps)
-        before, at_ns = None, begun
+        last, at_ns = None, begun
         for number, read_ns in stamps:
             taken = (read_ns - at_ns) / 1e9 - mark_s
-            if number % 2:
+            if number == marks.BEGIN:
+                rest["entry" if last is None else "python"] += taken
+            elif number % 2:
                 seconds[number // 2] += taken
             else:
-                rest[_place(steps, before, number // 2)] += taken
-            before, at_ns = number // 2, read_ns
+                rest["buffers"] += taken
+            last, at_ns = number, read_ns
         rest["exit"] += (ended - at_ns) / 1e9
     calls = len(middle)
-    seconds = [each / calls for each in seconds]
-    if guards_s is None:
-        rest_s: dict[Place, float] = {"python": call_s - sum(seconds)}
-    else:
-        rest_s = {name: each / calls for name, each in rest.items()}
-        rest_s = {"guards": guards_s, **rest_s, "entry": rest_s["entry"] - guards_s}
-    return Split(
-        call_s=rounded(call_s),
-        faults=rounded(fmean(plain.faults)),
-        steps=[_step(*each, place) for each in zip(steps, seconds, strict=True)],
-        rest_s={name: rounded(each) for name, each in rest_s.items()},
-        marks_s=rounded(mark_s * marks / calls),
+    read = sum(len(stamps) for _, stamps, _ in middle)
+    return _Parts(
+        [each / calls for each in seconds],
+        {name: each / calls for name, each in rest.items()},
+        mark_s * read / calls,
     )
 
 
-def _place(steps: Sequence[Marked], before: int | None, step: int) -> Place:
-    if before is None:
-        return "entry"
-    one, other = steps[before], steps[step]
-    # A graph that runs twice in a row begins again.
-    return "buffers" if one.graph == other.graph and step > before else "python"
+def _on_device(call: Call, steps: int, call_s: float, synchronize: Callable[[], None]) -> _Parts:
+    """The parts of a call that takes ``call_s``, by what the device does for each of them.
+
+    In a call with CUDA graphs the device runs the same kernels as in the one without.
+    """
+    from .inspect import marks, profiler
+
+    with marks.ranges():
+        call()
+        busy_s, within = profiler.device_s(call, synchronize)
+    seconds = [0.0] * steps
+    for name, found_s in within.items():
+        if (step := marks.step_of(name)) is not None:
+            seconds[step] += found_s
+    return _Parts(seconds, {"python": busy_s - sum(seconds), "idle": call_s - busy_s}, 0.0)
+
+
+def _split(
+    made: _Calls, call_s: float, steps: Sequence[Marked], parts: _Parts, place: Mapping[Any, int]
+) -> Split:
+    return Split(
+        call_s=rounded(call_s),
+        faults=rounded(fmean(made.faults)),
+        steps=[_step(*each, place) for each in zip(steps, parts.seconds, strict=True)],
+        rest_s={name: rounded(each) for name, each in parts.rest_s.items()},
+        marks_s=rounded(parts.marks_s),
+    )
 
 
 def _step(marked: Marked, seconds: float, place: Mapping[Any, int]) -> Step:

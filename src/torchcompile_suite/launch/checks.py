@@ -135,7 +135,7 @@ def _against(
     """The worst comparison of the calls, or of the state after them."""
     dtype = subject.cell.dtype
     if reference.name == "float64":
-        rounding = accuracy.exact_tolerance_of(dtype, traced.lowest)
+        rounding = accuracy.exact_tolerance_of(dtype, traced.lowest, traced.tf32)
     else:
         steps = traced.steps and any(map(accuracy.fractions, expected.eager.outputs))
         rounding = accuracy.tolerance_of(dtype, traced.lowest, steps)

@@ -18,6 +18,8 @@ from .values import leaves
 
 # Their results move by a whole step where rounding decides.
 _STEPS = re.compile(r"::(round|fake_quantize|_fake_quantize|quantize|_quantize)")
+_CONVOLUTION = re.compile(r"::\w*convolution")
+_PRODUCT = re.compile(r"::(mm|bmm|addmm|baddbmm|addmv|mv|linear|matmul|_int_mm)\b")
 
 
 class _Operators(TorchDispatchMode):  # type: ignore[misc]
@@ -47,6 +49,7 @@ class Traced(_Operators):
     - ``lowest``: the floating dtype with the fewest digits that a value had, or None.
     - ``drawing``: the floating dtype in which random numbers were drawn, or None.
     - ``steps``: values were rounded to steps, as quantising does.
+    - ``tf32``: products of float32 may have had the digits of TF32, which are those of float16.
     """
 
     def __init__(self) -> None:
@@ -55,16 +58,19 @@ class Traced(_Operators):
         self.lowest: torch.dtype | None = None
         self.drawing: torch.dtype | None = None
         self.steps = False
+        self.tf32 = False
 
     @property
     def narrow(self) -> bool:
         """Whether a value had fewer digits than float32 has."""
-        return self.lowest is not None and lower(torch.float32, self.lowest) is not torch.float32
+        fewer = self.lowest is not None and lower(torch.float32, self.lowest) is not torch.float32
+        return fewer or self.tf32
 
     def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the operator, and look at what it takes and returns."""
         result = func(*args, **kwargs)
         self.steps = self.steps or _STEPS.search(func.name()) is not None
+        self.tf32 = self.tf32 or _in_tf32(func.name(), result)
         for leaf in leaves((args, kwargs, result)):
             self.steps = self.steps or leaf.is_quantized
             self.lowest = lower(self.lowest, leaf.dtype)
@@ -124,6 +130,22 @@ class InDouble(_Operators):
 
     def _narrow(self, one: torch.Tensor) -> torch.dtype:
         return self._drawing if one.dtype == torch.float64 else one.dtype
+
+
+def _in_tf32(name: str, result: Any) -> bool:
+    """Whether the operator may use TF32: in a convolution it may by default."""
+    if _CONVOLUTION.search(name):
+        backend = torch.backends.cudnn
+    elif _PRODUCT.search(name):
+        backend = torch.backends.cuda.matmul
+    else:
+        return False
+    if not any(leaf.is_cuda and leaf.dtype == torch.float32 for leaf in leaves(result)):
+        return False
+    try:
+        return bool(backend.allow_tf32)
+    except RuntimeError:  # the user has set torch's newer settings, which must not be mixed
+        return True
 
 
 def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:

@@ -7,6 +7,9 @@
 So each step is timed where it runs, with the tensors, the buffers and the caches that it has in the
 model, and the parts of a call add up. A profiler's events cost several times as much as a mark, and
 those of a kernel need a setting that is part of the generated code.
+
+What an accelerator does in a step, the host's clock does not see. There each step is a range of
+torch's profiler as well (`ranges`), which knows the kernels that were started in it.
 """
 
 from __future__ import annotations
@@ -30,8 +33,13 @@ from ...attribution import Direction, Kind, Operator
 from .. import values
 from . import dynamo, inductor
 
-# Pairs of a number and a reading. The even number 2 n begins step n, and 2 n + 1 ends it.
+# Pairs of a number and a reading. The even number 2 n begins step n, and 2 n + 1 ends it; `BEGIN`
+# begins the generated code of a graph.
 stamps: list[tuple[int, int]] = []
+BEGIN = -1
+# The ranges that are open, by step; None where steps are no ranges.
+_open: dict[int, Any] | None = None
+_RANGE = "torchcompile_suite step "
 # The number that autograd gave to its next node when the last step began.
 _made = 0
 _OF_WEIGHTS = 2**62
@@ -47,7 +55,36 @@ _FREE = (operator.getitem, torch._C._set_grad_enabled)
 
 def mark(number: int) -> None:
     """Read the clock. Called by marked code."""
+    if _open is not None and number != BEGIN:
+        _range(*divmod(number, 2))
     stamps.append((number, time.perf_counter_ns()))
+
+
+def _range(step: int, end: int) -> None:
+    """Open or close the range of a step. A hook that autograd calls twice opens it twice."""
+    assert _open is not None
+    if (opened := _open.pop(step, None)) is not None:
+        opened.__exit__(None, None, None)
+    if not end:
+        # The range of `record_function` is the user's, to which no kernel belongs by itself.
+        _open[step] = torch._C._profiler._RecordFunctionFast(f"{_RANGE}{step}")
+        _open[step].__enter__()
+
+
+@contextlib.contextmanager
+def ranges() -> Iterator[None]:
+    """A context in which each step is a range of torch's profiler."""
+    global _open
+    _open = {}
+    try:
+        yield
+    finally:
+        _open = None
+
+
+def step_of(name: str) -> int | None:
+    """The step whose range has that name; None if it is another range."""
+    return int(name.removeprefix(_RANGE)) if name.startswith(_RANGE) else None
 
 
 def _mark_input(number: int) -> None:
@@ -215,6 +252,8 @@ class Writer:
             for node in nodes:
                 if node.op == "call_function" and (name := _source(node)):
                     self._of_number.setdefault(_number(node), described(node, name))
+        if self._depth == 1:
+            torch._inductor.virtualized.V.graph.wrapper_code.writeline(f"mark({BEGIN})")
         try:
             return original(*arguments, **options)
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -32,9 +33,35 @@ def profile(call: Callable[[], Any], synchronize: Callable[[], None]) -> Profile
 
     Do not use it for timings: profiling slows the host, from here to the end of the process.
     """
+    events = _events(call, synchronize)
+    spans = _spans(events)
+    if not spans:
+        return None
+    return summary(spans, sum(launches(event.name) for event in events), CALLS)
+
+
+def device_s(
+    call: Callable[[], Any], synchronize: Callable[[], None]
+) -> tuple[float, dict[str, float]]:
+    """Seconds in which a device works for one of `CALLS` steady calls: in all, and for what the
+    host starts in a range, by the name of the range.
+    """
+    from torch.autograd import DeviceType
+
+    events = _events(call, synchronize)
+    within: dict[str, float] = defaultdict(float)
+    for event in events:
+        if event.device_type == DeviceType.CPU:
+            # In 2.4 the time has the name of the only kind of device.
+            newer = hasattr(event, "device_time_total")
+            total_us = event.device_time_total if newer else event.cuda_time_total
+            within[event.name] += total_us / 1e6 / CALLS
+    return summary(_spans(events), 0, CALLS).busy_s / CALLS, within
+
+
+def _events(call: Callable[[], Any], synchronize: Callable[[], None]) -> list[Any]:
     os.environ.update(_KEEP_CUPTI)
     from torch import profiler as torch_profiler
-    from torch.autograd import DeviceType
     from torch.profiler import ProfilerActivity
 
     with torch_profiler.profile(
@@ -43,18 +70,20 @@ def profile(call: Callable[[], Any], synchronize: Callable[[], None]) -> Profile
         for _ in range(CALLS):
             call()
         synchronize()
-    events = list(profiler.events() or ())
-    spans = [
+    return list(profiler.events() or ())
+
+
+def _spans(events: Iterable[Any]) -> list[tuple[float, float]]:
+    """When the device worked: start and end of each kernel and copy, in seconds."""
+    from torch.autograd import DeviceType
+
+    return [
         (event.time_range.start / 1e6, event.time_range.end / 1e6)
         for event in events
         if event.device_type == DeviceType.CUDA
         and not getattr(event, "is_user_annotation", False)
         and not event.name.startswith(_ANNOTATIONS)
     ]
-    if not spans:
-        return None
-    kernel_launches = sum(launches(event.name) for event in events)
-    return summary(spans, kernel_launches, CALLS)
 
 
 def launches(name: str) -> bool:
