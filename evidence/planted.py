@@ -82,12 +82,12 @@ def launches(
         note = Path(folder, "note")
         variables = {attributed.NOTE: str(note), VARIABLE: str(WORKLOADS)}
         for _ in range(LAUNCHES):
-            for fault, own in zip(faults, made, strict=True):
+            for number, fault in enumerate(faults):
                 environment = of_release(python, {**variables, attributed.FAULT: fault})
-                one = trials.attributed(environment, cell, Path(folder, fault or "none"))
+                one = trials.attributed(environment, cell, Path(folder, str(number)))
                 if not one.outcome.ok:
                     raise SystemExit(f"{model}, {fault or 'no fault'}: {one.outcome}")
-                own.append(one)
+                made[number].append(one)
         hit = note.read_text().splitlines() if note.exists() else []
     return made, list(dict.fromkeys(hit))
 

@@ -353,14 +353,14 @@ def divided(campaign: Campaign) -> None:
 
 
 def _divided(printed: str) -> dict[str, Any]:
-    """Of an answer of `why` the seconds of both calls, and those of each family."""
+    """Of an answer of `why` the seconds of both calls, and those of families of the same name."""
     said = msgspec.json.decode(printed)
-    return {
-        "call_s": [side["launches"][0]["call_s"] for side in said["calls"]],
-        "families": {
-            one["what"]: [one["before_s"][0], one["after_s"][0]] for one in said["families"]
-        },
-    }
+    families: dict[str, list[float]] = {}
+    for one in said["families"]:
+        before_s, after_s = families.get(one["what"], [0.0, 0.0])
+        families[one["what"]] = [before_s + one["before_s"][0], after_s + one["after_s"][0]]
+    call_s = [side["launches"][0]["call_s"] for side in said["calls"]]
+    return {"call_s": call_s, "families": families}
 
 
 PARTS = {"A": kinds, "B": proofs, "C": claimed, "D": counts, "W": divided}
