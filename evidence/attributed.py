@@ -31,13 +31,13 @@ def conv_net(batch_size: int) -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.conv = torch.nn.Conv2d(3, 32, 3)
+            self.bn = torch.nn.BatchNorm2d(32)
             self.deep = torch.nn.Conv2d(32, 128, 3, stride=4)
-            self.bn = torch.nn.BatchNorm2d(128)
             self.head = torch.nn.Linear(128, 10)
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            x = torch.relu(self.bn(self.deep(self.conv(x))))
-            return self.head(x.mean((2, 3)))
+            x = torch.relu(self.bn(self.conv(x)))
+            return self.head(self.deep(x).mean((2, 3)))
 
     return Net(), (torch.randn(batch_size, 3, 96, 96),)
 

@@ -134,11 +134,13 @@ def code(triton: int = 3, library: int = 2, **fields: object) -> Code:
     return msgspec.structs.replace(plain, **fields)
 
 
-def divided(release: str = "2.9.1", text: str = "conv") -> Measurement:
-    """Calls of resnet18 that were divided, in three launches. ``text``: wherever there is text."""
+def divided(release: str = "2.9.1", text: str = "conv", copy_s: float = 0.002) -> Measurement:
+    """Calls of resnet18 that were divided, in three launches. ``text``: wherever there is text.
+    ``copy_s``: seconds of a copy of weights.
+    """
     operator = Operator(text, text, text, text, text)
     eager = Split(0.010, 0.0, [Step(text, "operator", [0], 0.009)], {"python": 0.001}, 0.0)
-    steps = [Step(text, "copy", [0], 0.002, weights=True), Step(text, "library", [0], 0.009)]
+    steps = [Step(text, "copy", [0], copy_s, weights=True), Step(text, "library", [0], 0.009)]
     launches = [
         Launch(
             "warm" if number else "cold",
@@ -148,7 +150,7 @@ def divided(release: str = "2.9.1", text: str = "conv") -> Measurement:
             attribution=Attribution(
                 [operator],
                 eager,
-                Split(0.012 + number * 1e-5, 0.0, steps, {"guards": 0.001}, 0.0),
+                Split(0.010 + copy_s + number * 1e-5, 0.0, steps, {"guards": 0.001}, 0.0),
                 {} if number else {f"0/{text}": text},
             ),
         )

@@ -26,7 +26,9 @@ from torchcompile_suite.presentation import stories
 from torchcompile_suite.presentation import why as words
 from torchcompile_suite.presentation.answers import parts
 from torchcompile_suite.results import records
+from torchcompile_suite.results.records import Record
 
+from . import examples
 from .schemas import validated
 
 NAMES = ("eager", "compiled")
@@ -295,6 +297,23 @@ def test_a_story_is_drafted_for_each_release_that_changed_the_call() -> None:
         "torchcompile-suite why net --batch-size 1 --mode max-autotune --release v2.10.0 "
         "--against v2.9.0 --code" in page
     )
+
+
+def test_a_reason_comes_from_one_machine() -> None:
+    cell = Cell("resnet18", 1, "default")
+    slow, fast = (examples.divided(copy_s=each) for each in (0.004, 0.002))
+
+    def of(*machines: str) -> list[stories.Reason]:
+        made = zip(machines, ("2.8.0", "2.9.1"), (slow, fast), strict=True)
+        divided = {
+            (release, cell): Record(machine, "", "", one, release) for machine, release, one in made
+        }
+        return list(stories.reasons(divided, "2.8.0", "2.9.1"))
+
+    ((named, says),) = of("box", "box")
+    assert named == cell
+    assert says.startswith("2.9.1 against 2.8.0, compiled over eager: 0.86 [")
+    assert not of("box", "other")
 
 
 def test_a_history_without_a_change_has_no_story() -> None:

@@ -147,8 +147,8 @@ def test_limits_hold_without_a_contract_and_an_update_changes_what_it_must(
 @pytest.mark.nightly
 @pytest.mark.timeout(900)
 def test_beside_other_plugins(newest_project: Project) -> None:
-    """pytest-xdist, pytest-benchmark and pytest-codspeed in one run."""
-    for options in (["-n", "2"], ["--codspeed"], ["--benchmark-only"]):
+    """pytest-xdist, pytest-benchmark and pytest-codspeed in one run, and one by one."""
+    for options in (["-n", "2", "--codspeed"], ["--codspeed"], ["--benchmark-only"]):
         done = newest_project.run(*options)
         assert done.returncode == 0, done.stdout + done.stderr
 

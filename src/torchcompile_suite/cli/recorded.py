@@ -86,7 +86,15 @@ def read_generated() -> list[Record]:
 
 def read_divided(machine_name: str) -> list[Record]:
     """The cells of a machine whose calls were divided, whole."""
-    return summaries.read_divided(RESULTS / machine_name)
+    return summaries.read_divided(shown() / machine_name)
+
+
+def read_divided_of_class(machine_name: str) -> list[Record]:
+    """The same of a machine and those of its class; the machine's own come last."""
+    hardware = machines.classes(shown())
+    names = [name for name, own in hardware.items() if own == hardware.get(machine_name)]
+    names.sort(key=lambda name: (name == machine_name, name))
+    return [record for name in names or [machine_name] for record in read_divided(name)]
 
 
 def select(

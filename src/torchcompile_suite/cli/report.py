@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import click
+import msgspec
 
 from ..analysis import change, generated, summary
 from ..analysis.ends import REMEDY, Ends, both_ends
 from ..errors import SuiteError
 from ..measurement import Measurement
-from ..presentation import documents, sheets, terminal, wording
+from ..presentation import documents, sheets, stories, terminal, wording
 from ..presentation.sheets import Sheet
+from ..presentation.stories import Reason
 from ..presentation.terminal import Output
 from ..presentation.wording import printable
 from ..releases import catalogue
@@ -22,6 +24,7 @@ from .recorded import (
     Selection,
     assembled,
     not_measured,
+    read_divided_of_class,
     read_generated,
     read_results,
     select,
@@ -85,9 +88,18 @@ def _compare(
         click.echo(f"No machine has times of {both}, so none are compared.", err=True)
         return
     comparison = compare_releases(selection.records, *versions)
-    print_comparison(comparison, form, everything, code)
+    print_comparison(comparison, form, everything, code, _reasons(selection, versions))
     if fail_on_regression and comparison.regressions:
         raise SystemExit(1)
+
+
+def _reasons(selection: Selection, versions: Sequence[str]) -> list[Reason]:
+    """Why calls changed, of the cells that were divided in both releases."""
+    divided = {
+        (one.release, msgspec.structs.replace(one.measurement.cell, protocol="right")): one
+        for one in read_divided_of_class(selection.machine)
+    }
+    return list(stories.reasons(divided, *versions))
 
 
 def _show(versions: list[str], machine_name: str | None, form: Format) -> None:
@@ -157,12 +169,13 @@ def print_comparison(
     form: Format,
     everything: bool,
     code: generated.Comparison | None = None,
+    reasons: Sequence[Reason] = (),
 ) -> None:
     """Print a comparison. ``everything`` includes the unchanged cells. ``code``: what was generated
-    for targets.
+    for targets. ``reasons``: why calls changed.
     """
     if form is Format.JSON:
-        click.echo(documents.comparison_json(comparison, code))
+        click.echo(documents.comparison_json(comparison, code, reasons))
         return
     explained = (
         "Below 1 is better. worse, better: beyond noise, at a false discovery rate of "
@@ -172,6 +185,10 @@ def print_comparison(
     changed = sheets.changed(comparison, everything)
     drawn = [changed, sheets.gaps(comparison), sheets.means(comparison)]
     _print(form, drawn, explained, wording.judgement(comparison))
+    if reasons:
+        lines = [[str(each.cell), each.says] for each in reasons]
+        drawn = [Sheet(["cell", "why its calls changed"], frozenset(), lines)]
+        _print(form, drawn, "Of the cells whose calls were divided: torchcompile-suite why.")
     _print_changes(code, form)
 
 

@@ -5,7 +5,7 @@ An interval is [value, low, high]. A number that is not known or not finite is n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -16,6 +16,7 @@ from ..analysis.statistics import Interval
 from ..analysis.summary import Row
 from ..cell import Cell
 from .answers import Answered
+from .stories import Reason
 from .wording import written
 
 
@@ -108,6 +109,13 @@ class ComparedCode(Struct):
     gaps: list[generated.Gap]
 
 
+class ComparedReason(Struct):
+    """Why the calls of a cell changed, where they were divided."""
+
+    cell: Cell
+    says: str
+
+
 class ComparedReleases(Struct):
     """Two releases compared; see `analysis.change.Comparison`. ``cells``: their number."""
 
@@ -121,6 +129,7 @@ class ComparedReleases(Struct):
     means: dict[str, Interval]
     unlike: list[Cell]
     changes: list[ComparedCell]
+    reasons: list[ComparedReason]
     generated: ComparedCode | None
 
 
@@ -132,7 +141,11 @@ class ComparedTargets(Struct):
     generated: ComparedCode
 
 
-def comparison_json(comparison: Comparison, code: generated.Comparison | None = None) -> bytes:
+def comparison_json(
+    comparison: Comparison,
+    code: generated.Comparison | None = None,
+    reasons: Iterable[Reason] = (),
+) -> bytes:
     """The comparison: one `ComparedReleases`. ``code``: what was generated for targets."""
     content = ComparedReleases(
         machine=comparison.machine,
@@ -154,6 +167,7 @@ def comparison_json(comparison: Comparison, code: generated.Comparison | None = 
             )
             for change in comparison.changes
         ],
+        reasons=[ComparedReason(*each) for each in reasons],
         generated=None if code is None else _code(code),
     )
     return written(content)

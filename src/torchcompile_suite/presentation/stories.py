@@ -5,7 +5,7 @@ A person edits a draft: it has what was measured, and no cause that nobody has l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from ..analysis.statistics import Interval, geometric_interval
 from ..analysis.why import Why
 from ..cell import Cell
 from ..measurement import Launch
+from ..results.records import Record
 from . import terminal, why
 from .sheets import Sheet
 
@@ -48,6 +49,35 @@ class Change(NamedTuple):
     def sentence(self) -> str:
         """Such as ``2.9.1 against 2.8.0, compiled over eager: 1.16 [1.12, 1.20] times``."""
         return f"{self.after} against {self.before}, {self.what}: {self.factor} times"
+
+
+class Reason(NamedTuple):
+    """Why a release changed the calls of a cell, in one or more sentences."""
+
+    cell: Cell
+    says: str
+
+
+def reasons(
+    divided: Mapping[tuple[str, Cell], Record], before: str, after: str
+) -> Iterator[Reason]:
+    """Why a release changed the calls of each cell that one machine has divided in both.
+
+    ``divided``: the records by release and plain cell.
+    """
+    for (release, cell), earlier in divided.items():
+        later = divided.get((after, cell))
+        if release != before or later is None or earlier.machine != later.machine:
+            continue
+        if not earlier.measurement.outcome.ok or not later.measurement.outcome.ok:
+            continue
+        history = [
+            Of(name, one.measurement.launches) for name, one in ((before, earlier), (after, later))
+        ]
+        for change in changes(history):
+            _, *why_so = why.told(change.why, (before, after)).sentences
+            on = f"(on {later.machine})"
+            yield Reason(cell, " ".join([f"{change.sentence}.", *why_so, on]))
 
 
 def changes(history: Iterable[Of]) -> Iterator[Change]:

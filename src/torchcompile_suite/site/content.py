@@ -139,10 +139,17 @@ class Machine:
         """What tells the measurements of each point, and the names of their cells, for
         `results.cached`.
         """
+        divided = cells.grouped(self.divided.items(), lambda item: item[0][0])
         return {
             point: hashlib.sha256(
                 msgspec.msgpack.encode(
-                    [(self.ids[one.row.cell], one.row.machine, one.measurement) for one in many]
+                    [
+                        *(
+                            (self.ids[one.row.cell], one.row.machine, one.measurement)
+                            for one in many
+                        ),
+                        *(record.measurement for _, record in divided.get(point, ())),
+                    ]
                 )
             ).hexdigest()
             for point, many in self._by_point.items()
@@ -298,12 +305,10 @@ def assembled(hardware: str, machines: Sequence[Machine], axis: Axis, code: Code
         for key, value in parts[0].facts.items()
         if all(machine.facts.get(key) == value for machine in parts)
     }
-    divided = {
-        key: record
-        for machine in parts
-        for key, record in machine.divided.items()
-        if machine_of.get(key[1]) == record.machine
-    }
+    found = [item for machine in parts for item in machine.divided.items()]
+    # Of several machines, that of the cell counts.
+    found.sort(key=lambda item: machine_of.get(item[0][1]) == item[1].machine)
+    divided = dict(found)
     return Machine(f"class:{hardware}", facts, entries, axis, code, divided)
 
 

@@ -20,6 +20,7 @@ from ...analysis.payoff import Payoff, State, break_even, counts
 from ...analysis.statistics import Interval
 from ...analysis.summary import Row
 from ...compiled import Compiled
+from ...presentation import stories
 from ...presentation.wording import judgement, plural, ratio, without_gain
 from ...results import cached
 from ...results.cached import Made
@@ -311,6 +312,14 @@ def _pair(machine: Machine, before: str, after: str) -> dict[str, Any] | None:
             ([machine.ids[one.cell], one.gap] for one in comparison.changes if one.gap),
         ),
         "counts": table(["cell", "count", "before", "after"], _counts(machine, before, after)),
+        "reasons": table(
+            ["cell", "says"],
+            (
+                [machine.ids[one.cell], one.says]
+                for one in stories.reasons(machine.divided, before, after)
+                if one.cell in machine.ids
+            ),
+        ),
     }
 
 

@@ -102,6 +102,7 @@
     const means = Data.rows(pair.means);
     const gaps = Data.rows(pair.gaps);
     const counts = Data.rows(pair.counts);
+    const reasons = Data.rows(pair.reasons);
     return [
       make("p", { class: "answer" }, pair.sentence),
       make(
@@ -146,6 +147,20 @@
         ),
         downloads(`means ${name}`, means),
       ),
+      reasons.length
+        ? section(
+            "reasons",
+            "Why",
+            table(
+              "Which parts of a call make its difference, of the cells whose calls were divided.",
+              [
+                { title: "cell", value: (row) => cell(row.cell, row.cell, after) },
+                { title: "why its calls changed", value: (row) => row.says },
+              ],
+              reasons,
+            ),
+          )
+        : null,
       counts.length
         ? section(
             "counts",
