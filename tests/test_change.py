@@ -303,3 +303,35 @@ def test_one_cold_start_a_side_is_judged_by_the_spread_of_warm_starts() -> None:
     assert differences.pop("model3") is Difference.WORSE
     assert len(differences) == 9
     assert not any(difference.changed for difference in differences.values())
+
+
+def test_what_shows_alike_in_many_cells_is_one_finding() -> None:
+    random = np.random.default_rng(3)
+    slower = {f"model{number}": {"compile_s": 60.0} for number in range(6)}
+    slower["model8"] = {"mode_s": 0.06}
+    slower["model9"] = {"mode_s": 0.04}
+    comparison = compare(matrix(random), matrix(random, **slower))
+    first, second, *others = change.findings(comparison)
+    assert {first.name, second.name} == {"cold compile", "warm compile"}
+    for one in (first, second):
+        cells = {of.cell.workload for of, _ in one.of}
+        assert {f"model{number}" for number in range(6)} <= cells
+        assert one.difference is Difference.WORSE
+        assert one.measured == 10
+    # A cell stands once, with the change that is surest, and the largest comes first.
+    assert [one.of[0][0].cell.workload for one in others][:2] == ["model8", "model9"]
+    assert len({one.of[0][0].cell for one in others}) == len(others)
+    drawn = sheets.findings([first, *others]).lines
+    assert drawn[0][2].startswith("worse in ")
+    assert "model8, batch 1" in [line[2] for line in drawn]
+
+
+def test_the_whole_counts_each_judgement() -> None:
+    random = np.random.default_rng(4)
+    comparison = compare(matrix(random), matrix(random, model3={"mode_s": 0.06}))
+    sheet = sheets.means(comparison)
+    for line in sheet.lines:
+        shown = dict(zip(sheet.columns, line, strict=True))
+        counted = sum(int(shown[one.value]) for one in Difference)
+        assert counted == sum(shown["figure"] in one.effects for one in comparison.changes)
+    assert dict(zip(sheet.columns, sheet.lines[0], strict=True))["worse"] == "1"

@@ -37,14 +37,23 @@ def values(machine: str, release: str, count: int, newest: bool = True) -> list[
     return [value(machine, release, f"w{number}", newest=newest) for number in range(count)]
 
 
-def test_this_machine_comes_first_and_needs_no_line() -> None:
+def test_a_handful_of_this_machine_does_not_hide_a_history() -> None:
     held = values("here", "2.9.1", 1) + values("big", "2.9.1", 40)
+    choice = machines.choose(held, ["2.9.1"], here="here", labels=["v2.9"])
+    assert choice.machine == "big"
+    assert "this machine (here) has fewer of v2.9" in choice.line
+    assert machines.choose(held, ["2.9.1"], here="here", own=True) == Choice("here")
+
+
+def test_of_equally_complete_machines_it_is_this_one_and_needs_no_line() -> None:
+    held = values("here", "2.9.1", 3) + values("big", "2.9.1", 3)
     assert machines.choose(held, ["2.9.1"], here="here") == Choice("here")
 
 
 def test_a_failure_on_this_machine_is_a_result_too() -> None:
     held = [value("here", "2.9.1", "cell", False, False), *values("big", "2.9.1", 40)]
-    assert machines.choose(held, ["2.9.1"], here="here") == Choice("here")
+    assert machines.choose(held, ["2.9.1"], here="here", own=True) == Choice("here")
+    assert machines.choose(held[:1], ["2.9.1"], here="here") == Choice("here")
 
 
 def test_another_release_on_this_machine_does_not_count() -> None:
@@ -84,14 +93,15 @@ def test_a_release_that_failed_here_is_shown_from_here() -> None:
     """Else `report --fail-on-regression` would judge another machine."""
     here = [*values("here", "2.4.1", 3), value("here", "2.9.1", "w0", measured=False)]
     other = values("other", "2.4.1", 9) + values("other", "2.9.1", 9)
-    assert machines.choose([*here, *other], ["2.4.1", "2.9.1"], here="here") == Choice("here")
+    asked = ["2.4.1", "2.9.1"]
+    assert machines.choose([*here, *other], asked, here="here", own=True) == Choice("here")
 
 
 def test_gaps_of_this_machine_can_be_shown() -> None:
     held = values("here", "2.4.1", 1) + values("other", "2.4.1", 9) + values("other", "2.9.1", 9)
     asked = ["2.4.1", "2.9.1"]
     assert machines.choose(held, asked, here="here").machine == "other"
-    assert machines.choose(held, asked, here="here", every=False) == Choice("here")
+    assert machines.choose(held, asked, here="here", every=False, own=True) == Choice("here")
     assert machines.choose(held, asked, here="x", every=False).machine == "other"
 
 
@@ -190,10 +200,7 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_only_the_machine_that_decides_is_read(read: list[str]) -> None:
-    done = CliRunner().invoke(app.app, ["report", "v2.9"])
-    assert (done.exit_code, done.stderr, read) == (0, "", ["here"]), done.output
-    read.clear()
+def test_only_a_named_machine_is_read(read: list[str]) -> None:
     done = CliRunner().invoke(app.app, ["report", "v2.4", "v2.9", "--machine", "a"])
     assert (done.exit_code, done.stderr, read) == (0, "", ["a"]), done.output
 
@@ -207,3 +214,18 @@ def test_where_this_machine_has_nothing_the_rule_sees_all(read: list[str]) -> No
     done = CliRunner().invoke(app.app, ["report", "v2.9", "--machine", "x"])
     assert done.exit_code == 1
     assert "no results of machine 'x'; there are results of: a, b, here" in done.output
+
+
+def test_a_comparison_names_a_model_s_figures_only_if_asked(read: list[str]) -> None:
+    asked = ["report", "v2.4", "v2.9", "--machine", "a"]
+    short, whole = (
+        CliRunner().invoke(app.app, [*asked, *more]).stdout
+        for more in ([], ["--model", "resnet18"])
+    )
+    assert all(len(line) <= 100 for line in short.splitlines()[1:]), short
+    assert "time that changed" not in short
+    assert "time that changed" in whole
+    assert whole.startswith(short.partition("What matters")[0])
+    done = CliRunner().invoke(app.app, ["report", "v2.9", "--model", "resnet18"])
+    assert done.exit_code == 1
+    assert "--model needs two releases" in done.output

@@ -152,7 +152,8 @@ class Campaign:
         self._deadline = time.monotonic() + seconds
         self._log = self.out / "log.jsonl"
         # Not the checkout's results: what is brought back is what was measured here.
-        self.work = Path(tempfile.mkdtemp(prefix="campaign-"))
+        self._folder = tempfile.TemporaryDirectory(prefix="campaign-")
+        self.work = Path(self._folder.name)
 
     @property
     def left_s(self) -> float:

@@ -81,7 +81,7 @@ def bench_command(releases: tuple[str, ...]) -> None:
     print_report(of_this_run, versions, Format.TABLE, here)
     if len(versions) == 2:
         comparison = compare_releases(of_this_run, *versions)
-        print_comparison(comparison, Format.TABLE, everything=True)
+        print_comparison(comparison, Format.TABLE, rows=lambda _: True)
     # nox has its own environment, so asv may not be on the PATH.
     asv = os.path.relpath(Path(sys.executable).with_name("asv"))
     click.echo(f"\nRaw records: {RESULTS}/{here}/")

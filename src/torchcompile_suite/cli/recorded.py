@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +16,6 @@ from ..measurement import Measurement
 from ..presentation.wording import printable
 from ..releases import ledger
 from ..results import machines, records, sealing
-from ..results.machines import NoResultsError
 from ..results.records import Problem, Record, Records
 
 RESULTS = Path("results")
@@ -104,42 +102,38 @@ def select(
     generated: bool = False,
     completeness_first: bool = False,
     every: bool = True,
+    own: bool = False,
 ) -> Selection:
     """The records of the machine that `machines.choose` chooses for those releases.
 
-    ``generated``: those of cells with a target as well.
-
-    Results of many machines take long to read. So the others are read only where neither the named
-    machine nor this one decides. Names unreadable files on standard error,
+    ``generated``: those of cells with a target as well. Names unreadable files on standard error,
     and says there why it is another machine than this one. Raises NoResultsError.
     """
-    here = machine.detect().machine
-    choose = partial(
-        machines.choose,
-        releases=versions,
-        here=here,
-        named=machine_name,
-        labels=[f"v{version}" for version in versions],
-        completeness_first=completeness_first,
-        every=every,
-    )
-    found_folders, linked = records.machine_folders(shown(say=True))
-    folders = {folder.name: folder for folder in found_folders}
-    problems: list[Problem] = []
-    read = partial(_records, generated=generated)
-    found = read(folders.get(machine_name or here), problems)
+    folders, problems = records.machine_folders(shown(say=True))
+    # Results of many machines take long to read.
+    named = [folder for folder in folders if folder.name == machine_name]
     try:
-        choice = choose(found)
-    except NoResultsError:
-        problems = linked
-        found = [one for folder in folders.values() for one in read(folder, problems)]
-        choice = choose(found)
-        found = [record for record in found if record.machine == choice.machine]
+        found = [
+            one
+            for folder in named or folders
+            for one in _records(folder, problems, generated=generated)
+        ]
+        choice = machines.choose(
+            found,
+            versions,
+            here=machine.detect().machine,
+            named=machine_name,
+            labels=[f"v{version}" for version in versions],
+            completeness_first=completeness_first,
+            every=every,
+            own=own,
+        )
     finally:
         _name(problems)
     if choice.line:
         click.echo(printable(choice.line), err=True)
-    return Selection(choice.machine, found)
+    mine = [record for record in found if record.machine == choice.machine]
+    return Selection(choice.machine, mine)
 
 
 def assembled(selection: Selection, versions: Sequence[str]) -> Selection:

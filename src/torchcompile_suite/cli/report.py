@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import click
 import msgspec
 
 from ..analysis import change, generated, summary
 from ..analysis.ends import REMEDY, Ends, both_ends
+from ..cell import Cell
 from ..errors import SuiteError
 from ..measurement import Measurement
 from ..presentation import documents, sheets, stories, terminal, wording
@@ -30,6 +32,11 @@ from .recorded import (
     select,
 )
 
+# Lines of what changed most.
+MOST_FINDINGS = 10
+# Whether a cell's figures are all shown.
+Rows: TypeAlias = Callable[[Cell], bool]
+
 
 @click.command()
 @click.argument(
@@ -37,28 +44,31 @@ from .recorded import (
 )
 @machine_option
 @format_option
-@click.option(
-    "--all", "everything", is_flag=True, help="In a comparison, show unchanged cells, too."
-)
+@click.option("--all", "everything", is_flag=True, help="All rows of a comparison, too.")
+@click.option("--model", help="All rows of this model, too.")
 @click.option("--fail-on-regression", is_flag=True, help="Exit with 1 if anything got worse.")
 def report_command(
     releases: tuple[str, ...],
     machine_name: str | None,
     form: Format,
     everything: bool,
+    model: str | None,
     fail_on_regression: bool,
 ) -> None:
     """Print what was measured, or what changed from one release to another beyond noise.
 
-    Without releases and --machine it prints all results of all machines.
+    Without releases and --machine it prints all results of all machines. A comparison begins with
+    the whole, then names the changes that matter most; --all and --model show each figure.
 
     Examples: torchcompile-suite report v2.9; torchcompile-suite report v2.4 v2.9 --format markdown
     """
     wanted = [catalogue.find(name).version for name in releases or []]
     if len(wanted) == 2:
-        _compare(wanted, machine_name, form, everything, fail_on_regression)
-    elif fail_on_regression:
-        raise SuiteError("--fail-on-regression needs two releases, such as v2.4 v2.9")
+        rows = (lambda cell: cell.workload == model) if model else (lambda _: everything)
+        _compare(wanted, machine_name, form, rows, fail_on_regression)
+    elif fail_on_regression or model:
+        option = "--model" if model else "--fail-on-regression"
+        raise SuiteError(f"{option} needs two releases, such as v2.4 v2.9")
     elif wanted or machine_name:
         _show(wanted, machine_name, form)
     else:
@@ -71,24 +81,25 @@ def _compare(
     versions: list[str],
     machine_name: str | None,
     form: Format,
-    everything: bool,
+    rows: Rows,
     fail_on_regression: bool,
 ) -> None:
     """Print a comparison. Exit with 1 if asked to."""
     of_targets = _warned(read_generated())
     code = generated.compare(of_targets, *versions)
     enough = bool(code.compared) and not fail_on_regression
-    selection = _selected(machine_name, versions, of_targets, enough)
+    # What is judged is what was measured here.
+    selection = _selected(machine_name, versions, of_targets, enough, own=fail_on_regression)
     if selection is None:
         if form is Format.JSON:
             click.echo(documents.generated_json(code))
             return
-        _print_changes(code, form)
+        _print_changes(code, form, rows)
         both = f"both v{code.before} and v{code.after}"
         click.echo(f"No machine has times of {both}, so none are compared.", err=True)
         return
     comparison = compare_releases(selection.records, *versions)
-    print_comparison(comparison, form, everything, code, _reasons(selection, versions))
+    print_comparison(comparison, form, rows, code, _reasons(selection, versions))
     if fail_on_regression and comparison.regressions:
         raise SystemExit(1)
 
@@ -121,18 +132,19 @@ def _selected(
     enough: bool,
     *,
     every: bool = True,
+    own: bool = False,
 ) -> Selection | None:
     """The records of the named machine, or of a machine and those of its class.
 
     None without any, if what was generated for targets is ``enough``. Raises NoResultsError.
     """
     try:
-        selection = select(machine_name, versions, every=every)
+        selection = select(machine_name, versions, every=every, own=own)
     except NoResultsError:
         if not enough or machine_name not in {None, *(record.machine for record in of_targets)}:
             raise
         return None
-    return selection if machine_name else assembled(selection, versions)
+    return selection if machine_name or own else assembled(selection, versions)
 
 
 def _warned(code: Sequence[Record]) -> Sequence[Record]:
@@ -159,7 +171,7 @@ def compare_releases(records: Sequence[Record], before: str, after: str) -> chan
 
 # What a table of generated code says, and what not.
 _GENERATED = (
-    "Generated for a GPU that is not here: counts, the same on any machine, and no times. "
+    "Generated for a GPU that is not here: counts, the same on any machine, and no times.\n"
     "launches: of one call; with CUDA graphs: a graph as one launch."
 )
 
@@ -167,37 +179,56 @@ _GENERATED = (
 def print_comparison(
     comparison: change.Comparison,
     form: Format,
-    everything: bool,
+    rows: Rows,
     code: generated.Comparison | None = None,
     reasons: Sequence[Reason] = (),
 ) -> None:
-    """Print a comparison. ``everything`` includes the unchanged cells. ``code``: what was generated
-    for targets. ``reasons``: why calls changed.
+    """Print a comparison. ``rows``: the cells of which every figure is shown. ``code``: what was
+    generated for targets. ``reasons``: why calls changed.
     """
     if form is Format.JSON:
         click.echo(documents.comparison_json(comparison, code, reasons))
         return
+    found = change.findings(comparison)
+    most = sheets.findings(found[:MOST_FINDINGS])
+    wanted = comparison._replace(changes=[one for one in comparison.changes if rows(one.cell)])
     explained = (
         "Below 1 is better. worse, better: beyond noise, at a false discovery rate of "
-        f"{change.FALSE_DISCOVERY_RATE:.0%} over all figures; not changed: surely within "
-        f"{change.MARGIN:.0%}; time ratio: compiled over eager."
+        f"{change.FALSE_DISCOVERY_RATE:.0%} over all figures;\nnot changed: surely within "
+        f"{change.MARGIN:.0%}; time ratio: compiled over eager.\n"
+        f"{_left(len(found) - len(most.lines), comparison)}"
     )
-    changed = sheets.changed(comparison, everything)
-    drawn = [changed, sheets.gaps(comparison), sheets.means(comparison)]
-    _print(form, drawn, explained, wording.judgement(comparison))
+    _print(form, [sheets.means(comparison)], "", wording.judgement(comparison))
+    _print(form, [most], explained, "What matters most:" if most.lines else "", apart=True)
+    every = [sheets.changed(wanted, everything=True), sheets.gaps(wanted)]
+    if any(sheet.lines for sheet in every):
+        _print(form, every, "", apart=True)
     if reasons:
-        lines = [[str(each.cell), each.says] for each in reasons]
-        drawn = [Sheet(["cell", "why its calls changed"], frozenset(), lines)]
-        _print(form, drawn, "Of the cells whose calls were divided: torchcompile-suite why.")
-    _print_changes(code, form)
+        lines = [f"{each.cell}: {each.says}" for each in reasons]
+        _print(form, [], "", "\n".join(["Why (torchcompile-suite why):", *lines]), apart=True)
+    _print_changes(code, form, rows)
 
 
-def _print_changes(code: generated.Comparison | None, form: Format) -> None:
+def _left(findings: int, comparison: change.Comparison) -> str:
+    """What of the comparison is not printed, and how to see it."""
+    gaps = sum(bool(one.gap) for one in comparison.changes)
+    left = [f"{wording.plural(findings, 'more change')}"] if findings else []
+    left += [f"{wording.plural(gaps, 'cell')} that cannot be compared"] if gaps else []
+    return f"Each figure{', '.join(['', *left])}: --all, or --model NAME."
+
+
+def _print_changes(code: generated.Comparison | None, form: Format, rows: Rows) -> None:
     if code is None or not (code.compared or code.gaps):
         return
-    drawn = [sheets.generated_changes(code), sheets.generated_gaps(code)]
     counted = f"Generated code: {len(code.differences)} counts differ in {code.compared} cells."
-    _print(form, drawn, _GENERATED, counted, apart=True)
+    _print(form, [sheets.generated_counts(code)], _GENERATED, counted, apart=True)
+    wanted = code._replace(
+        differences=[one for one in code.differences if rows(one.cell)],
+        gaps=[one for one in code.gaps if rows(one.cell)],
+    )
+    if wanted.differences or wanted.gaps:
+        drawn = [sheets.generated_changes(wanted), sheets.generated_gaps(wanted)]
+        _print(form, drawn, "", apart=True)
 
 
 def print_report(
@@ -258,20 +289,21 @@ def _print(
     ``apart``: something was printed before. Markdown needs an empty line there.
     """
     drawn = [sheet for sheet in drawn if sheet.lines]
-    headline = printable(headline)
+    headline = "\n".join(map(printable, headline.split("\n")))
     if form is Format.MARKDOWN:
         if apart:
             click.echo()
         for text in filter(None, [headline, *map(terminal.markdown, drawn)]):
             click.echo(text + "\n")
-        click.echo(explained)
+        if explained:
+            click.echo(explained)
         return
     out = Output()
-    if headline:
-        out.say(headline)
+    for line in filter(None, headline.split("\n")):
+        out.say(line)
     for sheet in drawn:
         out.draw(sheet)
-    for line in explained.split("\n"):
+    for line in filter(None, explained.split("\n")):
         out.say(line, dim=True)
 
 

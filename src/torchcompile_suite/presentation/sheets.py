@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ..analysis import generated as code
-from ..analysis.change import Comparison
+from ..analysis.change import Comparison, Difference, Finding
 from ..analysis.claims import Judged
 from ..analysis.coverage import Coverage, SeriesCoverage
 from ..analysis.ends import Ends
@@ -132,6 +134,28 @@ def ends(both: Sequence[Ends]) -> Sheet:
     return Sheet([*CELL, "heap", *figures], frozenset(("batch", *figures)), lines)
 
 
+def findings(found: Sequence[Finding]) -> Sheet:
+    """One line for each finding, none of which breaks in a terminal of 100 columns."""
+    columns = ["after/before", "figure", "where"]
+    return Sheet(columns, frozenset(columns[:1]), [_finding(one) for one in found])
+
+
+def _short(cell: Cell) -> str:
+    """The cell without what is the default."""
+    batch, mode = f"batch {cell.batch_size}", "" if cell.mode == "default" else cell.mode
+    return ", ".join(filter(None, (cell.workload, batch, mode, cell.variant)))
+
+
+def _finding(one: Finding) -> list[str]:
+    change, effect = one.of[0]
+    if len(one.of) == 1:
+        moved = f" ({change.moved})" if one.name == "time ratio" and change.moved else ""
+        return [ratio(effect.factor), f"{one.name}{moved}", _short(change.cell)]
+    values = [effect.factor.value for _, effect in one.of]
+    where = f"{one.difference.value} in {len(one.of)} of {one.measured} cells, most in "
+    return [f"{min(values):.2f} to {max(values):.2f}", one.name, f"{where}{change.cell.workload}"]
+
+
 def changed(comparison: Comparison, everything: bool = False) -> Sheet:
     """One line for each figure that changed beyond noise, or for all figures."""
     several = len(set(comparison.machine_of.values())) > 1
@@ -160,12 +184,15 @@ def gaps(comparison: Comparison) -> Sheet:
 
 
 def means(comparison: Comparison) -> Sheet:
-    """The geometric mean of each figure over the cells that both releases have."""
-    lines = [
-        [name, ratio(mean), str(sum(name in change.effects for change in comparison.changes))]
-        for name, mean in comparison.means.items()
-    ]
-    columns = ["figure", "geometric mean of after/before [95 %]", "cells"]
+    """The geometric mean of each figure over the cells that both releases have, and in how many of
+    them it changed.
+    """
+    lines = []
+    for name, mean in comparison.means.items():
+        effects = [one.effects[name] for one in comparison.changes if name in one.effects]
+        number = Counter(effect.difference for effect in effects)
+        lines.append([name, ratio(mean), *(str(number[one]) for one in Difference)])
+    columns = ["figure", "geometric mean [95 %]", *(one.value for one in Difference)]
     return Sheet(columns, frozenset(columns[1:]), lines)
 
 
@@ -248,6 +275,27 @@ def generated_changes(comparison: code.Comparison) -> Sheet:
             comparison.after: lambda difference: count(difference.after),
         },
     )
+
+
+def generated_counts(comparison: code.Comparison) -> Sheet:
+    """One line for each count that differs anywhere: in how many cells, and where most."""
+    lines = []
+    for name in code.COUNTS:
+        mine = [one for one in comparison.differences if one.name == name]
+        if not mine:
+            continue
+        more = sum((one.after or 0) > (one.before or 0) for one in mine)
+        most = max(mine, key=_times)
+        where = f"{most.cell.workload}: {count(most.before)} to {count(most.after)}"
+        lines.append([name, str(more), str(len(mine) - more), where])
+    columns = ["count", "more in cells", "fewer in cells", "most in"]
+    return Sheet(columns, frozenset(columns[1:3]), lines)
+
+
+def _times(one: code.Difference) -> float:
+    """How many times the larger count is of the smaller one; infinite for one that is 0."""
+    small, large = sorted((one.before or 0, one.after or 0))
+    return large / small if small else math.inf
 
 
 def generated_gaps(comparison: code.Comparison) -> Sheet:

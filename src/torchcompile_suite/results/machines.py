@@ -1,8 +1,10 @@
 """Which machine's results a command shows, and the site first: the one rule for all of them.
 
 1. The machine that the user names with ``--machine``.
-2. This machine, if it has results for what is asked. A failure is a result, too.
-3. The machine with the most complete results, and one line says so.
+2. The machine with the most complete results of what is asked. A failure is a result, too.
+
+Of equally complete ones it is this machine. One line says why it is another one: a handful of
+results of this machine does not hide the full history of another.
 
 "Most complete" counts records with numbers: a cell in two releases is two (`Standing`). Those of
 the newest method (`measurement.METHOD`) count first. A command that asks about completeness itself
@@ -121,10 +123,12 @@ def choose(
     labels: Sequence[str] = (),
     completeness_first: bool = False,
     every: bool = True,
+    own: bool = False,
 ) -> Choice:
     """The machine whose results of all ``releases`` are shown (of any release, if none is asked).
 
-    Without ``every``, results of one of the releases are enough.
+    Without ``every``, results of one of the releases are enough. With ``own`` it is this machine,
+    if it has any.
 
     ``here`` is the name of this machine, and ``named`` is the one that the user asked for.
     ``known`` are machines without records that can be named, too. ``labels`` are the releases as
@@ -141,19 +145,20 @@ def choose(
         return Choice(named)
     ranks = standings(records, {*releases}, every=every)
     asked = " and ".join(labels or releases)
-    if here in ranks:
-        return Choice(here)
     if not ranks:
         raise NoResultsError(_nothing(labels or releases, names))
-    best = in_order(ranks, completeness_first=completeness_first)[0]
-    return Choice(best, _line(best, asked, here, sorted(ranks)))
+    best = in_order(ranks, completeness_first=completeness_first, first={here})[0]
+    if best == here or (own and here in ranks):
+        return Choice(here)
+    return Choice(best, _line(best, asked, here, ranks))
 
 
-def _line(best: str, asked: str, here: str, names: Sequence[str]) -> str:
-    others = f" (there are: {', '.join(names)})" if len(names) > 1 else ""
+def _line(best: str, asked: str, here: str, ranks: Mapping[str, Standing]) -> str:
+    has = f"{'fewer' if here in ranks else 'none'}{f' of {asked}' if asked else ''}"
+    others = f" (there are: {', '.join(sorted(ranks))})" if len(ranks) > 1 else ""
     return (
-        f"results of {best}: this machine ({here}) has none{f' of {asked}' if asked else ''}; "
-        f"choose another with --machine NAME{others}"
+        f"results of {best}: this machine ({here}) has {has}; choose another with --machine "
+        f"NAME{others}"
     )
 
 

@@ -21,8 +21,10 @@ and Hochberg, JRSS B 57, 1995), at `FALSE_DISCOVERY_RATE`.
 - ``quantities``: what is compared, with which drift reference, and the variance between runs
 - ``discovery``: which differences count as changes, also of releases measured in turns
 - ``comparison``: two releases compared
+- ``findings``: the changes that matter most
 """
 
 from .comparison import *
 from .discovery import *
+from .findings import *
 from .quantities import *
