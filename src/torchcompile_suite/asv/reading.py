@@ -23,12 +23,15 @@ from ..analysis import summaries
 from ..errors import SuiteError
 from ..host import machine
 from ..measurement import METHOD
-from ..presentation.wording import printable
+from ..presentation.wording import plural, printable
 from ..results import machines, records
 from ..results.records import Record
 from .command import ROWS_VARIABLE
 from .errors import user_errors
 from .staging import Staged, staged
+
+# What `asv compare` shows unless it is asked for something else.
+_FIRST = r"^(inference|training)\."
 
 
 def compare(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -168,29 +171,54 @@ def _plain(value: str) -> str:
 
 
 class _MeasuredRows:
-    """Prints the table of `Compare` without the rows of cells that neither side measured.
+    """Prints the table of `Compare` without the rows of cells that one side has not measured, or
+    that failed on both: inference and training, or what `ROWS_VARIABLE` asks for.
 
     It is no subclass of `Compare`, because ASV makes a command of each subclass.
     """
 
     @staticmethod
     def print_table(conf: Any, hash_1: str, hash_2: str, *arguments: Any, **options: Any) -> Any:
-        """Pass ASV the measured values only: it prints a row for each value that it gets."""
+        """Pass ASV the values to show only: it prints a row for each value that it gets."""
         machine_name, env_names = options.get("machine"), options.get("env_names")
-        for number, commit in enumerate((hash_1, hash_2), 1):
+        sides: list[dict[Any, tuple[Any, ...]]] = []
+        for commit in (hash_1, hash_2):
             results = iter_results_for_machine_and_hash(conf.results_dir, machine_name, commit)
-            options[f"resultset_{number}"] = [
-                row
-                for result in results
-                if env_names is None or result.env_name in env_names
-                for row in _rows(result)
-            ]
-        return Compare.print_table(conf, hash_1, hash_2, *arguments, **options)
+            sides.append(
+                {
+                    (name, *row[-2:]): row
+                    for result in results
+                    if env_names is None or result.env_name in env_names
+                    for name, row in _rows(result)
+                }
+            )
+        both = [
+            place
+            for place, row in sides[0].items()
+            if place in sides[1] and (row[2], sides[1][place][2]) != ([None], [None])
+        ]
+        asked = re.compile(os.environ.get(ROWS_VARIABLE) or _FIRST)
+        wanted = [place for place in both if asked.search(place[0])] or both
+        options |= {
+            f"resultset_{number}": [side[place] for place in wanted]
+            for number, side in enumerate(sides, 1)
+        }
+        made = Compare.print_table(conf, hash_1, hash_2, *arguments, **options)
+        left = len({*sides[0], *sides[1]}) - len(wanted)
+        names = " ".join(options["commit_names"].get(one) or one[:8] for one in (hash_1, hash_2))
+        print(
+            f"\nLeft out: {plural(left, 'row')} of other benchmarks, or without two numbers; rows "
+            f"by a pattern:\n  {ROWS_VARIABLE}=. asv compare {names}\n"
+            f"Only what changed: --only-changed. What of it is noise: torchcompile-suite report "
+            f"{names}"
+        )
+        return made
 
 
-def _rows(result: Results) -> Iterator[tuple[Any, ...]]:
-    """The measured and the failed values of a result, in ASV's form for `Compare.print_table`."""
-    wanted = re.compile(os.environ.get(ROWS_VARIABLE, ""))
+def _rows(result: Results) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """The measured and the failed values of a result, each with its name, in ASV's form for
+    `Compare.print_table`.
+    """
     for key in result.get_all_result_keys():
         params = result.get_result_params(key)
         points = itertools.product(*params)
@@ -202,9 +230,7 @@ def _rows(result: Results) -> Iterator[tuple[Any, ...]]:
         for point, value, stats, samples in zip(points, *columns, strict=True):
             if value is not None and value != value:  # NaN: not measured
                 continue
-            if not wanted.search(f"{key}({', '.join(point)})"):
-                continue
-            yield (
+            row = (
                 key,
                 [[one] for one in point],
                 [value],
@@ -214,3 +240,4 @@ def _rows(result: Results) -> Iterator[tuple[Any, ...]]:
                 result.params["machine"],
                 result.env_name,
             )
+            yield f"{key}({', '.join(point)})", row
