@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from torchcompile_suite.site import packs
-from torchcompile_suite.site.render import rows
+from torchcompile_suite.site.sections import rows
 
 __all__ = ["Machine", "Report", "rows"]
 

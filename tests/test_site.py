@@ -21,6 +21,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markupsafe import escape
 
 from torchcompile_suite import matrix
 from torchcompile_suite.analysis import change, claims, history, summaries, summary
@@ -186,17 +187,24 @@ def test_every_link_leads_somewhere(site: Path, report: Report, parsed: dict[str
                 continue
             state = {key: value for key, (value,) in parse_qs(fragment).items()}
             machine = report.machines[state["machine"]]
-            assert state["at"] in machine.entry["points"]
+            points = {state[name] for name in ("at", "before", "after") if name in state}
+            assert points
+            assert points <= set(machine.entry["points"])
             assert "cell" not in state or state["cell"] in machine.lines()
 
 
 def test_every_page_is_listed_and_every_script_is_there(
     site: Path, parsed: dict[str, Parsed]
 ) -> None:
-    kinds = [*render.KINDS, render.TABLES, render.RELEASES]
-    assert set(parsed) == {kind.file for kind in kinds}
-    for page in parsed.values():
-        assert {kind.file for kind in kinds} <= set(page.links)
+    kinds = [render.RELEASES, *render.KINDS, render.TABLES]
+    changed = {f"release-{'.'.join(one.split('.')[:2])}.html" for one in RELEASES[1:]}
+    assert set(parsed) == {*(kind.file for kind in kinds), *changed}
+    assert changed <= set(parsed["releases.html"].links)
+    for kind in kinds:
+        room = {one.file for one in kinds if one.room is kind.room}
+        first = {next(one.file for one in kinds if one.room is room) for room in render.Room}
+        page = parsed[kind.file]
+        assert room | first <= set(page.links)
     views = {file.stem for file in (site / "views").glob("*.js")}
     assert views == {kind.script for kind in kinds if kind.script}
 
@@ -990,3 +998,14 @@ def test_the_vendored_files_of_the_report_have_their_hashes(site: Path) -> None:
         assert base64.b64encode(digest).decode() == wanted
     shipped = {file.name for file in (site / "vendor").iterdir()}
     assert shipped == {file["name"] for file in listed} | {"uPlot.txt"}
+
+
+def test_a_release_s_page_says_what_it_changed(site: Path, report: Report) -> None:
+    before, after = RELEASES[-2:]
+    most = next(iter(report.machines.values()))
+    pair = most.document(f"pairs/{before}/{after}")
+    text = (site / f"release-{'.'.join(after.split('.')[:2])}.html").read_text()
+    assert escape(pair["sentence"]) in text
+    for line in (*pair["whole"]["rows"], *pair["most"]["rows"]):
+        assert all(escape(cell) in text for cell in line)
+    assert f"before={before}&amp;after={after}" in text

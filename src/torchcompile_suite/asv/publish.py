@@ -18,6 +18,9 @@ from .errors import user_errors
 from .repository import add_nightlies, of_releases
 from .staging import Staged, staged
 
+# Of the checkout that is published.
+STORIES = Path("docs", "stories")
+
 
 def publish(original: Callable[..., Any]) -> Callable[..., Any]:
     """`Publish.run` on the sound files: ASV stops at the first broken one.
@@ -65,19 +68,22 @@ class Report(OutputPublisher):  # type: ignore[misc]
     @classmethod
     def publish(cls, conf: Any, repo: Any, benchmarks: Benchmarks, graphs: Any, _: Any) -> None:
         """Write the report beside ASV's pages, and name each file that was left out."""
-        # ASV's pages would request the graphs of a benchmark without a result, which do not exist.
-        for name in [name for name in benchmarks if not graphs.get_graph_group(name)]:
-            del benchmarks[name]
         # ASV's other commands do not need these.
         from ..site import axis, build
         from . import pages
 
         html = Path(conf.html_dir)
+        # ASV's grid would have an empty picture of a benchmark without a value.
+        for name in list(benchmarks):
+            if not any(graph.get_data() for graph in graphs.get_graph_group(name)):
+                del benchmarks[name]
+                for empty in html.glob(f"graphs/**/{name}.json"):
+                    empty.unlink()
         left_out = cls.stage.problems
         try:
             pages.localise(html, conf.project)
             of = axis.Releases() if of_releases(conf) else axis.Commits(repo.clone)
-            problems = build.build(cls.stage.results, html / "report", left_out, of)
+            problems = build.build(cls.stage.results, html / "report", left_out, of, STORIES)
         except SuiteError as error:
             raise util.UserError(str(error)) from None
         except OSError as error:

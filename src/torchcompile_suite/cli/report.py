@@ -32,8 +32,6 @@ from .recorded import (
     select,
 )
 
-# Lines of what changed most.
-MOST_FINDINGS = 10
 # Whether a cell's figures are all shown.
 Rows: TypeAlias = Callable[[Cell], bool]
 
@@ -190,7 +188,7 @@ def print_comparison(
         click.echo(documents.comparison_json(comparison, code, reasons))
         return
     found = change.findings(comparison)
-    most = sheets.findings(found[:MOST_FINDINGS])
+    most = sheets.findings(found[: change.MOST_FINDINGS])
     wanted = comparison._replace(changes=[one for one in comparison.changes if rows(one.cell)])
     explained = (
         "Below 1 is better. worse, better: beyond noise, at a false discovery rate of "

@@ -13,7 +13,7 @@ from ..presentation import answers
 from ..results import records
 from ..results.machines import classes, in_order
 from ..results.records import Problem
-from . import packs, render, shards
+from . import packs, render, shards, stories
 from .axis import Axis, Releases
 from .cells import grouped
 from .content import code_of
@@ -28,12 +28,16 @@ _MOST_WORKERS = 8
 
 
 def build(
-    results: Path, folder: Path, left_out: Sequence[Problem] = (), axis: Axis | None = None
+    results: Path,
+    folder: Path,
+    left_out: Sequence[Problem] = (),
+    axis: Axis | None = None,
+    told: Path | None = None,
 ) -> list[Problem]:
     """Write the report on ``results`` into ``folder``, which is empty or does not exist.
 
-    ``axis``: what the results are of; else releases. Returns the problems: those of ``left_out``,
-    then what this function could not read or show. Raises OSError.
+    ``axis``: what the results are of; else releases. ``told``: a folder of stories. Returns the
+    problems: those of ``left_out``, then what this function could not read or show. Raises OSError.
     """
     axis = axis or Releases()
     (folder / packs.FOLDER).mkdir(parents=True)
@@ -67,7 +71,8 @@ def build(
     points |= {point: axis.facts(point)._asdict() for point in generated.points(documents)}
     # What ASV's files are made of was read before.
     problems = list(dict.fromkeys(problems))
-    content = Content(axis, ordered, points, problems, documents)
+    of_stories = stories.read(told) if told and isinstance(axis, Releases) else []
+    content = Content(axis, ordered, points, problems, documents, of_stories)
     _write_all(folder, _manifest(content))
     _write_all(folder, render.pages(content))
     shutil.copytree(ASSETS, folder, dirs_exist_ok=True)
@@ -78,6 +83,7 @@ def _manifest(content: Content) -> dict[str, str]:
     """What every view reads first; and what few views read: the problems, the generated code.
 
     ``generated``: the pack of each document. ``questions``: name, title and page of each.
+    ``stories``: title, page, releases and models of each.
     """
     problems = {
         "where": [one.where for one in content.problems],
@@ -93,6 +99,7 @@ def _manifest(content: Content) -> dict[str, str]:
         "points": content.points,
         "problems": places.pop("problems"),
         "generated": places,
+        "stories": [[one.title, one.file, one.releases, one.models] for one in content.stories],
         "questions": [
             [one.name, one.title, (render.GENERATED if one.of_targets else render.ANSWERS).file]
             for one in answers.questions()

@@ -8,7 +8,7 @@ file is named each time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,8 @@ class Shards(msgspec.Struct):
     - ``standing``: how complete its results are.
     - ``entry``: its entry in the manifest. ``points``: its points, in words.
     - ``texts``: the packs, by name.
-    - ``plain``: the documents of the newest point that pages show without a script.
+    - ``plain``: the documents of the newest point that pages show without a script. ``steps``:
+      what each point changed.
     - ``upstream``: PyTorch's own commit of each point, if a measurement knows it.
     """
 
@@ -124,7 +125,7 @@ def _shards(machine: Machine) -> Shards:
         **({"machines": machine.machines} if machine.several else {}),
     }
     points = {point: machine.axis.facts(point)._asdict() for point in machine.points}
-    plain = _plain(machine.points[-1], every)
+    plain = {**_plain(machine.points[-1], every), "steps": _steps(machine.points, every)}
     return Shards(machine.standing, entry, points, texts, plain, _upstream(machine))
 
 
@@ -141,6 +142,17 @@ def _plain(newest: str, documents: dict[str, Encoded]) -> dict[str, Any]:
     questions = dict.fromkeys(group["question"] for group in plain["overview"]["groups"])
     means = {name: packs.decode(documents[f"means/{name}"].data) for name in questions}
     return {**plain, "means": means}
+
+
+def _steps(points: Sequence[str], documents: dict[str, Encoded]) -> dict[str, Any]:
+    """What each point changed against the one before it, if cells were measured at both."""
+    found = {}
+    for before, point in pairwise(points):
+        pair = packs.decode(documents[f"pairs/{before}/{point}"].data)
+        if pair is not None:
+            wanted = ("sentence", "whole", "most", "means", "reasons")
+            found[point] = {"before": before, **{name: pair[name] for name in wanted}}
+    return found
 
 
 def _upstream(machine: Machine) -> dict[str, str]:

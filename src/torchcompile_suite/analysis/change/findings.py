@@ -12,6 +12,8 @@ from .discovery import Difference, Effect
 # A figure that changed in one direction in so many cells is one finding: a cause of one cell is
 # rarely the cause of five.
 ALIKE = 5
+# So many are shown first.
+MOST_FINDINGS = 10
 
 
 class Finding(NamedTuple):

@@ -427,6 +427,18 @@ const Page = (() => {
     ];
   }
 
+  // Links to the stories that are about a model, or about one of some points, such as 2.9.1.
+  function stories(manifest, { model, points = [] }) {
+    const releases = points.map((point) => point.split(".").slice(0, 2).join("."));
+    const found = manifest.stories.filter(
+      ([, , about, models]) =>
+        models.includes(model) || about.some((release) => releases.includes(release)),
+    );
+    if (!found.length) return null;
+    const items = found.map(([title, file]) => make("li", {}, link(title, file, {})));
+    return section("stories", "Stories", make("ul", {}, ...items));
+  }
+
   async function render() {
     const mine = ++drawing;
     const place = document.getElementById("view");
@@ -509,6 +521,7 @@ const Page = (() => {
     table,
     sheet,
     downloads,
+    stories,
     Words,
     KINDS,
     get noun() {

@@ -15,16 +15,16 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ...analysis import history, statistics
-from ...analysis.change import Change, ChangeError, Comparison
+from ...analysis.change import MOST_FINDINGS, Change, ChangeError, Comparison, findings
 from ...analysis.payoff import Payoff, State, break_even, counts
 from ...analysis.statistics import Interval
 from ...analysis.summary import Row
 from ...compiled import Compiled
-from ...presentation import stories
+from ...presentation import sheets, stories
 from ...presentation.wording import judgement, plural, ratio, without_gain
 from ...results import cached
 from ...results.cached import Made
-from .. import cells
+from .. import cells, packs
 from ..content import Machine
 from ..packs import figure, figures, spread, table
 from . import figures as of_cells
@@ -296,8 +296,11 @@ def _pair(machine: Machine, before: str, after: str) -> dict[str, Any] | None:
     except ChangeError:
         return None
     means = comparison.means.items()
+    found = findings(comparison)[:MOST_FINDINGS]
     return {
         "sentence": judgement(comparison),
+        "whole": packs.sheet(sheets.means(comparison)),
+        "most": packs.sheet(sheets.findings(found)),
         "cells": len(comparison.changes),
         "compared": comparison.compared,
         "paired": comparison.paired,

@@ -3,7 +3,8 @@
 "use strict";
 
 (() => {
-  const { section, table, sheet, COLUMNS, link, Words, downloads, choice, choose, make } = Page;
+  const { section, table, sheet, COLUMNS, link, Words, downloads, stories, choice, choose, make } =
+    Page;
   // A site may have hundreds of machines. The manifest has those first that measured most.
   const MOST_ASKED = 12;
 
@@ -102,6 +103,7 @@
           ),
           downloads(`${model} ${machine.name} ${at}`, rows),
         ),
+        stories(context.manifest, { model }),
         elsewhere(await onOthers(context, model)),
       ],
     };
@@ -221,6 +223,7 @@
         ofHistory(context, name, history, rows, other),
         ofLaunches(context, name, detail, at),
         ofParts(detail.parts),
+        stories(context.manifest, { model: history.workload }),
         paid(history.baseline, figure),
         compiled(context, detail),
         environment(launches, detail),

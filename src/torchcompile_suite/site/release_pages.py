@@ -1,0 +1,147 @@
+"""The pages of releases: what each of them changed, and the list of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..releases.catalogue import Release
+from ..results.records import COMMIT_DIGITS
+from .axis import label
+from .sections import Row, Section, address, as_it_is, ratio, rows, sheet
+from .shards import Shards
+from .stories import Story
+
+
+def _minor(version: str) -> str:
+    """``2.9`` of ``2.9.1``."""
+    return ".".join(version.split(".")[:2])
+
+
+class ReleasePage(NamedTuple):
+    """What a release changed. ``links``: text and address of each."""
+
+    file: str
+    title: str
+    sections: list[Section]
+    stories: list[Story]
+    links: list[tuple[str, str]]
+
+
+def changed(
+    machines: Sequence[Shards],
+    code: Mapping[str, Row],
+    told: Sequence[Story],
+    labels: Mapping[str, str],
+) -> list[ReleasePage]:
+    """A page for each release that has one before it, on the machine that has most of them.
+
+    ``code``: the documents of generated code. ``labels``: the names of points.
+    """
+    steps = {
+        point: (machine.entry["name"], step)
+        for machine in reversed(machines)
+        for point, step in machine.plain["steps"].items()
+    }
+    made = []
+    for point, (name, step) in steps.items():
+        before, after = labels[step["before"]], labels[point]
+        pair = address("compare.html", machine=name, before=step["before"], after=point)
+        models = address("models.html", machine=name, at=point)
+        made.append(
+            ReleasePage(
+                _file(point),
+                f"PyTorch {after.removeprefix('v')}: what it changed for torch.compile",
+                [*_step(step, before), *_code_of(code, point)],
+                _about(told, point),
+                [
+                    (f"Every figure of {before} and {after}", pair),
+                    (f"All models with {after}", models),
+                ],
+            )
+        )
+    return made
+
+
+def _file(version: str) -> str:
+    return f"release-{_minor(version)}.html"
+
+
+def _about(told: Iterable[Story], version: str) -> list[Story]:
+    return [one for one in told if _minor(version) in one.releases]
+
+
+def _step(step: Row, before: str) -> Iterable[Section]:
+    """What a release changed: the whole, what matters most, why, and what follows for users."""
+    whole = sheet(f"Relative to {before}; above 1 is slower, or more memory.", step["whole"])
+    yield Section("", [step["sentence"], *_upgrading(rows(step["means"]))], [whole])
+    if step["most"]["rows"]:
+        yield Section("What matters most", [], [sheet("The largest changes.", step["most"])])
+    reasons = [f"{row['cell']}: {row['says']}" for row in rows(step["reasons"])]
+    if reasons:
+        yield Section("Why", reasons)
+
+
+# Figure -> what a user does where it is surely worse by more than `_WORTH`.
+_WORTH = 1.05
+_REMEDIES = {
+    "cold compile": "A first start takes {} times as long. Keep the cache "
+    "(TORCHINDUCTOR_CACHE_DIR), or ship it (torch.compiler.save_cache_artifacts).",
+    "warm compile": "A start with a full cache takes {} times as long.",
+    "memory": "A compiled process needs {} times the memory.",
+    "compiled": "Compiled calls take {} times as long. Measure your model in both releases before "
+    "you upgrade: torchcompile-suite try MODEL --release",
+    "eager": "Eager calls take {} times as long.",
+}
+
+
+def _upgrading(means: Iterable[Row]) -> Iterable[str]:
+    for row in means:
+        remedy = _REMEDIES.get(row["figure"])
+        if remedy and row["mean_low"] is not None and row["mean_low"] > _WORTH:
+            yield f"On average: {remedy.format(ratio(row, 'mean'))}"
+
+
+def _code_of(code: Mapping[str, Row], point: str) -> Iterable[Section]:
+    """What of the code for targets the release changed."""
+    for key, document in code.items():
+        tables = []
+        for group in document.get("groups", ()):
+            by_point = group["by_point"]
+            mine = [row for row in by_point["rows"] if row[0] == point]
+            caption = f"Cells whose counts changed: {group['phase']}, mode {group['mode']}."
+            if mine:
+                tables.append(as_it_is(caption, {**by_point, "rows": mine}, {}))
+        if tables:
+            yield Section(f"Generated for {key.partition('/')[2]}", [], tables)
+
+
+def listed(
+    release: Release, commit: str, machines: Sequence[Shards], told: Sequence[Story]
+) -> dict[str, Any]:
+    """A release on the page that ASV's commit links lead to. ``id``: digits of its commit."""
+    changes = any(release.version in made.plain["steps"] for made in machines)
+    known = [made.upstream.get(release.version, "") for made in machines]
+    upstream = release.git_version or next(filter(None, known), "")
+    facts = [
+        ("version", release.version),
+        ("uploaded", release.date.date().isoformat()),
+        ("upstream tag", release.tag),
+        ("upstream commit", upstream or "not recorded"),
+        ("ledger commit", commit),
+        ("Pythons with wheels", ", ".join(release.pythons)),
+    ]
+    measured = [
+        (one["title"], address("index.html", machine=one["name"], at=release.version))
+        for one in (made.entry for made in machines)
+        if release.version in one["points"]
+    ]
+    return {
+        "id": commit[:COMMIT_DIGITS],
+        "label": label(release.version),
+        "facts": facts,
+        "measured": measured,
+        "page": _file(release.version) if changes else "",
+        "stories": _about(told, release.version),
+        "lock": release.lock.read_text() if release.lock.is_file() else "",
+    }

@@ -1,0 +1,98 @@
+"""The stories of docs/stories as pages of the site.
+
+A story is Markdown, which a well-kept parser renders without any HTML of its own. A comment in it
+says what it is about: ``<!-- about: 2.9 2.10; resnet18 -->``, releases and then workloads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup
+
+INDEX = "stories.html"
+_COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
+_ABOUT = re.compile(r"<!-- about: (?P<releases>[^;>]*)(?:;(?P<models>[^>]*))? -->")
+_TITLE = re.compile(r"\A# (?P<title>.+)\n")
+# Wide tables scroll by themselves, also with the keyboard.
+_WIDE = '<div class="wide" role="region" aria-label="Table" tabindex="0">'
+
+
+class Story(NamedTuple):
+    """A story: its page, its title, what it is about, and its text as HTML.
+
+    ``releases``: such as ``2.9``. ``models``: names of workloads.
+    """
+
+    file: str
+    title: str
+    releases: list[str]
+    models: list[str]
+    html: Markup
+
+
+def read(folder: Path) -> list[Story]:
+    """The stories of the folder in the order of its README.md; none where there is no such file.
+
+    Raises OSError if a file cannot be read, and ValueError for a story without a title.
+    """
+    index = folder / "README.md"
+    if not index.is_file():
+        return []
+    names = re.findall(r"\]\(([\w.-]+)\.md\)", index.read_text("utf-8"))
+    return [_story(folder / f"{name}.md", names) for name in names]
+
+
+def _story(path: Path, names: Sequence[str]) -> Story:
+    text = path.read_text("utf-8")
+    title = _TITLE.match(text)
+    if title is None:
+        raise ValueError(f"{path.name} does not begin with a title")
+    about = _ABOUT.search(text)
+    body = _COMMENT.sub("", text[title.end() :])
+    return Story(
+        _file(path.stem),
+        title["title"],
+        about["releases"].split() if about else [],
+        (about["models"] or "").split() if about else [],
+        _html(body, names),
+    )
+
+
+def _file(name: str) -> str:
+    return f"story-{name}.html"
+
+
+def _html(text: str, names: Sequence[str]) -> Markup:
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = parser.parse(text)
+    for token in tokens:
+        if token.children:
+            token.children = _linked(token.children, names)
+    html: str = parser.renderer.render(tokens, parser.options, {})
+    html = html.replace("<table>", f"{_WIDE}<table>").replace("</table>", "</table></div>")
+    # A block of code scrolls, too.
+    return Markup(html.replace("<pre><code", '<pre tabindex="0"><code'))
+
+
+def _linked(tokens: Sequence[Token], names: Sequence[str]) -> list[Token]:
+    """The tokens with links to stories and to other hosts; other files are not on the site."""
+    kept: list[Token] = []
+    inside: list[bool] = []
+    for token in tokens:
+        if token.type == "link_open":
+            to: Any = token.attrGet("href")
+            name = str(to).removesuffix(".md")
+            if name in names:
+                token.attrSet("href", _file(name))
+            inside.append(name in names or str(to).startswith("https://"))
+        if token.type not in ("link_open", "link_close") or inside[-1]:
+            kept.append(token)
+        if token.type == "link_close":
+            inside.pop()
+    return kept
