@@ -36,6 +36,10 @@ from torchcompile_suite.presentation.wording import milliseconds, ratio
 from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import records
 from torchcompile_suite.site import build, packs, render
+from torchcompile_suite.trial import view
+from torchcompile_suite.trial.outline import Outline
+from torchcompile_suite.trial.plan import Trial
+from torchcompile_suite.trial.run import TrialResult
 
 from . import divided, examples
 from .conftest import ROOT
@@ -675,8 +679,9 @@ def test_choosing_in_place_keeps_the_choices_in_the_address(
     ]
     assert headline == group["headline"]
     # The navigation keeps the choices, and the address alone brings them back.
-    page.get_by_role("navigation", name="Site").get_by_role("link", name="Cost").click()
-    drawn(page)
+    for room, name in (("Site", "Questions"), ("Questions", "Cost")):
+        page.get_by_role("navigation", name=room).get_by_role("link", name=name).click()
+        drawn(page)
     assert page.get_by_label("Release", exact=True).input_value() == chosen
     assert opened(reader, address_then).locator(".answer").first.inner_text() == headline
     assert reader.faults == []
@@ -868,3 +873,22 @@ def test_a_link_to_another_cell_starts_at_its_top(
     link.click()
     expect(page.locator("h1")).to_have_text(name, timeout=PATIENCE_MS)
     assert page.evaluate("scrollY") == 0
+
+
+def test_a_page_in_one_file_has_its_picture_and_runs_nothing_else(
+    visit: Visit, tmp_path: Path
+) -> None:
+    """`try --html`: hostile names and notes, no request, no script but those of the page."""
+    attack = "</script><script>window.owned = 1</script><img src=x onerror='window.owned = 1'>"
+    outline = Outline(model="Net", parameters=1, inputs=[attack], torch="2.15.0", notes=[attack])
+    made = [examples.measurement(attack, mode=mode) for mode in ("default", "max-autotune")]
+    file = tmp_path / "told.html"
+    file.write_bytes(view.as_html(Trial(attack), TrialResult(outline, made, interrupted=False)))
+    visit.page.goto(file.as_uri())
+    visit.page.wait_for_selector("figure[data-drawn]", timeout=PATIENCE_MS)
+    assert visit.page.locator("figure svg.picture a").count() == 2
+    assert visit.page.locator("table").count() >= 1
+    assert visit.page.locator("h1").inner_text() == f"Does torch.compile pay for {attack}?"
+    assert visit.page.evaluate("window.owned") is None
+    assert visit.page.locator("img").count() == 0
+    assert visit.faults == [f"request to {file.as_uri()}"], "itself, and nothing else"

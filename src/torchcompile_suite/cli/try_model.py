@@ -105,6 +105,12 @@ inputs_option = click.option(
 @installed_option
 @click.option("--resume", is_flag=True, help="Continue after Ctrl-C or the end of the budget.")
 @json_option
+@click.option(
+    "--html",
+    "html_file",
+    type=click.Path(path_type=Path),
+    help="Write the answer to this file as one page, with a picture.",
+)
 @click.option("--save", is_flag=True, help="Add the measurements to results/ and the site.")
 @quiet_option
 @no_color_option
@@ -129,6 +135,7 @@ def try_command(
     release: str | None,
     resume: bool,
     json_file: Path | None,
+    html_file: Path | None,
     save: bool,
     quiet: bool,
     no_color: bool,
@@ -180,6 +187,8 @@ def try_command(
     trial = plan.asked(target, inputs or [], asked, answers.names())
     if question and gpu is not None:
         raise TrialError("--question measures, and --target generates code: leave one out")
+    if html_file is not None and gpu is not None:
+        raise TrialError("--html shows times, and --target generates code: leave one out")
     variables = {"OMP_NUM_THREADS": str(threads)} if threads else {}
     with trying.TrialProgress(quiet, no_color) as progress:
         python = trying.torch_python(trial, release, gpu, progress)
@@ -191,7 +200,7 @@ def try_command(
         raise SystemExit(1 if generated.failed(code) else 0)
     with trying.TrialProgress(quiet, no_color) as progress:
         result = run.run(trial, python, progress.hear, resume=resume, variables=variables)
-    trying.show_result(Output(no_color=no_color), trial, result, json_file)
+    trying.show_result(Output(no_color=no_color), trial, result, json_file, html_file)
     if save:
         for line in recorded.save(result.measurements):
             click.echo(printable(line), err=True)

@@ -90,12 +90,20 @@ def show_code(
         write(json_file, generated.as_json(trial, result))
 
 
-def show_result(out: Output, trial: Trial, result: TrialResult, json_file: Path | None) -> None:
+def show_result(
+    out: Output,
+    trial: Trial,
+    result: TrialResult,
+    json_file: Path | None,
+    html_file: Path | None,
+) -> None:
     """Print what was measured, or write it to a file."""
-    if not _is_stdout(json_file):
+    if not (_is_stdout(json_file) or _is_stdout(html_file)):
         _print(out, trial, result)
     if json_file is not None:
         write(json_file, view.as_json(trial, result))
+    if html_file is not None:
+        write(html_file, view.as_html(trial, result))
 
 
 def _print(out: Output, trial: Trial, result: TrialResult) -> None:

@@ -17,11 +17,12 @@ from ..measurement import NOT_CHECKED, Measurement, Status
 from ..modes import EAGER
 from ..presentation import answers
 from ..presentation.answers import Asked
+from ..presentation.page import Mark, Part, Picture, page
 from ..presentation.sheets import CELL, Sheet, cell_columns
-from ..presentation.wording import milliseconds, ratio, seconds, written
+from ..presentation.wording import milliseconds, plural, ratio, seconds, written
 from ..results.records import Record
 from .outline import Outline
-from .plan import Trial
+from .plan import Trial, headline
 from .run import TrialResult
 
 _TIME, _SINGLE, _MEMORY = "ms a call [95 %]", "one call ms", "MiB"
@@ -249,6 +250,73 @@ def as_json(trial: Trial, result: TrialResult) -> bytes:
         measurements=result.measurements,
     )
     return written(content)
+
+
+def as_html(trial: Trial, result: TrialResult) -> bytes:
+    """The whole answer as a page in one file."""
+    told = answered(trial, result)
+    said, sheets = (
+        (sentences(result), []) if told is None else ([told[1].sentence], [told[1].sheet])
+    )
+    advised = [
+        f"{f'{one.where}: ' if one.where else ''}{one.what} Remedy: {one.remedy}"
+        for one in advices(trial, result)
+    ]
+    parts = [
+        Part("Figures", ["[95 % interval over launches]"], [*sheets, table(result)]),
+        Part("Worth knowing", [*notes(result), *failures(result)]),
+        Part("Worth changing", advised),
+        Part("How it was measured", _how(trial, result)),
+    ]
+    title = f"Does torch.compile pay for {trial.workload}?"
+    return page(title, [headline(trial, result.outline), *said], _picture(result), parts)
+
+
+def _picture(result: TrialResult) -> Picture:
+    marks = [
+        Mark(
+            label=f"batch {row.cell.batch_size}"
+            + (f", {row.cell.variant}" * bool(row.cell.variant)),
+            series=row.cell.mode,
+            value=row.ratio.value,
+            low=row.ratio.low if row.ratio.known else None,
+            high=row.ratio.high if row.ratio.known else None,
+            words=f"{row.cell}: {ratio(row.ratio)} of eager's time",
+        )
+        for row in rows(result)
+        if row.ratio is not None and row.cell.mode != EAGER
+    ]
+    return Picture(
+        "The time of a compiled call over that of an eager one, with its 95 % interval.",
+        "of eager's time (below 1: faster)",
+        list(dict.fromkeys(mark.series for mark in marks)),
+        marks,
+    )
+
+
+def _how(trial: Trial, result: TrialResult) -> list[str]:
+    found = next(
+        (one.environment for one in result.measurements if one.environment is not None), None
+    )
+    if found is None:
+        return []
+    number = sum(len(one.launches) for one in result.measurements)
+    began = min(one.started_at for one in result.measurements)[:10]
+    return [
+        f"PyTorch {found.torch}, Python {found.python}, {found.device_name}, "
+        f"{plural(found.threads, 'thread')}, {found.kernel}; {began}.",
+        f"{plural(number, 'launch')}: each is new processes, in which eager and compiled calls "
+        "take turns after they are warm. Outputs were compared with eager's.",
+        f"Repeat it: {_command(trial)}",
+    ]
+
+
+def _command(trial: Trial) -> str:
+    options = [f"--mode {mode}" for mode in trial.modes if trial.modes != ("default",)]
+    options += [f"--batch-size {size}" for size in trial.batch_sizes]
+    options += ["--training"] * trial.training + ["--dynamic"] * trial.dynamic
+    options += [f"--dtype {trial.dtype}"] * (trial.dtype != "float32")
+    return " ".join(["torchcompile-suite try", trial.workload, *options])
 
 
 def failed(trial: Trial, result: TrialResult) -> bool:

@@ -427,9 +427,12 @@ const Page = (() => {
     ];
   }
 
+  const minor = (point) => point.split(".").slice(0, 2).join(".");
+  const releasePage = (point) => `release-${minor(point)}.html`;
+
   // Links to the stories that are about a model, or about one of some points, such as 2.9.1.
   function stories(manifest, { model, points = [] }) {
-    const releases = points.map((point) => point.split(".").slice(0, 2).join("."));
+    const releases = points.map(minor);
     const found = manifest.stories.filter(
       ([, , about, models]) =>
         models.includes(model) || about.some((release) => releases.includes(release)),
@@ -522,6 +525,7 @@ const Page = (() => {
     sheet,
     downloads,
     stories,
+    releasePage,
     Words,
     KINDS,
     get noun() {
