@@ -226,6 +226,3 @@ def test_a_comparison_names_a_model_s_figures_only_if_asked(read: list[str]) -> 
     assert "time that changed" not in short
     assert "time that changed" in whole
     assert whole.startswith(short.partition("What matters")[0])
-    done = CliRunner().invoke(app.app, ["report", "v2.9", "--model", "resnet18"])
-    assert done.exit_code == 1
-    assert "--model needs two releases" in done.output

@@ -29,7 +29,7 @@ from .contract.test_example import follow
 
 PROJECT = msgspec.toml.decode((ROOT / "pyproject.toml").read_bytes())["project"]
 # The modules of the distributions that have others than their own name.
-MODULES = {"nvidia-ml-py": "pynvml"}
+MODULES = {"markdown-it-py": "markdown_it", "nvidia-ml-py": "pynvml"}
 MOST_PACKAGES = 8
 MOST_BYTES = 40_000_000
 

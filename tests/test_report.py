@@ -172,3 +172,16 @@ def test_a_table_in_markdown_is_aligned() -> None:
         "| b            |       5 |\n"
         "| a longer one |         |"
     )
+
+
+def test_the_whole_counts_payoffs_and_names_the_extremes() -> None:
+    made = [
+        examples.measurement(f"model{number}", scale=scale)
+        for number, scale in enumerate((0.5, 0.8, 2.0, 3.0))
+    ]
+    sheet = sheets.payoffs(rows(*made))
+    (line,) = (dict(zip(sheet.columns, each, strict=True)) for each in sheet.lines)
+    assert (line["phase"], line["mode"], line["cells"]) == ("inference", "default", "4")
+    assert (line["faster"], line["slower"]) == ("2", "2")
+    named = [where for _, where in sheets.extremes(rows(*made), 1).lines]
+    assert named == ["model0, batch 1", "model3, batch 1"]

@@ -78,7 +78,7 @@ def bench_command(releases: tuple[str, ...]) -> None:
     of_this_run = [
         record for record in select(here).records if record.measurement.started_at >= began
     ]
-    print_report(of_this_run, versions, Format.TABLE, here)
+    print_report(of_this_run, versions, Format.TABLE, lambda _: True, here)
     if len(versions) == 2:
         comparison = compare_releases(of_this_run, *versions)
         print_comparison(comparison, Format.TABLE, rows=lambda _: True)

@@ -13,7 +13,7 @@ from ..errors import SuiteError
 # Modules that only an extra of the package brings. A test holds this to pyproject.toml.
 EXTRAS = {
     "suite": (
-        *("asv", "asv_runner", "dulwich", "filelock", "jinja2", "numpy"),
+        *("asv", "asv_runner", "dulwich", "filelock", "jinja2", "markdown_it", "numpy"),
         *("pypi_simple", "scipy", "uv", "virtualenv"),
     ),
     "fleet": ("ray",),

@@ -32,6 +32,8 @@ from .recorded import (
     select,
 )
 
+# More lines are too many to read.
+MOST_ROWS = 40
 # Whether a cell's figures are all shown.
 Rows: TypeAlias = Callable[[Cell], bool]
 
@@ -42,8 +44,8 @@ Rows: TypeAlias = Callable[[Cell], bool]
 )
 @machine_option
 @format_option
-@click.option("--all", "everything", is_flag=True, help="All rows of a comparison, too.")
-@click.option("--model", help="All rows of this model, too.")
+@click.option("--all", "everything", is_flag=True, help="All rows.")
+@click.option("--model", help="All rows of this model.")
 @click.option("--fail-on-regression", is_flag=True, help="Exit with 1 if anything got worse.")
 def report_command(
     releases: tuple[str, ...],
@@ -55,24 +57,26 @@ def report_command(
 ) -> None:
     """Print what was measured, or what changed from one release to another beyond noise.
 
-    Without releases and --machine it prints all results of all machines. A comparison begins with
-    the whole, then names the changes that matter most; --all and --model show each figure.
+    Without releases and --machine it prints all results of all machines. It begins with the whole,
+    then names what matters most; --all and --model show each figure.
 
     Examples: torchcompile-suite report v2.9; torchcompile-suite report v2.4 v2.9 --format markdown
     """
     wanted = [catalogue.find(name).version for name in releases or []]
+
+    def rows(cell: Cell) -> bool:
+        return everything or cell.workload == model
+
     if len(wanted) == 2:
-        rows = (lambda cell: cell.workload == model) if model else (lambda _: everything)
         _compare(wanted, machine_name, form, rows, fail_on_regression)
-    elif fail_on_regression or model:
-        option = "--model" if model else "--fail-on-regression"
-        raise SuiteError(f"{option} needs two releases, such as v2.4 v2.9")
+    elif fail_on_regression:
+        raise SuiteError("--fail-on-regression needs two releases, such as v2.4 v2.9")
     elif wanted or machine_name:
-        _show(wanted, machine_name, form)
+        _show(wanted, machine_name, form, rows)
     else:
         results = read_results()
         code = generated.rows(_warned(results.generated), [])
-        print_report(results.records, wanted, form, code=code)
+        print_report(results.records, wanted, form, rows, code=code)
 
 
 def _compare(
@@ -111,7 +115,7 @@ def _reasons(selection: Selection, versions: Sequence[str]) -> list[Reason]:
     return list(stories.reasons(divided, *versions))
 
 
-def _show(versions: list[str], machine_name: str | None, form: Format) -> None:
+def _show(versions: list[str], machine_name: str | None, form: Format, rows: Rows) -> None:
     """Print the measured cells of a machine, or of a machine and those of its class."""
     of_targets = _warned(read_generated())
     code = generated.rows(of_targets, versions)
@@ -120,7 +124,7 @@ def _show(versions: list[str], machine_name: str | None, form: Format) -> None:
     if selection is None:
         _print_generated(code, form)
         return
-    print_report(selection.records, versions, form, selection.machine, code)
+    print_report(selection.records, versions, form, rows, selection.machine, code)
 
 
 def _selected(
@@ -233,13 +237,15 @@ def print_report(
     records: list[Record],
     versions: list[str],
     form: Format,
+    wanted: Rows,
     machine_name: str = "",
     code: Sequence[generated.Row] = (),
 ) -> None:
     """Print the measured cells of those versions, or of all; ``machine_name`` is for messages.
 
-    ``code``: what was generated for targets. It is not part of the JSON, which is a list of cells
-    with times.
+    ``wanted``: the cells of which every figure is shown. If they are too many to read, and none is
+    asked for, the whole is shown. ``code``: what was generated for targets. It is not part of the
+    JSON, which is a list of cells with times.
     """
     shown = [record for record in records if not versions or record.release in versions]
     rows = summary.rows(shown)
@@ -253,6 +259,13 @@ def print_report(
     if form is Format.JSON:
         click.echo(documents.rows_json(rows))
         return
+    asked = [record for record in shown if wanted(record.measurement.cell)]
+    if not asked and len(rows) > MOST_ROWS and len(versions) == 1:
+        _print_whole(f"{versions[0]} on {machine_name}", rows, form)
+        return
+    if asked:
+        shown, rows = asked, summary.rows(asked)
+        code = [one for one in code if wanted(one.cell)]
     both = sheets.ends(_both_ends(shown))
     explained = (
         "ratio: time in the mode over time in eager, below 1 is a gain; [95 % interval over "
@@ -267,6 +280,22 @@ def print_report(
     if both.lines:
         _print(form, [both], heap, apart=True)
     _print_generated(code, form)
+
+
+def _print_whole(what: str, rows: Sequence[summary.Row], form: Format) -> None:
+    """Print how many cells gain, and which most."""
+    ended = sum(not row.outcome.ok for row in rows)
+    told = (
+        f"{what}: {wording.plural(len(rows) - ended, 'cell')} with numbers, {ended} without. Of "
+        "those that ask whether compiling pays:"
+    )
+    _print(form, [sheets.payoffs(rows)], "", told)
+    explained = (
+        "ratio: time in the mode over time in eager, below 1 is a gain.\n"
+        "Each cell, both ends of the heap, and code for GPUs: --all, or --model NAME."
+    )
+    gains = "What gains most, and what loses most:"
+    _print(form, [sheets.extremes(rows, change.MOST_FINDINGS // 2)], explained, gains, apart=True)
 
 
 def _print_generated(code: Sequence[generated.Row], form: Format) -> None:

@@ -12,7 +12,8 @@ from ..analysis.change import Comparison, Difference, Finding
 from ..analysis.claims import Judged
 from ..analysis.coverage import Coverage, SeriesCoverage
 from ..analysis.ends import Ends
-from ..analysis.payoff import break_even
+from ..analysis.payoff import Payoff, asks_whether_it_pays, break_even, counts
+from ..analysis.statistics import geometric_mean
 from ..analysis.summary import Row
 from ..cell import Cell
 from ..measurement import Measurement
@@ -113,6 +114,34 @@ def measured(rows: Sequence[Row]) -> Sheet:
     several = {name: of for name, of in _WHERE.items() if len({of(row) for row in rows}) > 1}
     single = _SINGLE if any(row.single_s is not None for row in rows) else {}
     return sheet(rows, {**several, **PLACE}, {**_MEASURED, **single}, reason=ended)
+
+
+def payoffs(rows: Iterable[Row]) -> Sheet:
+    """One line for each phase and mode, of the cells that ask whether compiling pays."""
+    of_mode: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        if asks_whether_it_pays(row.cell) and row.ratio is not None:
+            of_mode.setdefault((row.cell.phase, row.cell.mode), []).append(row)
+    lines = []
+    for (phase, mode), mine in of_mode.items():
+        mean = geometric_mean([row.ratio for row in mine if row.ratio is not None])
+        number = counts(mine)
+        lines.append([phase, mode, str(len(mine)), ratio(mean), *map(str, number.values())])
+    figures = ["cells", "geometric mean [95 %]", *(one.value for one in Payoff)]
+    return Sheet(["phase", "mode", *figures], frozenset(figures), lines)
+
+
+def extremes(rows: Iterable[Row], most: int) -> Sheet:
+    """The cells that gain most, then those that lose most, by what their intervals are sure of."""
+    known = [
+        (row.ratio, row.cell)
+        for row in rows
+        if asks_whether_it_pays(row.cell) and row.ratio is not None and row.ratio.known
+    ]
+    gains = sorted((one for one in known if one[0].high < 1), key=lambda one: one[0].high)[:most]
+    losses = sorted((one for one in known if one[0].low > 1), key=lambda one: -one[0].low)[:most]
+    lines = [[ratio(of), _short(cell)] for of, cell in (*gains, *losses)]
+    return Sheet(["ratio [95 %]", "where"], frozenset(("ratio [95 %]",)), lines)
 
 
 def ends(both: Sequence[Ends]) -> Sheet:
