@@ -266,6 +266,9 @@ def redrawn(page: Page, act: Callable[[], object]) -> Page:
 def views(report: Report) -> list[str]:
     """An address of each view for each machine, and the pages without a view."""
     found = [kind.file for kind in (render.TABLES, render.RELEASES)]
+    # Of each kind of prerendered pages two, which need not be there.
+    for kind in ("stories", "story-*", "release-*"):
+        found += sorted(file.name for file in report.folder.glob(f"{kind}.html"))[:2]
     for machine in report.machines.values():
         points = machine.entry["points"]
         # A machine may have a handful of cells.

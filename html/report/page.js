@@ -427,6 +427,21 @@ const Page = (() => {
     ];
   }
 
+  const minor = (point) => point.split(".").slice(0, 2).join(".");
+  const releasePage = (point) => `release-${minor(point)}.html`;
+
+  // Links to the stories that are about a model, or about one of some points, such as 2.9.1.
+  function stories(manifest, { model, points = [] }) {
+    const releases = points.map(minor);
+    const found = manifest.stories.filter(
+      ([, , about, models]) =>
+        models.includes(model) || about.some((release) => releases.includes(release)),
+    );
+    if (!found.length) return null;
+    const items = found.map(([title, file]) => make("li", {}, link(title, file, {})));
+    return section("stories", "Stories", make("ul", {}, ...items));
+  }
+
   async function render() {
     const mine = ++drawing;
     const place = document.getElementById("view");
@@ -509,6 +524,8 @@ const Page = (() => {
     table,
     sheet,
     downloads,
+    stories,
+    releasePage,
     Words,
     KINDS,
     get noun() {

@@ -3,9 +3,12 @@
 "use strict";
 
 (() => {
-  const { section, table, sheet, COLUMNS, link, Words, downloads, choice, choose, make } = Page;
+  const { section, table, sheet, COLUMNS, link, Words, downloads, stories, choice, choose, make } =
+    Page;
   // A site may have hundreds of machines. The manifest has those first that measured most.
   const MOST_ASKED = 12;
+  // Lines of a picture that can be told apart.
+  const MOST_LINES = 5;
 
   Page.view = async (context) => {
     const { index, wanted } = context;
@@ -72,23 +75,21 @@
         ],
       };
     }
-    const rows = Data.rows(await context.document(`figures/${at}/${index.buckets[model]}`)).filter(
-      (row) => row.workload === model,
-    );
+    const bucket = index.buckets[model];
+    const [figures, histories] = await Promise.all([
+      context.document(`figures/${at}/${bucket}`),
+      context.document(`lines/${bucket}`),
+    ]);
+    const rows = Data.rows(figures).filter((row) => row.workload === model);
     return {
       title: model,
       choices: [Page.choosePoint(context)],
       content: [
-        make(
-          "p",
-          { class: "answer" },
-          rows.length
-            ? `${Words.plural(rows.length, "cell")} of ${model} with ${context.title(at)}.`
-            : `${model} was not measured with ${context.title(at)}; choose another ${context.manifest.noun}.`,
-        ),
+        make("p", { class: "answer" }, verdict(context, model, rows)),
         section(
           "cells",
           "Cells",
+          ...pictures(context, model, rows, histories),
           table(
             "Each cell leads to its history and its launches.",
             [
@@ -102,9 +103,70 @@
           ),
           downloads(`${model} ${machine.name} ${at}`, rows),
         ),
+        stories(context.manifest, { model }),
         elsewhere(await onOthers(context, model)),
       ],
     };
+  }
+
+  const asUsersRun = (rows) =>
+    rows.filter(
+      (row) => row.question === "inference" && row.mode !== "eager" && row.ratio !== null,
+    );
+
+  // The answer for a model: its fastest cell as a user runs it.
+  function verdict(context, model, rows) {
+    const title = context.title(context.at);
+    if (!rows.length) {
+      return `${model} was not measured with ${title}; choose another ${context.manifest.noun}.`;
+    }
+    const [best] = asUsersRun(rows).sort((one, other) => one.ratio - other.ratio);
+    const cells = `${Words.plural(rows.length, "cell")} of ${model} with ${title}`;
+    if (!best) return `${cells}.`;
+    const taken = `${Words.interval(best, "ratio")} of its baseline's time (${best.verdict})`;
+    return `${cells}; the fastest as a user runs it, ${best.cell}, takes ${taken}.`;
+  }
+
+  // All cells of a point, and the history of those that a user runs.
+  function pictures(context, model, rows, histories) {
+    const { machine, at, label } = context;
+    const marks = rows
+      .filter((row) => row.ratio !== null)
+      .map((row) => ({
+        label: row.cell.slice(model.length + 2),
+        series: "ratio",
+        value: row.ratio,
+        low: row.ratio_low,
+        high: row.ratio_high,
+        href: Page.address("cell.html", { machine: machine.name, at, cell: row.cell }),
+        words: `${row.cell}: ${Words.interval(row, "ratio")} ${row.verdict}`,
+      }));
+    const lines = asUsersRun(rows).slice(0, MOST_LINES).map(({ cell }) => {
+      const found = Data.rows(histories[cell]);
+      const take = (part) =>
+        machine.points.map(
+          (point) => found.find((row) => row.point === point)?.[`ratio${part}`] ?? null,
+        );
+      const name = cell.slice(model.length + 2);
+      return { name, values: take(""), low: take("_low"), high: take("_high") };
+    });
+    const caption = `${model}: time ratio by ${context.manifest.noun}; below 1 is a gain.`;
+    return [
+      marks.length
+        ? Draw.figure(
+            `${model} with ${context.title(at)}: time over that of the baseline, with its 95 % interval.`,
+            Draw.ratios(marks, ["ratio"], "time ratio (below 1: faster)"),
+          )
+        : null,
+      lines.length && machine.points.length > 1
+        ? Draw.figure(
+            caption,
+            Draw.lines(machine.points.map(label), lines, "time ratio", caption, (place) =>
+              choose({ at: machine.points[place] }),
+            ),
+          )
+        : null,
+    ];
   }
 
   // The cells of a model that this machine has not measured and another one has.
@@ -221,6 +283,7 @@
         ofHistory(context, name, history, rows, other),
         ofLaunches(context, name, detail, at),
         ofParts(detail.parts),
+        stories(context.manifest, { model: history.workload }),
         paid(history.baseline, figure),
         compiled(context, detail),
         environment(launches, detail),

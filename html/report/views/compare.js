@@ -2,7 +2,7 @@
 "use strict";
 
 (() => {
-  const { section, table, marked, Words, downloads, choice, make } = Page;
+  const { section, table, sheet, marked, Words, downloads, stories, choice, make } = Page;
   const MOST_DRAWN = 40;
 
   Page.view = async (context) => {
@@ -102,6 +102,9 @@
     const means = Data.rows(pair.means);
     const gaps = Data.rows(pair.gaps);
     const counts = Data.rows(pair.counts);
+    const reasons = Data.rows(pair.reasons);
+    const points = machine.points;
+    const between = points.slice(points.indexOf(before) + 1, points.indexOf(after) + 1);
     return [
       make("p", { class: "answer" }, pair.sentence),
       make(
@@ -109,6 +112,9 @@
         {},
         "At most 5% of the changes that are reported here are expected to be false discoveries. Not changed: the whole interval is within 5% of no change. Above 1 is slower, or more memory.",
       ),
+      pair.most.rows.length
+        ? section("most", "What matters most", sheet("The largest changes beyond noise.", pair.most))
+        : null,
       section(
         "changes",
         "Beyond noise",
@@ -146,6 +152,21 @@
         ),
         downloads(`means ${name}`, means),
       ),
+      reasons.length
+        ? section(
+            "reasons",
+            "Why",
+            table(
+              "Which parts of a call make its difference, of the cells whose calls were divided.",
+              [
+                { title: "cell", value: (row) => cell(row.cell, row.cell, after) },
+                { title: "why its calls changed", value: (row) => row.says },
+              ],
+              reasons,
+            ),
+          )
+        : null,
+      stories(context.manifest, { points: between }),
       counts.length
         ? section(
             "counts",

@@ -43,6 +43,7 @@
       content: [
         Page.make("p", { class: "answer" }, group.headline),
         Page.make("p", {}, group.about),
+        own(context),
         pays(context, group),
         ...(await since(context, question, group)),
         changed(context, overview.changes),
@@ -51,6 +52,19 @@
       ],
     };
   };
+
+  function own({ manifest }) {
+    if (manifest.noun !== "release") return null;
+    const command = "uvx --from torchcompile-suite torchcompile-suite try my_model.py:make";
+    return Page.make(
+      "p",
+      {},
+      "Your own model: ",
+      Page.make("code", {}, command),
+      manifest.stories.length ? ". What releases changed, and why: " : ".",
+      manifest.stories.length ? link("the stories", "stories.html", {}) : "",
+    );
+  }
 
   function asked({ manifest, chosen }) {
     const { machine, at } = chosen;
@@ -217,7 +231,7 @@
   }
 
   function changed(context, changes) {
-    const { machine, at, label, cell } = context;
+    const { machine, manifest, at, label, cell } = context;
     if (!changes) return null;
     const rows = Data.rows(changes);
     const compare = link(`Compare ${label(changes.before)} and ${label(at)}`, "compare.html", {
@@ -248,6 +262,9 @@
             rows,
           )
         : "Nothing changed beyond noise.",
+      changes.sentence && manifest.noun === "release"
+        ? Page.make("p", {}, link(`${label(at)}: what it changed as a whole`, Page.releasePage(at), {}))
+        : null,
       Page.make("p", {}, compare),
       downloads(`changes ${machine.name} ${changes.before} ${at}`, rows),
     );

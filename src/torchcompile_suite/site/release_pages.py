@@ -52,7 +52,7 @@ def changed(
             ReleasePage(
                 _file(point),
                 f"PyTorch {after.removeprefix('v')}: what it changed for torch.compile",
-                [*_step(step, before), *_code_of(code, point)],
+                [*_step(step, before), *_why(machines, point), *_code_of(code, point)],
                 _about(told, point),
                 [
                     (f"Every figure of {before} and {after}", pair),
@@ -72,26 +72,35 @@ def _about(told: Iterable[Story], version: str) -> list[Story]:
 
 
 def _step(step: Row, before: str) -> Iterable[Section]:
-    """What a release changed: the whole, what matters most, why, and what follows for users."""
+    """What a release changed: the whole, what follows for users, and what matters most."""
     whole = sheet(f"Relative to {before}; above 1 is slower, or more memory.", step["whole"])
     yield Section("", [step["sentence"], *_upgrading(rows(step["means"]))], [whole])
     if step["most"]["rows"]:
         yield Section("What matters most", [], [sheet("The largest changes.", step["most"])])
-    reasons = [f"{row['cell']}: {row['says']}" for row in rows(step["reasons"])]
+
+
+def _why(machines: Iterable[Shards], point: str) -> Iterable[Section]:
+    """Why calls changed, of the cells that any machine has divided."""
+    reasons = dict.fromkeys(
+        f"{row['cell']}: {row['says']}"
+        for machine in machines
+        if point in machine.plain["steps"]
+        for row in rows(machine.plain["steps"][point]["reasons"])
+    )
     if reasons:
-        yield Section("Why", reasons)
+        yield Section("Why", list(reasons))
 
 
 # Figure -> what a user does where it is surely worse by more than `_WORTH`.
 _WORTH = 1.05
 _REMEDIES = {
-    "cold compile": "A first start takes {} times as long. Keep the cache "
+    "cold compile": "a first start takes {} times as long. Keep the cache "
     "(TORCHINDUCTOR_CACHE_DIR), or ship it (torch.compiler.save_cache_artifacts).",
-    "warm compile": "A start with a full cache takes {} times as long.",
-    "memory": "A compiled process needs {} times the memory.",
-    "compiled": "Compiled calls take {} times as long. Measure your model in both releases before "
-    "you upgrade: torchcompile-suite try MODEL --release",
-    "eager": "Eager calls take {} times as long.",
+    "warm compile": "a start with a full cache takes {} times as long.",
+    "memory": "a compiled process needs {} times the memory.",
+    "compiled": "compiled calls take {} times as long. Measure your model in both releases before "
+    "you upgrade (torchcompile-suite try MODEL --release NAME).",
+    "eager": "eager calls take {} times as long.",
 }
 
 
@@ -99,7 +108,7 @@ def _upgrading(means: Iterable[Row]) -> Iterable[str]:
     for row in means:
         remedy = _REMEDIES.get(row["figure"])
         if remedy and row["mean_low"] is not None and row["mean_low"] > _WORTH:
-            yield f"On average: {remedy.format(ratio(row, 'mean'))}"
+            yield f"On average {remedy.format(ratio(row, 'mean'))}"
 
 
 def _code_of(code: Mapping[str, Row], point: str) -> Iterable[Section]:

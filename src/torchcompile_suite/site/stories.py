@@ -74,6 +74,9 @@ def _html(text: str, names: Sequence[str]) -> Markup:
     for token in tokens:
         if token.children:
             token.children = _linked(token.children, names)
+        # The policy of the pages allows no style in an element.
+        if aligned := token.attrs.pop("style", None):
+            token.attrs["class"] = "number" if "right" in str(aligned) else ""
     html: str = parser.renderer.render(tokens, parser.options, {})
     html = html.replace("<table>", f"{_WIDE}<table>").replace("</table>", "</table></div>")
     # A block of code scrolls, too.

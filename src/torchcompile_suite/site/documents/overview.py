@@ -318,9 +318,8 @@ def _pair(machine: Machine, before: str, after: str) -> dict[str, Any] | None:
         "reasons": table(
             ["cell", "says"],
             (
-                [machine.ids[one.cell], one.says]
+                [machine.ids.get(one.cell, str(one.cell)), one.says]
                 for one in stories.reasons(machine.divided, before, after)
-                if one.cell in machine.ids
             ),
         ),
     }

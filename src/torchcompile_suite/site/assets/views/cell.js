@@ -109,14 +109,18 @@
     };
   }
 
+  const asUsersRun = (rows) =>
+    rows.filter(
+      (row) => row.question === "inference" && row.mode !== "eager" && row.ratio !== null,
+    );
+
   // The answer for a model: its fastest cell as a user runs it.
   function verdict(context, model, rows) {
     const title = context.title(context.at);
     if (!rows.length) {
       return `${model} was not measured with ${title}; choose another ${context.manifest.noun}.`;
     }
-    const asked = rows.filter((row) => row.question === "inference" && row.ratio !== null);
-    const [best] = asked.sort((one, other) => one.ratio - other.ratio);
+    const [best] = asUsersRun(rows).sort((one, other) => one.ratio - other.ratio);
     const cells = `${Words.plural(rows.length, "cell")} of ${model} with ${title}`;
     if (!best) return `${cells}.`;
     const taken = `${Words.interval(best, "ratio")} of its baseline's time (${best.verdict})`;
@@ -137,8 +141,7 @@
         href: Page.address("cell.html", { machine: machine.name, at, cell: row.cell }),
         words: `${row.cell}: ${Words.interval(row, "ratio")} ${row.verdict}`,
       }));
-    const users = rows.filter((row) => row.question === "inference" && row.ratio !== null);
-    const lines = users.slice(0, MOST_LINES).map(({ cell }) => {
+    const lines = asUsersRun(rows).slice(0, MOST_LINES).map(({ cell }) => {
       const found = Data.rows(histories[cell]);
       const take = (part) =>
         machine.points.map(
