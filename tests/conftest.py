@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 from torchcompile_suite.analysis import break_tables
 from torchcompile_suite.engine.settings import PRECISION_VARIABLE, REPEATS_VARIABLE
 from torchcompile_suite.measurement import Launch
-from torchcompile_suite.releases import catalogue, environments, stamp
+from torchcompile_suite.releases import apart, catalogue, environments, stamp
 from torchcompile_suite.request import Request
 from torchcompile_suite.results import cached
 
@@ -167,6 +167,16 @@ class ReleaseEnvironment:
         place.symlink_to(self.folder, target_is_directory=True)
         (place / stamp.FILE).write_text(environments.digest(release))
         return {environments.FOLDER_VARIABLE: str(folder)}
+
+    def with_apart(self, library: str) -> ReleaseEnvironment:
+        """The environment, with a library that lies apart in it."""
+        file = self.folder / stamp.FILE
+        before = file.read_bytes() if file.exists() else None
+        file.write_text(environments.digest(catalogue.find(self.version)))
+        apart.provide(self.python, [library])
+        if before is None:
+            file.unlink()
+        return self
 
 
 def _link(source: str, target: str) -> None:

@@ -307,7 +307,7 @@ def test_one_cold_start_a_side_is_judged_by_the_spread_of_warm_starts() -> None:
 
 def test_what_shows_alike_in_many_cells_is_one_finding() -> None:
     random = np.random.default_rng(3)
-    slower = {f"model{number}": {"compile_s": 60.0} for number in range(6)}
+    slower: dict[str, Any] = {f"model{number}": {"compile_s": 60.0} for number in range(6)}
     slower["model8"] = {"mode_s": 0.06}
     slower["model9"] = {"mode_s": 0.04}
     comparison = compare(matrix(random), matrix(random, **slower))

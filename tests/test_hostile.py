@@ -22,7 +22,7 @@ from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import records, segments
 from torchcompile_suite.results.segments import Header, Segment
 from torchcompile_suite.site import build, render
-from torchcompile_suite.site.render import address
+from torchcompile_suite.site.sections import address
 
 from .conftest import ROOT
 from .irregular import IRREGULAR

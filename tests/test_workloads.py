@@ -7,16 +7,18 @@ import json
 import pytest
 
 from torchcompile_suite import workloads
+from torchcompile_suite.releases import apart
 
 from .conftest import ReleaseEnvironment
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 LOOK = """
 import json, sys, time
 import torch
 from torch.utils._pytree import tree_leaves
 from torchcompile_suite import workloads
+from torchcompile_suite.launch.subject import apply
 
 def built(workload, batch_size):
     torch.manual_seed(1)
@@ -41,13 +43,13 @@ for name in sys.argv[1:]:
         larger = [leaf for leaf in tree_leaves(larger) if torch.is_tensor(leaf)]
         found["grows"] = any(a.shape != b.shape for a, b in zip(tensors, larger))
         with torch.inference_mode():
-            outputs = [t for t in tree_leaves(module(*inputs)) if torch.is_tensor(t)]
+            outputs = [t for t in tree_leaves(apply(module, inputs)) if torch.is_tensor(t)]
         found["finite"] = all(bool(torch.isfinite(t).all()) for t in outputs) and bool(outputs)
         for extra in ("cases", "stream"):
             if getattr(workload, extra):
                 with torch.inference_mode():
                     for each in getattr(workload, extra)(1):
-                        module(*each)
+                        apply(module, each)
     except Exception as error:
         found["error"] = f"{type(error).__name__}: {error}"
     print(json.dumps(found), flush=True)
@@ -71,7 +73,9 @@ def seen(
     names = [
         str(item.callspec.params["name"]) for item in items if isinstance(item, pytest.Function)
     ]
-    done = newest.run("-c", LOOK, *names, timeout=800)
+    for library in apart.read():
+        newest.with_apart(library)
+    done = newest.run("-c", LOOK, *names, timeout=1700)
     assert done.returncode == 0, done.stderr
     found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     return {each["name"]: each for each in found}

@@ -21,7 +21,7 @@ from ..errors import SuiteError
 from ..host import machine
 from ..launch.inspect import artefacts
 from ..launch.messages import Order
-from ..releases import catalogue
+from ..releases import apart, catalogue
 from ..releases.catalogue import Release
 
 
@@ -46,6 +46,7 @@ def open_cell(cell: Cell, release: Release | None, folder: Path) -> str:
         from ..releases import environments
 
         python = environments.ready(release)
+        apart.provide(python, workloads.libraries(cell.workload))
     if cell.target:
         return _write_code(cell, _version(release), python, folder)
     order = msgspec.json.encode(artefacts.Order(cell, str(folder.absolute())))

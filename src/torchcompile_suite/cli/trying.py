@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from .. import workloads
 from ..analysis.advice import Advice
 from ..doctor import Level, hardware
 from ..host import machine
@@ -16,7 +17,7 @@ from ..launch.progress import Event
 from ..measurement import TOO_BUSY
 from ..presentation.sheets import Sheet
 from ..presentation.terminal import Output, Progress
-from ..releases import catalogue
+from ..releases import apart, catalogue
 from ..trial import generated, view
 from ..trial.plan import Trial, TrialError, headline
 from ..trial.run import TrialResult, python_of
@@ -32,10 +33,11 @@ def torch_python(trial: Trial, release: str | None, gpu: str | None, progress: P
 
         if not environments.is_ready(wanted):
             progress.say(environments.making(wanted))
-    if gpu is not None:
-        return python_of(wanted, "cpu")
-    machine.need(trial.device)
-    return python_of(wanted, trial.device)
+    if gpu is None:
+        machine.need(trial.device)
+    python = python_of(wanted, trial.device if gpu is None else "cpu")
+    apart.provide(python, workloads.libraries(trial.workload))
+    return python
 
 
 def end(trial: Trial, result: TrialResult) -> None:

@@ -23,12 +23,14 @@ from typing import Literal
 
 import msgspec
 
+from .. import workloads
 from ..cell import DEFAULT_HEAP, Cell
 from ..errors import SuiteError
 from ..host import allocators
 from ..host.orphans import die_with_parent
 from ..launch.messages import GENERATOR, TARGET_VARIABLE, Order
 from ..measurement import Launch, Outcome, Status
+from ..releases import apart
 from ..request import Heap, Request
 from . import calibration, processes, starts, turns
 from .calibration import RemoteLoop
@@ -56,10 +58,12 @@ def of_series(
     else warm.
 
     A launch that takes longer than the series' limit is ended; its outcome is a timeout. The code
-    of a cell with a target is generated. Raises `Refused` if the Python does not start.
+    of a cell with a target is generated. Raises `Refused` if the Python does not start, or cannot
+    get a library of the workload's.
     """
     try:
         processes.version(environment.python)
+        apart.provide(environment.python, workloads.libraries(series.cell.workload))
     except SuiteError as error:
         raise Refused(str(error)) from None
     cell, limit_s = series.cell, series.launch_limit_s

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from ..doctor import Check, Level, error, gpus, hardware, software
 from ..errors import SuiteError
 from ..host import machine
-from ..releases import catalogue, environments, room
+from ..releases import apart, catalogue, environments, room
 from ..releases.catalogue import Release
 from ..results import cached
 from .messages import START_S, Described, Failed, Order, Transport
@@ -36,10 +36,14 @@ def suite() -> str:
 
 
 def locks(releases: Sequence[str]) -> dict[str, str]:
-    """The digest of each release's lock and extras; a release that is unknown here is missing."""
+    """The digest of each release's lock, its extras and what lies apart; a release that is unknown
+    here is missing.
+    """
+    contents = {one.version: environments.digest(one).encode() for one in _known(releases)}
+    beside = apart.FILE.read_bytes()
     return {
-        one.version: hashlib.sha256(environments.digest(one).encode()).hexdigest()[:16]
-        for one in _known(releases)
+        version: hashlib.sha256(content + beside).hexdigest()[:16]
+        for version, content in contents.items()
     }
 
 

@@ -37,7 +37,7 @@ _VARIABLES = re.compile(
     r"|NVIDIA_TF32_OVERRIDE$|HIP_VISIBLE|ROCR_VISIBLE)"
 )
 
-_PACKAGES = ("timm", "torchvision", "numpy", "triton", "setuptools", "torchao")
+_PACKAGES = ("timm", "torchvision", "numpy", "triton", "setuptools", "torchao", "transformers")
 
 # Settings of torch.backends for the products and convolutions of float32. A release that has the
 # new ones decides by them, and raises for an old one where both were used.

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib
 import os
 import sys
 from collections.abc import Callable, Iterable
@@ -29,6 +28,7 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from .. import workloads
 from ..cell import Cell, Start
 from ..fields import Count, Seconds
 from ..host.orphans import die_with_parent
@@ -66,7 +66,7 @@ def import_quietly(names: Iterable[str]) -> None:
     """Import modules. Errors are ignored: a launch meets the same error and reports it."""
     for name in names:
         with contextlib.suppress(Exception):
-            importlib.import_module(name)
+            workloads.library(name)
 
 
 class Imported(Struct, tag=True, frozen=True):

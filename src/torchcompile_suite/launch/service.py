@@ -11,8 +11,7 @@ import time
 
 BEGUN_S = time.monotonic()
 
-import importlib  # noqa: E402 (the clock comes first)
-import json  # noqa: E402
+import json  # noqa: E402 (the clock comes first)
 import os  # noqa: E402
 import struct  # noqa: E402
 import sys  # noqa: E402
@@ -137,7 +136,7 @@ class Service:
 
         workload = workloads.get(order["workload"])
         for name in workload.imports:
-            importlib.import_module(name)
+            workloads.library(name)
         self.end("imports")
         self.stage = "build"
         torch.manual_seed(order["seed"])

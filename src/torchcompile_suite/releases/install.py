@@ -1,5 +1,7 @@
 """Fill an environment with the lock of a release and its extras, and prove that they import.
 
+What lies apart (`apart`) comes later, with the first workload that needs it.
+
 uv works from outside of the environment, and is that of the suite. It links files from its cache if
 both are on one file system, and copies them otherwise.
 """
@@ -31,6 +33,8 @@ _CUDA_ONLY = re.compile(r"(nvidia|cuda)-|triton$")
 _NO_NETWORK = re.compile(
     "error sending request|failed to fetch|dns error|connection|timed out|max retries"
 )
+# Without bytecode, the first measured cell compiles it: one second of its cold compile.
+_COMPILED = "--compile-bytecode"
 # Of every release; its extras come on top.
 _IMPORTED = ("torch", "torchvision", "timm")
 # Run by a Python with the names of packages: prints what `Said` has.
@@ -85,27 +89,29 @@ def sync(release: Release, python: Path, held: int) -> None:
     ``held``: the file descriptor of a lock that uv is to inherit. Raises LockError.
     """
     lines = lock_file(release).decode().splitlines()
-    how = ["sync", "-"]
+    how = ["sync", "-", _COMPILED]
     if backend := os.environ.get(drivers.BACKEND_VARIABLE):
         lines = without_cuda(lines)
         if backend != "cpu":
             # The lock's libraries are of another CUDA. `sync` would install none, and what this
             # build of torch requires is pinned by itself.
-            how = ["install", "--exact", "--requirements", "-"]
+            how = ["install", "--exact", "--requirements", "-", _COMPILED]
     how += index_options(release.index_url)
-    _uv_pip(how, lines, python, held, f"the lock of PyTorch {release.version}")
+    uv_pip(how, lines, python, held, f"the lock of PyTorch {release.version}")
     # `sync` has removed extras that an older installation left, because no lock has them. Without
     # dependencies, so that the packages of the lock stay as they are.
     if pins := extras.pins(release.version):
-        how = ["install", "--no-deps", "--requirements", "-"]
-        _uv_pip(how, pins, python, held, ", ".join(pins))
+        how = ["install", "--no-deps", "--requirements", "-", _COMPILED]
+        uv_pip(how, pins, python, held, ", ".join(pins))
 
 
-def _uv_pip(how: Sequence[str], lines: Sequence[str], python: Path, held: int, what: str) -> None:
-    # Without bytecode, the first measured cell compiles it: one second of its cold compile.
-    how = [*how, "--no-progress", "--compile-bytecode"]
+def uv_pip(how: Sequence[str], lines: Sequence[str], python: Path, held: int, what: str) -> None:
+    """Run ``uv pip`` on those lines, for ``python``. ``what`` is installed: for the message.
+
+    ``held``: as in `sync`. Raises LockError.
+    """
     done = run(
-        [sys.executable, "-m", "uv", "pip", *how, "--python", python],
+        [sys.executable, "-m", "uv", "pip", *how, "--no-progress", "--python", python],
         stdin="\n".join(lines) + "\n",
         inherited=(held,),
     )

@@ -29,3 +29,11 @@ def from_a_lock(prefix: str = sys.prefix) -> bool:
     """Whether the packages of the environment at ``prefix`` are those of a release's lock."""
     content = read(Path(prefix))
     return bool(content) and not is_adopted(content)
+
+
+def apart(library: str, prefix: str | Path = sys.prefix) -> Path:
+    """The folder of a library that the environment at ``prefix`` has apart; it may be missing.
+
+    By its last part others tell that the code is not the user's.
+    """
+    return Path(prefix) / f"apart-{library}" / "site-packages"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..launch import caches
-from ..workloads import WorkloadError, workload
+from ..workloads import WorkloadError, library, workload
 from .target import Shape, Target, load, shapes, without_arguments
 
 if TYPE_CHECKING:
@@ -167,9 +167,8 @@ def _random(shape: Shape, batch_size: int) -> torch.Tensor:
 
 def _timm(name: str, batch_size: int) -> tuple[Any, Any]:
     from ..workloads.timm_models import build as build_timm
-    from ..workloads.timm_models import library
 
-    timm = library()
+    timm = library("timm")
     try:
         return build_timm(name, batch_size)
     except RuntimeError as error:

@@ -207,6 +207,39 @@ def get(name: str) -> Workload:
         raise WorkloadError(f"no workload {name!r}; there are: {', '.join(_registry)}") from None
 
 
+def libraries(name: str) -> tuple[str, ...]:
+    """The libraries that the workload needs; empty for a user's, which is not registered here."""
+    _load()
+    return _registry[name].imports if name in _registry else ()
+
+
+def library(name: str) -> Any:
+    """The module of a library that models are from; in a release's environment it may lie apart
+    (`releases.apart`).
+
+    Raises WorkloadError if it is not beside this torch, or if this process has imported another
+    version of what it needs.
+    """
+    # Imported here: what asks for no library needs none of it.
+    from ..releases import stamp
+
+    apart = stamp.apart(name)
+    if name not in sys.modules and apart.is_dir():
+        if known := sys.modules.keys() & {one.name.partition(".")[0] for one in apart.iterdir()}:
+            others = ", ".join(sorted(known))
+            raise WorkloadError(f"{name} has its own {others}, and others are imported already")
+        sys.path.insert(0, str(apart))
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise WorkloadError(
+            f"this model is from {name}, which is not installed beside this torch: "
+            f"pip install {name}"
+        ) from None
+
+
 def imports() -> list[str]:
     """The libraries that the registered workloads need, each once."""
     _load()

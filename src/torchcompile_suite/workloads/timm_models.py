@@ -6,9 +6,9 @@ values. Each launch sets the same seed, so all launches compute with the same nu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from . import WorkloadError, workload
+from . import library, workload
 
 if TYPE_CHECKING:
     from . import Built
@@ -59,19 +59,6 @@ NAMES_IN_TIMM = {
 }
 
 
-def library() -> Any:
-    """The module timm. Raises WorkloadError if it is not beside this torch."""
-    try:
-        import timm
-    except ModuleNotFoundError as error:
-        if error.name != "timm":
-            raise
-        raise WorkloadError(
-            "this model is timm's, which is not installed beside this torch: pip install timm"
-        ) from None
-    return timm
-
-
 def build(name: str, batch_size: int) -> Built:
     """The timm model of that name, and one batch of random images at the model's resolution.
 
@@ -79,7 +66,7 @@ def build(name: str, batch_size: int) -> Built:
     """
     import torch
 
-    timm = library()
+    timm = library("timm")
     model = timm.create_model(NAMES_IN_TIMM.get(name, name), pretrained=False)
     channels, height, width = model.pretrained_cfg["input_size"]
     return model, (torch.randn(batch_size, channels, height, width),)

@@ -1,0 +1,229 @@
+"""hf: models of Hugging Face's transformers with random weights (nothing is downloaded).
+
+Their names are those on PyTorch's dashboard (benchmarks/dynamo/huggingface.py), and so are their
+sequence lengths, where a call on two cores then takes at most about a second. Else the length is
+shorter, or the model is the smallest that was published of the same architecture;
+docs/workloads.md says which. Without labels and without a cache, unlike there: a call is a forward
+pass. The last four have a cache, as a server does.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import library, workload
+
+if TYPE_CHECKING:
+    from . import Built
+
+LIBRARY = "transformers"
+# Samples of the waveform, frames of the log-mel spectrogram (30 s).
+SAMPLES, FRAMES = 10_000, 3000
+# Tokens in the cache of a decoder: at most, and before the step that is measured.
+LONGEST, SEEN = 256, 128
+
+
+class Model(NamedTuple):
+    """A model: its class, where its configuration differs from the class's own, and its tokens.
+
+    ``length``: of the sequence of tokens; 0 if the model takes none.
+    """
+
+    kind: str
+    length: int
+    config: Mapping[str, Any] = {}
+
+
+_ROBERTA = {"max_position_embeddings": 514, "type_vocab_size": 1}
+_BART_BASE = {
+    "d_model": 768,
+    **{f"{part}_layers": 6 for part in ("encoder", "decoder")},
+    **{f"{part}_attention_heads": 12 for part in ("encoder", "decoder")},
+    **{f"{part}_ffn_dim": 3072 for part in ("encoder", "decoder")},
+}
+_SMOLLM2_135M = {
+    **{"vocab_size": 49152, "hidden_size": 576, "intermediate_size": 1536},
+    **{"num_hidden_layers": 30, "num_attention_heads": 9, "num_key_value_heads": 3},
+    **{"rope_theta": 100_000.0, "tie_word_embeddings": True},
+}
+MODELS = {
+    "BertForMaskedLM": Model("BertForMaskedLM", 512),
+    "AlbertForMaskedLM": Model(
+        "AlbertForMaskedLM",
+        512,
+        {"hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072},
+    ),
+    "DistilBertForMaskedLM": Model("DistilBertForMaskedLM", 128),
+    "RobertaForCausalLM": Model("RobertaForCausalLM", 512, _ROBERTA),
+    "ElectraForCausalLM": Model("ElectraForCausalLM", 512),
+    "DebertaV2ForMaskedLM": Model(
+        "DebertaV2ForMaskedLM",
+        512,
+        {
+            **{"hidden_size": 384, "num_hidden_layers": 12, "num_attention_heads": 6},
+            **{"intermediate_size": 1536, "relative_attention": True, "position_buckets": 256},
+            **{"norm_rel_ebd": "layer_norm", "share_att_key": True, "pos_att_type": ["p2c", "c2p"]},
+            **{"position_biased_input": False},
+        },
+    ),
+    "MobileBertForMaskedLM": Model("MobileBertForMaskedLM", 128),
+    "LayoutLMForMaskedLM": Model("LayoutLMForMaskedLM", 512),
+    "CamemBert": Model("CamembertForMaskedLM", 512, {**_ROBERTA, "vocab_size": 32005}),
+    "AllenaiLongformerBase": Model(
+        "LongformerForMaskedLM",
+        512,
+        {**_ROBERTA, "vocab_size": 50265, "max_position_embeddings": 4098},
+    ),
+    "GoogleFnet": Model("FNetForMaskedLM", 512),
+    "YituTechConvBert": Model("ConvBertForMaskedLM", 512),
+    "XLNetLMHeadModel": Model(
+        "XLNetLMHeadModel", 256, {"d_model": 768, "n_layer": 12, "n_head": 12, "d_inner": 3072}
+    ),
+    "GPT2LMHeadModel": Model("GPT2LMHeadModel", 256),
+    "DistillGPT2": Model("GPT2LMHeadModel", 512, {"n_layer": 6}),
+    "OPTForCausalLM": Model("OPTForCausalLM", 256),
+    "GPTNeoForCausalLM": Model(
+        "GPTNeoForCausalLM",
+        128,
+        {
+            **{"hidden_size": 768, "num_layers": 12, "num_heads": 12},
+            "attention_types": [[["global", "local"], 6]],
+        },
+    ),
+    "LlamaForCausalLM": Model("LlamaForCausalLM", SEEN, _SMOLLM2_135M),
+    "Qwen3ForCausalLM": Model(
+        "Qwen3ForCausalLM",
+        64,
+        {
+            **{"hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 28},
+            **{"num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128},
+            **{"rope_theta": 1_000_000.0, "tie_word_embeddings": True},
+        },
+    ),
+    "Gemma3ForCausalLM": Model(
+        "Gemma3ForCausalLM",
+        128,
+        {
+            **{"vocab_size": 262144, "hidden_size": 640, "intermediate_size": 2048},
+            **{"num_hidden_layers": 18, "num_attention_heads": 4, "num_key_value_heads": 1},
+            "sliding_window": 512,
+        },
+    ),
+    "TrOCRForCausalLM": Model("TrOCRForCausalLM", 256),
+    "XGLMForCausalLM": Model("XGLMForCausalLM", 64),
+    "T5ForConditionalGeneration": Model("T5ForConditionalGeneration", 512),
+    "MT5ForConditionalGeneration": Model("MT5ForConditionalGeneration", 128),
+    "BartForConditionalGeneration": Model("BartForConditionalGeneration", 256, _BART_BASE),
+    "MBartForConditionalGeneration": Model("MBartForConditionalGeneration", 128),
+    "PegasusForConditionalGeneration": Model("PegasusForConditionalGeneration", 128),
+    "BlenderbotSmallForConditionalGeneration": Model(
+        "BlenderbotSmallForConditionalGeneration", 128
+    ),
+    "M2M100ForConditionalGeneration": Model("M2M100ForConditionalGeneration", 128),
+    "WhisperForConditionalGeneration": Model("WhisperForConditionalGeneration", 32),
+    "Wav2Vec2ForCTC": Model("Wav2Vec2ForCTC", 0),
+    "CLIPModel": Model("CLIPModel", 77),
+    "SiglipModel": Model("SiglipModel", 64),
+    "MixtralForCausalLM": Model(
+        "MixtralForCausalLM",
+        128,
+        {"hidden_size": 1024, "intermediate_size": 3584, "num_hidden_layers": 2},
+    ),
+    "MambaForCausalLM": Model("MambaForCausalLM", 16, {"num_hidden_layers": 24}),
+}
+
+
+def made(name: str) -> Any:
+    """The model of that name. Raises WorkloadError if there is no transformers."""
+    transformers = library(LIBRARY)
+    kind = getattr(transformers, MODELS[name].kind)
+    config = kind.config_class(**MODELS[name].config)
+    if hasattr(config, "use_cache"):
+        config.use_cache = False
+    return kind(config)
+
+
+def build(name: str, batch_size: int) -> Built:
+    """The model, and random inputs for what its ``forward`` takes, by name.
+
+    ``input_ids`` and ``decoder_input_ids``: tokens (batch_size, length). ``pixel_values``:
+    (batch_size, 3, 224, 224). ``input_features``: log-mel frames (batch_size, 80, 3000).
+    ``input_values``: samples (batch_size, 10000).
+    """
+    import torch
+
+    model, length = made(name), MODELS[name].length
+    vision = getattr(model.config, "vision_config", None)
+    floats = {"input_values": (SAMPLES,), "input_features": (80, FRAMES)}
+    if vision is not None:
+        floats["pixel_values"] = (3, vision.image_size, vision.image_size)
+    inputs = {}
+    for argument in inspect.signature(model.forward).parameters:
+        if argument in floats:
+            inputs[argument] = torch.randn(batch_size, *floats[argument])
+        elif argument in ("input_ids", "decoder_input_ids"):
+            vocabulary = model.config.get_text_config().vocab_size
+            inputs[argument] = torch.randint(0, vocabulary, (batch_size, length))
+    return model, inputs
+
+
+def with_cache(static: bool, tokens: int, batch_size: int) -> Built:
+    """The Llama with a cache: a prompt of `SEEN` ``tokens``, or one token after them.
+
+    A static cache has room for `LONGEST` tokens; a dynamic one grows. Each call begins with the
+    same cache, (batch_size, heads, tokens, width) for keys and for values of each layer. Returns
+    the logits of the last token, (batch_size, 1, 49152).
+    """
+    import torch
+    from torch import nn
+
+    model = made("LlamaForCausalLM")
+    config = model.config
+    transformers = library(LIBRARY)
+    before = 0 if tokens > 1 else SEEN
+
+    class WithCache(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+            shape = (batch_size, config.num_key_value_heads, LONGEST if static else before)
+            for layer in range(config.num_hidden_layers):
+                for part in ("keys", "values"):
+                    held = torch.randn(*shape, config.head_dim)
+                    self.register_buffer(f"{part}{layer}", held)
+
+        def forward(self, tokens: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+            if static:
+                cache = transformers.StaticCache(config=config, max_cache_len=LONGEST)
+            else:
+                cache = transformers.DynamicCache(config=config)
+            for number, layer in enumerate(cache.layers):
+                layer.keys = getattr(self, f"keys{number}")
+                layer.values = getattr(self, f"values{number}")
+                layer.dtype, layer.device = layer.keys.dtype, layer.keys.device
+                layer.is_initialized = True
+            return self.model(
+                input_ids=tokens,
+                past_key_values=cache,
+                cache_position=positions,
+                use_cache=True,
+                logits_to_keep=1,
+            ).logits
+
+    given = torch.randint(0, config.vocab_size, (batch_size, tokens))
+    return WithCache(), (given, torch.arange(before, before + tokens))
+
+
+for _name in MODELS:
+    workload(_name, family="hf", imports=(LIBRARY,))(
+        lambda batch_size, name=_name: build(name, batch_size)
+    )
+for _call, _tokens in (("prefill", SEEN), ("decode", 1)):
+    for _kind in ("static", "dynamic"):
+        workload(f"llama_{_call}_{_kind}_cache", family="hf", imports=(LIBRARY,))(
+            lambda batch_size, static=_kind == "static", tokens=_tokens: with_cache(
+                static, tokens, batch_size
+            )
+        )
