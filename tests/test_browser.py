@@ -62,7 +62,7 @@ MOST_VIEW_BYTES = 1_000_000
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site that `asv publish` makes from the committed results, in a subfolder of a host."""
     clone = tmp_path_factory.mktemp("publish")
-    for name in ("asv.conf.json", "benchmarks", "src", "results"):
+    for name in ("asv.conf.json", "benchmarks", "src", "results", "docs"):
         source = ROOT / name
         copy = shutil.copytree if source.is_dir() else shutil.copy2
         copy(source, clone / name)
@@ -218,6 +218,7 @@ def _with_results() -> set[str]:
         for name, columns in content["results"].items()
         if is_published(name)
         and columns[content["result_columns"].index("version")] == benchmarks[name]["version"]
+        and any(value == value and value is not None for value in columns[0] or ())
     }
 
 
@@ -232,7 +233,7 @@ def test_asvs_pages_work_without_a_network(visit: Visit, address: str, fragment:
         assert sorted(links) == [f"#{name}" for name in sorted(_with_results())]
     elif "summarylist" in fragment:
         rows = page.locator("#summarylist-body table tbody tr")
-        expect(rows.nth(10)).to_be_visible(timeout=PATIENCE_MS)
+        expect(rows.first).to_be_visible(timeout=PATIENCE_MS)
     elif "regressions" in fragment:
         table = page.locator("#regressions-body table").first
         expect(table).to_be_visible(timeout=PATIENCE_MS)

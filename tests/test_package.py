@@ -318,7 +318,7 @@ def test_the_wheel_shows_the_published_results(wheel: Path, tmp_path: Path) -> N
     empty = tmp_path / "empty"
     empty.mkdir()
     for command, words in {
-        "report v2.15": "pointwise_chain",
+        "report v2.15": "What gains most, and what loses most:",
         "report v2.4 v2.15": "cells were measured with both",
         "answers inference": "Does compiling a model for inference pay?",
         "claims": "confirmed",
