@@ -73,12 +73,7 @@ class Report(OutputPublisher):  # type: ignore[misc]
         from . import pages
 
         html = Path(conf.html_dir)
-        # ASV's grid would have an empty picture of a benchmark without a value.
-        for name in list(benchmarks):
-            if not any(graph.get_data() for graph in graphs.get_graph_group(name)):
-                del benchmarks[name]
-                for empty in html.glob(f"graphs/**/{name}.json"):
-                    empty.unlink()
+        _leave_out_valueless(html, benchmarks, graphs)
         left_out = cls.stage.problems
         try:
             pages.localise(html, conf.project)
@@ -92,3 +87,20 @@ class Report(OutputPublisher):  # type: ignore[misc]
             ) from None
         for problem in problems[len(left_out) :]:
             log.warning(printable(f"left out: {problem}"))
+
+
+def _leave_out_valueless(html: Path, benchmarks: Benchmarks, graphs: Any) -> None:
+    """Take what has no value out of ASV's pages: its grid would have an empty picture of it."""
+    valueless = [
+        name
+        for name in benchmarks
+        if not any(graph.get_data() for graph in graphs.get_graph_group(name))
+    ]
+    for name in valueless:
+        del benchmarks[name]
+        for graph in html.glob(f"graphs/**/{name}.json"):
+            graph.unlink()
+    # The list of benchmarks fails for a name that is not in the index.
+    for path in html.glob("graphs/**/summary.json"):
+        rows = [row for row in util.load_json(str(path)) if row["name"] not in valueless]
+        util.write_json(str(path), rows, compact=True)
