@@ -94,17 +94,33 @@ class DeviceState(Struct, frozen=True, forbid_unknown_fields=True):
     others: Count | None = None
 
 
+class HostState(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the host runs the processors while a launch times its pairs (`host.probes`).
+
+    - ``handoff_ns``: of a hand-off between two processors and back, before each turn and after the
+      last one. ``split``: pairs that do not count because it changed during them.
+    - ``together``, ``load_ns``: of the two other probes, the medians.
+    """
+
+    handoff_ns: Annotated[list[Count], Meta(min_length=1, max_length=20_000)]
+    together: Annotated[float, Meta(ge=0)]
+    load_ns: Annotated[float, Meta(ge=0)]
+    split: Count = 0
+
+
 class Interference(Struct, frozen=True, forbid_unknown_fields=True):
     """Processor time that others used while a launch timed its pairs.
 
     Both are shares of the processors' time, 0 to 1. ``steal_share``: used by other guests of the
     same host, as the hypervisor reports it. ``others_share``: used by other processes of this
-    machine. ``device``: the accelerator; None on a CPU, or if its driver cannot be asked.
+    machine. ``device``: the accelerator; None on a CPU, or if its driver cannot be asked. ``host``:
+    where the host ran the processors; None if there are no probes.
     """
 
     steal_share: float
     others_share: float
     device: DeviceState | None = None
+    host: HostState | None = None
 
 
 class Paging(Struct, frozen=True, forbid_unknown_fields=True):

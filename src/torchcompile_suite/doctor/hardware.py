@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -13,11 +14,19 @@ from typing import Any
 import psutil
 
 from ..engine.settings import NEEDED_FOR_CACHE_BYTES
+from ..host import probes
 from ..host.allocators import LIBRARIES, preload
 from . import Check, fault, gpus, ok
 
 # Time for which other processes and other guests are watched.
 WATCH_S = 2.0
+# The probes of the processors are read so often, and for so long: a host's states last for seconds.
+READ_EACH_S, READ_S = 0.1, 10.0
+# A computation on two processors at once takes so many times as long as on one if they are
+# hyperthreads of one core; on two cores it takes as long as on one.
+SHARED = 1.4
+# Share of readings.
+OUTLIERS = 0.05
 # Share of one processor: a terminal and an editor take less.
 BUSY = 0.10
 # The warning names this many processes.
@@ -35,6 +44,7 @@ def checks() -> Iterator[Check]:
     yield from load()
     yield cores()
     yield siblings()
+    yield from placement()
     yield allocator()
     yield huge_pages()
     yield memory()
@@ -129,6 +139,30 @@ def siblings() -> Check:
     if shared := sorted(group for group in groups if not group.isdecimal()):
         return fault("shared_cores", groups=", ".join(shared[:4]))
     return ok("shared cores", "no hardware threads share a core" if groups else "unknown")
+
+
+def placement() -> Iterator[Check]:
+    """Where the host runs two processors: near each other or far, on one core or on two."""
+    readings = []
+    end = time.monotonic() + READ_S
+    while time.monotonic() < end and (reading := probes.read()) is not None:
+        readings.append(reading)
+        time.sleep(READ_EACH_S)
+    if not readings:
+        yield ok("hand-off", "not known: needs two processors of Linux and a C++ compiler")
+        return
+    handoffs_ns = sorted(reading.handoff_ns for reading in readings)
+    near_ns = statistics.quantiles(handoffs_ns, n=10)[0] if readings[1:] else handoffs_ns[0]
+    far = [each for each in handoffs_ns if each > probes.FAR * near_ns]
+    # One reading is slow where a thread was not scheduled.
+    if len(far) > OUTLIERS * len(readings):
+        far_ns = statistics.median(far)
+        yield fault("far", near=near_ns, far=far_ns, share=len(far) / len(readings))
+    else:
+        typical = f"{statistics.median(handoffs_ns):.0f} ns from one processor to another and back"
+        yield ok("hand-off", f"{typical}, the same for {READ_S:.0f} s")
+    if (together := statistics.median(reading.together for reading in readings)) > SHARED:
+        yield fault("hyperthreads", factor=together)
 
 
 def allocator() -> Check:

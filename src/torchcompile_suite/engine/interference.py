@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Set
 from typing import NamedTuple
 
-from ..conditions import DeviceState, Interference
+from ..conditions import DeviceState, HostState, Interference
 from ..host import cuda, nvml
 
 # Seconds of processor time that the measured processes have used.
@@ -79,9 +79,11 @@ class Watch:
         """The span ends. The measured processes are still there."""
         self._spans.append((self._start, _read(own_s)))
 
-    def shares(self, device: DeviceState | None = None) -> Interference | None:
+    def shares(
+        self, device: DeviceState | None = None, host: HostState | None = None
+    ) -> Interference | None:
         """Shares of all processors' time in the spans; None if the kernel reports no times.
-        ``device``: what `on_device` has seen.
+        ``device``: what `on_device` has seen; ``host``: what the probes have.
         """
         clock_s = others_s = steal_s = 0.0
         for start, end in self._spans:
@@ -97,6 +99,7 @@ class Watch:
             steal_share=_share(steal_s, capacity_s),
             others_share=_share(others_s, capacity_s),
             device=device,
+            host=host,
         )
 
 

@@ -12,6 +12,7 @@ second process would need the device's memory for a second model.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import time
 from collections.abc import Callable
@@ -23,6 +24,7 @@ import msgspec
 
 from ..analysis.ends import MOST_FAULTS
 from ..conditions import Paging
+from ..host.probes import Probes
 from ..launch.messages import Asked, Ended, Finish, Go, Imported, Ready, Said, Timed, Turn
 from ..launch.progress import rounded
 from ..measurement import METHOD, OK, Launch, Outcome, Status
@@ -245,8 +247,10 @@ def alternate(
     enough: Callable[[int, float], bool],
     calibration: CalibrationLoop,
     first: Side = "eager",
+    probe: Callable[[], None] = lambda: None,
 ) -> dict[Side, list[_Taken]]:
-    """Pairs of turns, what ``turn`` returns of each side; a calibration before each pair.
+    """Pairs of turns, what ``turn`` returns of each side; a calibration before each pair, and
+    ``probe`` before each turn and after the last one.
 
     The order alternates from pair to pair. ``first`` has the first turn of all. ``enough`` is asked
     after each pair, with the number of pairs and the seconds so far.
@@ -257,9 +261,11 @@ def alternate(
     while True:
         calibration()
         for side in order:
+            probe()
             taken[side].append(turn(side))
         order.reverse()
         if enough(len(taken["mode"]), time.perf_counter() - start):
+            probe()
             return taken
 
 
@@ -295,12 +301,16 @@ def _take_turns(
 
     with calibrate(threads_for(kind, threads)) as calibration, on_device(kind) as device:
         own_s = functools.partial(of_processes, measured | calibration.pids)
-        watch = Watch()
+        # A host's threads wait for an accelerator, and not for each other.
+        watch, probes = Watch(), Probes(kind == "cpu")
         watch.begin(own_s)
-        timed = alternate(turn, enough, calibration)
+        timed = alternate(turn, enough, calibration, probe=probes)
         # While all processes are there: one that is gone has no times.
         watch.end(own_s)
-    turns = list(zip(timed["eager"], timed["mode"], strict=True))
+    all_turns = list(zip(timed["eager"], timed["mode"], strict=True))
+    # A turn in another state of the host than its counterpart is no pair.
+    turns = list(itertools.compress(all_turns, probes.together(len(all_turns))))
+    host = probes.state(split=len(all_turns) - len(turns))
     on_cpu = kind == "cpu"
     return {
         "pairs_s": [(eager.call_s, mode.call_s) for eager, mode in turns],
@@ -312,7 +322,7 @@ def _take_turns(
             for eager, mode in turns
             if eager.single_s is not None and mode.single_s is not None
         ],
-        "interference": watch.shares(device.state()),
+        "interference": watch.shares(device.state(), host),
         "calibration_s": calibrated(calibration),
     }
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Struct
 
-from ..analysis import advice, ends, summary
+from ..analysis import advice, ends, statistics, summary
 from ..analysis.advice import Advice
 from ..analysis.payoff import break_even
 from ..analysis.statistics import Interval
@@ -168,7 +168,7 @@ def notes(result: TrialResult) -> list[str]:
     """
     cells: dict[str, list[Cell]] = {}
     for measurement in result.measurements:
-        for note in measurement.notes:
+        for note in (*measurement.notes, *statistics.of_other_state(measurement.launches)):
             cells.setdefault(note, []).append(measurement.cell)
     lines = list(result.outline.notes)
     if any(measurement.cell.way == "as-given" for measurement in result.measurements):

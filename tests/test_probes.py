@@ -1,0 +1,145 @@
+"""Where the host runs the processors: the probes, and what a launch and `counted` make of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from itertools import repeat
+
+import msgspec
+import pytest
+
+from torchcompile_suite.analysis import statistics
+from torchcompile_suite.conditions import HostState, Interference
+from torchcompile_suite.doctor import Level, hardware
+from torchcompile_suite.host import probes
+from torchcompile_suite.host.probes import Probes, Reading
+from torchcompile_suite.measurement import OK, Launch
+
+NEAR, FAR = Reading(120.0, 1.0, 40.0), Reading(520.0, 1.0, 45.0)
+Says = Callable[[Iterator[Reading]], None]
+
+
+@pytest.fixture
+def says(monkeypatch: pytest.MonkeyPatch) -> Says:
+    """Planted readings: a host cannot be asked to move its processors."""
+
+    def plant(readings: Iterator[Reading]) -> None:
+        monkeypatch.setattr(probes, "read", lambda: next(readings))
+
+    return plant
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ to build the probes")
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="there is one processor")
+def test_the_probes_read_this_machine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    probes._library.cache_clear()
+    before = os.sched_getaffinity(0)
+    readings = [probes.read() for _ in range(5)]
+    assert os.sched_getaffinity(0) == before
+    for reading in readings:
+        assert reading is not None
+        assert 10 < reading.handoff_ns < 1e7
+        assert 0.2 < reading.together < 100
+        assert 1 < reading.load_ns < 1e5
+    probes._library.cache_clear()
+
+
+def test_without_a_compiler_there_are_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    probes._library.cache_clear()
+    assert probes.read() is None
+    taken = Probes()
+    taken()
+    assert taken.state() is None
+    assert taken.together(3) == [True] * 3
+    assert [check.level for check in hardware.placement()] == [Level.OK]
+    probes._library.cache_clear()
+
+
+def test_a_pair_in_two_states_does_not_count(says: Says) -> None:
+    # The first one does not count. Then one before each turn, and one after the last.
+    says(iter([FAR, NEAR, NEAR, NEAR, NEAR, FAR, FAR, FAR]))
+    taken = Probes()
+    for _ in range(7):
+        taken()
+    assert taken.together(3) == [True, False, True]
+    assert taken.state(1) == HostState([120] * 4 + [520] * 3, 1.0, 40.0, 1)
+
+
+def test_where_the_states_change_faster_than_turns_all_pairs_count(says: Says) -> None:
+    says(iter([NEAR, *[NEAR, FAR] * 3, NEAR]))
+    taken = Probes()
+    for _ in range(7):
+        taken()
+    assert taken.together(3) == [True] * 3
+
+
+def launch(mode_s: float, handoff_ns: int | None, **changes: object) -> Launch:
+    host = None if handoff_ns is None else HostState([handoff_ns] * 3, 1.0, 40.0)
+    made = Launch(
+        "warm", OK, pairs_s=[(1.0, mode_s)] * 3, interference=Interference(0.0, 0.0, host=host)
+    )
+    return msgspec.structs.replace(made, **changes)
+
+
+def test_launches_of_the_near_state_count() -> None:
+    near = [launch(0.66, 118), launch(0.67, 121)]
+    far = [launch(0.60, 517)]
+    assert statistics.counted([*near, *far]) == near
+    (note,) = statistics.of_other_state([*near, *far])
+    assert "1 of 3 launches do not count" in note
+    assert "517 ns, and 120 in the others. Their ratio is 0.60." in note
+
+
+@pytest.mark.parametrize(
+    "launches",
+    [
+        [launch(0.66, 118), launch(0.60, 517), launch(0.61, 520)],
+        [launch(0.66, 118), launch(0.67, None)],
+        [launch(0.66, 118), launch(0.67, 150)],
+        [launch(0.66, None)],
+    ],
+    ids=["one near", "one unknown", "one state", "none known"],
+)
+def test_all_launches_count(launches: list[Launch]) -> None:
+    assert sorted(statistics.counted(launches), key=repr) == sorted(launches, key=repr)
+    assert statistics.of_other_state(launches) == []
+
+
+def test_a_disturbed_launch_is_of_no_state() -> None:
+    disturbed = launch(0.6, 50, disturbed="disturbed")
+    kept = [launch(0.66, 118), launch(0.67, 121)]
+    assert statistics.counted([disturbed, *kept]) == kept
+
+
+@pytest.mark.parametrize(
+    ("readings", "level", "said"),
+    [
+        (repeat(NEAR), Level.OK, "120 ns"),
+        (iter([NEAR, FAR] * 10_000), Level.WARNING, "120 or 520 ns between two processors"),
+        (iter([*[NEAR] * 39, FAR] * 1000), Level.OK, "120 ns"),
+        (repeat(NEAR._replace(together=1.9)), Level.WARNING, "1.9 times as long"),
+    ],
+    ids=["one state", "two states", "one outlier in forty", "one core"],
+)
+def test_the_doctor_names_the_states(
+    says: Says,
+    monkeypatch: pytest.MonkeyPatch,
+    readings: Iterator[Reading],
+    level: Level,
+    said: str,
+) -> None:
+    monkeypatch.setattr(hardware, "READ_S", 0.2)
+    monkeypatch.setattr(hardware, "READ_EACH_S", 0.001)
+    says(readings)
+    found = list(hardware.placement())
+    assert found[-1].level is level
+    assert said in found[-1].says
