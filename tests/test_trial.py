@@ -73,20 +73,35 @@ UNSHAPED = "        return unshaped(x + 1)"
 )
 def test_a_target_is_what_its_text_looks_like(text: str, kind: str, name: str) -> None:
     parsed = target.parse(text)
-    assert parsed is not None
+    assert isinstance(parsed, target.Target)
     assert (parsed.kind, parsed.name) == (kind, name)
     msgspec.convert({"workload": parsed.name, "batch_size": 1, "mode": "eager"}, Cell)
 
 
 def test_the_suites_own_workloads_are_no_targets() -> None:
-    assert target.parse("resnet18") is None
+    assert target.parse("resnet18") == "resnet18"
     with pytest.raises(WorkloadError, match="leave --input out"):
         target.parse("resnet18", ["1x3x224x224"])
+
+
+@pytest.mark.parametrize("text", ["hf:gpt2", "hf:openai-community/gpt2"])
+def test_a_checkpoint_is_the_workload_with_its_configuration(text: str) -> None:
+    assert target.parse(text) == "GPT2LMHeadModel"
+
+
+def test_a_saved_configuration_is_a_target(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    parsed = target.parse(f"hf:{tmp_path}", ["input_ids=Bx8:int64:99"])
+    assert isinstance(parsed, target.Target)
+    assert (parsed.kind, parsed.where) == ("hf", str(tmp_path))
+    assert parsed.name == f"hf.{tmp_path.name}"
+    assert parsed.libraries == ("transformers",)
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ("hf:somebody/her-model", "the suite downloads nothing. Save its configuration"),
         ("model.py", "name its factory"),
         ("nowhere.py:make", "there is no file nowhere.py"),
         ("a model", "names no model"),
@@ -703,7 +718,7 @@ def test_a_factory_that_does_not_fit_says_what_to_change(
     newest: ReleaseEnvironment, factory: str, sizes: tuple[int, ...], words: str
 ) -> None:
     parsed = target.parse(f"{TARGETS}:{factory}")
-    assert parsed is not None
+    assert isinstance(parsed, target.Target)
     trial = Trial(parsed.name, parsed, batch_sizes=sizes)
     with pytest.raises(TrialError, match=re.escape(words)):
         run(trial, newest.python, lambda _: None)

@@ -255,7 +255,7 @@ def _counted(text: str, path: Path, way: _Way, release: str) -> Entry:
     where, _, made = name.rpartition(":")
     place = f"{folder / where}:{made}" if where.endswith(".py") else name
     wanted = target.parse(place)
-    assert wanted is not None
+    assert isinstance(wanted, target.Target)
     at_target = way.device in targets.read()
     python = python_of(_release(release), "cpu" if at_target else way.device)
     Progress().say(f"{name} ({way}, {way.device}): counting")

@@ -32,7 +32,7 @@ T = TypeVar("T")
 model_argument = click.argument(
     "target",
     shell_complete=completing(workloads.names),
-    help="path/file.py:factory, package.module:factory, a timm model, or a workload.",
+    help="path/file.py:factory, package.module:factory, a timm model, hf:checkpoint or a workload.",
 )
 inputs_option = click.option(
     "--input",

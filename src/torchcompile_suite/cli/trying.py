@@ -36,7 +36,8 @@ def torch_python(trial: Trial, release: str | None, gpu: str | None, progress: P
     if gpu is None:
         machine.need(trial.device)
     python = python_of(wanted, trial.device if gpu is None else "cpu")
-    apart.provide(python, workloads.libraries(trial.workload))
+    own = workloads.libraries(trial.workload)
+    apart.provide(python, own if trial.target is None else trial.target.libraries)
     return python
 
 

@@ -72,6 +72,11 @@ def _returned(target: Target, batch_size: int) -> tuple[Returned, bool]:
         module, given = _timm(target.where, batch_size)
         # Given shapes replace timm's inputs: then they decide whether the batch size can change.
         return Returned(module, given), not target.inputs
+    if target.kind == "hf":
+        from ..workloads.hugging_face import of_folder
+
+        module, given = of_folder(target.where, batch_size)
+        return Returned(module, given), not target.inputs
     returned, scales = _call(_attribute(target), target, batch_size)
     return divided(returned), scales
 
@@ -91,7 +96,7 @@ def register(target: Target) -> None:
     workload(
         target.name,
         family=FAMILY,
-        imports=("timm",) if target.kind == "timm" else (),
+        imports=target.libraries,
         foreign=True,
         stream=stream if target.stream else None,
     )(make)

@@ -189,8 +189,8 @@ def asked(text: str, inputs: Sequence[str], trial: Trial, answers: Iterable[str]
             listed = ", ".join(sorted(unknown))
             raise TrialError(f"no {what} {listed}; there are: {', '.join(known)}")
     target = parse(text, inputs)
-    if target is None:
-        return msgspec.structs.replace(trial, workload=text)
+    if isinstance(target, str):
+        return msgspec.structs.replace(trial, workload=target)
     if trial.dynamic:
         target = msgspec.structs.replace(target, stream=trial.batch_sizes)
     return msgspec.structs.replace(trial, target=target, workload=target.name)

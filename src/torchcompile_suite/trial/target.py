@@ -31,6 +31,8 @@ DTYPES = (
     *("float32", "float64", "float16", "bfloat16", "complex64"),
     *("int64", "int32", "int16", "int8", "uint8", "bool"),
 )
+# Before a checkpoint of Hugging Face's hub.
+HUGGING_FACE = "hf:"
 # The batch dimension in the shape of an input.
 BATCH = "B"
 _INPUT = re.compile(
@@ -44,17 +46,23 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     - ``kind`` and ``where``: the path of a file, the name of a module, or the name of a timm model.
       ``pickle``: the path of a file that cloudpickle wrote, with a pair of module and inputs.
+      ``hf``: a folder with the configuration of a model of Hugging Face's transformers.
     - ``factory``: the attribute of the file or module to call.
     - ``inputs``: shapes of random inputs (see `shapes`). They replace the factory's own inputs.
     - ``stream``: batch sizes of a stream of requests; empty if there is none.
     """
 
     name: str
-    kind: Literal["file", "module", "timm", "pickle"]
+    kind: Literal["file", "module", "timm", "pickle", "hf"]
     where: str
     factory: str = ""
     inputs: tuple[str, ...] = ()
     stream: tuple[int, ...] = ()
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """The libraries that the model is from, as far as its kind says."""
+        return {"timm": ("timm",), "hf": ("transformers",)}.get(self.kind, ())
 
 
 class Shape(NamedTuple):
@@ -71,13 +79,16 @@ class Shape(NamedTuple):
         return None in self.sizes
 
 
-def parse(text: str, inputs: Sequence[str] = ()) -> Target | None:
-    """The target with that name; None for one of the suite's own workloads.
+def parse(text: str, inputs: Sequence[str] = ()) -> Target | str:
+    """The target with that name, or the name of one of the suite's own workloads.
 
-    ``text`` is ``path/file.py:factory``, ``package.module:factory`` or a timm model; ``inputs`` are
-    shapes (see `shapes`). Raises WorkloadError if the text names no model or an input is no shape.
+    ``text`` is ``path/file.py:factory``, ``package.module:factory``, a timm model, or ``hf:`` with
+    a checkpoint on Hugging Face's hub or a folder. ``inputs`` are shapes (see `shapes`). Raises
+    WorkloadError if the text names no model or an input is no shape.
     """
     shapes(inputs)
+    if text.startswith(HUGGING_FACE):
+        return _parse_checkpoint(text.removeprefix(HUGGING_FACE), inputs)
     where, colon, factory = text.rpartition(":")
     if not colon:
         return _parse_name(text, inputs)
@@ -93,14 +104,31 @@ def parse(text: str, inputs: Sequence[str] = ()) -> Target | None:
     return Target(_name(where, factory), "module", where, factory, tuple(inputs))
 
 
-def _parse_name(text: str, inputs: Sequence[str]) -> Target | None:
-    """A name without a factory: a workload of the suite (None), or a timm model."""
+def _parse_checkpoint(text: str, inputs: Sequence[str]) -> Target | str:
+    """A model of Hugging Face: a workload that has its configuration, or a folder that has it."""
+    if Path(text, "config.json").is_file():
+        path = Path(text).resolve()
+        return Target(_name(HUGGING_FACE[:-1], path.name), "hf", str(path), inputs=tuple(inputs))
+    names()  # registers the workloads, in their order
+    from ..workloads.hugging_face import CHECKPOINTS
+
+    if workload := CHECKPOINTS.get(text.rpartition("/")[2]):
+        return _parse_name(workload, inputs)
+    raise WorkloadError(
+        f"{HUGGING_FACE}{text}: the suite downloads nothing. Save its configuration where you can: "
+        f"transformers.AutoConfig.from_pretrained({text!r}).save_pretrained('folder'); then name "
+        f"{HUGGING_FACE}folder. Without a download there are: {', '.join(CHECKPOINTS)}"
+    )
+
+
+def _parse_name(text: str, inputs: Sequence[str]) -> Target | str:
+    """A name without a factory: a workload of the suite, or a timm model."""
     if text.endswith(".py"):
         raise WorkloadError(f"{text} is a file; name its factory, too: {text}:make_model")
     if text in names():
         if inputs:
             raise WorkloadError(f"the workload {text} has its own inputs: leave --input out")
-        return None
+        return text
     if not re.fullmatch(r"[\w.\-]{1,80}", text):
         raise WorkloadError(_names_no_model(text))
     return Target(text, "timm", text, inputs=tuple(inputs))

@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import library, workload
+from . import WorkloadError, library, workload
 
 if TYPE_CHECKING:
     from . import Built
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 LIBRARY = "transformers"
 # Samples of the waveform, frames of the log-mel spectrogram (30 s).
 SAMPLES, FRAMES = 10_000, 3000
+# Tokens for a user's model.
+LENGTH = 128
 # Tokens in the cache of a decoder: at most, and before the step that is measured.
 LONGEST, SEEN = 256, 128
 
@@ -133,20 +135,74 @@ MODELS = {
     ),
     "MambaForCausalLM": Model("MambaForCausalLM", 16, {"num_hidden_layers": 24}),
 }
+# Checkpoints on Hugging Face's hub that have the configuration of a model above; without the owner.
+CHECKPOINTS = {
+    "bert-base-uncased": "BertForMaskedLM",
+    "albert-base-v2": "AlbertForMaskedLM",
+    "distilbert-base-uncased": "DistilBertForMaskedLM",
+    "deberta-v3-xsmall": "DebertaV2ForMaskedLM",
+    "camembert-base": "CamemBert",
+    "longformer-base-4096": "AllenaiLongformerBase",
+    "fnet-base": "GoogleFnet",
+    "xlnet-base-cased": "XLNetLMHeadModel",
+    "gpt2": "GPT2LMHeadModel",
+    "distilgpt2": "DistillGPT2",
+    "opt-125m": "OPTForCausalLM",
+    "SmolLM2-135M": "LlamaForCausalLM",
+    "Qwen3-0.6B": "Qwen3ForCausalLM",
+    "gemma-3-270m": "Gemma3ForCausalLM",
+    "t5-small": "T5ForConditionalGeneration",
+    "bart-base": "BartForConditionalGeneration",
+    "whisper-tiny": "WhisperForConditionalGeneration",
+    "wav2vec2-base-960h": "Wav2Vec2ForCTC",
+    "clip-vit-base-patch32": "CLIPModel",
+    "siglip-base-patch16-224": "SiglipModel",
+    "mamba-130m-hf": "MambaForCausalLM",
+}
 
 
 def made(name: str) -> Any:
     """The model of that name. Raises WorkloadError if there is no transformers."""
-    transformers = library(LIBRARY)
-    kind = getattr(transformers, MODELS[name].kind)
-    config = kind.config_class(**MODELS[name].config)
+    kind = getattr(library(LIBRARY), MODELS[name].kind)
+    return _of_config(kind, kind.config_class(**MODELS[name].config))
+
+
+def _of_config(kind: Any, config: Any) -> Any:
     if hasattr(config, "use_cache"):
         config.use_cache = False
     return kind(config)
 
 
 def build(name: str, batch_size: int) -> Built:
-    """The model, and random inputs for what its ``forward`` takes, by name.
+    """The model of that name, and inputs (`inputs_of`)."""
+    model = made(name)
+    return model, inputs_of(model, MODELS[name].length, batch_size)
+
+
+def of_folder(folder: str, batch_size: int) -> Built:
+    """The model of a configuration that a user saved (``config.json``), with random weights.
+
+    Raises WorkloadError if it is not of a model of this transformers.
+    """
+    transformers = library(LIBRARY)
+    try:
+        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
+    except (OSError, ValueError) as error:
+        raise WorkloadError(f"{folder}: {str(error).splitlines()[0]}") from None
+    (named, *_) = config.architectures or ("none",)
+    kind = getattr(transformers, named, None)
+    if kind is None:
+        raise WorkloadError(
+            f"{folder}: its architecture is {named}, which transformers "
+            f"{transformers.__version__} does not have"
+        )
+    model = _of_config(kind, config)
+    longest = getattr(config.get_text_config(), "max_position_embeddings", None) or LENGTH
+    return model, inputs_of(model, min(LENGTH, longest), batch_size)
+
+
+def inputs_of(model: Any, length: int, batch_size: int) -> dict[str, Any]:
+    """Random inputs for what ``forward`` takes, by name.
 
     ``input_ids`` and ``decoder_input_ids``: tokens (batch_size, length). ``pixel_values``:
     (batch_size, 3, 224, 224). ``input_features``: log-mel frames (batch_size, 80, 3000).
@@ -154,19 +210,18 @@ def build(name: str, batch_size: int) -> Built:
     """
     import torch
 
-    model, length = made(name), MODELS[name].length
-    vision = getattr(model.config, "vision_config", None)
+    vision = getattr(model.config, "vision_config", model.config)
     floats = {"input_values": (SAMPLES,), "input_features": (80, FRAMES)}
-    if vision is not None:
+    if hasattr(vision, "image_size"):
         floats["pixel_values"] = (3, vision.image_size, vision.image_size)
-    inputs = {}
+    inputs: dict[str, Any] = {}
     for argument in inspect.signature(model.forward).parameters:
         if argument in floats:
             inputs[argument] = torch.randn(batch_size, *floats[argument])
         elif argument in ("input_ids", "decoder_input_ids"):
             vocabulary = model.config.get_text_config().vocab_size
             inputs[argument] = torch.randint(0, vocabulary, (batch_size, length))
-    return model, inputs
+    return inputs
 
 
 def with_cache(static: bool, tokens: int, batch_size: int) -> Built:
