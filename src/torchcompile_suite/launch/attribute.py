@@ -101,6 +101,7 @@ def _attribute(cell: Cell, on: Device, stages: Stages) -> Attribution:
     from . import failures, foreign
     from .build import build
     from .inspect import dynamo, marks, observe
+    from .inspect.writer import Writer
 
     if cell.backend != "inductor" or cell.start or cell.shapes != "static":
         raise failures.Unsupported("only Inductor's code for fixed shapes is divided")
@@ -120,7 +121,7 @@ def _attribute(cell: Cell, on: Device, stages: Stages) -> Attribution:
             graphs = dynamo.captures()
             if not graphs:
                 raise failures.Unsupported(dynamo.NO_GRAPH)
-            writer = marks.Writer()
+            writer = Writer()
             # What has marks is compiled beside it, and counts for the same limit.
             with writer.writing(), dynamo.more_captures(3):
                 marked_mode = _compiled(subject, mode=_WITHOUT_GRAPHS.get(cell.mode, cell.mode))
@@ -143,15 +144,7 @@ def _attribute(cell: Cell, on: Device, stages: Stages) -> Attribution:
             if cell.device == "cpu":
                 compiled = getattr(forward, "_orig_mod", forward)
                 guards_s = observe.guard_check_s(cell, compiled, subject) or 0.0
-                mark_s = marks.cost_s()
-                parts = {
-                    side: _on_host(made[f"marked {side}"], len(steps[side]), mark_s)
-                    for side in steps
-                }
-                rest_s = parts["mode"].rest_s
-                rest_s |= {"guards": guards_s, "entry": rest_s["entry"] - guards_s}
-                python_s = call_s["eager"] - sum(parts["eager"].seconds)
-                parts["eager"] = parts["eager"]._replace(rest_s={"python": python_s})
+                parts = _of_both_on_host(made, steps, call_s["eager"], guards_s)
             else:
                 parts = {
                     side: _on_device(call, len(steps[side]), call_s[side], on.synchronize)
@@ -242,6 +235,24 @@ def _middle(samples: Sequence[Any]) -> list[Any]:
 
 def _call_s(made: _Calls) -> float:
     return fmean((ended - begun) / 1e9 for begun, _, ended in _middle(made.samples))
+
+
+def _of_both_on_host(
+    made: Mapping[str, _Calls],
+    steps: Mapping[str, Sequence[Marked]],
+    eager_s: float,
+    guards_s: float,
+) -> dict[str, _Parts]:
+    """The parts of both calls. The guards are checked before the generated code is entered."""
+    from .inspect import marks
+
+    mark_s = marks.cost_s()
+    parts = {side: _on_host(made[f"marked {side}"], len(steps[side]), mark_s) for side in steps}
+    rest_s = parts["mode"].rest_s
+    rest_s |= {"guards": guards_s, "entry": rest_s["entry"] - guards_s}
+    python_s = eager_s - sum(parts["eager"].seconds)
+    parts["eager"] = parts["eager"]._replace(rest_s={"python": python_s})
+    return parts
 
 
 def _on_host(marked: _Calls, steps: int, mark_s: float) -> _Parts:
