@@ -1,4 +1,4 @@
-"""Edits of three small projects: twelve that a contract must catch, and twelve that it must not.
+"""Edits of three small projects: those that a contract must catch, and those that it must not.
 
 Each edit replaces text of files: (file, old, new). `CAUGHT` also has the code of the line that a
 failure must name, and a part of what it must say.
@@ -202,6 +202,26 @@ CAUGHT = [
         "torch._dynamo.graph_break()",
         "graph break",
     ),
+    Edit(
+        "a print in a loop",
+        "decoder",
+        ((MODEL, TOKENS, TOKENS + '            print("block")\n'),),
+        'print("block")',
+        "left to eager",
+    ),
+    Edit(
+        "a branch on a value",
+        "encoder",
+        (
+            (
+                MODEL,
+                HIDDEN,
+                HIDDEN + "        if hidden.sum() > 0:\n            hidden = hidden + 1\n",
+            ),
+        ),
+        "if hidden.sum() > 0:",
+        "graph break",
+    ),
 ]
 
 HARMLESS = [
@@ -288,6 +308,17 @@ HARMLESS = [
                 MODEL,
                 "        x = normalised(x)\n",
                 '        """Features."""\n        assert x.dim() == 4\n        x = normalised(x)\n',
+            ),
+        ),
+    ),
+    Edit(
+        "an unused module",
+        "decoder",
+        (
+            (
+                MODEL,
+                "        self.blocks",
+                "        self.unused = nn.Linear(3, 3)\n        self.blocks",
             ),
         ),
     ),

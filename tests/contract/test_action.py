@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -125,6 +126,12 @@ def test_the_hook_is_a_command_of_the_suite() -> None:
     assert command in contract.app.commands
     # pre-commit gives it no files: they are not models.
     assert hook["pass_filenames"] is False
+    # The page has it for a project that does not name the repository.
+    page = (ROOT / "docs" / "contract.md").read_text()
+    blocks = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", page, re.S)]
+    ((local,),) = [block for block in blocks if "repo" in block[0]]
+    (written,) = local["hooks"]
+    assert {**hook, **written} == {**hook, "stages": ["pre-push"]}
 
 
 @pytest.mark.slow
@@ -156,9 +163,10 @@ def test_a_contract_is_kept_and_broken(newest: ReleaseEnvironment, tmp_path: Pat
 def test_the_suite_is_installed_from_the_action(tmp_path: Path) -> None:
     folder = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    job = Job(tmp_path / "job", package=str(ROOT))
+    job = Job(tmp_path / "job", package=f"{ROOT}[suite]")
     # GitHub takes the second value where the first one is empty.
-    assert INSTALL["env"] == {"PACKAGE": "${{ inputs.package || github.action_path }}"}
+    default = "format('{0}[suite]', github.action_path)"
+    assert INSTALL["env"] == {"PACKAGE": f"${{{{ inputs.package || {default} }}}}"}
     step = {**INSTALL, "env": {"PACKAGE": "${{ inputs.package }}"}}
     path = os.pathsep.join([str(folder / "bin"), os.environ["PATH"]])
     variables = {**os.environ, "PATH": path, "PYTHONPATH": ""}

@@ -24,6 +24,14 @@ PAGE_SAYS = (
 )
 
 
+def test_the_page_has_the_whole_example() -> None:
+    page = (ROOT / "docs" / "contract.md").read_text()
+    for name in ("encoder.py", "tests/test_encoder.py"):
+        assert f"```python\n{(EXAMPLE / name).read_text()}```" in page, name
+    for line in (EXAMPLE / "pytest.ini").read_text().splitlines()[:2]:
+        assert f"`{line}`" in page
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_example_of_the_page(newest: ReleaseEnvironment, tmp_path: Path) -> None:

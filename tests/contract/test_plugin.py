@@ -144,13 +144,41 @@ def test_limits_hold_without_a_contract_and_an_update_changes_what_it_must(
     assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
 
 
+# CodSpeed runs the tests of benchmarks alone, and such a test many times.
+MARKED = (
+    PROJECT
+    + """
+
+@pytest.mark.codspeed_benchmark(max_time=1, max_rounds=3)
+def test_marked(compile_contract):
+    for size in (2, 3):
+        compile_contract.check(Model(), torch.randn(size, 8), backend="eager")
+"""
+)
+
+
 @pytest.mark.nightly
 @pytest.mark.timeout(900)
 def test_beside_other_plugins(newest_project: Project) -> None:
     """pytest-xdist, pytest-benchmark and pytest-codspeed in one run, and one by one."""
-    for options in (["-n", "2", "--codspeed"], ["--codspeed"], ["--benchmark-only"]):
+    newest_project.write(MARKED)
+    names = ["Model", "Model #2"]
+    for options, outcome in (
+        (["-n", "2", "--codspeed", "--compile-contract=update"], "2 passed"),
+        (["-n", "2", "--codspeed"], "2 passed"),
+        (["--codspeed"], "2 passed, 2 deselected"),
+        (["--benchmark-only"], "1 passed, 3 skipped"),
+    ):
         done = newest_project.run(*options)
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert outcome in done.stdout, done.stdout + done.stderr
+        assert done.returncode == 0
+        assert [entry.call for entry in file.read(newest_project.contract).entries] == names
+    # All of them are loaded and none is asked for.
+    done = newest_project.run("-n", "2", "--compile-contract=update")
+    assert "4 passed" in done.stdout, done.stdout + done.stderr
+    newest_project.write(MARKED.replace("return x.relu()", "torch._dynamo.graph_break(); return x"))
+    done = newest_project.run("-n", "2", "--codspeed")
+    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_a_mark_with_an_unknown_name(tmp_path: Path) -> None:

@@ -64,15 +64,16 @@ def counting(folder: Path) -> Iterator[Counting]:
             recompiles = dynamo.watch_recompiles()
             generated = inductor.watch_generation()
             operators = located.watch_operators()
+            untraced = located.watch_untraced()
             located.build_nothing()
-            with dynamo.GivenUp() as given_up:
+            with dynamo.GivenUp() as given_up, located.left_in_loops(untraced) as loops:
                 yield counted
                 places = _Places(folder, str(Path(torch.__file__).parent), located.captured())
                 counted.counts = Counts(
                     graphs=dynamo.captures(),
                     guards=dynamo.guards(),
                     graph_breaks=places.breaks(located.breaks()),
-                    left_to_eager=[places.beginning(each) for each in given_up.frames()],
+                    left_to_eager=places.left_to_eager(given_up.frames(), untraced, loops),
                     recompiles=[places.guard(each) for each in recompiles],
                     cudagraph_skips=[places.skip(text) for text in dict.fromkeys(skips)],
                     captured=places.captured,
@@ -135,6 +136,19 @@ class _Places:
             identity = _ID.search(graph_break.reason)
             reason = _ID.sub("", graph_break.reason)
             sites.append(self.site(stack, reason, identity[1] if identity else ""))
+        return list(dict.fromkeys(sites))
+
+    def left_to_eager(
+        self,
+        given_up: Iterable[GraphBreak],
+        untraced: Iterable[tuple[str, list[Frame]]],
+        loops: Iterable[tuple[GraphBreak, list[Frame]]],
+    ) -> list[Site]:
+        """Each place once. Dynamo often names a reason only: the stack says where that was."""
+        sites = self.breaks(loops)
+        for each in given_up:
+            stacks = [] if each.where else [s for why, s in untraced if each.reason.endswith(why)]
+            sites += self.breaks((each, stack) for stack in stacks) or [self.beginning(each)]
         return list(dict.fromkeys(sites))
 
     def beginning(self, given_up: GraphBreak) -> Site:

@@ -100,9 +100,11 @@ def _operators(before: Counts, now: Counts) -> Iterator[Change]:
     changed.sort(key=lambda each: each[1][0] > each[1][1])
     for name, (one, other) in changed:
         lines = now.lines.get(name, []) if other > one else []
-        yield Change(
-            f"operator {name}: {one} -> {other}", tuple(f"at {_line(site)}" for site in lines[:2])
-        )
+        details = [f"at {_line(site)}" for site in lines[:2]]
+        if others := lines[2:]:
+            # The contract keeps no lines, so any of them may be the new one.
+            details.append(f"or at {', '.join(site.place() for site in others)}")
+        yield Change(f"operator {name}: {one} -> {other}", tuple(details))
 
 
 def beyond(counts: Counts, limits: Mapping[str, object]) -> list[Change]:

@@ -74,8 +74,17 @@ class CompileContract:
             self._limits |= mark.kwargs
         self._check_names()
         self._names: list[str] = []
+        self._of_fixtures: int | None = None
         self.counts: Counts | None = None
         """What the last check or block counted."""
+
+    def _begin(self) -> None:
+        """Begin a call of the test. A plugin of benchmarks calls it often, and each call's blocks
+        have the same names; those of fixtures, which came before, are not counted anew.
+        """
+        if self._of_fixtures is None:
+            self._of_fixtures = len(self._names)
+        del self._names[self._of_fixtures :]
 
     def check(
         self, model: Any, *inputs: Any, name: str = "", backward: bool = False, **options: Any
@@ -237,6 +246,14 @@ def _trace_left_alone() -> Iterator[None]:
 def compile_contract(request: pytest.FixtureRequest) -> CompileContract:
     """Hold what torch.compile makes of a model to limits and to the contract."""
     return CompileContract(request)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
+    """Tell the fixture that the test is called."""
+    contract = pyfuncitem.funcargs.get(NAME)
+    if isinstance(contract, CompileContract):
+        contract._begin()
 
 
 @pytest.hookimpl(hookwrapper=True)
