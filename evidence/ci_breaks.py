@@ -35,7 +35,21 @@ OLD = ("transformers==4.38.2", "tokenizers==0.15.2")
 THEIRS = {"2.4.1": OLD, "2.6.0": OLD, "2.9.1": ("transformers==4.54.0", "tokenizers==0.21.4")}
 
 # Why a model breaks here as often as it does, where PyTorch's table has another number.
-EXPLAINED: dict[str, str] = {}
+EXPLAINED = {
+    "vision_maskrcnn": (
+        "It depends on the boxes: with box_score_thresh=0 it is 28 in 2.4.1 and 29 in 2.9.1, as in "
+        "the tables; here 0.05, random weights and a random image."
+    )
+}
+# Release and model: nobody has found out why. The partial table of 2.7.1 has the number counted here.
+UNEXPLAINED = {("2.6.0", "hf_BigBird"): "Not explained."}
+# Where the suite lists no place, and what it says instead.
+MISSED = {
+    "microbench_unbacked_tolist_sum": (
+        "It breaks in a loop, so its frame is left to eager: a launch fails with 0 graphs, and says "
+        "that it is a loop."
+    )
+}
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -175,7 +189,9 @@ def _worth(row: Row, line: Line) -> bool:
 
 def _shown(row: Row, line: Line) -> list[str]:
     places = "; ".join(dict.fromkeys(place.partition(": ")[0] for place in line.places))
-    why = EXPLAINED.get(row.model, "") if line.counted != row.expected else ""
+    known = EXPLAINED.get(row.model) or UNEXPLAINED.get((row.release, row.model), "")
+    why = known if line.counted != row.expected else ""
+    why = why if agrees(line) else MISSED.get(row.model, "")
     numbers = (row.expected, line.counted, len(line.places))
     return [row.release, row.model, *map(str, numbers), f"{why} {places}".strip()]
 

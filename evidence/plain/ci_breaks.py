@@ -67,7 +67,7 @@ TORCHBENCH_HF = {
     "hf_Reformer": ("ReformerForMaskedLM", {"num_buckets": 128}, 4096 // 2),
     "hf_Roberta_base": ("XLMRobertaForMaskedLM", ROBERTA, 512),
     "hf_T5": ("T5ForConditionalGeneration", {}, 2048 // 4),
-    "hf_T5_base": ("T5ForConditionalGeneration", {"num_layers": 12}, 2048),
+    "hf_T5_base": ("T5ForConditionalGeneration", {"num_layers": 6}, 2048),
     "hf_distil_whisper": ("WhisperForAudioClassification", {}, 0),
     "moondream": ("PhiForCausalLM", {}, 512),
 }
