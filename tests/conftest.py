@@ -238,6 +238,8 @@ def break_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "2.9.1,cpu_inductor_timm_inference.csv,mobilenetv2_100,mobilenetv2_100,pass,0\n"
         "2.9.1,inductor_timm_inference.csv,mobilenetv2_100,mobilenetv2_100,pass,0\n"
         "2.9.1,inductor_timm_inference.csv,ghostnet_100,ghostnet_100,fail_to_run,0\n"
+        "2.9.1,cpu_inductor_huggingface_inference.csv,AllenaiLongformerBase,"
+        "AllenaiLongformerBase,pass,4\n"
     )
     monkeypatch.setattr(break_tables, "FILE", file)
     return file

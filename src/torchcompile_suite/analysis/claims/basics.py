@@ -200,11 +200,12 @@ def _timm(evidence: Evidence) -> Finding:
         compared
         for measurement in evidence.captures()
         if (compared := break_tables.compared(release(measurement), measurement)) is not None
+        and "_timm_" in compared.expected.table
     ]
     if not break_tables.read(break_tables.FILE):
         raise Missing(
             "PyTorch's tables are not in this copy of the suite; python -m evidence.break_tables "
-            "CLONE_OF_PYTORCH adds them"
+            "adds them"
         )
     known = some(
         (one for one in found if one.equal is not None),

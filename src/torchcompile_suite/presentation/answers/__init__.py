@@ -95,7 +95,7 @@ QUESTIONS = (
     Asked("quantisation", "Does int8 pay, alone and compiled?", variants.quantisation),
     Asked(
         "graph_breaks",
-        "Do the timm models have the graph breaks that PyTorch's own tables list?",
+        "Do the models have the graph breaks that PyTorch's own tables list?",
         generated.graph_breaks,
         of_targets=True,
     ),

@@ -57,9 +57,10 @@ _NUMBERS = frozenset(("graphs", "graph breaks", "PyTorch's number"))
 
 
 def graph_breaks(records: Sequence[Record]) -> Answer:
-    """Which models have as many graph breaks as PyTorch's table of the release lists.
+    """Which models have the graph breaks that PyTorch's table of the release lists.
 
-    Captures need no machine and take seconds. Both kinds of cells capture the same graphs.
+    Captures need no machine and take seconds. Both kinds of cells capture the same graphs. Of a
+    model that breaks, PyTorch's number is larger: it counts a place in each function above it.
     """
     found = [
         (one, record.measurement.cell)
@@ -76,8 +77,8 @@ def graph_breaks(records: Sequence[Record]) -> Answer:
     models = {one.workload for one in known}
     other = sorted({one.workload for one in known if not one.equal})
     sentence = (
-        f"{len(models) - len(other)} of {plural(len(models), 'timm model')} that PyTorch's tables "
-        "list have exactly the listed number of graph breaks"
+        f"{len(models) - len(other)} of {plural(len(models), 'model')} that PyTorch's tables list "
+        "have the listed graph breaks"
     )
     if other:
         sentence += f"; another number: {', '.join(other)}"
