@@ -81,8 +81,8 @@ KINDS = (
     Kind("cost.html", "Cost", "What does compiling cost?", "cost", Room.QUESTIONS),
     Kind("compiler.html", "Compiler", "What does the compiler make?", "compiler", Room.QUESTIONS),
     GENERATED,
-    Kind("claims.html", "Claims", "Are the claims true here?", "claims", Room.TRUST),
     Kind("trust.html", "Trust", "Can I trust it?", "trust", Room.TRUST),
+    Kind("claims.html", "Claims", "Are the claims true here?", "claims", Room.TRUST),
 )
 TABLES = Kind("tables.html", "Tables", "The newest results as plain tables", room=Room.TRUST)
 RELEASES = Kind("releases.html", "All releases", "Releases", room=Room.RELEASES)
