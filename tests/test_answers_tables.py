@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchcompile_suite import matrix
+from torchcompile_suite import matrix, workloads
 from torchcompile_suite.analysis import statistics
 from torchcompile_suite.cell import QUANTISATIONS, Cell
 from torchcompile_suite.compiled import Compiled, GraphBreak
@@ -248,7 +248,11 @@ def test_graph_breaks_stand_beside_pytorchs(break_lines: Path) -> None:
 def test_their_cells_have_titles_of_their_own() -> None:
     assert cells.question(Cell("small_1x1", 1, "default")) == "overhead"
     assert cells.question(Cell("attention_flex_512", 1, "max-autotune")) == "attention"
-    assert cells.question(Cell("attention_spelled_out", 1, "default")) == "inference"
+    assert cells.question(Cell("attention_spelled_out", 1, "default")) == "fusion"
+    assert cells.question(Cell("resnet18", 8, "max-autotune")) == "inference"
+    assert cells.question(Cell("somebody-elses", 1, "default")) == "inference"
+    assert {workloads.get(name).family for name in workloads.names()} >= workloads.MADE_FOR.keys()
+    assert cells.ABOUT.keys() >= set(workloads.MADE_FOR.values())
     assert cells.question(Cell("small_1x1", 1, "default", allocator="libc")) == "allocator"
     for question in (matrix.OVERHEAD, matrix.ATTENTION, matrix.QUANTISATION):
         for point in question.points:

@@ -25,7 +25,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from torchcompile_suite import targets
+from torchcompile_suite import targets, workloads
 from torchcompile_suite.analysis import summaries, summary
 from torchcompile_suite.asv import export, repository
 from torchcompile_suite.asv.staging import is_published
@@ -302,7 +302,7 @@ def opened(visit: Visit, url: str) -> Page:
     # Another fragment alone would not load the page again.
     visit.page.goto("about:blank")
     visit.page.goto(url)
-    return drawn(visit.page) if "#" in url or url.endswith("index.html") else visit.page
+    return drawn(visit.page) if visit.page.locator("#view").count() else visit.page
 
 
 @pytest.mark.parametrize(
@@ -426,6 +426,67 @@ def test_paper_is_white(visit: Visit, address: str) -> None:
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == dark
     assert len(page.pdf()) > 10_000
+
+
+def test_a_mark_above_a_history_leads_to_the_story_of_its_release(
+    visit: Visit, address: str, report: Report
+) -> None:
+    machine = next(one for one in report.machines.values() if "2.9.1" in one.entry["points"])
+    name = f"{address}report/cell.html#machine={machine.name}&model=resnet18"
+    for width in (DESKTOP["width"], PHONE["width"]):
+        visit.page.set_viewport_size({"width": width, "height": 800})
+        page = opened(visit, name)
+        title = "max-autotune lost resnet18's gain on a CPU in PyTorch 2.9"
+        line = next(
+            one for one in fields(page.locator("#cells table").first) if one["story"] == title
+        )
+        mark = page.locator(".marks").get_by_role("link", name=f"Story {line['mark']}: {title}")
+        assert mark.inner_text() == line["mark"]
+        box, plot = mark.bounding_box(), page.locator(".u-over").bounding_box()
+        assert box is not None
+        assert plot is not None
+        points = machine.entry["points"]
+        # uPlot's scale has 0.4 of a step before the first point, and as much after the last.
+        share = (points.index("2.9.1") + 0.4) / (len(points) - 0.2)
+        assert abs(box["x"] + box["width"] / 2 - plot["x"] - share * plot["width"]) < 3
+        mark.click()
+        expect(page.locator("h1")).to_have_text(title)
+    assert visit.faults == []
+
+
+def test_the_first_page_leads_on_with_and_without_a_script(
+    chromium: Browser, address: str, report: Report
+) -> None:
+    newest = next(iter(report.machines.values())).entry["points"][-1]
+    of_release = f"release-{'.'.join(newest.split('.')[:2])}.html"
+    for script in (True, False):
+        context = chromium.new_context(java_script_enabled=script)
+        page = context.new_page()
+        page.goto(f"{address}report/index.html")
+        if script:
+            drawn(page)
+        start = page.locator("#view #start")
+        assert "torchcompile-suite try" in start.inner_text()
+        links = [one.get_attribute("href") for one in start.get_by_role("link").all()]
+        assert {of_release, "stories.html"} <= set(links)
+        context.close()
+
+
+def test_what_is_no_model_is_folded_under_its_question(
+    visit: Visit, address: str, report: Report
+) -> None:
+    machine = next(iter(report.machines.values()))
+    page = opened(visit, f"{address}report/index.html#machine={machine.name}")
+    shown = page.locator("#pays table").first.locator("tbody th").all_inner_texts()
+    assert "resnet18" in shown
+    assert not [name for name in shown if workloads.made_for(name)]
+    page.get_by_text("Small programs").click()
+    folded = page.locator("details")
+    for line in fields(folded.locator("table")):
+        assert line["question"] in workloads.MADE_FOR.values()
+    redrawn(page, folded.get_by_role("link").first.click)
+    shown = page.locator("#pays table").first.locator("tbody th").all_inner_texts()
+    assert all(workloads.made_for(name) for name in shown)
 
 
 # The numbers

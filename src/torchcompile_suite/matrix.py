@@ -254,15 +254,6 @@ QUANTISATION = _question(
 )
 
 
-def made_for(workload: str) -> Question | None:
-    """The question that a workload was made for, so that its plain cells belong to it; else None.
-
-    Such a workload is no model: a mean over models leaves it out.
-    """
-    made = (OVERHEAD, ATTENTION)
-    return next((one for one in made if workload in one.axes["workload"]), None)
-
-
 def find(benchmark: str) -> Question | None:
     """The question of an ASV benchmark (``module.Class.method``); None if there is no such."""
     return QUESTIONS.get(benchmark.rpartition(".")[0])

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from .. import matrix
+from .. import workloads
 from ..cell import Cell
 from ..modes import EAGER
 
@@ -48,9 +48,8 @@ def question(cell: Cell) -> str:
         return "memory over time"
     if "dtype" in differs and cell.quantised:
         return "quantisation"
-    if not differs and (made := matrix.made_for(cell.workload)) is not None:
-        return made.name.partition(".")[0]
-    return next((name for axis, name in _QUESTIONS.items() if axis in differs), "inference")
+    plain = workloads.made_for(cell.workload) or "inference"
+    return next((name for axis, name in _QUESTIONS.items() if axis in differs), plain)
 
 
 def compiles(cell: Cell) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ..releases.catalogue import Release
 from ..results.records import COMMIT_DIGITS
 from .axis import label
-from .sections import Row, Section, address, as_it_is, ratio, rows, sheet
+from .sections import Row, Section, Table, address, ratio, rows, sheet, table
 from .shards import Shards
 from .stories import Story
 
@@ -19,10 +19,19 @@ def _minor(version: str) -> str:
 
 
 class ReleasePage(NamedTuple):
-    """What a release changed. ``links``: text and address of each."""
+    """What a release changed.
+
+    - ``machine``, ``before``, ``after``: the two points that the picture is of, and ``whole`` its
+      figures as a table.
+    - ``links``: text and address of each.
+    """
 
     file: str
     title: str
+    machine: str
+    before: str
+    after: str
+    whole: Table
     sections: list[Section]
     stories: list[Story]
     links: list[tuple[str, str]]
@@ -52,7 +61,9 @@ def changed(
             ReleasePage(
                 _file(point),
                 f"PyTorch {after.removeprefix('v')}: what it changed for torch.compile",
-                [*_step(step, before), *_why(machines, point), *_code_of(code, point)],
+                *(name, step["before"], point),
+                sheet(f"Relative to {before}; above 1 is slower, or more memory.", step["whole"]),
+                [*_step(step), *_why(machines, point), *_code_of(code, point)],
                 _about(told, point),
                 [
                     (f"Every figure of {before} and {after}", pair),
@@ -71,12 +82,14 @@ def _about(told: Iterable[Story], version: str) -> list[Story]:
     return [one for one in told if _minor(version) in one.releases]
 
 
-def _step(step: Row, before: str) -> Iterable[Section]:
-    """What a release changed: the whole, what follows for users, and what matters most."""
-    whole = sheet(f"Relative to {before}; above 1 is slower, or more memory.", step["whole"])
-    yield Section("", [step["sentence"], *_upgrading(rows(step["means"]))], [whole])
+def _step(step: Row) -> Iterable[Section]:
+    """What a release changed: what follows for users, what matters most, and how it is known."""
+    advice = list(_upgrading(rows(step["means"])))
+    none = f"On average nothing is surely worse by more than {_WORTH - 1:.0%}."
+    yield Section("When you upgrade", advice or [none])
     if step["most"]["rows"]:
         yield Section("What matters most", [], [sheet("The largest changes.", step["most"])])
+    yield Section("How it was compared", [step["sentence"]])
 
 
 def _why(machines: Iterable[Shards], point: str) -> Iterable[Section]:
@@ -112,17 +125,19 @@ def _upgrading(means: Iterable[Row]) -> Iterable[str]:
 
 
 def _code_of(code: Mapping[str, Row], point: str) -> Iterable[Section]:
-    """What of the code for targets the release changed."""
+    """What of the code for targets the release changed: the counts that became fewer or more."""
     for key, document in code.items():
-        tables = []
+        lines = []
         for group in document.get("groups", ()):
-            by_point = group["by_point"]
-            mine = [row for row in by_point["rows"] if row[0] == point]
-            caption = f"Cells whose counts changed: {group['phase']}, mode {group['mode']}."
-            if mine:
-                tables.append(as_it_is(caption, {**by_point, "rows": mine}, {}))
-        if tables:
-            yield Section(f"Generated for {key.partition('/')[2]}", [], tables)
+            for row in rows(group["by_point"]):
+                counted = [f"{name} in {row[name]}" for name in row if ": " in name and row[name]]
+                if row["point"] == point and counted:
+                    what = f"{group['phase']}, mode {group['mode']}"
+                    lines.append([what, str(row["compared"]), "; ".join(counted)])
+        if lines:
+            columns = ["", "cells", "counts that changed"]
+            made = table("In how many cells a count changed.", columns, lines, ["cells"])
+            yield Section(f"Generated for {key.partition('/')[2]}", [], [made])
 
 
 def listed(

@@ -10,11 +10,14 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from packaging.version import Version
 
+from ..analysis.summary import version_key
 from ..releases import catalogue, ledger
 from ..results.records import Problem
 from . import release_pages, stories
 from .axis import Axis, Releases
+from .release_pages import ReleasePage
 from .sections import Section
 from .shards import Shards
 from .stories import Story
@@ -28,6 +31,8 @@ POLICY = (
 STYLE = "site.css"
 # Groups of cells that the landing page has without a script; the page of tables has all.
 _FIRST = 1
+# Stories that it names.
+_STORIES = 2
 
 _environment = Environment(
     loader=PackageLoader("torchcompile_suite.site"),
@@ -59,7 +64,7 @@ class Kind(NamedTuple):
     room: Room = Room.OVERVIEW
 
 
-QUESTION = "Does torch.compile pay, on this hardware, for this model, in this mode, since when?"
+QUESTION = "Does torch.compile pay, for which models, and since when?"
 INDEX = Kind("index.html", "Overview", QUESTION, "landing")
 ANSWERS = Kind("answers.html", "What people ask", "What people ask", "answers", Room.QUESTIONS)
 CELL = Kind("cell.html", "One model", "One model, since when?", "cell", Room.MODELS)
@@ -76,8 +81,8 @@ KINDS = (
     Kind("cost.html", "Cost", "What does compiling cost?", "cost", Room.QUESTIONS),
     Kind("compiler.html", "Compiler", "What does the compiler make?", "compiler", Room.QUESTIONS),
     GENERATED,
-    Kind("claims.html", "Claims", "Are the claims true here?", "claims", Room.TRUST),
     Kind("trust.html", "Trust", "Can I trust it?", "trust", Room.TRUST),
+    Kind("claims.html", "Claims", "Are the claims true here?", "claims", Room.TRUST),
 )
 TABLES = Kind("tables.html", "Tables", "The newest results as plain tables", room=Room.TRUST)
 RELEASES = Kind("releases.html", "All releases", "Releases", room=Room.RELEASES)
@@ -111,10 +116,17 @@ def pages(content: Content) -> dict[str, str]:
     first = [Section("", ["Nothing was measured yet. Start with: nox -s bench"])]
     if machines:
         first = Tables(machines[0], labels).newest(_FIRST)
+    changed = []
+    if of_releases:
+        changed = release_pages.changed(machines, content.code, content.stories, labels)
     made = {}
     for kind in KINDS:
-        shown = (first, [one.entry for one in machines]) if kind is INDEX else ([], [])
-        made[kind.file] = _page("shell.html", kind, kinds, sections=shown[0], machines=shown[1])
+        shown: dict[str, Any] = {"sections": [], "machines": [], "start": None}
+        if kind is INDEX:
+            entries = [one.entry for one in machines]
+            start = _start(content, changed)
+            shown = {"sections": first, "machines": entries, "start": start}
+        made[kind.file] = _page("shell.html", kind, kinds, **shown)
     parts = [(one.entry, Tables(one, labels).everything()) for one in machines]
     of_none = (None, [*generated(content.code, labels), *left_out(content.problems)])
     made[TABLES.file] = _page("tables.html", TABLES, kinds, parts_of_page=[*parts, of_none])
@@ -125,8 +137,8 @@ def pages(content: Content) -> dict[str, str]:
             for release in reversed(catalogue.everything())
         ]
         made[RELEASES.file] = _page("releases.html", RELEASES, kinds, releases=releases)
-        for page in release_pages.changed(machines, content.code, content.stories, labels):
-            kind = RELEASES._replace(file=page.file, title=page.title)
+        for page in changed:
+            kind = RELEASES._replace(file=page.file, title=page.title, script="release")
             made[page.file] = _page("release.html", kind, kinds, page=page)
     if content.stories:
         made[STORIES.file] = _page("stories.html", STORIES, kinds, stories=content.stories)
@@ -134,6 +146,22 @@ def pages(content: Content) -> dict[str, str]:
         kind = STORIES._replace(file=story.file, title=story.title)
         made[story.file] = _page("story.html", kind, kinds, story=story)
     return made
+
+
+def _start(content: Content, changed: Sequence[ReleasePage]) -> dict[str, Any] | None:
+    """What the landing page leads to, of releases: the newest one's page, the newest stories."""
+    if not content.machines or not isinstance(content.axis, Releases):
+        return None
+    newest = content.machines[0].entry["points"][-1]
+    told = sorted(content.stories, key=_newest)
+    return {
+        "releases": [page for page in changed if page.after == newest],
+        "stories": told[: -_STORIES - 1 : -1],
+    }
+
+
+def _newest(story: Story) -> Version:
+    return max(map(version_key, story.releases), default=version_key(""))
 
 
 def _page(template: str, kind: Kind, kinds: Sequence[Kind], **content: Any) -> str:

@@ -65,6 +65,19 @@ TAGS = {
 }
 """What a workload can take part in; `torchcompile_suite.matrix` makes cells of the tags."""
 
+MADE_FOR = {
+    "vit": "sizes of a transformer",
+    "neural_operator": "neural operators",
+    "relevance": "scorers",
+    "fusion": "fusion",
+    "linear": "fusion",
+    "control_flow": "control flow",
+    "overhead": "overhead",
+    "attention": "attention",
+}
+"""Family -> the question that its workloads were made for. They are no models that people use, so a
+mean over models leaves them out."""
+
 # Tag -> the argument of `workload` without which the tag makes no sense.
 _NEEDED = {"dynamic_shapes": "stream", "tracing": "cases"}
 
@@ -205,6 +218,12 @@ def get(name: str) -> Workload:
         return _registry[name]
     except KeyError:
         raise WorkloadError(f"no workload {name!r}; there are: {', '.join(_registry)}") from None
+
+
+def made_for(name: str) -> str:
+    """The question that the workload was made for (`MADE_FOR`); empty for a model, as a user's."""
+    _load()
+    return MADE_FOR.get(_registry[name].family, "") if name in _registry else ""
 
 
 def libraries(name: str) -> tuple[str, ...]:

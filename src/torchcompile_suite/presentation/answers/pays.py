@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from ... import matrix
+from ... import workloads
 from ...analysis.payoff import Payoff, asks_whether_it_pays, counts
 from ...analysis.summary import Row
 from ...cell import Cell
@@ -23,7 +23,7 @@ def inference(records: Sequence[Record]) -> Answer:
     """Plain inference in float32, by mode."""
 
     def asked(cell: Cell) -> bool:
-        model = matrix.made_for(cell.workload) is None
+        model = not workloads.made_for(cell.workload)
         return model and asks_whether_it_pays(cell) and not cell.differs()
 
     return _answer(records, asked, lambda rows: _pays(rows, "a call"))

@@ -14,12 +14,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ... import workloads
 from ...analysis import history, statistics
 from ...analysis.change import MOST_FINDINGS, Change, ChangeError, Comparison, findings
 from ...analysis.payoff import Payoff, State, break_even, counts
 from ...analysis.statistics import Interval
 from ...analysis.summary import Row
 from ...compiled import Compiled
+from ...modes import EAGER
 from ...presentation import sheets, stories
 from ...presentation.wording import judgement, plural, ratio, without_gain
 from ...results import cached
@@ -105,6 +107,7 @@ def _group(machine: Machine, point: str, rows: Sequence[Row], group: Group) -> d
         "question": group.question,
         "batch": group.batch,
         "about": cells.ABOUT[group.question],
+        "of_models": group.question not in workloads.MADE_FOR.values(),
         "headline": _headline(machine, point, group, modes),
         "modes": [{**mode, "mean": figures(mode["mean"])} for mode in modes],
         "models": len(models),
@@ -154,6 +157,7 @@ def _mode(mode: str, rows: Sequence[Row]) -> dict[str, Any]:
         "cells": len(ratios),
         "without": len(rows) - len(ratios),
         "counts": counts(rows),
+        "baseline": " or ".join(sorted({row.cell.baseline for row in rows})),
         "mean": statistics.geometric_mean(ratios) if ratios else None,
     }
 
@@ -168,10 +172,11 @@ def _headline(machine: Machine, point: str, group: Group, modes: Sequence[dict[s
     number: dict[Payoff, int] = mode["counts"]
     size = "all batch sizes" if group.batch == ALL else f"batch size {group.batch}"
     mean: Interval = mode["mean"]
+    call = "A call" if mode["mode"] == EAGER else "A compiled call"
     return (
-        f"{title} on {machine.title}, {group.question}, {size}: mode {mode['mode']} is faster than "
-        f"its baseline in {number[Payoff.GAIN]} of {plural(mode['cells'], 'cell')}"
-        f"{without_gain(number)}; on average a call takes {ratio(mean)} of the baseline's time."
+        f"{call} takes on average {ratio(mean)} of {mode['baseline']}'s time: {title}, mode "
+        f"{mode['mode']}, {group.question}, {size}, {machine.title}. It is faster in "
+        f"{number[Payoff.GAIN]} of {plural(mode['cells'], 'cell')}{without_gain(number)}."
     )
 
 
