@@ -28,7 +28,7 @@ FILE = Path(__file__).with_name("strangers.py")
 def learn(name: str) -> dict[str, object]:
     """What is found out about the model of that factory."""
     parsed = target.parse(f"{FILE}:{name}")
-    assert parsed is not None
+    assert isinstance(parsed, target.Target)
     cell = Cell(parsed.name, 1, "default", backend="aot_eager")
     build.register(parsed)
     models: list[build.Model] = []
@@ -100,7 +100,7 @@ def as_given(cell: Cell, subject: Subject) -> dict[str, object]:
 def fails(name: str) -> str:
     """What is said of a model that has crashed in the turns."""
     parsed = target.parse(f"{FILE}:{name}")
-    assert parsed is not None
+    assert isinstance(parsed, target.Target)
     build.register(parsed)
     crash = Outcome(Status.CRASH, "while in turns")
     return foreign.explained(Cell(parsed.name, 1, "default"), crash, "turns").reason

@@ -193,10 +193,12 @@ const Draw = (() => {
     return (width) => {
       const labels = [...new Set(marks.map((mark) => mark.label))];
       const narrow = width < 520;
-      const step = Math.max(20, 9 * series.length + 6);
+      // A label with one mark has it in the middle, whatever its series.
+      const slots = marks.length > labels.length ? series.length : 1;
+      const step = Math.max(20, 9 * slots + 6);
       const left = narrow
         ? 8
-        : Math.min(width * 0.4, 12 + 6.6 * Math.max(...labels.map((one) => one.length)));
+        : Math.min(width * 0.4, 12 + 7 * Math.max(...labels.map((one) => one.length)));
       const [right, top, bottom] = [16, 6, 40];
       const row = narrow ? step + 16 : step;
       const height = top + row * labels.length + bottom;
@@ -219,14 +221,14 @@ const Draw = (() => {
       const root = frame(size, scale, narrow ? clip(title, 44) : title);
       const offset = new Map(labels.map((label, place) => [label, top + place * row]));
       for (const label of labels) {
-        const y = offset.get(label) + (narrow ? 12 : row / 2 + 4);
-        const most = narrow ? inner / 7 : (left - 8) / 6.4;
+        const y = offset.get(label) + (narrow ? 14 : row / 2 + 4);
+        const most = narrow ? inner / 7 : (left - 8) / 6.8;
         root.append(named(label, narrow, left, y, Math.floor(most)));
       }
       for (const mark of marks) {
         const place = series.indexOf(mark.series);
-        const part = step / (series.length + 1);
-        const y = offset.get(mark.label) + (narrow ? 16 : 0) + part * (place + 1);
+        const part = step / (slots + 1);
+        const y = offset.get(mark.label) + (narrow ? 16 : 0) + part * ((place % slots) + 1);
         const parts = [];
         if (mark.low !== null && mark.low !== undefined) {
           parts.push(line(x(mark.low), x(mark.high), y, y, `s${place} stroke`));
@@ -434,10 +436,41 @@ const Draw = (() => {
     ...more,
   });
 
+  // The marks above a plot, those of one point above each other. The keyboard skips them, as the links
+  // of other pictures.
+  function marked(chart, marks) {
+    return [...new Set(marks.map(({ place }) => place))].map((place) => {
+      const links = marks
+        .filter((mark) => mark.place === place)
+        .map(({ text, href, words }) =>
+          make("a", { href, title: words, "aria-label": words, tabindex: "-1" }, text),
+        );
+      const at = make("span", {}, ...links);
+      at.style.left = `${chart.bbox.left / devicePixelRatio + chart.valToPos(place, "x")}px`;
+      return at;
+    });
+  }
+
+  // A line through a point of a plot.
+  function upright(chart, place) {
+    const { ctx, bbox } = chart;
+    const x = Math.round(chart.valToPos(place, "x", true));
+    ctx.save();
+    ctx.strokeStyle = colour("quiet");
+    ctx.setLineDash([4, 4]);
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+    ctx.restore();
+  }
+
   // Lines over points of the axis in equal steps, with bands for the intervals. Series: {name, values,
   // low, high}; a point without a value is a gap. `open(place)` is called for a click on a point.
-  function lines(labels, series, unit, caption, open) {
-    return (width) => {
+  // Marks: {place, text, href, words}, links above the picture, with a line through their point.
+  function lines(labels, series, unit, caption, open, marks = []) {
+    return async (width) => {
+      const strip = make("div", { class: "marks" });
       const data = [labels.map((_, place) => place)];
       const shown = [{ label: Page.noun, value: (_, place) => labels[place] ?? "" }];
       const bands = [];
@@ -476,6 +509,7 @@ const Draw = (() => {
             rotate: 45,
             size: 16 + Math.min(70, longest * 6),
             incrs: [1],
+            space: 1,
           }),
           axis({
             label: unit,
@@ -490,6 +524,7 @@ const Draw = (() => {
           // The bounds have no line in the legend: the table below has them.
           ready: [
             (chart) => {
+              strip.replaceChildren(...marked(chart, marks));
               chart.root.querySelectorAll(".u-series").forEach((line, place) => {
                 if (place && (place - 1) % 3) line.hidden = true;
               });
@@ -500,9 +535,10 @@ const Draw = (() => {
               });
             },
           ],
+          drawClear: [(chart) => marks.forEach(({ place }) => upright(chart, place))],
         },
       };
-      return plot(options, data, caption);
+      return make("div", {}, strip, await plot(options, data, caption));
     };
   }
 

@@ -418,29 +418,55 @@ const Page = (() => {
     return choice("at", noun[0].toUpperCase() + noun.slice(1), points, context.at);
   }
 
-  // What every view of a machine says of it.
+  // What every view of a machine says of it: first a warning, and last its name in commands.
   function about(machine) {
     const names = make("code", {}, (machine.machines ?? [machine.name]).join(", "));
     return [
-      make("p", { class: "quiet" }, "In files and commands: ", names),
-      ...(machine.warning ? [make("p", { class: "warning" }, machine.warning)] : []),
+      machine.warning ? make("p", { class: "warning" }, machine.warning) : null,
+      make("p", { class: "quiet" }, `${machine.title}, in files and commands: `, names),
     ];
   }
 
   const minor = (point) => point.split(".").slice(0, 2).join(".");
   const releasePage = (point) => `release-${minor(point)}.html`;
 
-  // Links to the stories that are about a model, or about one of some points, such as 2.9.1.
-  function stories(manifest, { model, points = [] }) {
+  // The stories about a model, or about one of some points, such as 2.9.1. `number`: its mark.
+  function told(manifest, { model, points = [] }) {
     const releases = points.map(minor);
-    const found = manifest.stories.filter(
-      ([, , about, models]) =>
-        models.includes(model) || about.some((release) => releases.includes(release)),
-    );
-    if (!found.length) return null;
-    const items = found.map(([title, file]) => make("li", {}, link(title, file, {})));
-    return section("stories", "Stories", make("ul", {}, ...items));
+    return manifest.stories
+      .filter(
+        ([, , about, models]) =>
+          models.includes(model) || about.some((release) => releases.includes(release)),
+      )
+      .map(([title, file, about], place) => ({ number: String(place + 1), title, file, about }));
   }
+
+  // A table of such stories; null without any.
+  const stories = (found) =>
+    found.length
+      ? table(
+          "Stories: what a release changed, and why. Marks above a history lead to them.",
+          [
+            { title: "mark", value: ({ number }) => number },
+            { title: "story", value: ({ title, file }) => link(title, file, {}) },
+            { title: "releases", value: ({ about }) => about.join(", ") },
+          ],
+          found,
+        )
+      : null;
+
+  // Their marks on a history of these points, as `Draw.lines` takes them.
+  const marks = (found, points) =>
+    points.flatMap((point, place) =>
+      found
+        .filter(({ about }) => about.includes(minor(point)))
+        .map(({ number, title, file }) => ({
+          place,
+          text: number,
+          href: address(file, {}),
+          words: `Story ${number}: ${title}`,
+        })),
+    );
 
   async function render() {
     const mine = ++drawing;
@@ -460,12 +486,10 @@ const Page = (() => {
         .replaceChildren(
           ...(made.ofNoMachine ? [] : [chooseMachine(now)]),
           ...(made.choices ?? []),
-          search(now),
+          ...(made.ofNoMachine ? [] : [search(now)]),
         );
-      place.replaceChildren(
-        ...(made.ofNoMachine ? [] : about(now.machine)),
-        ...made.content.filter(Boolean),
-      );
+      const [warning, names] = made.ofNoMachine ? [] : about(now.machine);
+      place.replaceChildren(...[warning, ...made.content, names].filter(Boolean));
       const head = document.querySelector("h1");
       if (made.title && made.title !== head.textContent) {
         head.textContent = made.title;
@@ -524,7 +548,9 @@ const Page = (() => {
     table,
     sheet,
     downloads,
+    told,
     stories,
+    marks,
     releasePage,
     Words,
     KINDS,

@@ -29,7 +29,7 @@ def main(root: Path, answer: BinaryIO) -> None:
         path = list(sys.path)
         target.load.cache_clear()
         wanted = target.parse(f"{folder / 'model.py'}:make")
-        assert wanted is not None
+        assert isinstance(wanted, target.Target)
         sizes = SHAPES.get(folder.name.partition(" ")[0], ())
         print(folder.name, file=sys.stderr, flush=True)
         found[folder.name] = factory.count(factory.Order(wanted, str(folder), sizes))

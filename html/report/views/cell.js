@@ -103,7 +103,6 @@
           ),
           downloads(`${model} ${machine.name} ${at}`, rows),
         ),
-        stories(context.manifest, { model }),
         elsewhere(await onOthers(context, model)),
       ],
     };
@@ -111,27 +110,29 @@
 
   const asUsersRun = (rows) =>
     rows.filter(
-      (row) => row.question === "inference" && row.mode !== "eager" && row.ratio !== null,
+      (row) => !row.variant && row.mode !== "eager" && row.ratio !== null,
     );
 
-  // The answer for a model: its fastest cell as a user runs it.
+  // The answer for a model: its fastest and its slowest cell as a user runs it.
   function verdict(context, model, rows) {
     const title = context.title(context.at);
     if (!rows.length) {
       return `${model} was not measured with ${title}; choose another ${context.manifest.noun}.`;
     }
-    const [best] = asUsersRun(rows).sort((one, other) => one.ratio - other.ratio);
-    const cells = `${Words.plural(rows.length, "cell")} of ${model} with ${title}`;
-    if (!best) return `${cells}.`;
-    const taken = `${Words.interval(best, "ratio")} of its baseline's time (${best.verdict})`;
-    return `${cells}; the fastest as a user runs it, ${best.cell}, takes ${taken}.`;
+    const found = asUsersRun(rows).sort((one, other) => one.ratio - other.ratio);
+    if (!found.length) return `${Words.plural(rows.length, "cell")} of ${model} with ${title}.`;
+    const said = (row) =>
+      `${Words.interval(row, "ratio")} of eager's time (${row.cell.slice(model.length + 2)}: ${row.verdict})`;
+    const worst = found.length > 1 ? `, and at worst ${said(found.at(-1))}` : "";
+    return `${title}: a compiled call of ${model} takes at best ${said(found[0])}${worst}.`;
   }
 
   // All cells of a point, and the history of those that a user runs.
   function pictures(context, model, rows, histories) {
     const { machine, at, label } = context;
+    // A mistake that is made on purpose, and eager over eager, are no answers.
     const marks = rows
-      .filter((row) => row.ratio !== null)
+      .filter((row) => row.verdict && row.ratio !== null && row.question !== "protocol")
       .map((row) => ({
         label: row.cell.slice(model.length + 2),
         series: "ratio",
@@ -151,6 +152,8 @@
       return { name, values: take(""), low: take("_low"), high: take("_high") };
     });
     const caption = `${model}: time ratio by ${context.manifest.noun}; below 1 is a gain.`;
+    const told = Page.told(context.manifest, { model });
+    const open = (place) => choose({ at: machine.points[place] });
     return [
       marks.length
         ? Draw.figure(
@@ -161,11 +164,17 @@
       lines.length && machine.points.length > 1
         ? Draw.figure(
             caption,
-            Draw.lines(machine.points.map(label), lines, "time ratio", caption, (place) =>
-              choose({ at: machine.points[place] }),
+            Draw.lines(
+              machine.points.map(label),
+              lines,
+              "time ratio",
+              caption,
+              open,
+              Page.marks(told, machine.points),
             ),
           )
         : null,
+      stories(told),
     ];
   }
 
@@ -283,7 +292,6 @@
         ofHistory(context, name, history, rows, other),
         ofLaunches(context, name, detail, at),
         ofParts(detail.parts),
-        stories(context.manifest, { model: history.workload }),
         paid(history.baseline, figure),
         compiled(context, detail),
         environment(launches, detail),
@@ -332,21 +340,24 @@
       ratios.push(series(others, "ratio", named("ratio", there)));
     }
     const many = points.length > 1;
+    const told = Page.told(manifest, { model: history.workload });
+    const marks = Page.marks(told, points);
     return section(
       "history",
       "History",
       many
         ? Draw.figure(
             `${name}: milliseconds a call by ${manifest.noun}; bands: 95 %, with the drift between runs.`,
-            Draw.lines(labels, times, "ms a call", `${name}: times`, open),
+            Draw.lines(labels, times, "ms a call", `${name}: times`, open, marks),
           )
         : null,
       many && history.compiles
         ? Draw.figure(
             `${name}: time ratio by ${manifest.noun}; below 1 is a gain.`,
-            Draw.lines(labels, ratios, "time ratio", `${name}: ratio`, open),
+            Draw.lines(labels, ratios, "time ratio", `${name}: ratio`, open, marks),
           )
         : null,
+      stories(told),
       table(
         `Times, ratio and compile costs by ${manifest.noun}.`,
         [

@@ -105,6 +105,7 @@
     const reasons = Data.rows(pair.reasons);
     const points = machine.points;
     const between = points.slice(points.indexOf(before) + 1, points.indexOf(after) + 1);
+    const told = Page.told(context.manifest, { points: between });
     return [
       make("p", { class: "answer" }, pair.sentence),
       make(
@@ -166,7 +167,7 @@
             ),
           )
         : null,
-      stories(context.manifest, { points: between }),
+      told.length ? section("stories", "Stories", stories(told)) : null,
       counts.length
         ? section(
             "counts",

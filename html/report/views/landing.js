@@ -5,6 +5,8 @@
 (() => {
   const { section, table, COLUMNS, link, marked, paying, Words, downloads, choice, choose } =
     Page;
+  // Where to go from here: it stands in the page, and keeps its place below the headline.
+  const start = document.getElementById("start");
 
   Page.view = async (context) => {
     const { at, chosen } = context;
@@ -43,8 +45,9 @@
       content: [
         Page.make("p", { class: "answer" }, group.headline),
         Page.make("p", {}, group.about),
-        own(context),
+        start,
         pays(context, group),
+        small(context, overview.groups),
         ...(await since(context, question, group)),
         changed(context, overview.changes),
         cost(context, overview.cost),
@@ -53,16 +56,44 @@
     };
   };
 
-  function own({ manifest }) {
-    if (manifest.noun !== "release") return null;
-    const command = "uvx --from torchcompile-suite torchcompile-suite try my_model.py:make";
+  // What else was measured: workloads that were made for one question, and are no models.
+  function small(context, groups) {
+    const { machine, at } = context.chosen;
+    const firsts = groups.filter(
+      (one, place) =>
+        !one.of_models && groups.findIndex((other) => other.question === one.question) === place,
+    );
+    if (!firsts.length) return null;
+    const best = (group) => group.modes.reduce((a, b) => (b.cells > a.cells ? b : a));
     return Page.make(
-      "p",
+      "details",
       {},
-      "Your own model: ",
-      Page.make("code", {}, command),
-      manifest.stories.length ? ". What releases changed, and why: " : ".",
-      manifest.stories.length ? link("the stories", "stories.html", {}) : "",
+      Page.make("summary", {}, "Small programs, each made for one question"),
+      table(
+        "Their mean ratios at the batch size with most cells. No mean over models has them.",
+        [
+          {
+            title: "question",
+            value: ({ question }) => link(question, "index.html", { machine, at, question }),
+          },
+          { title: "what is compared", value: ({ about }) => about },
+          { title: "mode", value: (group) => best(group).mode },
+          {
+            title: "mean ratio",
+            number: true,
+            value: (group) => {
+              const [mean, mean_low, mean_high] = best(group).mean;
+              return Words.interval({ mean, mean_low, mean_high }, "mean");
+            },
+          },
+          {
+            title: "faster",
+            number: true,
+            value: (group) => `${best(group).counts.faster} of ${best(group).cells}`,
+          },
+        ],
+        firsts,
+      ),
     );
   }
 
@@ -110,7 +141,7 @@
     const order = (by, mode) => by.get(mode)?.ratio ?? null;
     return section(
       "pays",
-      "Does it pay?",
+      "Which models gain?",
       marks.length
         ? Draw.figure(
             caption + some,

@@ -1,1 +1,0 @@
-torchcompileShard("f88dbe2fc2da973f",{"means/inference": "H4sIAAAAAAACA6tWSinKTCtRsjLQMzQ1MzYy0lFKSixJzkgtVrKqrq0FAMSytfEfAAAA"});

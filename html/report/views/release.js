@@ -1,0 +1,41 @@
+// The picture of a release's page: what it changed on average. The page itself says the rest.
+"use strict";
+
+(() => {
+  const { sheet, Words } = Page;
+  const KINDS = ["better", "worse", "no change beyond 5 %"];
+
+  const unclear = ({ mean_low, mean_high }) =>
+    (mean_low <= 1 && mean_high >= 1) || (mean_low >= 0.95 && mean_high <= 1.05);
+
+  Page.view = async ({ manifest, label }) => {
+    const { machine: name, before, after } = document.getElementById("view").dataset;
+    const machine = manifest.machines.find((one) => one.name === name);
+    const pair = await Data.of(machine, `pairs/${before}/${after}`);
+    const href = Page.address("compare.html", { machine: name, before, after });
+    const marks = Data.rows(pair.means)
+      .filter((row) => row.mean !== null)
+      .map((row) => ({
+        label: row.figure,
+        series: KINDS[unclear(row) ? 2 : row.mean_low > 1 ? 1 : 0],
+        value: row.mean,
+        low: row.mean_low,
+        high: row.mean_high,
+        href,
+        words: `${row.figure}: ${Words.interval(row, "mean")}`,
+      }));
+    const over = `${label(after)} over ${label(before)}`;
+    return {
+      ofNoMachine: true,
+      content: [
+        marks.length
+          ? Draw.figure(
+              `${over}, on average over ${Words.plural(pair.compared, "cell")} on ${machine.title}, with 95 % intervals.`,
+              Draw.ratios(marks, KINDS, `${over} (right of 1: slower, or more memory)`),
+            )
+          : null,
+        sheet(`Relative to ${label(before)}; above 1 is slower, or more memory.`, pair.whole),
+      ],
+    };
+  };
+})();
