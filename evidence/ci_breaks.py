@@ -41,14 +41,13 @@ EXPLAINED = {
         "the tables; here 0.05, random weights and a random image."
     )
 }
-# Release and model: nobody has found out why. The partial table of 2.7.1 has the number that is
-# counted here.
+# By release and model. The partial table of 2.7.1 has the number that was counted here.
 UNEXPLAINED = {("2.6.0", "hf_BigBird"): "Not explained."}
 # Where the suite lists no place, and what it says instead.
 MISSED = {
     "microbench_unbacked_tolist_sum": (
-        "It breaks in a loop, so its frame is left to eager: a launch fails with 0 graphs and says "
-        "that it is a loop."
+        "It breaks in a loop, so its frame is left to eager: a launch fails with 0 graphs, and "
+        "says that it is a loop."
     )
 }
 

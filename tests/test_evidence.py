@@ -224,7 +224,7 @@ def test_the_plain_script_is_short_and_knows_nothing_of_the_suite() -> None:
 
 
 def test_each_row_of_pytorchs_tables_is_equal_or_explained() -> None:
-    """And the suite's places agree with the plain counts, but for the named misses."""
+    """The kept counts; the suite's places agree but for the named misses."""
     pairs = [pair for pair in ci_breaks.pairs() if not pair[1].fault]
     assert len(pairs) >= 150
     assert sum(row.expected > 0 for row, _ in pairs) >= 12
