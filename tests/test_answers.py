@@ -145,14 +145,14 @@ def test_any_records_have_an_answer(name: str, found: list[Measurement]) -> None
 
 def test_inference_counts_what_pays_and_names_the_mean_of_each_mode() -> None:
     gain = measured(Cell("resnet18", 1, "default"), 0.5)
-    loss = measured(Cell("softmax_matmul", 1, "default"), 1.6)
+    loss = measured(Cell("gpt_prefill", 1, "default"), 1.6)
     tuned = measured(Cell("resnet18", 1, "max-autotune"), 0.4)
     others = [
         measured(Cell("resnet18", 1, EAGER), 1.0),
         measured(Cell("resnet18", 1, "default", backend="aot_eager"), 1.1),
         measured(Cell("resnet18", 4, "default", phase="training"), 0.6),
     ]
-    broken = failed(Cell("vit16x6x384", 1, "default"), "no compiler")
+    broken = failed(Cell("gpt_decode", 1, "default"), "no compiler")
     sentence, sheet = answered("inference", gain, loss, tuned, broken, *others)
     assert "faster in 2 of 3 cells, slower in 1" in sentence
     assert f"a call takes {mean(gain, loss, tuned)} of eager's time" in sentence
@@ -289,7 +289,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     step = Cell("resnet18", 4, "default", phase="training")
     file = records.path(folder, COMMITS["2.9.1"], "env-py3.11")
     records.append(file, measured(step, 0.6, "2.9.1"))
-    records.append(file, failed(Cell("vit16x6x384", 1, "default"), "<img src=x> | \x1b[2J"))
+    records.append(file, failed(Cell("gpt_decode", 1, "default"), "<img src=x> | \x1b[2J"))
     return folder
 
 

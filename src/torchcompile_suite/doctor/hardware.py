@@ -152,7 +152,7 @@ def placement() -> Iterator[Check]:
         yield ok("hand-off", "not known: needs two processors of Linux and a C++ compiler")
         return
     handoffs_ns = sorted(reading.handoff_ns for reading in readings)
-    near_ns = statistics.quantiles(handoffs_ns, n=10)[0] if readings[1:] else handoffs_ns[0]
+    near_ns = handoffs_ns[len(handoffs_ns) // 20]
     far = [each for each in handoffs_ns if each > probes.FAR * near_ns]
     # One reading is slow where a thread was not scheduled.
     if len(far) > OUTLIERS * len(readings):

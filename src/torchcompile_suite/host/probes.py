@@ -46,8 +46,8 @@ class Reading(NamedTuple):
 
 def read() -> Reading | None:
     """A reading, which takes half a millisecond; None if there are no probes here."""
-    library, processors = _library(), _processors()
-    if library is None or len(processors) < 2:
+    processors = _processors()
+    if len(processors) < 2 or (library := _library()) is None:
         return None
     found = (ctypes.c_double * 3)()
     library.probes(processors[0], processors[1], found)

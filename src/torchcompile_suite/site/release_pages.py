@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -11,6 +12,8 @@ from .axis import label
 from .sections import Row, Section, Table, address, ratio, rows, sheet, table
 from .shards import Shards
 from .stories import Story
+
+_MINOR = re.compile(r"\d+\.\d+")
 
 
 def _minor(version: str) -> str:
@@ -51,6 +54,8 @@ def changed(
         point: (machine.entry["name"], step)
         for machine in reversed(machines)
         for point, step in machine.plain["steps"].items()
+        # A stranger's point may be any text, and becomes the name of a file.
+        if _MINOR.fullmatch(_minor(point))
     }
     made = []
     for point, (name, step) in steps.items():

@@ -74,6 +74,8 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         parts = [msgspec.json.encode(question), python.encode()]
         if self.target is not None and self.target.kind == "file":
             parts.append(Path(self.target.where).read_bytes())
+        if self.target is not None and self.target.kind == "hf":
+            parts.append(Path(self.target.where, "config.json").read_bytes())
         return hashlib.sha256(b"\0".join(parts)).hexdigest()[:20]
 
 

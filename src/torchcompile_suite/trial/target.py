@@ -109,6 +109,8 @@ def _parse_checkpoint(text: str, inputs: Sequence[str]) -> Target | str:
     if Path(text, "config.json").is_file():
         path = Path(text).resolve()
         return Target(_name(HUGGING_FACE[:-1], path.name), "hf", str(path), inputs=tuple(inputs))
+    if text.startswith((".", "/", "~")) or Path(text).exists():
+        raise WorkloadError(f"{text} has no config.json: it is no saved configuration")
     names()  # registers the workloads, in their order
     from ..workloads.hugging_face import CHECKPOINTS
 

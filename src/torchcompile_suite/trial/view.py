@@ -196,10 +196,10 @@ def advices(trial: Trial, result: TrialResult) -> list[Advice]:
     """What to change in the model or its use."""
     return advice.advice(
         result.measurements,
-        # timm's models come in training mode, and their users have no code to change.
+        # Models of a library come in training mode, and their users have no code to change.
         came_training=result.outline.training
         and trial.target is not None
-        and trial.target.kind != "timm",
+        and trial.target.kind not in ("timm", "hf"),
         varying=trial.dynamic,
     )
 

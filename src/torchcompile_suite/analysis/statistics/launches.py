@@ -22,7 +22,6 @@ from ...measurement import Launch
 from .intervals import T_LEVEL, T_LEVEL_LATER, Interval, geometric_interval, half_width
 
 _T = TypeVar("_T")
-_L = TypeVar("_L", bound=Launch)
 
 STEADY_WINDOW = 5
 STEADY_TOLERANCE = 0.03
@@ -37,8 +36,6 @@ MOST_OTHERS = 0.10
 # Limit for the time of the calibration loop, relative to the quietest one. In quiet hours the loop
 # varies by some per cent; on a core that a neighbour shares it takes 40 % longer.
 MOST_SLOWDOWN = 1.2
-# So many launches in the nearer state of the host are enough to leave out those in the other one.
-FEWEST_NEAR = 2
 # Reasons for a lower clock of an accelerator that come from outside: heat, and a supply that fails.
 # The cap of the power is none of them: a GPU reaches it by the measured work itself, on every run.
 # Neither are clocks that somebody set: another launch would have them, too.
@@ -235,26 +232,8 @@ def calls_to_break_even(compile_cost_s: float, eager_s: float, ratio: float) -> 
 
 
 def counted(launches: Iterable[Launch]) -> list[Launch]:
-    """The launches whose pairs count: all except those that were disturbed and repeated, and those
-    in another state of the host than the others (`by_state`).
-    """
-    near, far = by_state(launches)
-    return near if len(near) >= FEWEST_NEAR or not far else [*near, *far]
-
-
-def by_state(launches: Iterable[_L]) -> tuple[list[_L], list[_L]]:
-    """The undisturbed launches whose processors the host ran near each other, and the others.
-
-    Near is what takes at most `FAR` times the quickest hand-off of these launches. So all are near
-    on a host with one state, and where no hand-off is known.
-    """
-    kept = [launch for launch in launches if not launch.disturbed]
-    nearest_ns = min(filter(None, map(handoff_ns, kept)), default=math.inf)
-    near: list[_L] = []
-    far: list[_L] = []
-    for launch in kept:
-        (far if (handoff_ns(launch) or 0) > FAR * nearest_ns else near).append(launch)
-    return near, far
+    """The launches whose pairs count: all except those that were disturbed and repeated."""
+    return [launch for launch in launches if not launch.disturbed]
 
 
 def handoff_ns(launch: Launch) -> float | None:
@@ -263,17 +242,26 @@ def handoff_ns(launch: Launch) -> float | None:
     return median(host.handoff_ns) if host else None
 
 
-def of_other_state(launches: Sequence[Launch]) -> list[str]:
-    """A sentence on what the launches in the host's other state gave; none if there are none."""
-    near, far = by_state(launches)
-    ratios = [ratio_of(launch) for launch in far if launch.timed]
-    if len(near) < FEWEST_NEAR or not ratios:
+def of_other_state(launches: Iterable[Launch]) -> list[str]:
+    """A sentence on the launches in the host's other state, if there are some: all count.
+
+    Another state is a hand-off that takes over `FAR` times the quickest one of these launches.
+    """
+    known = [(handoff_ns(one) or math.inf, ratio_of(one)) for one in counted(launches) if one.timed]
+    known = [each for each in known if each[0] < math.inf]
+    nearest_ns = min((each for each, _ in known), default=math.inf)
+    far = [each for each in known if each[0] > FAR * nearest_ns]
+    if not far:
         return []
-    far_ns, near_ns = (median(filter(None, map(handoff_ns, those))) for those in (far, near))
+    near = [each for each in known if each not in far]
+    (far_ns, far_ratio), (near_ns, near_ratio) = (
+        (median(each for each, _ in those), geometric_interval([ratio for _, ratio in those]).value)
+        for those in (far, near)
+    )
     return [
-        f"{len(far)} of {len(near) + len(far)} launches do not count, because the host ran the "
-        f"processors far from each other: a hand-off took {far_ns:.0f} ns, and {near_ns:.0f} in "
-        f"the others. Their ratio is {geometric_interval(ratios).value:.2f}."
+        f"In {len(far)} of {len(known)} launches a hand-off between two processors took "
+        f"{far_ns:.0f} ns, and {near_ns:.0f} ns in the others: the host moved them. The ratio is "
+        f"{far_ratio:.2f} in the former and {near_ratio:.2f} in the latter; all count."
     ]
 
 
