@@ -16,12 +16,12 @@ RELEASES = ("2.4.1", "2.9.1", "2.15.0")
 # in one release only. The third machine has other hardware.
 MEASURED: dict[str, dict[str, tuple[str, ...]]] = {
     "box.one": {"resnet18": RELEASES},
-    "box.two": {"resnet18": RELEASES[:1], "vit16x6x384": RELEASES},
+    "box.two": {"resnet18": RELEASES[:1], "vit_tiny_patch16_224": RELEASES},
     "other": {"resnet18": RELEASES},
 }
 CLASS = "class:box-2c-8g-cpu"
 # Workload -> the machine that has it most completely.
-HOMES = {"resnet18": "box.one", "vit16x6x384": "box.two"}
+HOMES = {"resnet18": "box.one", "vit_tiny_patch16_224": "box.two"}
 
 
 def write(results: Path) -> None:
