@@ -143,6 +143,15 @@ def test_a_table_on_a_narrow_screen_loses_no_word() -> None:
             assert set(cell.split()) <= set(words)
 
 
+def test_a_heading_breaks_before_a_value() -> None:
+    value = "0.82 [0.80, 0.83]"
+    narrow = sheets.Sheet(["geometric mean [95 %]", "cannot tell"], frozenset(), [[value, "1"]])
+    lines = drawn(narrow, 32)
+    assert max(map(len, lines)) <= 32
+    assert sum(line.startswith("┃") for line in lines) == 2
+    assert [line for line in lines if line.startswith("│")] == [f"│ {value} │ 1        │"]
+
+
 def test_a_table_has_the_width_of_its_text_where_there_is_room() -> None:
     assert drawn(LONG, 140)[3] == (
         "│ a_model_with_a_long_name │ it is slower for three reasons │ 1,234 │"

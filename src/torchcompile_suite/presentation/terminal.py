@@ -93,7 +93,9 @@ class Progress:
 
 
 def _widths(columns: list[str], lines: list[list[str]], width: int) -> list[int]:
-    """The width of each column: the widest become narrower until the table fits."""
+    """The width of each column: the widest become narrower until the table fits. A heading breaks
+    before a value does.
+    """
     texts = [[name, *(line[at] for line in lines)] for at, name in enumerate(columns)]
     widths = [max(map(len, cells)) for cells in texts]
     least = [max(len(word) for cell in cells for word in [*cell.split(), ""]) for cells in texts]
@@ -101,12 +103,14 @@ def _widths(columns: list[str], lines: list[list[str]], width: int) -> list[int]
         own if name in _WHOLE else max(1, min(word, _LONGEST_WORD))
         for name, own, word in zip(columns, widths, least, strict=True)
     ]
-    # Between two columns, and at both edges: a line, and a space at either side of each text.
-    while sum(widths) + 3 * len(widths) + 1 > width:
-        broader = [at for at, own in enumerate(widths) if own > least[at]]
-        if not broader:
-            break
-        widths[max(broader, key=widths.__getitem__)] -= 1
+    whole = [max(own, *map(len, cells[1:]), 1) for own, cells in zip(least, texts, strict=True)]
+    for floor in (whole, least):
+        # Between two columns, and at both edges: a line, and a space at either side of each text.
+        while sum(widths) + 3 * len(widths) + 1 > width:
+            broader = [at for at, own in enumerate(widths) if own > floor[at]]
+            if not broader:
+                break
+            widths[max(broader, key=widths.__getitem__)] -= 1
     return [max(1, own) for own in widths]
 
 
