@@ -124,8 +124,14 @@
     const said = (row) =>
       `${Words.interval(row, "ratio")} of eager's time (${row.cell.slice(model.length + 2)}: ${row.verdict})`;
     const worst = found.length > 1 ? `, and at worst ${said(found.at(-1))}` : "";
-    return `${title}: a compiled call of ${model} takes at best ${said(found[0])}${worst}.`;
+    const best = worst ? "at best " : "";
+    return `${title}: a compiled call of ${model} takes ${best}${said(found[0])}${worst}.`;
   }
+
+  // The points with one of the rows, also with a failed one. A point that was never asked for is left
+  // out: it would part the line of a model that few points have.
+  const measured = (machine, rows) =>
+    machine.points.filter((point) => rows.some((row) => row.point === point));
 
   // All cells of a point, and the history of those that a user runs.
   function pictures(context, model, rows, histories) {
@@ -142,10 +148,13 @@
         href: Page.address("cell.html", { machine: machine.name, at, cell: row.cell }),
         words: `${row.cell}: ${Words.interval(row, "ratio")} ${row.verdict}`,
       }));
-    const lines = asUsersRun(rows).slice(0, MOST_LINES).map(({ cell }) => {
-      const found = Data.rows(histories[cell]);
+    const drawn = asUsersRun(rows).slice(0, MOST_LINES);
+    const known = drawn.map(({ cell }) => Data.rows(histories[cell]));
+    const points = measured(machine, known.flat());
+    const lines = drawn.map(({ cell }, line) => {
+      const found = known[line];
       const take = (part) =>
-        machine.points.map(
+        points.map(
           (point) => found.find((row) => row.point === point)?.[`ratio${part}`] ?? null,
         );
       const name = cell.slice(model.length + 2);
@@ -153,7 +162,7 @@
     });
     const caption = `${model}: time ratio by ${context.manifest.noun}; below 1 is a gain.`;
     const told = Page.told(context.manifest, { model });
-    const open = (place) => choose({ at: machine.points[place] });
+    const open = (place) => choose({ at: points[place] });
     return [
       marks.length
         ? Draw.figure(
@@ -161,16 +170,16 @@
             Draw.ratios(marks, ["ratio"], "time ratio (below 1: faster)"),
           )
         : null,
-      lines.length && machine.points.length > 1
+      lines.length && points.length > 1
         ? Draw.figure(
             caption,
             Draw.lines(
-              machine.points.map(label),
+              points.map(label),
               lines,
               "time ratio",
               caption,
               open,
-              Page.marks(told, machine.points),
+              Page.marks(told, points),
             ),
           )
         : null,
@@ -247,8 +256,8 @@
     }
     const history = histories[name];
     const rows = Data.rows(history);
-    const measured = rows.map((row) => row.point);
-    const at = measured.includes(context.at) ? context.at : measured.at(-1);
+    const points = rows.map((row) => row.point);
+    const at = points.includes(context.at) ? context.at : points.at(-1);
     Object.assign(context.chosen, { at, cell: name });
     const [launches, figures] = await Promise.all([
       context.document(`launches/${at}/${bucket}`),
@@ -263,7 +272,7 @@
         choice(
           "at",
           context.manifest.noun[0].toUpperCase() + context.manifest.noun.slice(1),
-          [...measured].reverse().map((point) => [point, context.label(point)]),
+          [...points].reverse().map((point) => [point, context.label(point)]),
           at,
         ),
       ],
@@ -311,7 +320,8 @@
 
   function ofHistory(context, name, history, rows, other) {
     const { machine, label, manifest } = context;
-    const points = machine.points;
+    const others = other ? Data.rows(other) : [];
+    const points = measured(machine, [...rows, ...others]);
     const labels = points.map(label);
     const at = (of, point) => of.find((row) => row.point === point);
     const series = (of, column, title, factor = 1) => {
@@ -325,7 +335,6 @@
     const open = (place) => {
       if (at(rows, points[place])) choose({ at: points[place] });
     };
-    const others = other ? Data.rows(other) : [];
     const [here, there] =
       other && history.other_end.includes("default-heap")
         ? ["settled heap", "default heap"]
