@@ -76,6 +76,8 @@ def _returned(target: Target, batch_size: int) -> tuple[Returned, bool]:
         from ..workloads.hugging_face import of_folder
 
         module, given = of_folder(target.where, batch_size)
+        if not given and not target.inputs:
+            raise WorkloadError(f"no inputs are known for {type(module).__name__}: give --input")
         return Returned(module, given), not target.inputs
     returned, scales = _call(_attribute(target), target, batch_size)
     return divided(returned), scales

@@ -72,10 +72,9 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """
         question = msgspec.structs.replace(self, precision=0.0, budget_s=0.0, total_s=None)
         parts = [msgspec.json.encode(question), python.encode()]
-        if self.target is not None and self.target.kind == "file":
-            parts.append(Path(self.target.where).read_bytes())
-        if self.target is not None and self.target.kind == "hf":
-            parts.append(Path(self.target.where, "config.json").read_bytes())
+        if self.target is not None and self.target.kind in ("file", "hf"):
+            within = "config.json" if self.target.kind == "hf" else ""
+            parts.append(Path(self.target.where, within).read_bytes())
         return hashlib.sha256(b"\0".join(parts)).hexdigest()[:20]
 
 

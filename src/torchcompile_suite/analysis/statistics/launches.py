@@ -247,8 +247,8 @@ def of_other_state(launches: Iterable[Launch]) -> list[str]:
 
     Another state is a hand-off that takes over `FAR` times the quickest one of these launches.
     """
-    known = [(handoff_ns(one) or math.inf, ratio_of(one)) for one in counted(launches) if one.timed]
-    known = [each for each in known if each[0] < math.inf]
+    timed = [(handoff_ns(one), ratio_of(one)) for one in counted(launches) if one.timed]
+    known = [(handoff, ratio) for handoff, ratio in timed if handoff is not None]
     nearest_ns = min((each for each, _ in known), default=math.inf)
     far = [each for each in known if each[0] > FAR * nearest_ns]
     if not far:
