@@ -46,6 +46,39 @@ FULL = (
     "resnet50",
     "convmixer_1536_20",
 )
+# The smallest variant of each further architecture of timm, or the one that people name. Left out:
+# NASNet and PNASNet (some 1,000 convolutions), and the image encoders of language models and of
+# segmentation, which begin at 80 million parameters or 500 x 500 pixels.
+ARCHITECTURES = (
+    *("cait_xxs24_224", "coat_lite_tiny", "coatnet_pico_rw_224", "convit_tiny", "convnext_tiny"),
+    *("cpubone_nano", "crossvit_tiny_240", "cs3darknet_s", "cspnext_tiny", "darknet17"),
+    *("davit_tiny", "deit3_small_patch16_224", "deit_tiny_patch16_224", "densenet121", "dla46_c"),
+    *("dpn48b", "edgenext_xx_small", "efficientformer_l1", "efficientformerv2_s0"),
+    *("efficientnet_b0", "efficientvim_m1", "efficientvit_b0", "efficientvit_m0"),
+    *("ese_vovnet19b_dw", "eva02_tiny_patch14_224", "fasternet_t0", "fastvit_t8"),
+    *("focalnet_tiny_srf", "gcvit_xxtiny", "gernet_s", "ghostnetv2_100", "gmlp_ti16_224"),
+    *(
+        "halonet_h1",
+        "hardcorenas_a",
+        "hgnetv2_b0",
+        "hiera_tiny_224",
+        "hrnet_w18_small",
+        "iformer_t",
+    ),
+    *("inception_next_atto", "inception_resnet_v2", "inception_v4", "lambda_resnet26t"),
+    *("lcnet_050", "lcnetv2_small", "legacy_seresnet18", "legacy_xception", "levit_128s"),
+    *("lowformer_b0", "mambaout_femto", "maxvit_pico_rw_256", "mixer_s16_224", "mnasnet_small"),
+    *("mobilenetv4_conv_small", "mobileone_s0", "mobilevitv2_050", "mvitv2_tiny", "nest_tiny"),
+    *("nextvit_small", "nf_regnet_b0", "pit_ti_224", "poolformer_s12", "pvt_v2_b0", "rdnet_tiny"),
+    *("regnetx_002", "regnety_002", "repghostnet_050", "repvit_m0_9", "res2net50_14w_8s"),
+    *("resmlp_12_224", "resnest14d", "resnetv2_18", "resnext26ts", "rexnet_100", "selecsls42"),
+    *("sequencer2d_s", "shvit_s1", "skresnet18", "starnet_s1", "swiftformer_xs"),
+    *("swin_tiny_patch4_window7_224", "swinv2_cr_tiny_224", "swinv2_tiny_window8_256"),
+    *("tiny_vit_5m_224", "tnt_s_patch16_224", "tresnet_m", "twins_svt_small", "vgg11"),
+    *("visformer_tiny", "vit_base_patch16_224", "vit_srelpos_small_patch16_224"),
+    *("vit_tiny_r_s16_p8_224", "vitamin_small_224", "volo_d1_224", "xception41"),
+    "xcit_nano_12_p16_224",
+)
 # Further tags of some models. Cold starts are those of a convolutional one and a transformer.
 ALSO: dict[str, tuple[str, ...]] = {
     "resnet18": ("starts",),
@@ -72,7 +105,7 @@ def build(name: str, batch_size: int) -> Built:
     return model, (torch.randn(batch_size, channels, height, width),)
 
 
-for _name in (*CORE, *FULL):
+for _name in (*CORE, *FULL, *ARCHITECTURES):
     workload(
         _name,
         family="timm",
