@@ -31,6 +31,7 @@ from .schemas import FOLDER, validated
 SEGMENTS = sorted(
     max(folder.glob("*.jsonl.xz"), key=lambda file: file.stat().st_size)
     for folder in (ROOT / "results").glob("*/*.*.*")
+    if folder.is_dir()  # a run of ASV leaves files beside them
 )
 
 
