@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from evidence import planted
 
 from torchcompile_suite.analysis import why
 from torchcompile_suite.attribution import Attribution
 from torchcompile_suite.cell import Cell
+from torchcompile_suite.cli.app import app
 from torchcompile_suite.engine.processes import Environment
 from torchcompile_suite.measurement import Launch
 from torchcompile_suite.trial.why import attributed
@@ -95,6 +98,38 @@ def test_a_training_step_has_groups_of_both_directions(
     assert min(convolution) > 0
     norm = next(both for what, both in backward.items() if "norm" in what.lower())
     assert min(norm) > 0
+
+
+MODEL = """
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x, *, factor):
+        return torch.softmax(torch.relu(x) * factor, -1)
+
+def make():
+    return Net(), {"x": torch.randn(256, 256), "factor": torch.randn(256)}
+"""
+
+
+def test_the_answers_kernels_are_in_the_folder_beside_it(
+    newest: ReleaseEnvironment, tmp_path: Path
+) -> None:
+    model, answer, folder = (tmp_path / name for name in ("model.py", "answer.json", "opened"))
+    model.write_text(MODEL)
+    arguments = ["why", f"{model}:make", "--launches", "1", "--release", newest.version, "--quiet"]
+    arguments += ["--json", str(answer), "--output", str(folder)]
+    environment = {**newest.lie_in(tmp_path / "environments"), "NO_COLOR": "1"}
+    done = CliRunner().invoke(app, arguments, env=environment)
+    assert done.exit_code == 0, done.output
+    (opened,) = folder.iterdir()
+    code = (opened / "graph-0" / "output_code.py").read_text()
+    _, compiled = json.loads(answer.read_bytes())["calls"]
+    steps = compiled["splits"][0]["steps"]
+    named = [step["name"] for step in steps if step["kind"] == "generated"]
+    assert named
+    assert all(name in code for name in named)
+    assert "model.py:6: return torch.softmax" in (opened / "index.md").read_text()
 
 
 @pytest.mark.nightly

@@ -64,6 +64,11 @@ json_option = click.option(
     type=click.Path(path_type=Path),
     help="Write the whole answer to this file; - is standard output.",
 )
+output_option = click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    help="An empty or a new folder for graphs, IR, generated code, guards and breaks.",
+)
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print no progress.")
 
 

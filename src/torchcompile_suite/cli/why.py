@@ -9,52 +9,35 @@ import msgspec
 
 from .. import matrix
 from ..analysis.summary import version_key
-from ..cell import CHANNELS_LAST, Cell
+from ..cell import Cell
 from ..engine.settings import DIVIDED_LAUNCHES
 from ..errors import SuiteError
-from ..host import machine
 from ..modes import MODES
-from ..presentation import answers, stories, why
+from ..presentation import stories, why
 from ..presentation.terminal import Output, Progress
 from ..presentation.wording import printable
 from ..releases import catalogue
-from ..trial import plan
+from ..trial import opened
 from ..trial import why as trials
 from ..trial.plan import Trial
+from .one_cell import of_one_cell
 from .options import (
-    channels_last_option,
-    completing,
-    device_option,
-    dtype_option,
     installed_option,
     json_option,
     machine_option,
     no_color_option,
+    output_option,
     quiet_option,
-    training_option,
 )
-from .try_model import inputs_option, model_argument
 from .trying import torch_python, write
 
 
 @click.command()
-@model_argument
-@inputs_option
-@click.option("--batch-size", type=click.IntRange(min=1))
-@click.option(
-    "--mode",
-    default="default",
-    shell_complete=completing(MODES.keys),
-    help="A mode of torch.compile.",
-)
+@of_one_cell
 @click.option(
     "--against",
     help="Another release, such as v2.8, or another mode: compare the compiled calls.",
 )
-@dtype_option
-@channels_last_option
-@device_option
-@training_option
 @click.option("--threads", type=click.IntRange(min=1), help="Number of torch's threads.")
 @installed_option
 @click.option(
@@ -71,19 +54,13 @@ from .trying import torch_python, write
 @machine_option
 @click.option("--all", "everything", is_flag=True, help="All lines of the table.")
 @click.option("--code", is_flag=True, help="How the generated code of the first line differs.")
+@output_option
 @json_option
 @quiet_option
 @no_color_option
 def why_command(
-    target: str,
-    inputs: tuple[str, ...],
-    batch_size: int | None,
-    mode: str,
+    trial: Trial,
     against: str | None,
-    dtype: str,
-    channels_last: bool,
-    device: str | None,
-    training: bool,
     threads: int | None,
     release: str | None,
     launches: int,
@@ -91,6 +68,7 @@ def why_command(
     machine_name: str | None,
     everything: bool,
     code: bool,
+    output: Path | None,
     json_file: Path | None,
     quiet: bool,
     no_color: bool,
@@ -114,32 +92,25 @@ def why_command(
 
     torchcompile-suite why resnet18 --history > story.md
     """
-    asked = Trial(
-        workload=target,
-        batch_sizes=(batch_size,) if batch_size else (),
-        modes=(mode,),
-        allocators=plan.SETTLED,
-        dtype=dtype,
-        layout=CHANNELS_LAST if channels_last else "contiguous",
-        device=device or machine.device_kind(),
-        training=training,
-    )
     if history:
-        question = matrix.TRAINING_ATTRIBUTION if training else matrix.ATTRIBUTION
-        cell = question.cell(target, mode)
-        if batch_size:
-            cell = msgspec.structs.replace(cell, batch_size=batch_size)
-        for line in stories.draft(cell, _history(cell, machine_name)):
+        for line in stories.draft(*_history(trial, machine_name)):
             click.echo(printable(line))
         return
     progress = Progress(quiet=quiet, no_color=no_color)
-    calls = _calls(plan.asked(target, inputs or [], asked, answers.names()), release, against)
+    calls = _calls(trial, release, against)
+    if output is not None:
+        opened.empty(output)
     wanted = [
         trials.Wanted(trial, torch_python(trial, of, None, progress), name)
         for trial, of, name in calls
     ]
     variables = {"OMP_NUM_THREADS": str(threads)} if threads else {}
     cells, (found, *of_eager) = trials.run(wanted, launches, progress.say, variables)
+    if output is not None:
+        for call, cell in zip(wanted, cells, strict=True):
+            folder = output / call.name.replace(" ", "-")
+            written = opened.write(cell, call.environment(variables), folder)
+            progress.say(f"{folder}/index.md: {written}")
     names = why.EAGER_AND_COMPILED if against is None else (wanted[0].name, wanted[1].name)
     if json_file is not None:
         write(json_file, why.as_json(cells, names, found))
@@ -159,11 +130,18 @@ def why_command(
             out.say(line)
 
 
-def _history(cell: Cell, machine_name: str | None) -> list[stories.Of]:
-    """The cell in each release of the machine's results. Raises SuiteError if it has none."""
+def _history(trial: Trial, machine_name: str | None) -> tuple[Cell, list[stories.Of]]:
+    """The trial's cell, and the same in each release of the machine's results.
+
+    Raises SuiteError if there are none.
+    """
     # Imported here: the package's core is enough for all else.
     from .recorded import read_divided, select
 
+    question = matrix.TRAINING_ATTRIBUTION if trial.training else matrix.ATTRIBUTION
+    cell = question.cell(trial.workload, trial.modes[0])
+    if trial.batch_sizes:
+        cell = msgspec.structs.replace(cell, batch_size=trial.batch_sizes[0])
     selection = select(machine_name)
     wanted = msgspec.structs.replace(cell, device=selection.device)
     found = {
@@ -175,7 +153,7 @@ def _history(cell: Cell, machine_name: str | None) -> list[stories.Of]:
         pattern = matrix.pattern(cell)
         how = f'; measure it: torchcompile-suite history --cells "{pattern}"' if pattern else ""
         raise SuiteError(f"{selection.machine} has no divided calls of {cell}{how}")
-    return [stories.Of(name, found[name]) for name in sorted(found, key=version_key)]
+    return cell, [stories.Of(name, found[name]) for name in sorted(found, key=version_key)]
 
 
 def _calls(

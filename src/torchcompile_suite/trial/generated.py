@@ -61,14 +61,15 @@ def run(
     more = {**target_variables(trial), **(variables or {})}
     limit_s = Settings.from_environment().launch_limit_s
     with closing(Generator(Environment(python, more), target.name)) as generator:
-        for cell in _cells(trial, target):
+        for cell in cells(trial, target):
             hear(f"{cell}: generating")
             launches[cell] = generator.make(Order(cell, assemble), limit_s)
     known = (launch.environment.torch for launch in launches.values() if launch.environment)
     return GeneratedResult(target, next(known, ""), launches)
 
 
-def _cells(trial: Trial, target: targets.Target) -> Iterator[Cell]:
+def cells(trial: Trial, target: targets.Target) -> Iterator[Cell]:
+    """The cells whose code is generated for the target. Raises TrialError."""
     if trial.dynamic:
         raise TrialError("--target generates code for one shape: leave --dynamic out")
     modes = MODES if trial.modes == ("default",) else trial.modes

@@ -33,6 +33,10 @@ class Wanted(NamedTuple):
     python: Path
     name: str
 
+    def environment(self, variables: Mapping[str, str]) -> Environment:
+        """The environment of the measuring processes, with further variables."""
+        return Environment(self.python, {**target_variables(self.trial), **variables})
+
 
 def run(
     calls: Sequence[Wanted],
@@ -51,7 +55,7 @@ def run(
     cells: list[Cell] = []
     environments = []
     for wanted in calls:
-        environment = Environment(wanted.python, {**target_variables(wanted.trial), **variables})
+        environment = wanted.environment(variables)
         outlined = outline_of(wanted.trial, environment)
         say(plan.headline(wanted.trial, outlined))
         cells.append(plan.cells(wanted.trial, outlined)[0])

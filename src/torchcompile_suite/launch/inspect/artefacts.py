@@ -48,11 +48,15 @@ def write(cell: Cell, folder: Path) -> list[str]:
 
     Raises the errors of building and compiling the cell.
     """
+    from ... import workloads
+    from .. import foreign
     from ..build import build
     from . import dynamo, inductor
 
     folder.mkdir(parents=True, exist_ok=True)
     subject = build(cell)
+    if workloads.get(cell.workload).foreign:
+        foreign.learn(subject, steady=False)
     dynamo.reset()
     sources: dict[str, Source] = {}
     scratch = messages.folder("artefacts")
