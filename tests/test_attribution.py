@@ -125,7 +125,7 @@ def test_the_answers_kernels_are_in_the_folder_beside_it(
     (opened,) = folder.iterdir()
     code = (opened / "graph-0" / "output_code.py").read_text()
     _, compiled = json.loads(answer.read_bytes())["calls"]
-    steps = compiled["splits"][0]["steps"]
+    steps = compiled["launches"][0]["steps"]
     named = [step["name"] for step in steps if step["kind"] == "generated"]
     assert named
     assert all(name in code for name in named)
