@@ -18,6 +18,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import os
 import signal
 import subprocess
 import tempfile
@@ -30,6 +31,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from torchcompile_suite import workloads
 from torchcompile_suite.analysis import statistics
 from torchcompile_suite.cell import DEFAULT_HEAP, Cell
 from torchcompile_suite.conditions import Interference
@@ -39,6 +41,7 @@ from torchcompile_suite.host import heap
 from torchcompile_suite.host.files import append_line, read_lines
 from torchcompile_suite.measurement import OK, Launch
 from torchcompile_suite.presentation.sheets import Sheet
+from torchcompile_suite.releases import apart, stamp
 from torchcompile_suite.request import Request
 
 from . import collect, tables
@@ -50,7 +53,6 @@ CELLS = (
     Cell("mobilenetv2_100", 4, "default"),
     Cell("mobilenetv3_small_100", 1, "default"),
     Cell("convnext_atto", 1, "default"),
-    # Not a workload of the suite: measured as `torchcompile-suite try` measures it.
     Cell("regnety_002", 1, "default"),
     Cell("vit_tiny_patch16_224", 1, "default"),
     Cell("deit_tiny_patch16_224", 1, "default"),
@@ -58,6 +60,9 @@ CELLS = (
     Cell("pointwise_chain", 1, "default"),
     Cell("softmax_matmul", 1, "default"),
     Cell("relevance_information", 4, "default", phase="training"),
+    Cell("resnet50", 1, "default"),
+    Cell("efficientnet_b0", 1, "default"),
+    Cell("DistilBertForMaskedLM", 1, "default"),
 )
 # Within this much of the scripts' ratio.
 WITHIN = {"settled": 0.03, "default": 0.05}
@@ -77,9 +82,6 @@ TURNS = 12
 WARM_UP = 20
 KEPT = Path(__file__).with_name("agreement.jsonl")
 PLAIN = Path(__file__).with_name("plain") / "plain.py"
-MORE_WORKLOADS = {
-    "TORCHCOMPILE_SUITE_WORKLOADS": str(Path(__file__).with_name("plain") / "workloads.py")
-}
 
 
 class Disturbed(Exception):
@@ -119,6 +121,7 @@ class Difference(NamedTuple):
 def measure() -> None:
     """Make the missing rounds. May be interrupted and run again."""
     python = collect.newest()
+    apart.provide(python, itertools.chain(*(workloads.libraries(one.workload) for one in CELLS)))
     with tempfile.TemporaryDirectory(prefix="agreement-") as scratch:
         # The first rounds of all cells, then more of those that need them.
         for most in range(ROUNDS, MOST_ROUNDS + 1):
@@ -163,12 +166,12 @@ def _round(python: Path, cell: Cell, folder: Path) -> list[Round]:
     """A launch of the suite at each end, then the four plain processes."""
     made, compiled = [], folder / "suite"
     if not compiled.exists():
-        launch(python, Request(cell, "cold", str(compiled), observe=False), MORE_WORKLOADS)
+        launch(python, Request(cell, "cold", str(compiled), observe=False))
     for end in WITHIN:
         allocator = DEFAULT_HEAP if end == "default" else "system"
         at_end = msgspec.structs.replace(cell, allocator=allocator)
         request = Request(at_end, "warm", str(compiled), observe=False)
-        ours = launch(python, request, MORE_WORKLOADS)
+        ours = launch(python, request)
         _refuse_disturbed(ours.interference)
         assert ours.paging is not None
         assert ours.eager_paging is not None
@@ -231,11 +234,14 @@ def _scripts(
 
     ``longest_s``: seconds of the longest call.
     """
+    own = workloads.libraries(cell.workload)
+    prefix = python.parents[1]
+    libraries = os.pathsep.join(str(stamp.apart(one, prefix)) for one in own)
     name = cell.workload + (":training" if cell.phase == "training" else "")
     running = {}
     for end, side in itertools.product(WITHIN, ("eager", "compiled")):
         settled = heap.VARIABLES if end == "settled" else {}
-        variables = {**settled, "TORCHINDUCTOR_CACHE_DIR": str(cache), "PYTHONPATH": ""}
+        variables = {**settled, "TORCHINDUCTOR_CACHE_DIR": str(cache), "PYTHONPATH": libraries}
         running[end, side] = subprocess.Popen(
             [str(python), str(PLAIN), name, str(cell.batch_size), side, "1000000"],
             stdout=subprocess.PIPE,

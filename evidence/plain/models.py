@@ -79,6 +79,11 @@ def build(name, batch):
         return Decoder(batch), (torch.randint(0, 4096, (batch, 1)), torch.tensor([128]))
     if name == "relevance_information":
         return Information(), (torch.randn(batch, 64, 32, 32),)
+    if name == "DistilBertForMaskedLM":
+        import transformers
+
+        model = transformers.DistilBertForMaskedLM(transformers.DistilBertConfig())
+        return model, (torch.randint(0, model.config.vocab_size, (batch, 128)),)
     import timm
 
     model = timm.create_model(name)
