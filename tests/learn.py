@@ -55,12 +55,11 @@ def learn(name: str) -> dict[str, object]:
     }
     if original.as_given(subject.module) is not None:
         found["given"] = as_given(cell, subject)
-    if name in ("disabled", "scripted", "talking", "slope", "wrapped"):
+    if name in ("disabled", "scripted", "talking", "looping", "slope", "wrapped"):
         from torchcompile_suite.launch.inspect import capture, dynamo
 
         dynamo.reset()
-        given_up = dynamo.GivenUp()
-        with subject.context():
+        with subject.context(), dynamo.GivenUp() as given_up:
             call, _ = subject.compile()
             for _ in range(3):
                 call()

@@ -348,3 +348,24 @@ class Talking(nn.Module):
 
 def talking():
     return Talking(), rows()
+
+
+class Quiet(nn.Module):
+    def forward(self, x):
+        return x.relu() + 1
+
+
+class Looping(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.quiet = Quiet()
+
+    def forward(self, x):
+        for _ in range(2):
+            x = self.quiet(x)
+            print(x.shape[0])
+        return x
+
+
+def looping():
+    return Looping(), rows()

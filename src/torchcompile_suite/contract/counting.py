@@ -64,16 +64,18 @@ def counting(folder: Path) -> Iterator[Counting]:
             recompiles = dynamo.watch_recompiles()
             generated = inductor.watch_generation()
             operators = located.watch_operators()
-            untraced = located.watch_untraced()
             located.build_nothing()
-            with dynamo.GivenUp() as given_up, located.left_in_loops(untraced) as loops:
+            with dynamo.GivenUp() as given_up:
                 yield counted
                 places = _Places(folder, str(Path(torch.__file__).parent), located.captured())
                 counted.counts = Counts(
                     graphs=dynamo.captures(),
                     guards=dynamo.guards(),
                     graph_breaks=places.breaks(located.breaks()),
-                    left_to_eager=places.left_to_eager(given_up.frames(), untraced, loops),
+                    left_to_eager=places.left_to_eager(
+                        given_up.frames(),
+                        [(why, located.stack_of(stack)) for why, stack in given_up.untraced],
+                    ),
                     recompiles=[places.guard(each) for each in recompiles],
                     cudagraph_skips=[places.skip(text) for text in dict.fromkeys(skips)],
                     captured=places.captured,
@@ -139,15 +141,12 @@ class _Places:
         return list(dict.fromkeys(sites))
 
     def left_to_eager(
-        self,
-        given_up: Iterable[GraphBreak],
-        untraced: Iterable[tuple[str, list[Frame]]],
-        loops: Iterable[tuple[GraphBreak, list[Frame]]],
+        self, given_up: Iterable[GraphBreak], untraced: Sequence[tuple[str, list[Frame]]]
     ) -> list[Site]:
-        """Each place once. Dynamo often names a reason only: the stack says where that was."""
-        sites = self.breaks(loops)
+        """Each place once. ``untraced``: reasons with their stacks, innermost last."""
+        sites: list[Site] = []
         for each in given_up:
-            stacks = [] if each.where else [s for why, s in untraced if each.reason.endswith(why)]
+            stacks = [stack for why, stack in untraced if each.reason.endswith(why)]
             sites += self.breaks((each, stack) for stack in stacks) or [self.beginning(each)]
         return list(dict.fromkeys(sites))
 

@@ -8,6 +8,7 @@ newest one. Import this only where the compiler is needed.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import logging
@@ -27,7 +28,7 @@ import torch._dynamo.convert_frame
 import torch._dynamo.output_graph
 import torch._dynamo.utils
 import torch._inductor.metrics
-from torch._dynamo.exc import SkipFrame
+from torch._dynamo.exc import SkipFrame, Unsupported
 
 from ...compiled import GraphBreak
 from ..progress import captures as captures  # since `reset`
@@ -45,6 +46,7 @@ _EXPLANATION = re.compile(r"Explanation: (.*?)(?:\n\s*Hint: |\n\s*\n|\Z)", re.DO
 # What says only that there is a reason, which follows.
 _PADDING = re.compile(r"Dynamo determined that a graph break should occur when calling .*?Reason: ")
 _LINK = re.compile(r"https://\S+/gb(\d+)\.html")
+_IN_LOOP = "graph break in a for/while loop"
 _GIVEN_UP = re.compile(r"WON'T CONVERT (\S+) (.+?) line (\d+)")
 # A line of a stack, as text.
 FRAME = re.compile(r'File "(?P<filename>.+)", line (?P<lineno>\d+)')
@@ -282,22 +284,40 @@ def skip(text: str) -> str:
 class GivenUp(logging.Handler):
     """Frames that Dynamo gave up and left to eager, without a graph break.
 
-    Counters have most of the reasons. An error that ``suppress_errors`` hides is in the log only,
-    to which it listens as a context.
+    Counters have most of the reasons. As a context it also listens: an error that
+    ``suppress_errors`` hides is in the log only, and in 2.4 to 2.10 a frame counts as converted
+    although a break in a loop has left it to eager.
     """
 
     def __init__(self) -> None:
         """Nothing is heard yet."""
         super().__init__()
+        # What cannot be traced: the reason, and the stack, outermost call first.
+        self.untraced: list[tuple[str, Sequence[Any]]] = []
         self._said: list[GraphBreak] = []
+        self._in_loop = False
+        self._watchers = contextlib.ExitStack()
 
     def __enter__(self) -> GivenUp:
         """Listen from now on."""
         logging.getLogger("torch._dynamo.convert_frame").addHandler(self)
+        add, make = Unsupported.add_to_stats, SkipFrame.__init__
+
+        def adding(error: Unsupported, *arguments: Any, **options: Any) -> Any:
+            self.untraced.append((one_line(str(error.msg)), error.real_stack or ()))
+            return add(error, *arguments, **options)
+
+        def making(error: SkipFrame, *arguments: Any, **options: Any) -> None:
+            self._in_loop |= _IN_LOOP in str(*arguments[:1])
+            make(error, *arguments, **options)
+
+        self._watchers.enter_context(mock.patch.object(Unsupported, "add_to_stats", adding))
+        self._watchers.enter_context(mock.patch.object(SkipFrame, "__init__", making))
         return self
 
     def __exit__(self, *_: object) -> None:
         """Hear nothing more. What was heard is kept."""
+        self._watchers.close()
         logging.getLogger("torch._dynamo.convert_frame").removeHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -314,21 +334,22 @@ class GivenUp(logging.Handler):
         """One entry for each reason; empty if Dynamo converted all frames that it met."""
         counters = torch._dynamo.utils.counters
         tried, converted = counters["frames"]["total"], counters["frames"]["ok"]
-        if tried <= converted:
+        if tried <= converted and not self._in_loop:
             return []
         breaks = {
             str(each.reason).strip() for each in torch._dynamo.output_graph.graph_break_reasons
         }
         counted = [
-            (text, count)
+            (one_line(str(text)), count)
             for kind in ("unimplemented", "graph_break")
             for text, count in counters[kind].items()
             if count > 0 and str(text).strip() not in breaks
         ]
+        places = {reason: place(stack) for reason, stack in self.untraced}
         again = "Dynamo gives up and tries again in later calls, {} times so far: "
         found = [
-            GraphBreak((again.format(count) if count > 1 else "") + one_line(str(text)), "")
-            for text, count in counted
+            GraphBreak((again.format(count) if count > 1 else "") + reason, places.get(reason, ""))
+            for reason, count in counted
         ]
         return list(dict.fromkeys([*found, *self._said]))
 

@@ -6,10 +6,8 @@ For a process that is the user's own: the watchers of `dynamo` and `inductor` ar
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
-from unittest import mock
 
 import torch
 import torch._dynamo.config
@@ -17,7 +15,6 @@ import torch._dynamo.convert_frame
 import torch._dynamo.output_graph
 import torch._dynamo.utils
 import torch._inductor.cudagraph_utils
-from torch._dynamo.exc import SkipFrame, Unsupported
 from torch._inductor.graph import GraphLowering
 from torch._inductor.scheduler import Scheduler
 
@@ -27,9 +24,6 @@ from .dynamo import hooked
 
 # More compiled frames than one block of code has. torch keeps 64, and forgets the oldest.
 MOST_FRAMES = 100_000
-_IN_LOOP = re.compile(
-    r"(graph break in a for/while loop)\n<FrameSummary file (.+), line (\d+) in (.+)>"
-)
 
 
 class Frame(NamedTuple):
@@ -58,46 +52,13 @@ def breaks() -> Iterator[tuple[GraphBreak, list[Frame]]]:
     for dynamos in torch._dynamo.output_graph.graph_break_reasons:
         yield (
             dynamo.graph_break(dynamos),
-            [Frame(each.filename, each.lineno, each.name) for each in dynamos.user_stack or ()],
+            stack_of(dynamos.user_stack or ()),
         )
 
 
-def watch_untraced() -> list[tuple[str, list[Frame]]]:
-    """A list that gets what Dynamo cannot trace from now on: the reason, as `dynamo.GivenUp` has
-    it, and the stack.
-    """
-    found: list[tuple[str, list[Frame]]] = []
-
-    def note(original: Any, error: Any, *arguments: Any, **options: Any) -> Any:
-        stack = [Frame(each.filename, each.lineno, each.name) for each in error.real_stack or ()]
-        found.append((dynamo.one_line(str(error.msg)), stack))
-        return original(error, *arguments, **options)
-
-    Unsupported.add_to_stats = hooked(Unsupported, "add_to_stats", note)
-    return found
-
-
-@contextlib.contextmanager
-def left_in_loops(
-    untraced: list[tuple[str, list[Frame]]],
-) -> Iterator[list[tuple[GraphBreak, list[Frame]]]]:
-    """A context, and a list of what Dynamo cannot trace in a loop, for `watch_untraced`'s list.
-
-    Dynamo leaves the whole function to eager then. Only the newest releases count that.
-    """
-    found: list[tuple[GraphBreak, list[Frame]]] = []
-    made = SkipFrame.__init__
-
-    def note(error: SkipFrame, *arguments: Any, **options: Any) -> None:
-        if loop := _IN_LOOP.search(str(*arguments[:1])):
-            at = Frame(loop[2], int(loop[3]), loop[4])
-            last = untraced[-1] if untraced else ("", [])
-            reason, stack = last if at in last[1] else (loop[1], [at])
-            found.append((GraphBreak(reason, ""), stack))
-        made(error, *arguments, **options)
-
-    with mock.patch.object(SkipFrame, "__init__", note):
-        yield found
+def stack_of(frames: Iterable[Any]) -> list[Frame]:
+    """The frames of a stack of Dynamo's."""
+    return [Frame(each.filename, each.lineno, each.name) for each in frames]
 
 
 def captured() -> list[Frame]:
@@ -183,7 +144,7 @@ def as_found() -> Iterator[None]:
     """A context after which the compiler has none of the watchers that were set in it."""
     owners = (
         *(torch._dynamo.convert_frame, torch._inductor.cudagraph_utils),
-        *(Scheduler, inductor.WRAPPER, GraphLowering, Unsupported),
+        *(Scheduler, inductor.WRAPPER, GraphLowering),
     )
     before = [dict(vars(owner)) for owner in owners]
     try:
