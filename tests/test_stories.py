@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from torchcompile_suite import workloads
+from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.releases import catalogue
 from torchcompile_suite.site import build, stories
 
@@ -99,5 +100,5 @@ def test_a_story_has_no_html_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_story_without_a_title_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"one\.md does not begin with a title"):
+    with pytest.raises(SuiteError, match=r"one\.md does not begin with a title"):
         _one(tmp_path, "text")

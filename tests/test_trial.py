@@ -740,13 +740,15 @@ def test_ctrl_c_keeps_what_was_measured_and_resume_goes_on(
         text=True,
     )
     assert process.stderr is not None
-    assert "Branching" in process.stderr.readline()
+    said = [process.stderr.readline()]
+    assert "Branching" in said[0]
     for line in process.stderr:
+        said.append(line)
         if "launch 2:" in line and "of eager's time" in line:
             process.send_signal(signal.SIGINT)
             break
     out, err = process.communicate(timeout=600)
-    assert process.returncode == 130, err
+    assert process.returncode == 130, "".join([*said, err, out])
     assert "--resume" in err
     assert "│ default" in out
     status, out, err = try_(f"{TARGETS}:branching", "--resume")

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
+from ..cell import Cell
 from ..conditions import Environment
 from ..measurement import Launch, Measurement
 from ..results import cached, records, segments
@@ -99,8 +100,23 @@ def read_generated(results: Path) -> list[Record]:
 
 
 def read_divided(folder: Path) -> list[Record]:
-    """The records of a machine's cells whose calls were divided, whole."""
-    return records.read_machine(folder, _read_divided).divided
+    """The records of a machine's cells whose calls were divided, whole; the newest one last."""
+    found = records.read_machine(folder, _read_divided).divided
+    return sorted(found, key=lambda record: record.measurement.started_at)
+
+
+def divided_by_place(
+    found: Iterable[Record], point: Callable[[Record], str | None] = lambda record: record.release
+) -> dict[tuple[str, str, Cell], Record]:
+    """Records of divided calls by machine, point and plain cell; of several the last one.
+
+    ``point``: that of a record, if it has one; its release by default.
+    """
+    return {
+        (one.machine, at, msgspec.structs.replace(one.measurement.cell, protocol="right")): one
+        for one in found
+        if (at := point(one))
+    }
 
 
 def _of_journals_too(found: Records) -> Records:

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import click
-import msgspec
 
-from ..analysis import change, generated, summary
+from ..analysis import change, generated, summaries, summary
 from ..analysis.ends import REMEDY, Ends, both_ends
 from ..cell import Cell
 from ..errors import SuiteError
@@ -108,10 +107,7 @@ def _compare(
 
 def _reasons(selection: Selection, versions: Sequence[str]) -> list[Reason]:
     """Why calls changed, of the cells that were divided in both releases."""
-    divided = {
-        (one.release, msgspec.structs.replace(one.measurement.cell, protocol="right")): one
-        for one in read_divided_of_class(selection.machine)
-    }
+    divided = summaries.divided_by_place(read_divided_of_class(selection.machine))
     return list(stories.reasons(divided, *versions))
 
 

@@ -5,6 +5,7 @@ A person edits a draft: it has what was measured, and no cause that nobody has l
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -59,24 +60,26 @@ class Reason(NamedTuple):
 
 
 def reasons(
-    divided: Mapping[tuple[str, Cell], Record], before: str, after: str
+    divided: Mapping[tuple[str, str, Cell], Record], before: str, after: str
 ) -> Iterator[Reason]:
     """Why a release changed the calls of each cell that one machine has divided in both.
 
-    ``divided``: the records by release and plain cell.
+    ``divided``: the records by machine, release and plain cell. Of several machines that have both
+    releases of a cell, the last one counts.
     """
-    for (release, cell), earlier in divided.items():
-        later = divided.get((after, cell))
-        if release != before or later is None or earlier.machine != later.machine:
+    found = {}
+    for (machine, release, cell), later in divided.items():
+        earlier = divided.get((machine, before, cell))
+        if release != after or earlier is None:
             continue
-        if not earlier.measurement.outcome.ok or not later.measurement.outcome.ok:
-            continue
-        history = [
-            Of(name, one.measurement.launches) for name, one in ((before, earlier), (after, later))
-        ]
+        if earlier.measurement.outcome.ok and later.measurement.outcome.ok:
+            found[cell] = earlier, later
+    for cell, both in found.items():
+        named = zip((before, after), both, strict=True)
+        history = [Of(name, one.measurement.launches) for name, one in named]
         for change in changes(history):
-            _, *why_so = why.told(change.why, (before, after)).sentences
-            on = f"(on {later.machine})"
+            why_so = why.reasons(change.why, (before, after))
+            on = f"(on {both[1].machine})"
             yield Reason(cell, " ".join([f"{change.sentence}.", *why_so, on]))
 
 
@@ -138,8 +141,7 @@ def draft(cell: Cell, history: Sequence[Of]) -> Iterator[str]:
 
 
 def _command(cell: Cell, change: Change) -> str:
-    training = " --training" * (cell.phase == "training")
-    return (
-        f"torchcompile-suite why {cell.workload} --batch-size {cell.batch_size} --mode {cell.mode}"
-        f"{training} --release v{change.after} --against v{change.before} --code"
-    )
+    command = ["torchcompile-suite", "why", cell.workload, "--batch-size", str(cell.batch_size)]
+    command += ["--mode", cell.mode, *["--training"] * (cell.phase == "training")]
+    command += ["--release", f"v{change.after}", "--against", f"v{change.before}", "--code"]
+    return shlex.join(command)

@@ -43,12 +43,17 @@ def told(why: Why, names: tuple[str, str], everything: bool = False) -> Told:
 def _sentences(why: Why, names: tuple[str, str]) -> Iterator[str]:
     first, second = (fmean(side.calls_s) for side in (why.before, why.after))
     times = f"A call takes {_ms(first)} ms ({names[0]}) and {_ms(second)} ms ({names[1]})"
+    yield f"{times}." if _torn(why) else f"{times}: {why.ratio} of {names[0]}'s time."
+    yield from reasons(why, names)
+
+
+def reasons(why: Why, names: tuple[str, str]) -> Iterator[str]:
+    """What makes the difference, in sentences, without the times of the calls."""
     if why.other_code:
         yield f"Launches with other code than the first, which do not count: {why.other_code}."
     if torn := _torn(why):
-        yield f"{times}. Cannot tell why: {torn}. Repeat it when nothing else runs."
+        yield f"Cannot tell why: {torn}. Repeat it when nothing else runs."
         return
-    yield f"{times}: {why.ratio} of {names[0]}'s time."
     if not why.ratio.known:
         yield "One launch gives no interval, so no difference is sure."
         return

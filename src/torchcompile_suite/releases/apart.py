@@ -47,8 +47,11 @@ def provide(python: Path, libraries: Iterable[str]) -> None:
     for library in libraries:
         if library not in read() or not stamp.from_a_lock(str(prefix)):
             continue
-        if not _holds(prefix, library) and (reason := _fault(python, library)):
+        if _holds(prefix, library):
+            continue
+        if reason := _fault(python, library):
             raise SuiteError(reason)
+        _fault.cache_clear()  # the folder may be removed later
 
 
 def _holds(prefix: Path, library: str) -> bool:

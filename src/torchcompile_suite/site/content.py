@@ -61,7 +61,7 @@ class Machine:
     """The measurements of one machine; ``facts`` is the content of its machine.json.
 
     ``code`` is what was generated on any machine. ``divided``: the newest records of cells whose
-    calls were divided, by point and plain cell.
+    calls were divided, by machine, point and plain cell.
 
     The assembled history of a class is one, too: each of its cells comes from one of its
     ``machines``. Nothing that machines differ in is compared or averaged across them.
@@ -72,7 +72,7 @@ class Machine:
     entries: list[Entry]
     axis: Axis
     code: Code
-    divided: Mapping[Key, Record]
+    divided: Mapping[tuple[str, str, Cell], Record]
 
     @property
     def title(self) -> str:
@@ -139,7 +139,7 @@ class Machine:
         """What tells the measurements of each point, and the names of their cells, for
         `results.cached`.
         """
-        divided = cells.grouped(self.divided.items(), lambda item: item[0][0])
+        divided = cells.grouped(self.divided.items(), lambda item: item[0][1])
         return {
             point: hashlib.sha256(
                 msgspec.msgpack.encode(
@@ -270,17 +270,9 @@ def load(folder: Path, axis: Axis, code: Code) -> Loaded:
         fields = descriptions.read(folder).fields
         facts = {key: str(value) for key, value in fields.items() if key != "version"}
     entries = [Entry(mine[row.release, row.cell], row) for row in rows]
-    machine = Machine(name, facts, entries, axis, code, _divided(folder, axis))
+    divided = summaries.divided_by_place(summaries.read_divided(folder), axis.point)
+    machine = Machine(name, facts, entries, axis, code, divided)
     return Loaded(machine, unread, left_out)
-
-
-def _divided(folder: Path, axis: Axis) -> dict[Key, Record]:
-    found = sorted(summaries.read_divided(folder), key=lambda record: record.measurement.started_at)
-    return {
-        (axis.point(one), msgspec.structs.replace(one.measurement.cell, protocol="right")): one
-        for one in found
-        if axis.point(one)
-    }
 
 
 def assembled(hardware: str, machines: Sequence[Machine], axis: Axis, code: Code) -> Machine:
@@ -306,8 +298,8 @@ def assembled(hardware: str, machines: Sequence[Machine], axis: Axis, code: Code
         if all(machine.facts.get(key) == value for machine in parts)
     }
     found = [item for machine in parts for item in machine.divided.items()]
-    # Of several machines, that of the cell counts.
-    found.sort(key=lambda item: machine_of.get(item[0][1]) == item[1].machine)
+    # The records of a cell's own machine come last: they count.
+    found.sort(key=lambda item: machine_of.get(item[0][2]) == item[1].machine)
     divided = dict(found)
     return Machine(f"class:{hardware}", facts, entries, axis, code, divided)
 

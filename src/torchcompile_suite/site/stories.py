@@ -15,6 +15,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup
 
+from ..errors import SuiteError
+
 INDEX = "stories.html"
 _COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
 _ABOUT = re.compile(r"<!-- about: (?P<releases>[^;>]*)(?:;(?P<models>[^>]*))? -->")
@@ -39,7 +41,7 @@ class Story(NamedTuple):
 def read(folder: Path) -> list[Story]:
     """The stories of the folder in the order of its README.md; none where there is no such file.
 
-    Raises OSError if a file cannot be read, and ValueError for a story without a title.
+    Raises OSError if a file cannot be read, and SuiteError for a story without a title.
     """
     index = folder / "README.md"
     if not index.is_file():
@@ -52,7 +54,7 @@ def _story(path: Path, names: Sequence[str]) -> Story:
     text = path.read_text("utf-8")
     title = _TITLE.match(text)
     if title is None:
-        raise ValueError(f"{path.name} does not begin with a title")
+        raise SuiteError(f"{path} does not begin with a title: # and a text")
     about = _ABOUT.search(text)
     body = _COMMENT.sub("", text[title.end() :])
     return Story(

@@ -97,9 +97,8 @@ def _cell(machine: Machine, entry: Entry, environments: dict[bytes, int]) -> dic
         facts = msgspec.json.encode(_facts(measurement.environment))
         number = environments.setdefault(facts, len(environments))
     compiled = measurement.compiled
-    divided = machine.divided.get((entry.row.release, measurement.cell))
-    if divided is not None and divided.machine != entry.row.machine:
-        divided = None  # other times than those of the page
+    row = entry.row
+    divided = machine.divided.get((row.machine, row.release, measurement.cell))
     return {
         "text": [*text, *measurement.notes],
         "parts": None if divided is None else _parts(divided),
