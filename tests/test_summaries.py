@@ -13,6 +13,7 @@ from hypothesis import given
 from torchcompile_suite.analysis import change, coverage, statistics, summaries, summary
 from torchcompile_suite.analysis.ends import both_ends
 from torchcompile_suite.cell import Cell
+from torchcompile_suite.conditions import HostState, Interference
 from torchcompile_suite.measurement import Launch, Measurement, Outcome, Status
 from torchcompile_suite.modes import MODES
 from torchcompile_suite.results import cached, machines, records, sealing, segments
@@ -110,16 +111,27 @@ def test_a_summary_has_everything_but_samples(measurement: Measurement) -> None:
     for one, other in zip(short.launches, whole.launches, strict=True):
         assert one.timed == other.timed
         assert (one.pairs_s, one.warm_up_s) == ([], [])
-        for name in set(Launch.__struct_fields__) - {"pairs_s", "warm_up_s", "environment"}:
+        assert statistics.handoff_ns(one) == statistics.handoff_ns(other) == 120
+        assert one.interference is not None
+        assert one.interference.host == msgspec.structs.replace(HOST, handoff_ns=[120])
+        apart = {"pairs_s", "warm_up_s", "environment", "interference"}
+        for name in set(Launch.__struct_fields__) - apart:
             assert getattr(one, name) == getattr(other, name)
+
+
+HOST = HostState([300, 100, 120], 1.0, 40.0)
 
 
 def _whole(measurement: Measurement) -> Measurement:
     """The measurement, with times where its outcome needs them."""
+    times = {
+        "pairs_s": [(0.1, 0.2)],
+        "warm_up_s": [1.0],
+        "interference": Interference(0, 0, None, HOST),
+    }
     launches = [
-        msgspec.structs.replace(one, pairs_s=[(0.1, 0.2)], warm_up_s=[1.0])
-        for one in measurement.launches
-    ] or [examples.launch()]
+        msgspec.structs.replace(one, **times) for one in measurement.launches or [examples.launch()]
+    ]
     return msgspec.structs.replace(measurement, launches=launches)
 
 

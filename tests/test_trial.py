@@ -473,6 +473,11 @@ def test_a_stream_recompiles_on_purpose() -> None:
             "This machine or the model ended it: crash: compiled, while eager runs: killed by "
             "SIGKILL (memory)",
         ),
+        (
+            Outcome(Status.CRASH, "compiled, while eager runs: killed by SIGTERM: 1"),
+            "This machine or the model ended it: crash: compiled, while eager runs: killed by "
+            "SIGTERM: 1",
+        ),
     ],
 )
 def test_the_sentence_says_who_failed(outcome: Outcome, sentence: str) -> None:

@@ -143,6 +143,9 @@ def _condensed(launch: Launch, environment: Environment | None) -> CondensedLaun
     fields = msgspec.structs.asdict(launch)
     fields |= {"environment": environment, "pairs_s": [], "latency_s": [], "warm_up_s": []}
     fields["attribution"] = launch.attribution and launch.attribution.condensed()
+    if (shares := launch.interference) is not None and shares.host is not None:
+        host = msgspec.structs.replace(shares.host, handoff_ns=[statistics.handoff_ns(launch)])
+        fields["interference"] = msgspec.structs.replace(shares, host=host)
     figures = statistics.figures(launch) if launch.pairs_s and launch.warm_up_s else None
     return CondensedLaunch(**fields, figures=figures)
 

@@ -36,7 +36,8 @@ class Reading(NamedTuple):
 
     - ``handoff_ns``: from a thread on one processor to a thread on another and back: the median.
     - ``together``: the time of a computation on both processors at once, over its time on one.
-    - ``load_ns``: a load from 4 MiB, which is in the host's last cache unless others use it.
+    - ``load_ns``: a load from 4 MiB, a thousand of its lines in turn: from the host's last cache
+      or from memory, as the measured calls and others have left it.
     """
 
     handoff_ns: float

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from statistics import median
+from statistics import median, median_low
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -236,10 +236,10 @@ def counted(launches: Iterable[Launch]) -> list[Launch]:
     return [launch for launch in launches if not launch.disturbed]
 
 
-def handoff_ns(launch: Launch) -> float | None:
+def handoff_ns(launch: Launch) -> int | None:
     """Median nanoseconds of a hand-off between two processors; None if no probe was there."""
     host = launch.interference and launch.interference.host
-    return median(host.handoff_ns) if host else None
+    return median_low(host.handoff_ns) if host else None
 
 
 def of_other_state(launches: Iterable[Launch]) -> list[str]:
