@@ -34,7 +34,7 @@ from torchcompile_suite.commits.clone import Clone
 from torchcompile_suite.compiled import Compiled, GraphBreak
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.measurement import METHOD, Measurement, Outcome, Status
-from torchcompile_suite.modes import MODES
+from torchcompile_suite.modes import EAGER, MODES
 from torchcompile_suite.presentation import answers, documents, hardware
 from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import cached, records, sealing
@@ -471,6 +471,36 @@ def test_the_history_of_a_cell_has_each_release(first: Machine) -> None:
     line = first.lines()["resnet18, batch 1, default"]
     assert [row["point"] for row in rows(line)] == list(RELEASES)
     assert all(row["ratio_low"] <= row["ratio"] <= row["ratio_high"] for row in rows(line))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        # Three launches that differ by some percent decide nothing about 1 %.
+        ((0.030, 0.0302, 0.0301), "None of 3 releases can be told from the fastest, v2.4, with 30 "),
+        (
+            (0.060, 0.030, 0.0302),
+            "v2.15 cannot be told from it; v2.4 takes 2.00 [1.86, 2.15] times as long.",
+        ),
+        (
+            (0.030, 0.045, 0.060),
+            "All others are slower; v2.15 takes 2.00 [1.86, 2.15] times as long.",
+        ),
+    ],
+)
+def test_a_cell_says_which_release_is_the_fastest(
+    seconds: tuple[float, ...], said: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "results" / MACHINES[0]
+    folder.mkdir(parents=True)
+    for release, mode_s in zip(RELEASES, seconds, strict=True):
+        file = records.path(folder, ledger.commit_of()[release], "virtualenv-py3.11")
+        measured = examples.at(release, examples.measurement(scale=mode_s / 0.030))
+        for measurement in (measured, examples.at(release, examples.measurement(mode=EAGER))):
+            records.append(file, measurement)
+    lines = Report(_built(tmp_path / "results", tmp_path / "site")).machines[MACHINES[0]].lines()
+    assert said in lines["resnet18, batch 1, default"]["fastest"]
+    assert lines["resnet18, batch 1, eager"]["fastest"] == ""
 
 
 def test_the_overview_counts_what_its_table_shows(first: Machine) -> None:
