@@ -453,6 +453,55 @@ def test_a_mark_above_a_history_leads_to_the_story_of_its_release(
     assert visit.faults == []
 
 
+def test_the_means_of_the_first_page_carry_marks_of_stories(
+    visit: Visit, address: str, report: Report
+) -> None:
+    """Of those about its models; one about another program has no mark."""
+    page = opened(visit, f"{address}report/index.html")
+    told = page.locator("#since table", has=page.get_by_role("columnheader", name="story"))
+    titles = [one["story"] for one in fields(told)]
+    shown = set(page.locator("#pays tbody th").all_inner_texts())
+    stories = report.manifest["stories"]
+    assert titles == [title for title, _, _, models in stories if shown & set(models)]
+    assert 0 < len(titles) < len(stories)
+    mark = page.locator("#since .marks").first.get_by_role("link").first
+    mark.click()
+    assert page.locator("h1").inner_text() in titles
+    assert visit.faults == []
+
+
+def test_a_model_says_which_release_is_the_fastest(
+    visit: Visit, address: str, report: Report
+) -> None:
+    machine = next(one for one in report.machines.values() if "2.9.1" in one.entry["points"])
+    said = machine.lines()["resnet18, batch 1, default"]["fastest"]
+    page = opened(visit, f"{address}report/cell.html#machine={machine.name}&model=resnet18")
+    assert f"batch 1, default: {said}" in page.locator(".fastest li").all_inner_texts()
+    page = opened(
+        visit,
+        f"{address}report/cell.html#machine={machine.name}&cell=resnet18, batch 1, default",
+    )
+    expect(page.get_by_text(said, exact=True)).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("name", "table"),
+    [
+        ("index.html", "#pays table"),
+        ("cell.html#model=resnet18", "#cells table:has-text('baseline ms')"),
+        ("models.html", "#ratios table"),
+    ],
+)
+def test_a_phone_shows_the_ratios_without_scrolling(
+    visit: Visit, address: str, name: str, table: str
+) -> None:
+    visit.page.set_viewport_size(PHONE)
+    page = opened(visit, f"{address}report/{name}")
+    box = page.locator(table).first.locator("tbody tr").first.locator("td").first.bounding_box()
+    assert box is not None
+    assert box["x"] + box["width"] <= PHONE["width"]
+
+
 def test_the_first_page_leads_on_with_and_without_a_script(
     chromium: Browser, address: str, report: Report
 ) -> None:
