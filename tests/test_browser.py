@@ -996,12 +996,18 @@ def test_a_page_in_one_file_has_its_picture_and_runs_nothing_else(
     outline = Outline(model="Net", parameters=1, inputs=[attack], torch="2.15.0", notes=[attack])
     made = [examples.measurement(attack, mode=mode) for mode in ("default", "max-autotune")]
     file = tmp_path / "told.html"
-    file.write_bytes(view.as_html(Trial(attack), TrialResult(outline, made, interrupted=False)))
+    result = TrialResult(outline, made, interrupted=False)
+    file.write_bytes(view.as_html(Trial(attack), result, f"torchcompile-suite try {attack}"))
     visit.page.goto(file.as_uri())
     visit.page.wait_for_selector("figure[data-drawn]", timeout=PATIENCE_MS)
     assert visit.page.locator("figure svg.picture a").count() == 2
     assert visit.page.locator("table").count() >= 1
     assert visit.page.locator("h1").inner_text() == f"Does torch.compile pay for {attack}?"
+    told = visit.page.locator("main").inner_text()
+    assert f"Repeat it: torchcompile-suite try {attack}" in told
     assert visit.page.evaluate("window.owned") is None
     assert visit.page.locator("img").count() == 0
+    visit.page.set_viewport_size(PHONE)
+    width = visit.page.evaluate("document.documentElement.scrollWidth")
+    assert width <= PHONE["width"]
     assert visit.faults == [f"request to {file.as_uri()}"], "itself, and nothing else"

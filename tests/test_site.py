@@ -1039,3 +1039,7 @@ def test_a_release_s_page_says_what_it_changed(site: Path, report: Report) -> No
     for line in (*pair["whole"]["rows"], *pair["most"]["rows"]):
         assert all(escape(cell) in text for cell in line)
     assert f"before={before}&amp;after={after}" in text
+    (compiled,) = (row for row in rows(pair["means"]) if row["figure"] == "compiled")
+    low, value, high = (compiled[f"mean{part}"] for part in ("_low", "", "_high"))
+    said = f"compiled calls take {value:.2f} [{low:.2f}, {high:.2f}] times as long."
+    assert text.count(said) == 1
