@@ -39,6 +39,7 @@ from torchcompile_suite.presentation import answers, documents, hardware
 from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import cached, records, sealing
 from torchcompile_suite.site import axis, build, cells, packs, render
+from torchcompile_suite.site.documents import fastest
 
 from . import divided, examples
 from .examples import twin
@@ -501,6 +502,15 @@ def test_a_cell_says_which_release_is_the_fastest(
     lines = Report(_built(tmp_path / "results", tmp_path / "site")).machines[MACHINES[0]].lines()
     assert said in lines["resnet18, batch 1, default"]["fastest"]
     assert lines["resnet18, batch 1, eager"]["fastest"] == ""
+
+
+@pytest.mark.parametrize(("points", "slower"), [(2, True), (12, False)])
+def test_a_release_is_slower_only_if_it_is_so_among_all_pairs(points: int, slower: bool) -> None:
+    """Of many equal releases one looks fastest and one slowest."""
+    change = {"verdict": "worse", "p": 0.01, "factor": 1.1, "factor_low": 1.02, "factor_high": 1.2}
+    names = [str(number) for number in range(points)]
+    found = list(fastest._others("a cell", names, 0, lambda *_: {"a cell": change}))
+    assert [other.slower for other in found] == [slower] * (points - 1)
 
 
 def test_the_overview_counts_what_its_table_shows(first: Machine) -> None:

@@ -15,6 +15,8 @@ from ..content import Machine
 from .figures import users_compile
 from .overview import PAIR_COLUMNS, pair
 
+# The chance that a point which is as fast as all others is said to be slower.
+_LEVEL = 0.05
 # A longer list of points says less than their number.
 _MOST_NAMED = 4
 _Changes = Mapping[str, dict[str, Any]]
@@ -63,7 +65,12 @@ def _changes(machine: Machine, before: str, after: str) -> _Changes:
 def _others(
     name: str, points: Sequence[str], best: int, changes_of: Callable[[str, str], _Changes]
 ) -> Iterator[_Other]:
-    """The points that can be compared with the best, which is ``points[best]``, oldest first."""
+    """The points that can be compared with the best, which is ``points[best]``, oldest first.
+
+    Of many equal points one looks fastest and one slowest. So a difference has to be sure among all
+    pairs of points (Bonferroni).
+    """
+    pairs = len(points) * (len(points) - 1) / 2
     for place, point in enumerate(points):
         if place == best:
             continue
@@ -74,8 +81,9 @@ def _others(
         factor = Interval(*(change[f"factor{part}"] for part in ("", "_low", "_high")))
         # The change is after over before.
         times = factor if later else Interval(1 / factor.value, 1 / factor.high, 1 / factor.low)
-        slower = Difference.WORSE if later else Difference.BETTER
-        yield _Other(point, change["verdict"] == slower.value, times)
+        wanted = Difference.WORSE if later else Difference.BETTER
+        slower = change["verdict"] == wanted.value and change["p"] * pairs <= _LEVEL
+        yield _Other(point, slower, times)
 
 
 def _sentence(machine: Machine, best: Row, others: Sequence[_Other]) -> str:
