@@ -453,6 +453,55 @@ def test_a_mark_above_a_history_leads_to_the_story_of_its_release(
     assert visit.faults == []
 
 
+def test_the_means_of_the_first_page_carry_marks_of_stories(
+    visit: Visit, address: str, report: Report
+) -> None:
+    """Of those about its models; one about another program has no mark."""
+    page = opened(visit, f"{address}report/index.html")
+    told = page.locator("#since table", has=page.get_by_role("columnheader", name="story"))
+    titles = [one["story"] for one in fields(told)]
+    shown = set(page.locator("#pays tbody th").all_inner_texts())
+    stories = report.manifest["stories"]
+    assert titles == [title for title, _, _, models in stories if shown & set(models)]
+    assert 0 < len(titles) < len(stories)
+    mark = page.locator("#since .marks").first.get_by_role("link").first
+    mark.click()
+    assert page.locator("h1").inner_text() in titles
+    assert visit.faults == []
+
+
+def test_a_model_says_which_release_is_the_fastest(
+    visit: Visit, address: str, report: Report
+) -> None:
+    machine = next(one for one in report.machines.values() if "2.9.1" in one.entry["points"])
+    said = machine.lines()["resnet18, batch 1, default"]["fastest"]
+    page = opened(visit, f"{address}report/cell.html#machine={machine.name}&model=resnet18")
+    assert f"batch 1, default: {said}" in page.locator(".fastest li").all_inner_texts()
+    page = opened(
+        visit,
+        f"{address}report/cell.html#machine={machine.name}&cell=resnet18, batch 1, default",
+    )
+    expect(page.get_by_text(said, exact=True)).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("name", "table"),
+    [
+        ("index.html", "#pays table"),
+        ("cell.html#model=resnet18", "#cells table:has-text('baseline ms')"),
+        ("models.html", "#ratios table"),
+    ],
+)
+def test_a_phone_shows_the_ratios_without_scrolling(
+    visit: Visit, address: str, name: str, table: str
+) -> None:
+    visit.page.set_viewport_size(PHONE)
+    page = opened(visit, f"{address}report/{name}")
+    box = page.locator(table).first.locator("tbody tr").first.locator("td").first.bounding_box()
+    assert box is not None
+    assert box["x"] + box["width"] <= PHONE["width"]
+
+
 def test_the_first_page_leads_on_with_and_without_a_script(
     chromium: Browser, address: str, report: Report
 ) -> None:
@@ -947,12 +996,18 @@ def test_a_page_in_one_file_has_its_picture_and_runs_nothing_else(
     outline = Outline(model="Net", parameters=1, inputs=[attack], torch="2.15.0", notes=[attack])
     made = [examples.measurement(attack, mode=mode) for mode in ("default", "max-autotune")]
     file = tmp_path / "told.html"
-    file.write_bytes(view.as_html(Trial(attack), TrialResult(outline, made, interrupted=False)))
+    result = TrialResult(outline, made, interrupted=False)
+    file.write_bytes(view.as_html(Trial(attack), result, f"torchcompile-suite try {attack}"))
     visit.page.goto(file.as_uri())
     visit.page.wait_for_selector("figure[data-drawn]", timeout=PATIENCE_MS)
     assert visit.page.locator("figure svg.picture a").count() == 2
     assert visit.page.locator("table").count() >= 1
     assert visit.page.locator("h1").inner_text() == f"Does torch.compile pay for {attack}?"
+    told = visit.page.locator("main").inner_text()
+    assert f"Repeat it: torchcompile-suite try {attack}" in told
     assert visit.page.evaluate("window.owned") is None
     assert visit.page.locator("img").count() == 0
+    visit.page.set_viewport_size(PHONE)
+    width = visit.page.evaluate("document.documentElement.scrollWidth")
+    assert width <= PHONE["width"]
     assert visit.faults == [f"request to {file.as_uri()}"], "itself, and nothing else"

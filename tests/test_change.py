@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchcompile_suite.analysis import change, statistics
-from torchcompile_suite.analysis.change import Difference, Side
+from torchcompile_suite.analysis.change import Difference, Side, discovery
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.measurement import OK, Launch, Measurement, Outcome, Status
 from torchcompile_suite.presentation import documents, sheets, terminal, wording
@@ -239,6 +239,14 @@ def test_geometric_mean_is_of_the_cohort_and_not_clipped() -> None:
     mean = compare(matrix(random), matrix(random, **slow)).means["time ratio"]
     assert mean.value == pytest.approx(2.0, rel=0.02)
     assert mean.low < mean.value < mean.high
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=400))
+def test_rates_of_false_discovery_are_those_of_scipy(p_values: list[float]) -> None:
+    from scipy import stats
+
+    found = discovery._false_discovery_rates(np.array(p_values))
+    assert np.array_equal(found, stats.false_discovery_control(p_values))
 
 
 def test_nothing_in_common_is_one_clear_line() -> None:

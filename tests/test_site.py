@@ -34,11 +34,12 @@ from torchcompile_suite.commits.clone import Clone
 from torchcompile_suite.compiled import Compiled, GraphBreak
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.measurement import METHOD, Measurement, Outcome, Status
-from torchcompile_suite.modes import MODES
+from torchcompile_suite.modes import EAGER, MODES
 from torchcompile_suite.presentation import answers, documents, hardware
 from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import cached, records, sealing
 from torchcompile_suite.site import axis, build, cells, packs, render
+from torchcompile_suite.site.documents import fastest
 
 from . import divided, examples
 from .examples import twin
@@ -471,6 +472,45 @@ def test_the_history_of_a_cell_has_each_release(first: Machine) -> None:
     line = first.lines()["resnet18, batch 1, default"]
     assert [row["point"] for row in rows(line)] == list(RELEASES)
     assert all(row["ratio_low"] <= row["ratio"] <= row["ratio_high"] for row in rows(line))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        # Three launches that differ by some percent decide nothing about 1 %.
+        ((0.030, 0.0302, 0.0301), "None of 3 releases can be told from the fastest, v2.4, with 30"),
+        (
+            (0.060, 0.030, 0.0302),
+            "v2.15 cannot be told from it; v2.4 takes 2.00 [1.86, 2.15] times as long.",
+        ),
+        (
+            (0.030, 0.045, 0.060),
+            "All others are slower; v2.15 takes 2.00 [1.86, 2.15] times as long.",
+        ),
+    ],
+)
+def test_a_cell_says_which_release_is_the_fastest(
+    seconds: tuple[float, ...], said: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "results" / MACHINES[0]
+    folder.mkdir(parents=True)
+    for release, mode_s in zip(RELEASES, seconds, strict=True):
+        file = records.path(folder, ledger.commit_of()[release], "virtualenv-py3.11")
+        measured = examples.at(release, examples.measurement(scale=mode_s / 0.030))
+        for measurement in (measured, examples.at(release, examples.measurement(mode=EAGER))):
+            records.append(file, measurement)
+    lines = Report(_built(tmp_path / "results", tmp_path / "site")).machines[MACHINES[0]].lines()
+    assert said in lines["resnet18, batch 1, default"]["fastest"]
+    assert lines["resnet18, batch 1, eager"]["fastest"] == ""
+
+
+@pytest.mark.parametrize(("points", "slower"), [(2, True), (12, False)])
+def test_a_release_is_slower_only_if_it_is_so_among_all_pairs(points: int, slower: bool) -> None:
+    """Of many equal releases one looks fastest and one slowest."""
+    change = {"verdict": "worse", "p": 0.01, "factor": 1.1, "factor_low": 1.02, "factor_high": 1.2}
+    names = [str(number) for number in range(points)]
+    found = list(fastest._others("a cell", names, 0, lambda *_: {"a cell": change}))
+    assert [other.slower for other in found] == [slower] * (points - 1)
 
 
 def test_the_overview_counts_what_its_table_shows(first: Machine) -> None:
@@ -1009,3 +1049,7 @@ def test_a_release_s_page_says_what_it_changed(site: Path, report: Report) -> No
     for line in (*pair["whole"]["rows"], *pair["most"]["rows"]):
         assert all(escape(cell) in text for cell in line)
     assert f"before={before}&amp;after={after}" in text
+    (compiled,) = (row for row in rows(pair["means"]) if row["figure"] == "compiled")
+    low, value, high = (compiled[f"mean{part}"] for part in ("_low", "", "_high"))
+    said = f"compiled calls take {value:.2f} [{low:.2f}, {high:.2f}] times as long."
+    assert text.count(said) == 1

@@ -80,6 +80,14 @@ def test_interval_matches_scipy_on_logs() -> None:
     assert (found.low, found.high) == pytest.approx((math.exp(low), math.exp(high)))
 
 
+@given(st.floats(1e-12, 1e6))
+def test_the_inverse_of_trigamma_gives_the_value_back(value: float) -> None:
+    from scipy import special
+
+    y = statistics.intervals._inverse_trigamma(value)
+    assert special.polygamma(1, y) == pytest.approx(value, rel=1e-12)
+
+
 @given(
     st.one_of(
         st.integers(1, 60),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -106,7 +107,8 @@ def show_result(
     if json_file is not None:
         write(json_file, view.as_json(trial, result))
     if html_file is not None:
-        write(html_file, view.as_html(trial, result))
+        typed = shlex.join(["torchcompile-suite", *sys.argv[1:]])
+        write(html_file, view.as_html(trial, result, typed))
 
 
 def _print(out: Output, trial: Trial, result: TrialResult) -> None:

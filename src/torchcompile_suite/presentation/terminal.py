@@ -150,14 +150,15 @@ def markdown(sheet: Sheet) -> str:
 
 
 def html(texts: Iterable[str], sheets: Iterable[Sheet]) -> str:
-    """The texts, and the sheets that have lines, as HTML for a notebook."""
+    """The texts, and the sheets that have lines, as HTML. A wide table scrolls by itself."""
     shown = [f"<p>{escape(printable(text))}</p>" for text in texts]
     for sheet in filter(lambda each: each.lines, sheets):
-        rows = [
-            _html_row("th", sheet.columns, sheet),
-            *(_html_row("td", line, sheet) for line in sheet.lines),
-        ]
-        shown.append(f"<table>{''.join(rows)}</table>")
+        lines = "".join(_html_row("td", line, sheet) for line in sheet.lines)
+        shown.append(
+            '<div class="wide" style="overflow-x: auto" role="region" aria-label="Table" '
+            f'tabindex="0"><table><thead>{_html_row("th", sheet.columns, sheet)}</thead>'
+            f"<tbody>{lines}</tbody></table></div>"
+        )
     # A dollar begins no formula: its markup may have links.
     return f'<div class="tex2jax_ignore mathjax_ignore">{"".join(shown)}</div>'
 

@@ -22,6 +22,7 @@ import json
 import lzma
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, TypeVar
 
@@ -224,9 +225,15 @@ def header(file: Path) -> Header:
     with regular.open_own(file) as stream:
         data = stream.read(_HEAD_BYTES)
     try:
-        return _header(_decompressed(data, _HEAD_BYTES)[0].partition(b"\n")[0])
+        return _head(data)
     except ValueError:
         return read(file).header  # says what is wrong with the file as a whole
+
+
+@lru_cache(maxsize=1024)  # a publish reads each header six times
+def _head(data: bytes) -> Header:
+    """The header of a segment that begins with these bytes."""
+    return _header(_decompressed(data, _HEAD_BYTES)[0].partition(b"\n")[0])
 
 
 class _Format(Struct):

@@ -89,9 +89,10 @@ def _about(told: Iterable[Story], version: str) -> list[Story]:
 
 def _step(step: Row) -> Iterable[Section]:
     """What a release changed: what follows for users, what matters most, and how it is known."""
-    advice = list(_upgrading(rows(step["means"])))
+    means = rows(step["means"])
+    advice = list(_upgrading(means))
     none = f"On average nothing is surely worse by more than {_WORTH - 1:.0%}."
-    yield Section("When you upgrade", advice or [none])
+    yield Section("When you upgrade", [*_calls(means), *(advice or [none])])
     if step["most"]["rows"]:
         yield Section("What matters most", [], [sheet("The largest changes.", step["most"])])
     yield Section("How it was compared", [step["sentence"]])
@@ -122,10 +123,21 @@ _REMEDIES = {
 }
 
 
+def _calls(means: Iterable[Row]) -> Iterable[str]:
+    """The first answer of the page: what became of compiled calls, where no remedy says it."""
+    for row in means:
+        if row["figure"] == "compiled" and row["mean"] is not None and not _is_worse(row):
+            yield f"On average compiled calls take {ratio(row, 'mean')} times as long."
+
+
+def _is_worse(row: Row) -> bool:
+    return row["mean_low"] is not None and row["mean_low"] > _WORTH
+
+
 def _upgrading(means: Iterable[Row]) -> Iterable[str]:
     for row in means:
         remedy = _REMEDIES.get(row["figure"])
-        if remedy and row["mean_low"] is not None and row["mean_low"] > _WORTH:
+        if remedy and _is_worse(row):
             yield f"On average {remedy.format(ratio(row, 'mean'))}"
 
 

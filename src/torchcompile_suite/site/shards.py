@@ -22,7 +22,7 @@ from ..results.records import Problem
 from . import content, packs
 from .axis import Axis
 from .content import Code, Machine
-from .documents import answers, figures, launches, overview
+from .documents import answers, fastest, figures, launches, overview
 from .packs import Encoded
 
 # Documents that the first view reads are in small packs.
@@ -213,5 +213,6 @@ def _pairs(machine: Machine) -> _Documents:
 
 def _of_machine(machine: Machine) -> _Documents:
     yield "trust", answers.trust(machine)
+    said = fastest.sentences(machine)
     for bucket in _buckets(machine):
-        yield f"lines/{bucket}", figures.lines(machine, bucket)
+        yield f"lines/{bucket}", figures.lines(machine, bucket, said)

@@ -252,21 +252,21 @@ def as_json(trial: Trial, result: TrialResult) -> bytes:
     return written(content)
 
 
-def as_html(trial: Trial, result: TrialResult) -> bytes:
-    """The whole answer as a page in one file."""
+def as_html(trial: Trial, result: TrialResult, command: str) -> bytes:
+    """The whole answer as a page in one file. ``command``: what the user has typed."""
     told = answered(trial, result)
     said, sheets = (
         (sentences(result), []) if told is None else ([told[1].sentence], [told[1].sheet])
     )
     advised = [
-        f"{f'{one.where}: ' if one.where else ''}{one.what} Remedy: {one.remedy}"
+        f"{f'{one.where}: ' if one.where else ''}{one.what.rstrip('.')}. Remedy: {one.remedy}."
         for one in advices(trial, result)
     ]
     parts = [
-        Part("Figures", ["[95 % interval over launches]"], [*sheets, table(result)]),
+        Part("Figures", ["In brackets: 95 % intervals over launches."], [*sheets, table(result)]),
         Part("Worth knowing", [*notes(result), *failures(result)]),
         Part("Worth changing", advised),
-        Part("How it was measured", _how(trial, result)),
+        Part("How it was measured", _how(result, command)),
     ]
     title = f"Does torch.compile pay for {trial.workload}?"
     return page(title, [headline(trial, result.outline), *said], _picture(result), parts)
@@ -294,7 +294,7 @@ def _picture(result: TrialResult) -> Picture:
     )
 
 
-def _how(trial: Trial, result: TrialResult) -> list[str]:
+def _how(result: TrialResult, command: str) -> list[str]:
     found = next(
         (one.environment for one in result.measurements if one.environment is not None), None
     )
@@ -307,16 +307,8 @@ def _how(trial: Trial, result: TrialResult) -> list[str]:
         f"{plural(found.threads, 'thread')}, {found.kernel}; {began}.",
         f"{plural(number, 'launch')}: each is new processes, in which eager and compiled calls "
         "take turns after they are warm. Outputs were compared with eager's.",
-        f"Repeat it: {_command(trial)}",
+        f"Repeat it: {command}",
     ]
-
-
-def _command(trial: Trial) -> str:
-    options = [f"--mode {mode}" for mode in trial.modes if trial.modes != ("default",)]
-    options += [f"--batch-size {size}" for size in trial.batch_sizes]
-    options += ["--training"] * trial.training + ["--dynamic"] * trial.dynamic
-    options += [f"--dtype {trial.dtype}"] * (trial.dtype != "float32")
-    return " ".join(["torchcompile-suite try", trial.workload, *options])
 
 
 def failed(trial: Trial, result: TrialResult) -> bool:

@@ -181,14 +181,14 @@ def prior_spread(variances: Sequence[float], degrees: Sequence[float]) -> Prior 
     two variances are usable.
     """
     import numpy as np
-    from scipy.special import digamma, polygamma
+    from scipy.special import digamma, zeta
 
     known = [(v, d) for v, d in zip(variances, degrees, strict=True) if d > 0 and v > 0]
     if len(known) < 2:
         return None
     v, d = np.array(known, dtype=float).T
     e = np.log(v) - digamma(d / 2) + np.log(d / 2)
-    excess = float(np.var(e, ddof=1) - np.mean(polygamma(1, d / 2)))
+    excess = float(np.var(e, ddof=1) - np.mean(zeta(2, d / 2)))
     if excess <= 0:
         return Prior(float(np.exp(np.mean(e))), math.inf)
     half = _inverse_trigamma(excess)
@@ -199,18 +199,23 @@ def prior_spread(variances: Sequence[float], degrees: Sequence[float]) -> Prior 
 
 
 def _inverse_trigamma(value: float) -> float:
-    """The y with trigamma(y) = value, value > 0."""
-    from scipy.optimize import brentq
-    from scipy.special import polygamma
+    """The y with trigamma(y) = value, value > 0.
 
-    # trigamma falls from infinity to 0: as 1/y at large y, as 1/y**2 at small y.
-    return float(
-        brentq(
-            lambda y: polygamma(1, y) - value,
-            0.5 * min(value**-0.5, 1 / value),
-            2 + 2 * max(value**-0.5, 1 / value),
-        )
-    )
+    Newton's method as in the appendix of Smyth's paper; trigamma(y) is zeta(2, y).
+    """
+    from scipy.special import zeta
+
+    # 1 / trigamma is convex, and this start lies above the solution, so all steps go down.
+    y = 0.5 + 1 / value
+    if value < 1e-9:
+        return y  # the solution, but for value / 12
+    for _ in range(_STEPS):
+        trigamma = float(zeta(2, y))
+        step = trigamma * (1 - trigamma / value) / (-2 * float(zeta(3, y)))
+        y += step
+        if abs(step) <= 1e-12 * y:
+            break
+    return y
 
 
 def moderated(variance: float, degrees: float, prior: Prior | None) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -128,8 +128,11 @@ def _ends(machine: Machine, both: Ends) -> list[Any]:
     ]
 
 
-def lines(machine: Machine, bucket: int) -> dict[str, Any]:
-    """The history of each cell of a bucket. The intervals of the times include the drift."""
+def lines(machine: Machine, bucket: int, fastest: Mapping[str, str]) -> dict[str, Any]:
+    """The history of each cell of a bucket. The intervals of the times include the drift.
+
+    ``fastest``: in words, at which point a cell is the fastest, by its name (`fastest.sentences`).
+    """
     mine = (entry for point in machine.points for entry in machine.of(point, bucket))
     by_cell = cells.grouped(mine, lambda entry: entry.row.cell)
     return {
@@ -138,6 +141,7 @@ def lines(machine: Machine, bucket: int) -> dict[str, Any]:
             "question": cells.question(cell),
             "compiles": cells.compiles(cell),
             "other_end": _other_end(machine, cell),
+            "fastest": fastest.get(machine.ids[cell], ""),
             **({"machine": machine.machine_of[cell]} if machine.several else {}),
             **table(LINE_COLUMNS, (_line(machine, entry) for entry in entries)),
         }

@@ -1,0 +1,110 @@
+"""At which point the compiled calls of a cell are the fastest, and which points keep up with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+from ...analysis.change import Difference
+from ...analysis.statistics import Interval
+from ...analysis.summary import Row
+from ...presentation.wording import listed, number, ratio
+from .. import cells
+from ..content import Machine
+from .figures import users_compile
+from .overview import PAIR_COLUMNS, pair
+
+# The chance that a point which is as fast as all others is said to be slower.
+_LEVEL = 0.05
+# A longer list of points says less than their number.
+_MOST_NAMED = 4
+_Changes = Mapping[str, dict[str, Any]]
+
+
+class _Other(NamedTuple):
+    """Another point than the fastest. ``times``: its time over the shortest one."""
+
+    point: str
+    slower: bool
+    times: Interval
+
+
+def sentences(machine: Machine) -> dict[str, str]:
+    """The answer for each cell that is compiled as users do it, by its name.
+
+    Two points are compared as ``report`` compares them. A cell without two points that can be
+    compared has no sentence.
+    """
+    rows = (entry.row for point in machine.points for entry in machine.of(point))
+    timed = [row for row in rows if row.latency_s and row.outcome.ok and users_compile(row.cell)]
+    changes_of = cache(partial(_changes, machine))
+    found = {}
+    for cell, of_cell in cells.grouped(timed, lambda row: row.cell).items():
+        name = machine.ids[cell]
+        best = min(range(len(of_cell)), key=lambda place: _time(of_cell[place]))
+        others = list(_others(name, [row.release for row in of_cell], best, changes_of))
+        if others:
+            found[name] = _sentence(machine, of_cell[best], others)
+    return found
+
+
+def _time(row: Row) -> float:
+    assert row.latency_s is not None
+    return row.latency_s.value
+
+
+def _changes(machine: Machine, before: str, after: str) -> _Changes:
+    """How compiled times changed, by the name of the cell."""
+    found = pair(machine, before, after)
+    rows = found["changes"]["rows"] if found else []
+    named = (dict(zip(PAIR_COLUMNS, row, strict=True)) for row in rows)
+    return {row["cell"]: row for row in named if row["figure"] == "compiled"}
+
+
+def _others(
+    name: str, points: Sequence[str], best: int, changes_of: Callable[[str, str], _Changes]
+) -> Iterator[_Other]:
+    """The points that can be compared with the best, which is ``points[best]``, oldest first.
+
+    Of many equal points one looks fastest and one slowest. So a difference has to be sure among all
+    pairs of points (Bonferroni).
+    """
+    pairs = len(points) * (len(points) - 1) / 2
+    for place, point in enumerate(points):
+        if place == best:
+            continue
+        later = place > best
+        change = changes_of(*(points[one] for one in sorted((place, best)))).get(name)
+        if change is None:
+            continue
+        factor = Interval(*(change[f"factor{part}"] for part in ("", "_low", "_high")))
+        # The change is after over before.
+        times = factor if later else Interval(1 / factor.value, 1 / factor.high, 1 / factor.low)
+        wanted = Difference.WORSE if later else Difference.BETTER
+        slower = change["verdict"] == wanted.value and change["p"] * pairs <= _LEVEL
+        yield _Other(point, slower, times)
+
+
+def _sentence(machine: Machine, best: Row, others: Sequence[_Other]) -> str:
+    """Of the slower points it names the newest of all, or else the slowest."""
+
+    def label(point: str) -> str:
+        return machine.axis.facts(point).label
+
+    time = f"{number(best.latency_s, '.3g', 1e3)} ms a compiled call"
+    slower = [other for other in others if other.slower]
+    if not slower:
+        return (
+            f"None of {len(others) + 1} {machine.axis.noun}s can be told from the fastest, "
+            f"{label(best.release)}, with {time}."
+        )
+    equal = [label(other.point) for other in others if not other.slower]
+    if len(equal) > _MOST_NAMED:
+        equal = [f"{len(equal)} of {len(others)} others"]
+    keep_up = f"{listed(equal)} cannot be told from it" if equal else "All others are slower"
+    last = others[-1] if others[-1].slower else max(slower, key=lambda other: other.times.value)
+    return (
+        f"Fastest with {label(best.release)}, {time}. {keep_up}; "
+        f"{label(last.point)} takes {ratio(last.times)} times as long."
+    )
