@@ -1053,3 +1053,17 @@ def test_a_release_s_page_says_what_it_changed(site: Path, report: Report) -> No
     low, value, high = (compiled[f"mean{part}"] for part in ("_low", "", "_high"))
     said = f"compiled calls take {value:.2f} [{low:.2f}, {high:.2f}] times as long."
     assert text.count(said) == 1
+
+
+def test_a_minor_release_has_one_page_about_its_newest_patch(tmp_path: Path) -> None:
+    commits = ledger.commit_of()
+    folder = tmp_path / "results" / "box"
+    folder.mkdir(parents=True)
+    (folder / "machine.json").write_text(json.dumps({"machine": "box"}))
+    for release in ("2.8.0", "2.9.0", "2.9.1"):
+        file = records.path(folder, commits[release], "virtualenv-py3.11")
+        records.append(file, made(release, "resnet18", "default"))
+    build.build(tmp_path / "results", tmp_path / "site")
+    pages = {file.name: file.read_text() for file in (tmp_path / "site").glob("release-*.html")}
+    assert list(pages) == ["release-2.9.html"]
+    assert "at=2.9.1" in pages["release-2.9.html"]

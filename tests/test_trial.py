@@ -475,8 +475,8 @@ def test_a_stream_recompiles_on_purpose() -> None:
         ),
         (
             Outcome(Status.CRASH, "compiled, while eager runs: killed by SIGTERM: 1"),
-            "This machine or the model ended it: crash: compiled, while eager runs: killed by "
-            "SIGTERM: 1",
+            "Somebody ended the process, so this says nothing about the model; run it again: "
+            "crash: compiled, while eager runs: killed by SIGTERM: 1",
         ),
     ],
 )

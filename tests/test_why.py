@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import get_args
 
 import msgspec
@@ -26,7 +28,7 @@ from torchcompile_suite.presentation import stories
 from torchcompile_suite.presentation import why as words
 from torchcompile_suite.presentation.answers import parts
 from torchcompile_suite.results import records
-from torchcompile_suite.results.records import Record
+from torchcompile_suite.results.records import Record, Records
 
 from . import examples
 from .schemas import validated
@@ -320,6 +322,25 @@ def test_a_reason_comes_from_one_machine() -> None:
     others = [("other", release, one) for _, release, one in both]
     (of_other,) = of(*both, *others)
     assert of_other.says.endswith("(on other)")
+
+
+def test_a_stranger_s_release_in_a_draft_s_command_is_quoted() -> None:
+    before, *others = _history(2.0, 9.0)
+    page = stories.draft(Cell("net", 1, "default"), [before._replace(release="1; ls"), *others])
+    (command,) = (line for line in page if line.startswith("torchcompile-suite why"))
+    assert "v1; ls" in shlex.split(command)
+
+
+def test_of_divided_records_the_newest_comes_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = examples.divided()
+    found = [
+        Record("m", "", "", msgspec.structs.replace(one, started_at=f"2026-11-{day}"), "2.8.0")
+        for day in (27, 26)
+    ]
+    monkeypatch.setattr(records, "read_machine", lambda *_: Records([], [], [], found))
+    assert summaries.read_divided(tmp_path) == found[::-1]
 
 
 def test_a_history_without_a_change_has_no_story() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -59,6 +60,10 @@ def test_an_environment_gets_the_folder_once_and_stays_as_it_is(
     apart._fault.cache_clear()
     apart.provide(python, ["idna"])
     assert place.stat().st_ino == made
+    shutil.rmtree(place)
+    place.with_name(apart.PINS).unlink()
+    apart.provide(python, ["idna"])
+    assert imported(python, place) == "3.9", "somebody removed it"
     pinned(monkeypatch, NEW)
     apart.provide(python, ["idna"])
     assert imported(python, place) == "3.10"

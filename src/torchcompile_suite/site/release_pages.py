@@ -6,19 +6,16 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..releases.catalogue import Release
+from ..analysis.summary import version_key
+from ..releases.catalogue import Release, minor
 from ..results.records import COMMIT_DIGITS
 from .axis import label
 from .sections import Row, Section, Table, address, ratio, rows, sheet, table
 from .shards import Shards
 from .stories import Story
 
-_MINOR = re.compile(r"\d+\.\d+")
-
-
-def _minor(version: str) -> str:
-    """``2.9`` of ``2.9.1``."""
-    return ".".join(version.split(".")[:2])
+# A stranger's point may be any text, and becomes the name of a file.
+_VERSION = re.compile(r"\d+\.\d+\.\d+(\.dev\d+)?", re.ASCII)
 
 
 class ReleasePage(NamedTuple):
@@ -46,19 +43,21 @@ def changed(
     told: Sequence[Story],
     labels: Mapping[str, str],
 ) -> list[ReleasePage]:
-    """A page for each release that has one before it, on the machine that has most of them.
+    """A page for each minor release that has one before it, on the machine that has most of them.
 
+    It is about the newest patch that was measured.
     ``code``: the documents of generated code. ``labels``: the names of points.
     """
     steps = {
         point: (machine.entry["name"], step)
         for machine in reversed(machines)
         for point, step in machine.plain["steps"].items()
-        # A stranger's point may be any text, and becomes the name of a file.
-        if _MINOR.fullmatch(_minor(point))
+        if _VERSION.fullmatch(point)
     }
+    newest = {minor(point): point for point in sorted(steps, key=version_key)}
     made = []
-    for point, (name, step) in steps.items():
+    for point in newest.values():
+        name, step = steps[point]
         before, after = labels[step["before"]], labels[point]
         pair = address("compare.html", machine=name, before=step["before"], after=point)
         models = address("models.html", machine=name, at=point)
@@ -80,11 +79,11 @@ def changed(
 
 
 def _file(version: str) -> str:
-    return f"release-{_minor(version)}.html"
+    return f"release-{minor(version)}.html"
 
 
 def _about(told: Iterable[Story], version: str) -> list[Story]:
-    return [one for one in told if _minor(version) in one.releases]
+    return [one for one in told if minor(version) in one.releases]
 
 
 def _step(step: Row) -> Iterable[Section]:
