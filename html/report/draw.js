@@ -196,8 +196,9 @@ const Draw = (() => {
       // A label with one mark has it in the middle, whatever its series.
       const slots = marks.length > labels.length ? series.length : 1;
       const step = Math.max(20, 9 * slots + 6);
+      // A phone has room for half of the first tick's number.
       const left = narrow
-        ? 8
+        ? 14
         : Math.min(width * 0.4, 12 + 7 * Math.max(...labels.map((one) => one.length)));
       const [right, top, bottom] = [16, 6, 40];
       const row = narrow ? step + 16 : step;

@@ -430,13 +430,15 @@ const Page = (() => {
   const minor = (point) => point.split(".").slice(0, 2).join(".");
   const releasePage = (point) => `release-${minor(point)}.html`;
 
-  // The stories about a model, or about one of some points, such as 2.9.1. `number`: its mark.
-  function told(manifest, { model, points = [] }) {
+  // The stories about one of some models, or about one of some points, such as 2.9.1. `number`: its
+  // mark.
+  function told(manifest, { models = [], points = [] }) {
     const releases = points.map(minor);
     return manifest.stories
       .filter(
-        ([, , about, models]) =>
-          models.includes(model) || about.some((release) => releases.includes(release)),
+        ([, , about, of]) =>
+          of.some((model) => models.includes(model)) ||
+          about.some((release) => releases.includes(release)),
       )
       .map(([title, file, about], place) => ({ number: String(place + 1), title, file, about }));
   }

@@ -86,6 +86,7 @@
       choices: [Page.choosePoint(context)],
       content: [
         make("p", { class: "answer" }, verdict(context, model, rows)),
+        fastest(model, rows, histories),
         section(
           "cells",
           "Cells",
@@ -94,10 +95,11 @@
             "Each cell leads to its history and its launches.",
             [
               { title: "cell", value: (row) => cell(row.cell), sort: (row) => row.cell },
-              { title: "question", value: (row) => row.question },
-              COLUMNS.baseline,
-              COLUMNS.mode,
+              // A phone shows the first columns.
               COLUMNS.ratio,
+              COLUMNS.mode,
+              COLUMNS.baseline,
+              { title: "question", value: (row) => row.question },
             ],
             rows,
           ),
@@ -112,6 +114,7 @@
     rows.filter(
       (row) => !row.variant && row.mode !== "eager" && row.ratio !== null,
     );
+  const drawn = (rows) => asUsersRun(rows).slice(0, MOST_LINES);
 
   // The answer for a model: its fastest and its slowest cell as a user runs it.
   function verdict(context, model, rows) {
@@ -126,6 +129,15 @@
     const worst = found.length > 1 ? `, and at worst ${said(found.at(-1))}` : "";
     const best = worst ? "at best " : "";
     return `${title}: a compiled call of ${model} takes ${best}${said(found[0])}${worst}.`;
+  }
+
+  // Which release is the fastest for each cell of the history; null without two of them.
+  function fastest(model, rows, histories) {
+    const found = drawn(rows).filter(({ cell }) => histories[cell]?.fastest);
+    const said = ({ cell }) => `${cell.slice(model.length + 2)}: ${histories[cell].fastest}`;
+    return found.length
+      ? make("ul", { class: "fastest" }, ...found.map((row) => make("li", {}, said(row))))
+      : null;
   }
 
   // The points with one of the rows, also with a failed one. A point that was never asked for is left
@@ -148,10 +160,10 @@
         href: Page.address("cell.html", { machine: machine.name, at, cell: row.cell }),
         words: `${row.cell}: ${Words.interval(row, "ratio")} ${row.verdict}`,
       }));
-    const drawn = asUsersRun(rows).slice(0, MOST_LINES);
-    const known = drawn.map(({ cell }) => Data.rows(histories[cell]));
+    const ofUsers = drawn(rows);
+    const known = ofUsers.map(({ cell }) => Data.rows(histories[cell]));
     const points = measured(machine, known.flat());
-    const lines = drawn.map(({ cell }, line) => {
+    const lines = ofUsers.map(({ cell }, line) => {
       const found = known[line];
       const take = (part) =>
         points.map(
@@ -161,7 +173,7 @@
       return { name, values: take(""), low: take("_low"), high: take("_high") };
     });
     const caption = `${model}: time ratio by ${context.manifest.noun}; below 1 is a gain.`;
-    const told = Page.told(context.manifest, { model });
+    const told = Page.told(context.manifest, { models: [model] });
     const open = (place) => choose({ at: points[place] });
     return [
       marks.length
@@ -278,6 +290,7 @@
       ],
       content: [
         make("p", { class: "answer" }, answer(context, history, figure, at)),
+        history.fastest ? make("p", {}, history.fastest) : "",
         history.machine
           ? make("p", {}, "All of this cell was measured on ", make("code", {}, history.machine))
           : "",
@@ -349,7 +362,7 @@
       ratios.push(series(others, "ratio", named("ratio", there)));
     }
     const many = points.length > 1;
-    const told = Page.told(manifest, { model: history.workload });
+    const told = Page.told(manifest, { models: [history.workload] });
     const marks = Page.marks(told, points);
     return section(
       "history",
@@ -379,9 +392,9 @@
                 cell: name,
               }),
           },
-          COLUMNS.baseline,
-          COLUMNS.mode,
           COLUMNS.ratio,
+          COLUMNS.mode,
+          COLUMNS.baseline,
           COLUMNS.cold,
           COLUMNS.warm,
           COLUMNS.paysAfter,

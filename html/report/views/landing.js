@@ -145,7 +145,7 @@
       marks.length
         ? Draw.figure(
             caption + some,
-            Draw.ratios(marks, modes, "time ratio, mode over baseline (below 1: faster)"),
+            Draw.ratios(marks, modes, "time ratio (below 1: faster)"),
           )
         : null,
       table(
@@ -156,17 +156,18 @@
             value: ([name, by]) => cell(first(by).cell, name),
             sort: ([name]) => name,
           },
+          // A phone shows the first columns.
+          ...modes.map((mode) => ({
+            title: mode,
+            value: ([, by]) => paying(by.get(mode)),
+            sort: ([, by]) => order(by, mode),
+          })),
           {
             title: "baseline ms",
             number: true,
             value: ([, by]) => Words.milliseconds(first(by).eager_s),
             sort: ([, by]) => first(by).eager_s,
           },
-          ...modes.map((mode) => ({
-            title: mode,
-            value: ([, by]) => paying(by.get(mode)),
-            sort: ([, by]) => order(by, mode),
-          })),
         ],
         [...models],
       ),
@@ -211,6 +212,8 @@
       ];
     }
     const ordered = modes.sort(([, one], [, other]) => other.cells - one.cells);
+    const models = Data.rows(group).map((row) => row.label.split(",")[0]);
+    const told = Page.told(context.manifest, { models });
     return ordered.map(([mode, means], place) => {
       const rows = Data.rows(means);
       const labels = rows.map((row) => label(row.point));
@@ -221,6 +224,10 @@
         high: rows.map((row) => row[`${name}_high`]),
       });
       const open = (index) => choose({ at: rows[index].point });
+      const marks = Page.marks(
+        told,
+        rows.map((row) => row.point),
+      );
       const caption = `Geometric means over ${means.cells} cells that were measured at every point, mode ${mode}; bands: 95 %.`;
       return section(
         place ? `since-${place}` : "since",
@@ -228,7 +235,7 @@
         means.sentence,
         Draw.figure(
           `Ratio, compiled over its baseline. ${caption}`,
-          Draw.lines(labels, [series("ratio", "ratio")], "time ratio", caption, open),
+          Draw.lines(labels, [series("ratio", "ratio")], "time ratio", caption, open, marks),
         ),
         Draw.figure(
           `Times, relative to ${labels[0]}. ${caption} The bands include the drift between runs.`,
@@ -238,8 +245,10 @@
             `time, ${labels[0]} = 1`,
             caption,
             open,
+            marks,
           ),
         ),
+        place ? null : Page.stories(told),
         table(
           `Geometric means by ${context.manifest.noun}; times are relative to ${labels[0]}.`,
           [

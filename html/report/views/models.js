@@ -77,7 +77,7 @@
           marks.length
             ? Draw.figure(
                 `Time in the mode over time of the baseline, with its 95 % interval.${some}`,
-                Draw.ratios(marks, modes, "time ratio, mode over baseline (below 1: faster)"),
+                Draw.ratios(marks, modes, "time ratio (below 1: faster)"),
               )
             : null,
           table(
@@ -87,9 +87,9 @@
               ...(machine.machines
                 ? [{ title: "machine", value: (row) => row.machine, sort: (row) => row.machine }]
                 : []),
-              COLUMNS.baseline,
-              COLUMNS.mode,
               COLUMNS.ratio,
+              COLUMNS.mode,
+              COLUMNS.baseline,
               COLUMNS.cold,
               COLUMNS.warm,
               COLUMNS.paysAfter,

@@ -31,7 +31,7 @@
         marks.length
           ? Draw.figure(
               `${over}, on average over ${Words.plural(pair.compared, "cell")} on ${machine.title}, with 95 % intervals.`,
-              Draw.ratios(marks, KINDS, `${over} (right of 1: slower, or more memory)`),
+              Draw.ratios(marks, KINDS, `${over} (above 1: slower, or more)`),
             )
           : null,
         sheet(`Relative to ${label(before)}; above 1 is slower, or more memory.`, pair.whole),
