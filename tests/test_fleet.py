@@ -160,7 +160,7 @@ def test_the_longest_series_goes_first() -> None:
 
 
 def test_cells_are_chosen_as_asv_would() -> None:
-    found = matrix.cells_matching("Inference.*resnet18")
+    found = matrix.cells_matching("Inference.*'resnet18'")
     assert CELL in found
     assert {cell.workload for cell in found} == {"resnet18"}
     assert set(matrix.core_cells()) <= set(matrix.cells_matching(""))

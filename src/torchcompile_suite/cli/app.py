@@ -13,7 +13,7 @@ CORE = {
     "why": Lazy("why:why_command", "Why is the compiled model faster or slower?"),
     "contract": Lazy("contract:app", "Keep a model compiled"),
     "doctor": Lazy("doctor:doctor_command", "Check this machine for faults"),
-    "open": Lazy("open:open_command", "Compile a cell here; write FX graphs, IR, generated code"),
+    "open": Lazy("open:open_command", "Compile a model here; write FX graphs, IR, generated code"),
 }
 SUITE = {
     "answers": Lazy("answers:answers_command", "Answer what people ask about torch.compile"),

@@ -94,7 +94,8 @@ def _cells(cells: str) -> list[Cell]:
     except re.error as error:
         raise SuiteError(f"--cells {cells!r} is no regular expression: {error}") from None
     if not found:
-        raise SuiteError(f'--cells {cells!r} matches no cell; try: --cells "Inference.*resnet18"')
+        tried = "Inference.*'resnet18'"
+        raise SuiteError(f'--cells {cells!r} matches no cell; try: --cells "{tried}"')
     return found
 
 

@@ -136,7 +136,7 @@ def history_command(releases: tuple[str, ...], cells: str, rounds: int | None) -
     Each round makes one launch of each release. A cell ends when its ratios are precise and
     neighbouring releases are told apart or surely equal, or with its budget.
 
-    Example: torchcompile-suite history v2.4 v2.9 v2.15 --cells "Inference.*resnet18"
+    Example: torchcompile-suite history v2.4 v2.9 v2.15 --cells "Inference.*'resnet18'"
     """
     chosen = chosen_releases(releases)
     if len(chosen) < 2:
