@@ -23,6 +23,7 @@ from torchcompile_suite.presentation import answers
 from torchcompile_suite.presentation.answers import Answer
 from torchcompile_suite.presentation.wording import plural
 from torchcompile_suite.results import cached, records
+from torchcompile_suite.results.decoding import decode
 from torchcompile_suite.results.records import Record
 
 from . import examples
@@ -133,7 +134,7 @@ _measurements = st.builds(
 def test_any_records_have_an_answer(name: str, found: list[Measurement]) -> None:
     """Records of strangers have any axes, any times, and any text in their reasons."""
     for one in found:
-        assert records.decode(msgspec.json.encode(one))
+        assert decode(msgspec.json.encode(one))
     sentence, sheet = answered(name, *found)
     assert sentence
     assert {len(line) for line in sheet.lines} <= {len(sheet.columns)}

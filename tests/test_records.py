@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.measurement import OK, Launch, Measurement, Outcome, Status
 from torchcompile_suite.results import records
+from torchcompile_suite.results.decoding import decode
 
 from . import examples
 from .irregular import IRREGULAR
@@ -114,13 +115,13 @@ def test_a_call_takes_time(pair: list[float], outcome: str, target: str) -> None
     line["cell"]["target"] = target
     line["launches"][0]["pairs_s"][0] = pair
     with pytest.raises(ValueError, match="a call takes no time"):
-        records.decode(msgspec.json.encode(line))
+        decode(msgspec.json.encode(line))
 
 
 @given(st.binary(max_size=200))
 def test_no_bytes_break_the_reader(data: bytes) -> None:
     try:
-        assert isinstance(records.decode(data), Measurement)
+        assert isinstance(decode(data), Measurement)
     except ValueError:
         pass
 
@@ -133,7 +134,7 @@ def test_a_measurement_with_one_wrong_field_never_raises_anything_else(
     name = data.draw(st.sampled_from(sorted(fields)))
     fields[name] = data.draw(st.none() | st.booleans() | st.text(max_size=5) | st.lists(st.none()))
     try:
-        records.decode(msgspec.json.encode(fields))
+        decode(msgspec.json.encode(fields))
     except ValueError:
         pass
 
@@ -157,7 +158,7 @@ def test_a_failure_is_tried_again_and_a_number_is_not(tmp_path: Path) -> None:
 def test_an_ok_without_timings_is_refused(hollow: dict[str, object]) -> None:
     measurement = msgspec.structs.replace(examples.measurement(), **hollow)
     with pytest.raises(ValueError, match="lacks launches or timings"):
-        records.decode(msgspec.json.encode(measurement))
+        decode(msgspec.json.encode(measurement))
 
 
 def test_a_failure_that_names_no_release_has_its_neighbours(tmp_path: Path) -> None:

@@ -478,14 +478,17 @@ def test_the_history_of_a_cell_has_each_release(first: Machine) -> None:
     ("seconds", "said"),
     [
         # Three launches that differ by some percent decide nothing about 1 %.
-        ((0.030, 0.0302, 0.0301), "None of 3 releases can be told from the fastest, v2.4, with 30"),
+        (
+            (0.030, 0.0302, 0.0301),
+            "None of 3 releases is surely slower than the fastest, v2.4",
+        ),
         (
             (0.060, 0.030, 0.0302),
-            "v2.15 cannot be told from it; v2.4 takes 2.00 [1.86, 2.15] times as long.",
+            "Not surely slower: v2.15; v2.4 takes 2.00 [1.86, 2.15] times as long.",
         ),
         (
             (0.030, 0.045, 0.060),
-            "All others are slower; v2.15 takes 2.00 [1.86, 2.15] times as long.",
+            "Slower: all 2 others; v2.15 takes 2.00 [1.86, 2.15] times as long.",
         ),
     ],
 )

@@ -40,7 +40,7 @@ from torchcompile_suite.measurement import METHOD, OK, Launch, Measurement, Outc
 from torchcompile_suite.presentation.answers.common import NOTHING
 from torchcompile_suite.presentation.answers.processes import starts as answer
 from torchcompile_suite.request import Plan, Request
-from torchcompile_suite.results import records
+from torchcompile_suite.results.decoding import decode
 from torchcompile_suite.results.records import Record
 
 from .conftest import ReleaseEnvironment
@@ -300,7 +300,7 @@ def test_a_start_has_no_compile_cost_but_all_other_figures() -> None:
     assert (made.cold_compile_s, made.warm_compile_s, made.break_even_calls) == (None, None, None)
     # As a record of a file, and as its summary.
     line = msgspec.json.encode(measurement)
-    assert records.decode(line) == measurement
+    assert decode(line) == measurement
     condensed = summaries.condensed(measurement)
     assert statistics.ratio_of(condensed.launches[0]) == pytest.approx(2.5)
     assert row(of(condensed)[0]) == made

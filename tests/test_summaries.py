@@ -17,6 +17,7 @@ from torchcompile_suite.conditions import HostState, Interference
 from torchcompile_suite.measurement import Launch, Measurement, Outcome, Status
 from torchcompile_suite.modes import MODES
 from torchcompile_suite.results import cached, machines, records, sealing, segments
+from torchcompile_suite.results.decoding import decode
 
 from . import examples
 
@@ -104,7 +105,7 @@ def _answers(content: records.Records) -> list[object]:
 
 @given(examples.measurements)
 def test_a_summary_has_everything_but_samples(measurement: Measurement) -> None:
-    whole = records.decode(msgspec.json.encode(_whole(measurement)))
+    whole = decode(msgspec.json.encode(_whole(measurement)))
     short = summaries.condensed(whole)
     assert summaries.condensed(short) == short
     assert short.environment == whole.environment

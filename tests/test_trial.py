@@ -26,7 +26,7 @@ from torchcompile_suite.analysis import advice, summary
 from torchcompile_suite.analysis.ends import REMEDY
 from torchcompile_suite.analysis.statistics import Interval
 from torchcompile_suite.cell import DEFAULT_HEAP, Cell
-from torchcompile_suite.cli import recorded
+from torchcompile_suite.cli import recorded, trying
 from torchcompile_suite.cli.app import app
 from torchcompile_suite.compiled import Compiled, GraphBreak
 from torchcompile_suite.engine import processes, rounds
@@ -814,3 +814,9 @@ def test_what_is_saved_does_not_depend_on_a_cell_that_ended_early(
     }
     with pytest.raises(SuiteError, match="of a failed cell is not a release"):
         recorded.save([killed])
+
+
+def test_the_command_to_repeat_writes_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = ["--mode", "max autotune", "--html", "a.html", "--json=b.json", "--html=c.html"]
+    monkeypatch.setattr(sys, "argv", ["x", "try", "my.py:make", *options, "--training"])
+    assert trying._typed() == ("torchcompile-suite try my.py:make --mode 'max autotune' --training")

@@ -28,6 +28,7 @@ from torchcompile_suite.presentation import stories
 from torchcompile_suite.presentation import why as words
 from torchcompile_suite.presentation.answers import parts
 from torchcompile_suite.results import records
+from torchcompile_suite.results.decoding import decode
 from torchcompile_suite.results.records import Record, Records
 
 from . import examples
@@ -227,6 +228,15 @@ def test_the_sentence_names_losses_and_gains_that_are_sure() -> None:
     assert told.sheet.lines[0][1] == "batch_norm, relu"
 
 
+def test_a_line_of_torch_s_own_may_move_between_releases() -> None:
+    def of(line: int) -> Launch:
+        conv = Operator("x", "conv2d", "0", "Conv2d", f"container.py:{line}: input = module(input)")
+        return attribution([conv, *BLOCK[1:]], [5.0, 2.0, 1.0], [step("a", [0], 4.0)])
+
+    found = why.compiled_against_compiled([of(219)] * 2, [of(250)] * 2)
+    assert times(found)["conv2d"] == (4.0, 4.0)
+
+
 def test_launches_that_disagree_give_no_reason() -> None:
     told = words.told(why.compiled_against_eager(_launches(6.0, 6000.0)), NAMES)
     assert len(told.sentences) == 2
@@ -374,7 +384,7 @@ def test_any_launches_have_an_answer(launches: list[Launch]) -> None:
     """Records of strangers divide calls in any way."""
     cell = Cell("m", 1, "default", protocol="divided")
     measurement = Measurement(cell, OK, launches, "2026-11-27T03:00:00+00:00", 1.0)
-    assert records.decode(msgspec.json.encode(measurement)) == measurement
+    assert decode(msgspec.json.encode(measurement)) == measurement
     record = records.Record("machine", "c", "e", measurement, "2.9.1")
     sentence, sheet = parts.attribution([record])
     assert sentence

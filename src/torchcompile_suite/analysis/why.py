@@ -9,8 +9,9 @@ difference. Groups that are alike, such as the same block sixteen times, are a *
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Sequence
 from statistics import fmean, median
 from typing import Any, NamedTuple, TypeAlias
 
@@ -33,6 +34,7 @@ _AROUND: dict[str, tuple[Place, ...]] = {
     "buffers between kernels": ("buffers",),
     "idle gaps of the device": ("idle",),
 }
+_LINE = re.compile(r"(?<=\.py):\d+(?=: )")
 Origin: TypeAlias = tuple[Direction, Hashable]
 
 
@@ -187,7 +189,8 @@ def compiled_against_eager(launches: Sequence[Launch]) -> Why:
 def compiled_against_compiled(before: Sequence[Launch], after: Sequence[Launch]) -> Why:
     """Why the compiled call of ``after`` takes another time than that of ``before``.
 
-    Operators are the same if the same line of the same module calls them.
+    Operators are the same if the same line of the same module calls them; else, if the same code
+    does: the lines of torch's own modules move between releases.
     """
     return _between(before, after, _mode)
 
@@ -202,7 +205,8 @@ def _between(
 ) -> Why:
     one, two = _alike(before), _alike(after)
     number = min(len(one), len(two))
-    named = [_origins(each[0].operators) for each in (one, two)]
+    placed = [{(each.module, each.where) for each in side[0].operators} for side in (one, two)]
+    named = [_origins(side[0].operators, placed[0] & placed[1]) for side in (one, two)]
     for origin in _unequal(*named):
         for names in named:
             names[:] = [name[:1] if name[0] == origin else name for name in names]
@@ -225,12 +229,19 @@ def _side(splits: list[Split], names: Sequence[Hashable], one: Attribution, torc
     return Side(torch, splits, origins, operators, one.code)
 
 
-def _origins(operators: Sequence[Operator]) -> list[tuple[Hashable, ...]]:
-    """A name for each operator: module and line, and its number among those of that line."""
+def _origins(
+    operators: Sequence[Operator], of_both: Container[tuple[str, str]]
+) -> list[tuple[Hashable, ...]]:
+    """A name for each operator: module and line, and its number among those of that line.
+
+    ``of_both``: the modules and lines that both calls have. Of another line only the code counts.
+    """
     seen: Counter[Hashable] = Counter()
     names: list[tuple[Hashable, ...]] = []
     for operator in operators:
         origin = operator.module, operator.where
+        if origin not in of_both:
+            origin = operator.module, _LINE.sub("", operator.where)
         names.append((origin, seen[origin]))
         seen[origin] += 1
     return names

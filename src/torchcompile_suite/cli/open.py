@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 
 import click
@@ -58,7 +59,8 @@ def open_command(
     python = torch_python(trial, release, gpu, Progress(quiet=quiet))
     environment = Environment(python, target_variables(trial))
     cell = opened.cell_of(trial, environment, of)
-    parts = ["open", cell.workload, str(cell.batch_size), mode, release or "", cell.target]
-    folder = output or Path("-".join(part.replace(":", "-") for part in parts if part))
+    parts = ["open", cell.workload, str(cell.batch_size), mode, "training" * trial.training]
+    parts += [release or "", cell.target]
+    folder = output or Path(re.sub(r"[:/\\]", "-", "-".join(filter(None, parts))))
     opened.empty(folder)
     click.echo(f"{folder}/index.md: {opened.write(cell, environment, folder)}")

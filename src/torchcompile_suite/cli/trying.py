@@ -107,8 +107,20 @@ def show_result(
     if json_file is not None:
         write(json_file, view.as_json(trial, result))
     if html_file is not None:
-        typed = shlex.join(["torchcompile-suite", *sys.argv[1:]])
-        write(html_file, view.as_html(trial, result, typed))
+        write(html_file, view.as_html(trial, result, _typed()))
+
+
+def _typed() -> str:
+    """The command as the user has typed it, without the files that it writes."""
+    given = iter(sys.argv[1:])
+    kept = []
+    for argument in given:
+        option, _, value = argument.partition("=")
+        if option not in ("--html", "--json"):
+            kept.append(argument)
+        elif not value:
+            next(given, "")
+    return shlex.join(["torchcompile-suite", *kept])
 
 
 def _print(out: Output, trial: Trial, result: TrialResult) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -9,6 +10,7 @@ import msgspec
 
 from .. import matrix
 from ..analysis.summary import version_key
+from ..analysis.why import Why
 from ..cell import Cell
 from ..engine.settings import DIVIDED_LAUNCHES
 from ..errors import SuiteError
@@ -93,6 +95,8 @@ def why_command(
     torchcompile-suite why resnet18 --history > story.md
     """
     if history:
+        if output is not None:
+            raise SuiteError("--history measures nothing: leave --output out")
         for line in stories.draft(*_history(trial, machine_name)):
             click.echo(printable(line))
         return
@@ -106,17 +110,26 @@ def why_command(
     ]
     variables = {"OMP_NUM_THREADS": str(threads)} if threads else {}
     cells, (found, *of_eager) = trials.run(wanted, launches, progress.say, variables)
+    names = why.EAGER_AND_COMPILED if against is None else (wanted[0].name, wanted[1].name)
+    if json_file is not None:
+        write(json_file, why.as_json(cells, names, found))
+    if str(json_file) != "-":
+        _print(Output(no_color=no_color), found, of_eager, names, everything, code)
     if output is not None:
         for call, cell in zip(wanted, cells, strict=True):
             folder = output / call.name.replace(" ", "-")
             written = opened.write(cell, call.environment(variables), folder)
             progress.say(f"{folder}/index.md: {written}")
-    names = why.EAGER_AND_COMPILED if against is None else (wanted[0].name, wanted[1].name)
-    if json_file is not None:
-        write(json_file, why.as_json(cells, names, found))
-        if str(json_file) == "-":
-            return
-    out = Output(no_color=no_color)
+
+
+def _print(
+    out: Output,
+    found: Why,
+    of_eager: Iterable[Why],
+    names: tuple[str, str],
+    everything: bool,
+    code: bool,
+) -> None:
     told = why.told(found, names, everything)
     for sentence in told.sentences:
         out.say(sentence, bold=True)

@@ -146,7 +146,7 @@ class _Places:
         """Each place once. ``untraced``: reasons with their stacks, innermost last."""
         sites: list[Site] = []
         for each in given_up:
-            stacks = [stack for why, stack in untraced if each.reason.endswith(why)]
+            stacks = [stack for why, stack in untraced if why and each.reason.endswith(why)]
             sites += self.breaks((each, stack) for stack in stacks) or [self.beginning(each)]
         return list(dict.fromkeys(sites))
 

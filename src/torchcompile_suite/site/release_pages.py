@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..analysis.summary import version_key
+from ..releases import catalogue
 from ..releases.catalogue import Release, minor
 from ..results.records import COMMIT_DIGITS
 from .axis import label
 from .sections import Row, Section, Table, address, ratio, rows, sheet, table
 from .shards import Shards
 from .stories import Story
-
-# A stranger's point may be any text, and becomes the name of a file.
-_VERSION = re.compile(r"\d+\.\d+\.\d+(\.dev\d+)?", re.ASCII)
 
 
 class ReleasePage(NamedTuple):
@@ -48,11 +45,13 @@ def changed(
     It is about the newest patch that was measured.
     ``code``: the documents of generated code. ``labels``: the names of points.
     """
+    # A stranger's point may be any text, and becomes the name of a file.
+    known = {release.version for release in catalogue.read()}
     steps = {
         point: (machine.entry["name"], step)
         for machine in reversed(machines)
         for point, step in machine.plain["steps"].items()
-        if _VERSION.fullmatch(point)
+        if point in known
     }
     newest = {minor(point): point for point in sorted(steps, key=version_key)}
     made = []

@@ -24,7 +24,8 @@ from .run import outline_of
 def cell_of(trial: Trial, environment: Environment, target: targets.Target | None) -> Cell:
     """The one cell of the trial; with a target, that of its code. Raises TrialError."""
     if target is not None:
-        return next(generated.cells(trial, target))
+        (mode,) = trial.modes
+        return next(cell for cell in generated.cells(trial, target) if cell.mode == mode)
     return plan.cells(trial, outline_of(trial, environment))[0]
 
 
@@ -46,9 +47,11 @@ def write(cell: Cell, environment: Environment, folder: Path) -> str:
 
     Returns what was written, in words. Raises SuiteError.
     """
+    limit_s = Settings.from_environment().launch_limit_s
     if cell.target:
+        order = Order(cell, assemble=True, folder=str(folder.absolute()))
         with closing(Generator(environment, cell.target)) as generator:
-            launch = generator.make(Order(cell, assemble=True, folder=str(folder.absolute())))
+            launch = generator.make(order, limit_s)
         made = launch.generated
         if made is None:
             raise SuiteError(f"{cell}: {launch.outcome.reason}")
@@ -57,7 +60,7 @@ def write(cell: Cell, environment: Environment, folder: Path) -> str:
         environment,
         artefacts.MODULE,
         msgspec.json.encode(artefacts.Order(cell, str(folder.absolute()))),
-        Settings.from_environment().launch_limit_s,
+        limit_s,
     )
     written = msgspec.json.decode(answer, type=artefacts.Written) if answer else None
     if written is None or written.error:

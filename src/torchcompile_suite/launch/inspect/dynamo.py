@@ -295,7 +295,7 @@ class GivenUp(logging.Handler):
         # What cannot be traced: the reason, and the stack, outermost call first.
         self.untraced: list[tuple[str, Sequence[Any]]] = []
         self._said: list[GraphBreak] = []
-        self._in_loop = False
+        self._in_loops: set[str] = set()
         self._watchers = contextlib.ExitStack()
 
     def __enter__(self) -> GivenUp:
@@ -308,7 +308,8 @@ class GivenUp(logging.Handler):
             return add(error, *arguments, **options)
 
         def making(error: SkipFrame, *arguments: Any, **options: Any) -> None:
-            self._in_loop |= _IN_LOOP in str(*arguments[:1])
+            if self.untraced and _IN_LOOP in str(*arguments[:1]):
+                self._in_loops.add(self.untraced[-1][0])
             make(error, *arguments, **options)
 
         self._watchers.enter_context(mock.patch.object(Unsupported, "add_to_stats", adding))
@@ -334,7 +335,7 @@ class GivenUp(logging.Handler):
         """One entry for each reason; empty if Dynamo converted all frames that it met."""
         counters = torch._dynamo.utils.counters
         tried, converted = counters["frames"]["total"], counters["frames"]["ok"]
-        if tried <= converted and not self._in_loop:
+        if tried <= converted and not self._in_loops:
             return []
         breaks = {
             str(each.reason).strip() for each in torch._dynamo.output_graph.graph_break_reasons
@@ -343,13 +344,17 @@ class GivenUp(logging.Handler):
             (one_line(str(text)), count)
             for kind in ("unimplemented", "graph_break")
             for text, count in counters[kind].items()
-            if count > 0 and str(text).strip() not in breaks
+            if count > 0
+            if str(text).strip() not in breaks or one_line(str(text)) in self._in_loops
         ]
-        places = {reason: place(stack) for reason, stack in self.untraced}
+        places: dict[str, list[str]] = {}
+        for reason, stack in self.untraced:
+            places.setdefault(reason, []).append(place(stack))
         again = "Dynamo gives up and tries again in later calls, {} times so far: "
         found = [
-            GraphBreak((again.format(count) if count > 1 else "") + reason, places.get(reason, ""))
+            GraphBreak((again.format(count) if count > 1 else "") + reason, where)
             for reason, count in counted
+            for where in places.get(reason, [""])
         ]
         return list(dict.fromkeys([*found, *self._said]))
 

@@ -76,7 +76,7 @@ def _others(
             continue
         later = place > best
         change = changes_of(*(points[one] for one in sorted((place, best)))).get(name)
-        if change is None:
+        if change is None or None in (change["factor_low"], change["factor_high"]):
             continue
         factor = Interval(*(change[f"factor{part}"] for part in ("", "_low", "_high")))
         # The change is after over before.
@@ -96,13 +96,15 @@ def _sentence(machine: Machine, best: Row, others: Sequence[_Other]) -> str:
     slower = [other for other in others if other.slower]
     if not slower:
         return (
-            f"None of {len(others) + 1} {machine.axis.noun}s can be told from the fastest, "
+            f"None of {len(others) + 1} {machine.axis.noun}s is surely slower than the fastest, "
             f"{label(best.release)}, with {time}."
         )
     equal = [label(other.point) for other in others if not other.slower]
     if len(equal) > _MOST_NAMED:
         equal = [f"{len(equal)} of {len(others)} others"]
-    keep_up = f"{listed(equal)} cannot be told from it" if equal else "All others are slower"
+    keep_up = (
+        f"Not surely slower: {listed(equal)}" if equal else f"Slower: all {len(others)} others"
+    )
     last = others[-1] if others[-1].slower else max(slower, key=lambda other: other.times.value)
     return (
         f"Fastest with {label(best.release)}, {time}. {keep_up}; "
