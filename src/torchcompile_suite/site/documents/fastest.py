@@ -7,7 +7,7 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 from ...analysis.change import Difference
-from ...analysis.statistics import Interval
+from ...analysis.statistics import Interval, inverse
 from ...analysis.summary import Row
 from ...presentation.wording import listed, number, ratio
 from .. import cells
@@ -80,7 +80,7 @@ def _others(
             continue
         factor = Interval(*(change[f"factor{part}"] for part in ("", "_low", "_high")))
         # The change is after over before.
-        times = factor if later else Interval(1 / factor.value, 1 / factor.high, 1 / factor.low)
+        times = factor if later else inverse(factor)
         wanted = Difference.WORSE if later else Difference.BETTER
         slower = change["verdict"] == wanted.value and change["p"] * pairs <= _LEVEL
         yield _Other(point, slower, times)
