@@ -6,6 +6,7 @@ import collections
 import collections.abc
 import dataclasses
 import os
+import time
 import typing
 
 import torch
@@ -271,6 +272,23 @@ class Slowing(nn.Module):
 
 def slowing():
     return Slowing(), rows()
+
+
+class OnASlowedMachine(nn.Module):
+    """Slows down as a machine does on which others begin to work: every model of the process."""
+
+    calls = 0
+
+    def forward(self, x):
+        OnASlowedMachine.calls += 1
+        until = time.perf_counter() + 5e-6 * OnASlowedMachine.calls
+        while time.perf_counter() < until:
+            pass
+        return x + 1
+
+
+def on_a_slowed_machine():
+    return OnASlowedMachine(), rows()
 
 
 def renewed():

@@ -101,7 +101,7 @@ STRANGERS = (
     *("helped", "wrapped", "in_place", "in_parts", "decorated", "assigned", "hidden", "disabled"),
     *("shrinking", "a_dict", "a_list", "a_user_dict", "a_dataclass", "a_named_tuple", "a_none"),
     *("both", "nothing", "no_rows", "meta", "lazy", "complex_numbers", "sparse", "nested"),
-    *("slope", "log", "recent", "slowing", "renewed", "refilled"),
+    *("slope", "log", "recent", "slowing", "on_a_slowed_machine", "renewed", "refilled"),
     *("limited", "own_cache", "scripted", "talking", "looping", "images"),
 )
 
@@ -214,6 +214,7 @@ def test_a_model_that_keeps_something_of_each_call_has_no_steady_state(
 def test_a_model_that_slows_down_has_no_steady_state(learned: dict[str, Any]) -> None:
     assert "each call takes longer than the last (" in learned["slowing"]
     assert "in seen (strangers.py:" in learned["slowing"]
+    assert learned["on_a_slowed_machine"]["notes"] == []
 
 
 @slow

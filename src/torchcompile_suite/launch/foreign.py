@@ -37,6 +37,8 @@ GROWING_BYTES = 1 << 30
 # this factor both times, they go on so.
 SLOWING_CALLS = (16, 64, 256)
 SLOWER = 1.3
+# A new subject has to be faster by the same factor in so many turns of `SLOWING_CALLS[0]` calls.
+SLOWING_TURNS = 3
 
 
 def learn(subject: Subject, steady: bool = True) -> list[str]:
@@ -75,8 +77,7 @@ def learn(subject: Subject, steady: bool = True) -> list[str]:
                 "clock, and each call was waited for"
             )
         if steady:
-            with subject.context():
-                notes += _refuse_growth(subject)
+            notes += _refuse_unsettled(subject)
     return notes
 
 
@@ -135,35 +136,42 @@ def _keep_inputs(subject: Subject, restore: Callable[[], object]) -> None:
     vars(subject).update(replaced)
 
 
-def _refuse_growth(subject: Subject) -> list[str]:
+def _refuse_unsettled(subject: Subject) -> list[str]:
     """Raise `failures.Unsettled` if each call keeps more memory in tensors, or takes longer.
 
     Returns a note if there was no time for all looks: a model may end to grow.
     """
     named = _sizes(subject.module)
+    with subject.context():
+        more, notes = _growth(subject)
+        slowing = "" if more or notes else _slowing(subject)
+    if slowing and _slower_than_new(subject):
+        more = f"takes longer than the last ({slowing})"
+    if more:
+        raise failures.Unsettled(_growing(subject.module, named, more))
+    return notes
+
+
+def _growth(subject: Subject) -> tuple[str, list[str]]:
+    """What each call keeps more, and notes; both empty if the calls end to grow."""
     sizes = [_live_bytes()]
     seconds = 0.0
     for count in GROWING_CALLS:
-        start = time.perf_counter()
-        for _ in range(count):
-            subject.eager()
-        seconds += time.perf_counter() - start
+        seconds += sum(_call_s(subject) for _ in range(count))
         sizes.append(_live_bytes())
         if sizes[-1] <= sizes[-2]:
-            _refuse_slowing(subject, named)
-            return []
+            return "", []
         if sizes[-1] - sizes[0] > GROWING_BYTES:
             break
         if seconds > GROWING_S and count != GROWING_CALLS[-1]:
-            return ["each of the first calls kept more memory: there may be no steady state"]
-    more = f"keeps {(sizes[-1] - sizes[-2]) // count:,} bytes more"
-    raise failures.Unsettled(_growing(subject.module, named, more))
+            return "", ["each of the first calls kept more memory: there may be no steady state"]
+    return f"keeps {(sizes[-1] - sizes[-2]) // count:,} bytes more", []
 
 
-def _refuse_slowing(subject: Subject, named: dict[str, int]) -> None:
-    """Raise `failures.Unsettled` if calls take longer and longer. ``named``: sizes at the start.
+def _slowing(subject: Subject) -> str:
+    """How much longer the calls take and take; empty if they do not.
 
-    Long calls are not made so often: what they keep is in tensors, which `_refuse_growth` sees.
+    Long calls are not made so often: what they keep is in tensors, which `_growth` sees.
     """
     shortest_s: list[float] = []
     made = 0
@@ -171,21 +179,42 @@ def _refuse_slowing(subject: Subject, named: dict[str, int]) -> None:
     for until in SLOWING_CALLS:
         calls_s = []
         for _ in range(until - made):
-            start = time.perf_counter()
-            subject.eager()
-            calls_s.append(time.perf_counter() - start)
-            if start > deadline:
-                return
+            calls_s.append(_call_s(subject))
+            if time.perf_counter() > deadline:
+                return ""
         made = until
         # The shortest of the last calls: a neighbour slows some, and seldom all of them.
         shortest_s.append(min(calls_s[-SLOWING_CALLS[0] :]))
         if len(shortest_s) > 1 and shortest_s[-1] < SLOWER * shortest_s[-2]:
-            return
+            return ""
     first, *_, last = (f"{each * 1e6:,.0f} us" for each in shortest_s)
-    more = (
-        f"takes longer than the last ({first} after {SLOWING_CALLS[0]} calls, {last} after {made})"
-    )
-    raise failures.Unsettled(_growing(subject.module, named, more))
+    return f"{first} after {SLOWING_CALLS[0]} calls, {last} after {made}"
+
+
+def _slower_than_new(subject: Subject) -> bool:
+    """Whether the calls take longer than those of a new subject of the cell, in turns.
+
+    A machine that became slower meanwhile slows both: the model has a steady state.
+    """
+    try:
+        new = build(subject.cell)
+        learn(new, steady=False)
+    except Exception:
+        return False  # nothing to compare with
+    for _ in range(SLOWING_TURNS):
+        shortest_s = []
+        for each in (subject, new):
+            with each.context():
+                shortest_s.append(min(_call_s(each) for _ in range(SLOWING_CALLS[0])))
+        if shortest_s[0] < SLOWER * shortest_s[1]:
+            return False
+    return True
+
+
+def _call_s(subject: Subject) -> float:
+    start = time.perf_counter()
+    subject.eager()
+    return time.perf_counter() - start
 
 
 def _growing(module: torch.nn.Module, named: dict[str, int], more: str) -> str:
