@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -26,6 +26,10 @@ from .options import (
     quiet_option,
     training_option,
 )
+
+if TYPE_CHECKING:
+    from ..presentation.terminal import Output
+    from .trying import TrialProgress
 
 T = TypeVar("T")
 
@@ -160,6 +164,10 @@ def try_command(
 
     torchcompile-suite try resnet50 --target cuda:sm90
     """
+    if gpu is not None and question:
+        raise TrialError("--question measures, and --target generates code: leave one out")
+    if gpu is not None and html_file is not None:
+        raise TrialError("--html shows times, and --target generates code: leave one out")
     asked = Trial(
         workload=target,
         batch_sizes=_each(batch_sizes),
@@ -178,29 +186,61 @@ def try_command(
     # Imported here: the help needs none of it, and waits for none of it.
     from ..presentation import answers
     from ..presentation.terminal import Output
+    from . import trying
+
+    trial = plan.asked(target, inputs or [], asked, answers.names())
+    variables = {"OMP_NUM_THREADS": str(threads)} if threads else {}
+    progress = trying.TrialProgress(quiet, no_color)
+    out = Output(no_color=no_color)
+    if gpu is not None:
+        _generate(trial, gpu, registers, release, variables, progress, out, json_file)
+    else:
+        _measure(trial, release, variables, resume, progress, out, json_file, html_file, save)
+
+
+def _generate(
+    trial: Trial,
+    gpu: str,
+    registers: bool,
+    release: str | None,
+    variables: Mapping[str, str],
+    progress: TrialProgress,
+    out: Output,
+    json_file: Path | None,
+) -> None:
+    """Only generate the code for a GPU that is not here."""
+    from ..trial import generated
+    from . import trying
+
+    with progress:
+        python = trying.torch_python(trial, release, gpu, progress)
+        of = targets.get(gpu)
+        code = generated.run(trial, python, of, progress.say, registers, variables)
+    trying.show_code(out, trial, code, json_file)
+    raise SystemExit(1 if generated.failed(code) else 0)
+
+
+def _measure(
+    trial: Trial,
+    release: str | None,
+    variables: Mapping[str, str],
+    resume: bool,
+    progress: TrialProgress,
+    out: Output,
+    json_file: Path | None,
+    html_file: Path | None,
+    save: bool,
+) -> None:
     from ..presentation.wording import printable
-    from ..trial import generated, run
+    from ..trial import run
     from . import trying
 
     if save:  # without [suite] it ends now, and not after minutes
         from . import recorded
-    trial = plan.asked(target, inputs or [], asked, answers.names())
-    if question and gpu is not None:
-        raise TrialError("--question measures, and --target generates code: leave one out")
-    if html_file is not None and gpu is not None:
-        raise TrialError("--html shows times, and --target generates code: leave one out")
-    variables = {"OMP_NUM_THREADS": str(threads)} if threads else {}
-    with trying.TrialProgress(quiet, no_color) as progress:
-        python = trying.torch_python(trial, release, gpu, progress)
-        if gpu is not None:
-            of = targets.get(gpu)
-            code = generated.run(trial, python, of, progress.say, registers, variables)
-    if gpu is not None:
-        trying.show_code(Output(no_color=no_color), trial, code, json_file)
-        raise SystemExit(1 if generated.failed(code) else 0)
-    with trying.TrialProgress(quiet, no_color) as progress:
+    with progress:
+        python = trying.torch_python(trial, release, None, progress)
         result = run.run(trial, python, progress.hear, resume=resume, variables=variables)
-    trying.show_result(Output(no_color=no_color), trial, result, json_file, html_file)
+    trying.show_result(out, trial, result, json_file, html_file)
     if save:
         for line in recorded.save(result.measurements):
             click.echo(printable(line), err=True)

@@ -30,6 +30,7 @@ from .progress import Stages, rounded
 if TYPE_CHECKING:
     from .device import Device
     from .inspect.marks import Marked
+    from .inspect.writer import Writer
     from .subject import Call, Subject
 
 # A turn is calls for so long, at least and at most so many. One call before does not count.
@@ -96,12 +97,9 @@ def attribute(request: Request, heap_note: str = "") -> Launch:
 
 
 def _attribute(cell: Cell, on: Device, stages: Stages) -> Attribution:
-    import torch._dynamo
-
     from . import failures, foreign
     from .build import build
-    from .inspect import dynamo, marks, observe
-    from .inspect.writer import Writer
+    from .inspect import dynamo, observe
 
     if cell.backend != "inductor" or cell.start or cell.shapes != "static":
         raise failures.Unsupported("only Inductor's code for fixed shapes is divided")
@@ -121,18 +119,8 @@ def _attribute(cell: Cell, on: Device, stages: Stages) -> Attribution:
             graphs = dynamo.captures()
             if not graphs:
                 raise failures.Unsupported(dynamo.NO_GRAPH)
-            writer = Writer()
-            # What has marks is compiled beside it, and counts for the same limit.
-            with writer.writing(), dynamo.more_captures(3):
-                marked_mode = _compiled(subject, mode=_WITHOUT_GRAPHS.get(cell.mode, cell.mode))
-        operators: list[Marked] = []
-        torch._dynamo.register_backend(marks.in_graphs(operators), name=_BACKEND)
-        with stages("eager"), dynamo.more_captures(3):
-            marked_eager = _compiled(subject, backend=_BACKEND, mode="default", way="whole")
-        if dynamo.captures() != 3 * graphs:
-            raise failures.Unsupported("with marks, Dynamo captures other graphs than without")
+        marked, writer, operators = _marked(subject, stages, graphs)
         calls = {"eager": subject.eager, "mode": mode}
-        marked = {"eager": marked_eager, "mode": marked_mode}
         if cell.device == "cpu":
             calls |= {f"marked {side}": call for side, call in marked.items()}
         with stages("turns"):
@@ -158,6 +146,33 @@ def _attribute(cell: Cell, on: Device, stages: Stages) -> Attribution:
         _split(made[side], call_s[side], steps[side], parts[side], place) for side in steps
     )
     return Attribution(operators=known, eager=eager, mode=compiled_call, code=writer.code)
+
+
+def _marked(
+    subject: Subject, stages: Stages, graphs: int
+) -> tuple[dict[str, Call], Writer, list[Marked]]:
+    """The calls with marks; what wrote the compiled one's code; the steps of eager's.
+
+    ``graphs``: those of the mode without marks.
+    """
+    import torch._dynamo
+
+    from . import failures
+    from .inspect import dynamo, marks
+    from .inspect.writer import Writer
+
+    writer = Writer()
+    mode = subject.cell.mode
+    # What has marks is compiled beside the mode, and counts for the same limit.
+    with stages("compile"), writer.writing(), dynamo.more_captures(3):
+        marked_mode = _compiled(subject, mode=_WITHOUT_GRAPHS.get(mode, mode))
+    operators: list[Marked] = []
+    torch._dynamo.register_backend(marks.in_graphs(operators), name=_BACKEND)
+    with stages("eager"), dynamo.more_captures(3):
+        marked_eager = _compiled(subject, backend=_BACKEND, mode="default", way="whole")
+    if dynamo.captures() != 3 * graphs:
+        raise failures.Unsupported("with marks, Dynamo captures other graphs than without")
+    return {"eager": marked_eager, "mode": marked_mode}, writer, operators
 
 
 def _compiled(subject: Subject, **settings: Any) -> Call:
