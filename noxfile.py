@@ -119,7 +119,7 @@ def site(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON)
 def pictures(session: nox.Session) -> None:
-    """Take the README's pictures of the site in html/."""
+    """Take the pictures of the site in html/ that the README and the docs show."""
     _need(session, "chromium")
     session.install("playwright")
     session.run("python", "docs/pictures/take.py")
