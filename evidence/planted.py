@@ -95,7 +95,7 @@ def launches(
 def compared(python: Path, model: str, fault: str) -> Kept:
     """What the answer says of the fault."""
     (sound, faulty), hit = launches(python, model, ["", fault])
-    found = why.compiled_against_compiled(sound, faulty)
+    found = why.call_against_call(sound, faulty)
     worst = [
         next(one for one in of.families if one.difference_s.value > 0)
         for of in (found, why.compiled_against_eager(faulty))

@@ -288,6 +288,18 @@ def test_machines_that_disagree_are_found(tmp_path: Path) -> None:
     assert len(generated.rows(found)) == 2
 
 
+def test_machines_may_word_a_graph_break_in_their_own_way(tmp_path: Path) -> None:
+    for machine, reason in (("one", "a builtin"), ("two", "the builtin print (GB0059)")):
+        kept = made()
+        (launch,) = kept.launches
+        assert launch.generated is not None
+        breaks = [GraphBreak(reason, "model.py:3")]
+        code = msgspec.structs.replace(launch.generated, graph_breaks=breaks)
+        launches = [msgspec.structs.replace(launch, generated=code)]
+        store(tmp_path, machine, msgspec.structs.replace(kept, launches=launches))
+    assert generated.disagreements(records.read(tmp_path).generated) == []
+
+
 def test_sums_over_both_passes() -> None:
     with_graphs = {"cuda_graphs": 1, "outside_launches": 2}
     one = made(forward=code(**with_graphs), backward=code(4, 6, **with_graphs)).generated

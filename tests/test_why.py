@@ -136,14 +136,14 @@ def test_groups_alike_are_one_family_and_one_that_is_unlike_stands_alone() -> No
 def test_what_moves_between_kernels_of_a_group_is_no_difference() -> None:
     before = attribution(BLOCK, [1.0] * 3, [step("a", [0, 1], 3.0), step("b", [2], 1.0)])
     after = attribution(BLOCK, [1.0] * 3, [step("a", [0], 1.0), step("b", [1, 2], 3.0)])
-    found = why.compiled_against_compiled([before], [after])
+    found = why.call_against_call([before], [after])
     assert times(found) == {"conv2d, batch_norm, relu": (4.0, 4.0)}
 
 
 def test_equal_copies_of_both_releases_are_no_difference() -> None:
     copies = [step(f"copy_{at}", [0], 2.0, "copy") for at in range(3)]
     one = attribution(BLOCK, [5.0, 2.0, 1.0], [*copies, step("f", [0, 1, 2], 9.0)])
-    found = why.compiled_against_compiled([one, one], [one, one])
+    found = why.call_against_call([one, one], [one, one])
     assert times(found)["copy of weights before conv2d"] == (6.0, 6.0)
     told = words.told(found, ("v2.8", "v2.9"))
     assert told.sentences[1].startswith("No part of the call makes a difference")
@@ -169,7 +169,7 @@ def test_copies_alike_are_one_line() -> None:
 def test_two_releases_name_the_same_line_in_two_ways() -> None:
     old = [operator("Conv2d", "conv", 1, "l_conv"), operator("relu", "", 3, "x_1")]
     new = [operator("conv2d", "conv", 1, "x"), operator("relu", "", 3, "x_2")]
-    found = why.compiled_against_compiled(
+    found = why.call_against_call(
         [attribution(old, [1.0, 1.0], [step("c", [0], 2.0, "library"), step("f", [1], 1.0)])],
         [attribution(new, [1.0, 1.0], [step("c", [0], 2.0, "library"), step("f", [1], 4.0)])],
     )
@@ -179,7 +179,7 @@ def test_two_releases_name_the_same_line_in_two_ways() -> None:
 def test_a_line_that_became_two_operators_is_one_group() -> None:
     old = [operator("BatchNorm2d", "bn", 2)]
     new = [operator("add_", "bn", 2), operator("batch_norm", "bn", 2)]
-    found = why.compiled_against_compiled(
+    found = why.call_against_call(
         [attribution(old, [1.0], [step("a", [0], 1.0)])],
         [attribution(new, [1.0, 1.0], [step("a", [0], 0.5), step("b", [1], 2.0)])],
     )
@@ -233,7 +233,7 @@ def test_a_line_of_torch_s_own_may_move_between_releases() -> None:
         conv = Operator("x", "conv2d", "0", "Conv2d", f"container.py:{line}: input = module(input)")
         return attribution([conv, *BLOCK[1:]], [5.0, 2.0, 1.0], [step("a", [0], 4.0)])
 
-    found = why.compiled_against_compiled([of(219)] * 2, [of(250)] * 2)
+    found = why.call_against_call([of(219)] * 2, [of(250)] * 2)
     assert times(found)["conv2d"] == (4.0, 4.0)
 
 
@@ -262,7 +262,7 @@ def test_the_code_of_the_largest_difference_is_compared_without_numbers() -> Non
         steps = [step(name, [0], ms)]
         return attribution(BLOCK[:1], [1.0], steps, code={f"1/{name}": code})
 
-    found = why.compiled_against_compiled(
+    found = why.call_against_call(
         [one(0, 1.0, "vectorised"), one(0, 1.01, "vectorised")],
         [one(3, 9.0, "scalar"), one(3, 9.1, "scalar")],
     )

@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Hashable, Iterable, Sequence
+from collections.abc import Container, Hashable, Iterable, Sequence
 from statistics import fmean, median
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -181,28 +181,21 @@ def compiled_against_eager(launches: Sequence[Launch]) -> Why:
     names: list[Hashable] = list(range(len(own[0].operators)))
     torch = _torch(launches)
     before, after = (
-        _side([of(one) for one in own], names, own[0], torch) for of in (_eager, _mode)
+        _side([getattr(one, side) for one in own], names, own[0], torch)
+        for side in ("eager", "mode")
     )
     return _why(before, after)._replace(other_code=len(launches) - len(own))
 
 
-def compiled_against_compiled(before: Sequence[Launch], after: Sequence[Launch]) -> Why:
-    """Why the compiled call of ``after`` takes another time than that of ``before``.
+def call_against_call(
+    before: Sequence[Launch], after: Sequence[Launch], side: Literal["eager", "mode"] = "mode"
+) -> Why:
+    """Why the compiled call of ``after`` takes another time than that of ``before``. ``side``: the
+    call that is compared, of both.
 
     Operators are the same if the same line of the same module calls them; else, if the same code
     does: the lines of torch's own modules move between releases.
     """
-    return _between(before, after, _mode)
-
-
-def eager_against_eager(before: Sequence[Launch], after: Sequence[Launch]) -> Why:
-    """As `compiled_against_compiled`, of eager calls."""
-    return _between(before, after, _eager)
-
-
-def _between(
-    before: Sequence[Launch], after: Sequence[Launch], of: Callable[[Attribution], Split]
-) -> Why:
     one, two = _alike(before), _alike(after)
     number = min(len(one), len(two))
     placed = [{(each.module, each.where) for each in side[0].operators} for side in (one, two)]
@@ -211,7 +204,7 @@ def _between(
         for names in named:
             names[:] = [name[:1] if name[0] == origin else name for name in names]
     sides = (
-        _side([of(each) for each in own[:number]], names, own[0], _torch(launches))
+        _side([getattr(each, side) for each in own[:number]], names, own[0], _torch(launches))
         for own, names, launches in zip((one, two), named, (before, after), strict=True)
     )
     return _why(*sides)._replace(other_code=len(before) + len(after) - 2 * number)
@@ -264,14 +257,6 @@ def _alike(launches: Sequence[Launch]) -> list[Attribution]:
 def _steps(one: Attribution) -> Hashable:
     steps = (*one.eager.steps, *one.mode.steps)
     return tuple((step.name, step.kind, *step.operators) for step in steps)
-
-
-def _eager(one: Attribution) -> Split:
-    return one.eager
-
-
-def _mode(one: Attribution) -> Split:
-    return one.mode
 
 
 def _torch(launches: Sequence[Launch]) -> str:

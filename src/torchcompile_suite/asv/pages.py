@@ -20,17 +20,9 @@ VENDOR = Path(__file__).with_name("assets") / "vendor"
 FONTS = VENDOR.with_name("fonts")
 LIST = Path(__file__).with_name("vendor.toml")
 # Only ASV's scripts may run (they set styles), and nothing is requested from another host.
-POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self' 'unsafe-inline'",
-        "img-src 'self' data:",
-        "connect-src 'self'",
-        "font-src 'self'",
-        "base-uri 'none'",
-        "form-action 'none'",
-    )
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'"
 )
 _TAG = re.compile(r'<(script|link)\b[^>]*?\b(?:src|href)="https?://[^"]*/([^"/]+)"[^>]*>')
 _INLINE = re.compile(r"<script(?![^>]*\bsrc=)[^>]*>.*?</script>\s*", re.DOTALL)

@@ -253,7 +253,7 @@ def print_report(
             raise not_measured(versions, machine_name)
         raise SuiteError("nothing was measured yet; start with: nox -s bench")
     if form is Format.JSON:
-        click.echo(documents.rows_json(rows))
+        click.echo(wording.written(rows))
         return
     asked = [record for record in shown if wanted(record.measurement.cell)]
     if not asked and len(rows) > MOST_ROWS and len(versions) == 1:

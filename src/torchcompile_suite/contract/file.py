@@ -7,7 +7,6 @@ pyproject.toml, as lock files do, and not in it: a command rewrites it.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -105,15 +104,11 @@ class Contract:
 
 def read(path: Path) -> Contract:
     """The contract of the file; an empty one if there is no file. Raises SuiteError."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
     try:
-        content = tomllib.loads(path.read_text("utf-8"))
+        content = msgspec.toml.decode(path.read_text("utf-8"))
     except FileNotFoundError:
         return Contract()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, msgspec.DecodeError) as error:
         raise SuiteError(f"{path.name} cannot be read: {error}; restore it from git") from None
     if content.get("version") != VERSION:
         raise SuiteError(

@@ -13,7 +13,6 @@ from ..analysis import generated
 from ..analysis.change import Comparison, Effect
 from ..analysis.claims import Document, Judged, Verdict
 from ..analysis.statistics import Interval
-from ..analysis.summary import Row
 from ..cell import Cell
 from .answers import Answered
 from .stories import Reason
@@ -180,8 +179,3 @@ def generated_json(code: generated.Comparison) -> bytes:
 
 def _code(code: generated.Comparison) -> ComparedCode:
     return ComparedCode(code.compared, code.differences, code.gaps)
-
-
-def rows_json(rows: Sequence[Row]) -> bytes:
-    """The measured cells: a list of `Row`."""
-    return written(rows)

@@ -86,8 +86,8 @@ def reasons(
 def changes(history: Iterable[Of]) -> Iterator[Change]:
     """What each release changed against the one before, if the launches are sure of it."""
     for one, two in pairwise(history):
-        compiled = analysis.compiled_against_compiled(one.launches, two.launches)
-        eager = analysis.eager_against_eager(one.launches, two.launches)
+        compiled = analysis.call_against_call(one.launches, two.launches)
+        eager = analysis.call_against_call(one.launches, two.launches, "eager")
         factor = geometric_interval(
             [mode / base for mode, base in zip(compiled.ratios, eager.ratios, strict=True)]
         )

@@ -72,7 +72,9 @@ def run(
                 found[at].append(one)
     if len(calls) == 1:
         return cells, [why.compiled_against_eager(found[0])]
-    return cells, [why.compiled_against_compiled(*found), why.eager_against_eager(*found)]
+    before, after = found
+    eager = why.call_against_call(before, after, "eager")
+    return cells, [why.call_against_call(before, after), eager]
 
 
 def attributed(environment: Environment, cell: Cell, cache: Path) -> Launch:

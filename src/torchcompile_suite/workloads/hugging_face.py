@@ -30,12 +30,14 @@ LONGEST, SEEN = 256, 128
 class Model(NamedTuple):
     """A model: its class, where its configuration differs from the class's own, and its tokens.
 
-    ``length``: of the sequence of tokens; 0 if the model takes none.
+    ``length``: of the sequence of tokens; 0 if the model takes none. ``checkpoint``: one on Hugging
+    Face's hub that has this configuration, without the owner.
     """
 
     kind: str
     length: int
     config: Mapping[str, Any] = {}
+    checkpoint: str = ""
 
 
 _ROBERTA = {"max_position_embeddings": 514, "type_vocab_size": 1}
@@ -51,13 +53,16 @@ _SMOLLM2_135M = {
     **{"rope_theta": 100_000.0, "tie_word_embeddings": True},
 }
 MODELS = {
-    "BertForMaskedLM": Model("BertForMaskedLM", 512),
+    "BertForMaskedLM": Model("BertForMaskedLM", 512, checkpoint="bert-base-uncased"),
     "AlbertForMaskedLM": Model(
         "AlbertForMaskedLM",
         512,
         {"hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072},
+        checkpoint="albert-base-v2",
     ),
-    "DistilBertForMaskedLM": Model("DistilBertForMaskedLM", 128),
+    "DistilBertForMaskedLM": Model(
+        "DistilBertForMaskedLM", 128, checkpoint="distilbert-base-uncased"
+    ),
     "RobertaForCausalLM": Model("RobertaForCausalLM", 512, _ROBERTA),
     "ElectraForCausalLM": Model("ElectraForCausalLM", 512),
     "DebertaV2ForMaskedLM": Model(
@@ -69,23 +74,30 @@ MODELS = {
             **{"norm_rel_ebd": "layer_norm", "share_att_key": True, "pos_att_type": ["p2c", "c2p"]},
             **{"position_biased_input": False},
         },
+        checkpoint="deberta-v3-xsmall",
     ),
     "MobileBertForMaskedLM": Model("MobileBertForMaskedLM", 128),
     "LayoutLMForMaskedLM": Model("LayoutLMForMaskedLM", 512),
-    "CamemBert": Model("CamembertForMaskedLM", 512, {**_ROBERTA, "vocab_size": 32005}),
+    "CamemBert": Model(
+        "CamembertForMaskedLM", 512, {**_ROBERTA, "vocab_size": 32005}, checkpoint="camembert-base"
+    ),
     "AllenaiLongformerBase": Model(
         "LongformerForMaskedLM",
         512,
         {**_ROBERTA, "vocab_size": 50265, "max_position_embeddings": 4098},
+        checkpoint="longformer-base-4096",
     ),
-    "GoogleFnet": Model("FNetForMaskedLM", 512),
+    "GoogleFnet": Model("FNetForMaskedLM", 512, checkpoint="fnet-base"),
     "YituTechConvBert": Model("ConvBertForMaskedLM", 512),
     "XLNetLMHeadModel": Model(
-        "XLNetLMHeadModel", 256, {"d_model": 768, "n_layer": 12, "n_head": 12, "d_inner": 3072}
+        "XLNetLMHeadModel",
+        256,
+        {"d_model": 768, "n_layer": 12, "n_head": 12, "d_inner": 3072},
+        checkpoint="xlnet-base-cased",
     ),
-    "GPT2LMHeadModel": Model("GPT2LMHeadModel", 256),
-    "DistillGPT2": Model("GPT2LMHeadModel", 512, {"n_layer": 6}),
-    "OPTForCausalLM": Model("OPTForCausalLM", 256),
+    "GPT2LMHeadModel": Model("GPT2LMHeadModel", 256, checkpoint="gpt2"),
+    "DistillGPT2": Model("GPT2LMHeadModel", 512, {"n_layer": 6}, checkpoint="distilgpt2"),
+    "OPTForCausalLM": Model("OPTForCausalLM", 256, checkpoint="opt-125m"),
     "GPTNeoForCausalLM": Model(
         "GPTNeoForCausalLM",
         128,
@@ -94,7 +106,7 @@ MODELS = {
             "attention_types": [[["global", "local"], 6]],
         },
     ),
-    "LlamaForCausalLM": Model("LlamaForCausalLM", SEEN, _SMOLLM2_135M),
+    "LlamaForCausalLM": Model("LlamaForCausalLM", SEEN, _SMOLLM2_135M, checkpoint="SmolLM2-135M"),
     "Qwen3ForCausalLM": Model(
         "Qwen3ForCausalLM",
         64,
@@ -103,6 +115,7 @@ MODELS = {
             **{"num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128},
             **{"rope_theta": 1_000_000.0, "tie_word_embeddings": True},
         },
+        checkpoint="Qwen3-0.6B",
     ),
     "Gemma3ForCausalLM": Model(
         "Gemma3ForCausalLM",
@@ -112,53 +125,37 @@ MODELS = {
             **{"num_hidden_layers": 18, "num_attention_heads": 4, "num_key_value_heads": 1},
             "sliding_window": 512,
         },
+        checkpoint="gemma-3-270m",
     ),
     "TrOCRForCausalLM": Model("TrOCRForCausalLM", 256),
     "XGLMForCausalLM": Model("XGLMForCausalLM", 64),
-    "T5ForConditionalGeneration": Model("T5ForConditionalGeneration", 512),
+    "T5ForConditionalGeneration": Model("T5ForConditionalGeneration", 512, checkpoint="t5-small"),
     "MT5ForConditionalGeneration": Model("MT5ForConditionalGeneration", 128),
-    "BartForConditionalGeneration": Model("BartForConditionalGeneration", 256, _BART_BASE),
+    "BartForConditionalGeneration": Model(
+        "BartForConditionalGeneration", 256, _BART_BASE, checkpoint="bart-base"
+    ),
     "MBartForConditionalGeneration": Model("MBartForConditionalGeneration", 128),
     "PegasusForConditionalGeneration": Model("PegasusForConditionalGeneration", 128),
     "BlenderbotSmallForConditionalGeneration": Model(
         "BlenderbotSmallForConditionalGeneration", 128
     ),
     "M2M100ForConditionalGeneration": Model("M2M100ForConditionalGeneration", 128),
-    "WhisperForConditionalGeneration": Model("WhisperForConditionalGeneration", 32),
-    "Wav2Vec2ForCTC": Model("Wav2Vec2ForCTC", 0),
-    "CLIPModel": Model("CLIPModel", 77),
-    "SiglipModel": Model("SiglipModel", 64),
+    "WhisperForConditionalGeneration": Model(
+        "WhisperForConditionalGeneration", 32, checkpoint="whisper-tiny"
+    ),
+    "Wav2Vec2ForCTC": Model("Wav2Vec2ForCTC", 0, checkpoint="wav2vec2-base-960h"),
+    "CLIPModel": Model("CLIPModel", 77, checkpoint="clip-vit-base-patch32"),
+    "SiglipModel": Model("SiglipModel", 64, checkpoint="siglip-base-patch16-224"),
     "MixtralForCausalLM": Model(
         "MixtralForCausalLM",
         128,
         {"hidden_size": 1024, "intermediate_size": 3584, "num_hidden_layers": 2},
     ),
-    "MambaForCausalLM": Model("MambaForCausalLM", 16, {"num_hidden_layers": 24}),
+    "MambaForCausalLM": Model(
+        "MambaForCausalLM", 16, {"num_hidden_layers": 24}, checkpoint="mamba-130m-hf"
+    ),
 }
-# Checkpoints on Hugging Face's hub that have the configuration of a model above; without the owner.
-CHECKPOINTS = {
-    "bert-base-uncased": "BertForMaskedLM",
-    "albert-base-v2": "AlbertForMaskedLM",
-    "distilbert-base-uncased": "DistilBertForMaskedLM",
-    "deberta-v3-xsmall": "DebertaV2ForMaskedLM",
-    "camembert-base": "CamemBert",
-    "longformer-base-4096": "AllenaiLongformerBase",
-    "fnet-base": "GoogleFnet",
-    "xlnet-base-cased": "XLNetLMHeadModel",
-    "gpt2": "GPT2LMHeadModel",
-    "distilgpt2": "DistillGPT2",
-    "opt-125m": "OPTForCausalLM",
-    "SmolLM2-135M": "LlamaForCausalLM",
-    "Qwen3-0.6B": "Qwen3ForCausalLM",
-    "gemma-3-270m": "Gemma3ForCausalLM",
-    "t5-small": "T5ForConditionalGeneration",
-    "bart-base": "BartForConditionalGeneration",
-    "whisper-tiny": "WhisperForConditionalGeneration",
-    "wav2vec2-base-960h": "Wav2Vec2ForCTC",
-    "clip-vit-base-patch32": "CLIPModel",
-    "siglip-base-patch16-224": "SiglipModel",
-    "mamba-130m-hf": "MambaForCausalLM",
-}
+CHECKPOINTS = {one.checkpoint: name for name, one in MODELS.items() if one.checkpoint}
 
 
 def made(name: str) -> Any:
