@@ -190,8 +190,8 @@ def compiled_against_eager(launches: Sequence[Launch]) -> Why:
 def call_against_call(
     before: Sequence[Launch], after: Sequence[Launch], side: Literal["eager", "mode"] = "mode"
 ) -> Why:
-    """Why the compiled call of ``after`` takes another time than that of ``before``. ``side``: the
-    call that is compared, of both.
+    """Why a call of ``after`` takes another time than that of ``before``: the compiled one, or by
+    ``side`` the eager one.
 
     Operators are the same if the same line of the same module calls them; else, if the same code
     does: the lines of torch's own modules move between releases.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import click
 
@@ -26,10 +26,6 @@ from .options import (
     quiet_option,
     training_option,
 )
-
-if TYPE_CHECKING:
-    from ..presentation.terminal import Output
-    from .trying import TrialProgress
 
 T = TypeVar("T")
 
@@ -186,64 +182,27 @@ def try_command(
     # Imported here: the help needs none of it, and waits for none of it.
     from ..presentation import answers
     from ..presentation.terminal import Output
-    from . import trying
-
-    trial = plan.asked(target, inputs or [], asked, answers.names())
-    variables = {"OMP_NUM_THREADS": str(threads)} if threads else {}
-    progress = trying.TrialProgress(quiet, no_color)
-    out = Output(no_color=no_color)
-    if gpu is not None:
-        _generate(trial, gpu, registers, release, variables, progress, out, json_file)
-    else:
-        _measure(trial, release, variables, resume, progress, out, json_file, html_file, save)
-
-
-def _generate(
-    trial: Trial,
-    gpu: str,
-    registers: bool,
-    release: str | None,
-    variables: Mapping[str, str],
-    progress: TrialProgress,
-    out: Output,
-    json_file: Path | None,
-) -> None:
-    """Only generate the code for a GPU that is not here."""
-    from ..trial import generated
-    from . import trying
-
-    with progress:
-        python = trying.torch_python(trial, release, gpu, progress)
-        of = targets.get(gpu)
-        code = generated.run(trial, python, of, progress.say, registers, variables)
-    trying.show_code(out, trial, code, json_file)
-    raise SystemExit(1 if generated.failed(code) else 0)
-
-
-def _measure(
-    trial: Trial,
-    release: str | None,
-    variables: Mapping[str, str],
-    resume: bool,
-    progress: TrialProgress,
-    out: Output,
-    json_file: Path | None,
-    html_file: Path | None,
-    save: bool,
-) -> None:
-    from ..presentation.wording import printable
-    from ..trial import run
+    from ..trial import generated, run
     from . import trying
 
     if save:  # without [suite] it ends now, and not after minutes
         from . import recorded
-    with progress:
-        python = trying.torch_python(trial, release, None, progress)
-        result = run.run(trial, python, progress.hear, resume=resume, variables=variables)
+    trial = plan.asked(target, inputs or [], asked, answers.names())
+    variables = {"OMP_NUM_THREADS": str(threads)} if threads else {}
+    out = Output(no_color=no_color)
+    with trying.TrialProgress(quiet, no_color) as progress:
+        python = trying.torch_python(trial, release, gpu, progress)
+        if gpu is not None:
+            of = targets.get(gpu)
+            code = generated.run(trial, python, of, progress.say, registers, variables)
+        else:
+            result = run.run(trial, python, progress.hear, resume=resume, variables=variables)
+    if gpu is not None:
+        trying.show_code(out, trial, code, json_file)
+        raise SystemExit(1 if generated.failed(code) else 0)
     trying.show_result(out, trial, result, json_file, html_file)
     if save:
-        for line in recorded.save(result.measurements):
-            click.echo(printable(line), err=True)
+        trying.say(recorded.save(result.measurements))
     trying.end(trial, result)
 
 

@@ -18,6 +18,7 @@ from ..launch.progress import Event
 from ..measurement import TOO_BUSY
 from ..presentation.sheets import Sheet
 from ..presentation.terminal import Output, Progress
+from ..presentation.wording import printable
 from ..releases import apart, catalogue
 from ..trial import generated, view
 from ..trial.plan import Trial, TrialError, headline
@@ -40,6 +41,12 @@ def torch_python(trial: Trial, release: str | None, gpu: str | None, progress: P
     own = workloads.libraries(trial.workload)
     apart.provide(python, own if trial.target is None else trial.target.libraries)
     return python
+
+
+def say(lines: Iterable[str]) -> None:
+    """Print the lines beside the answer."""
+    for line in lines:
+        click.echo(printable(line), err=True)
 
 
 def end(trial: Trial, result: TrialResult) -> None:

@@ -153,7 +153,7 @@ def _refuse_unsettled(subject: Subject) -> list[str]:
 
 
 def _growth(subject: Subject) -> tuple[str, list[str]]:
-    """What each call keeps more, and notes; both empty if the calls end to grow."""
+    """What each call keeps in addition, and notes; both empty if the calls stop to keep more."""
     sizes = [_live_bytes()]
     seconds = 0.0
     for count in GROWING_CALLS:
@@ -169,7 +169,7 @@ def _growth(subject: Subject) -> tuple[str, list[str]]:
 
 
 def _slowing(subject: Subject) -> str:
-    """How much longer the calls take and take; empty if they do not.
+    """How long the first and the last calls took, if each takes longer than the last; else empty.
 
     Long calls are not made so often: what they keep is in tensors, which `_growth` sees.
     """

@@ -253,6 +253,11 @@ def _quantisation(trial: Trial, outline: Outline) -> list[Cell]:
     ]
 
 
+def _backends(trial: Trial, outline: Outline) -> list[Cell]:
+    """Each backend of torch.compile that does a part of the work, and Inductor."""
+    return _plain(trial, outline, backends=tuple(matrix.BACKENDS))
+
+
 def _allocator(trial: Trial, outline: Outline) -> list[Cell]:
     """A settled heap, malloc as a script gets it, and other allocators."""
     if trial.device != "cpu":
@@ -267,6 +272,11 @@ def _freezing(trial: Trial, outline: Outline) -> list[Cell]:
     """The model compiled plainly and frozen; on a CPU also with the default heap, for memory."""
     plain = _plain(trial, outline, allocators=allocators(trial))
     return _by_ways(plain, matrix.FREEZING_WAYS)
+
+
+def _regional(trial: Trial, outline: Outline) -> list[Cell]:
+    """The model compiled whole, only its repeated block, and whole with the block as a region."""
+    return _by_ways(_plain(trial, outline), matrix.REGIONAL_WAYS)
 
 
 def _by_ways(plain: Iterable[Cell], ways: Sequence[Way]) -> list[Cell]:
@@ -326,10 +336,10 @@ QUESTIONS: dict[str, Callable[[Trial, Outline], list[Cell]]] = {
     "training": _training,
     "precision": _precision,
     "quantisation": _quantisation,
-    "backends": lambda trial, outline: _plain(trial, outline, backends=tuple(matrix.BACKENDS)),
+    "backends": _backends,
     "allocator": _allocator,
     "freezing": _freezing,
-    "regional": lambda trial, outline: _by_ways(_plain(trial, outline), matrix.REGIONAL_WAYS),
+    "regional": _regional,
     "dynamic_shapes": _dynamic_shapes,
     "starts": _starts,
     "memory": _memory,
