@@ -198,6 +198,31 @@ def test_targets_differ_where_the_compiler_looks(
     assert here.forward.source_sha256 != there.forward.source_sha256
 
 
+_ASKS_THE_BANDWIDTH = f"""
+import sys
+from torchcompile_suite import targets
+from torchcompile_suite.launch.generate import absent
+target = targets.get("{SM90}")
+if not absent.preloaded():
+    absent.start_again(target, ["-c", sys.argv[1], sys.argv[1]])
+absent.give(target)
+from torch._inductor.utils import get_gpu_dram_gbps
+print(get_gpu_dram_gbps())
+"""
+
+
+def test_inductor_knows_the_bandwidth_of_the_target(newest: ReleaseEnvironment) -> None:
+    """Since 2.14 Inductor asks for it before it fuses, and goes on without an answer."""
+    done = subprocess.run(
+        [newest.python, "-c", _ASKS_THE_BANDWIDTH, _ASKS_THE_BANDWIDTH],
+        env={**os.environ, "PYTHONPATH": str(Path(targets.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+    )
+    # The data sheet of the H100 SXM has 3.35 TB/s.
+    assert float(done.stdout) == pytest.approx(3352, abs=1), done.stderr
+
+
 @pytest.mark.nightly
 def test_a_release_that_does_not_know_the_target_says_so(
     make_environment: Callable[[str], ReleaseEnvironment],

@@ -17,7 +17,7 @@ from torchcompile_suite.cell import Cell
 from torchcompile_suite.cli import app
 from torchcompile_suite.compiled import GraphBreak
 from torchcompile_suite.errors import SuiteError
-from torchcompile_suite.generated import GENERATION, Chain, Generated
+from torchcompile_suite.generated import Chain, Generated
 from torchcompile_suite.launch.generate.assembly import occupancy
 from torchcompile_suite.launch.generate.recorder import Node, Recorder
 from torchcompile_suite.measurement import OK, Launch, Measurement, Outcome, Status
@@ -265,18 +265,33 @@ def test_a_release_without_code_is_no_change_and_hides_none(tmp_path: Path) -> N
     ]
 
 
-def test_counts_of_another_generation_are_not_compared(tmp_path: Path) -> None:
-    old = made(release="2.9.1")
-    (launch,) = old.launches
+def _of_generation(generation: int, release: str) -> Measurement:
+    one = made(release=release)
+    (launch,) = one.launches
     assert launch.generated is not None
-    other = msgspec.structs.replace(launch.generated, generation=GENERATION + 1)
-    old = msgspec.structs.replace(old, launches=[msgspec.structs.replace(launch, generated=other)])
-    store(tmp_path, "box", old, made(release="2.15.0"))
-    comparison = generated.compare(records.read(tmp_path).generated, "2.9.1", "2.15.0")
-    assert comparison.compared == 0
-    assert [gap.reason for gap in comparison.gaps] == ["counted by different versions of the suite"]
-    rows = generated.rows(records.read(tmp_path).generated)
-    assert not any(step.before for step in generated.steps(rows, ["2.9.1", "2.15.0"]))
+    other = msgspec.structs.replace(launch.generated, generation=generation)
+    return msgspec.structs.replace(one, launches=[msgspec.structs.replace(launch, generated=other)])
+
+
+def test_counts_without_the_bandwidth_are_left_out(
+    tmp_path: Path,
+) -> None:
+    store(tmp_path, "box", _of_generation(1, "2.9.1"), _of_generation(1, "2.15.0"))
+    assert [one.release for one in records.read(tmp_path).generated] == ["2.9.1"]
+    store(tmp_path, "box", _of_generation(2, "2.15.0"))
+    found = records.read(tmp_path)
+    assert [one.release for one in found.generated] == ["2.9.1", "2.15.0"]
+    assert not found.problems
+    assert generated.compare(found.generated, "2.9.1", "2.15.0").compared == 1
+
+
+@pytest.mark.parametrize(
+    ("release", "alike"),
+    [("2.13.0", True), ("2.14.0.dev20260601", False), ("2.16.0", False), ("no version", False)],
+)
+def test_the_bandwidth_counts_since_the_release_that_asks_for_it(release: str, alike: bool) -> None:
+    assert records.counted_alike(_of_generation(1, release)) is alike
+    assert records.counted_alike(_of_generation(2, release))
 
 
 def test_machines_that_disagree_are_found(tmp_path: Path) -> None:

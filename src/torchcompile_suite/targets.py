@@ -47,6 +47,8 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shared_reserved: Annotated[int, Meta(ge=0)]
     l2_bytes: Size
     memory_bytes: Size
+    memory_clock_khz: Size
+    memory_bus_bits: Size
 
     @property
     def capability(self) -> int:

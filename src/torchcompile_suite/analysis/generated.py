@@ -76,8 +76,7 @@ class Gap(Struct, frozen=True):
 class Step(NamedTuple):
     """A release of a cell's history, and what differs from the last release before with code.
 
-    ``before`` is that release; empty if there is none, if this one has no code, or if another
-    version of the suite counted.
+    ``before`` is that release; empty if there is none, or if this one has no code.
     """
 
     before: str
@@ -148,7 +147,7 @@ def compare(records: Iterable[Record], before: str, after: str) -> Comparison:
     compared = 0
     for cell in dict.fromkeys([*sides[before], *sides[after]]):
         old, new = sides[before].get(cell), sides[after].get(cell)
-        reason = _gap(before, old) or _gap(after, new) or _unlike(old, new)
+        reason = _gap(before, old) or _gap(after, new)
         if reason or old is None or new is None:
             gaps.append(Gap(cell, reason))
         else:
@@ -173,11 +172,6 @@ def _gap(release: str, of: Row | None) -> str:
     return ""
 
 
-def _unlike(old: Row | None, new: Row | None) -> str:
-    generations = {one.generated.generation for one in (old, new) if one and one.generated}
-    return "counted by different versions of the suite" if len(generations) > 1 else ""
-
-
 def steps(rows: Iterable[Row], releases: Sequence[str]) -> list[Step]:
     """The history of each cell: its rows in the order of ``releases``, which are all that count.
 
@@ -193,7 +187,7 @@ def steps(rows: Iterable[Row], releases: Sequence[str]) -> list[Step]:
     for mine in by_cell.values():
         last: Row | None = None
         for one in sorted(mine, key=lambda one: places[one.release]):
-            if one.generated is None or last is None or _unlike(last, one):
+            if one.generated is None or last is None:
                 made.append(Step("", one, []))
             else:
                 made.append(Step(last.release, one, _differences(last, one)))

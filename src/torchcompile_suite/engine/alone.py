@@ -12,7 +12,6 @@ import msgspec
 from ..analysis import statistics
 from ..cell import Cell
 from ..errors import SuiteError, cannot_write
-from ..generated import GENERATION
 from ..host.files import need_free
 from ..measurement import METHOD, Launch, Measurement
 from ..modes import EAGER
@@ -54,8 +53,7 @@ class Alone:
         if not recorded.outcome.ok:
             return recorded
         if cell.target:
-            generated = recorded.generated
-            return recorded if generated and generated.generation == GENERATION else None
+            return recorded if records.counted_alike(recorded) else None
         # Records of the first versions lack what the compiler did. Records of another method cannot
         # be compared with new ones.
         complete = recorded.compiled is not None or cell.mode == EAGER or cell.start or cell.divided

@@ -21,8 +21,10 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, TypeVar
 
 import msgspec
+from packaging.version import InvalidVersion, Version
 
 from ..cell import Cell
+from ..generated import GENERATION
 from ..host.files import append_line
 from ..measurement import Launch, Measurement
 from . import descriptions, regular, segments
@@ -30,6 +32,8 @@ from .decoding import decode
 from .segments import canonical, record_id
 
 SUFFIX = ".records.jsonl"
+# From this release on, code of generation 1 is not that of generation 2 (`GENERATION`).
+BANDWIDTH_COUNTS_SINCE = Version("2.14.dev0")
 # Of a commit's SHA, as in the names of ASV's files.
 COMMIT_DIGITS = 8
 # A measurement takes about ten kilobytes. The suite never writes a longer line than this.
@@ -76,7 +80,8 @@ class Records(NamedTuple):
     """Every readable record under results/, and the problems with the others.
 
     ``records`` are those of cells whose pairs are timed. ``generated`` are those of cells with a
-    target: counts without times, which `analysis.generated` reads. ``divided`` are those whose
+    target: counts without times, which `analysis.generated` reads; those that this version of the
+    suite would count otherwise are left out (`counted_alike`). ``divided`` are those whose
     calls were divided, which `analysis.why` reads.
     """
 
@@ -209,6 +214,8 @@ def _by_kind(found: Iterable[Record], problems: list[Problem]) -> Records:
     kinds = Records([], problems, [], [])
     for record in found:
         cell = record.measurement.cell
+        if not counted_alike(record.measurement):
+            continue
         kind = kinds.generated if cell.target else kinds.records if cell.timed else kinds.divided
         kind.append(record)
     return kinds
@@ -253,6 +260,19 @@ def release(measurement: Measurement) -> str:
     """The version of torch, without its build; empty if the measurement does not know it."""
     environment = measurement.environment
     return environment.torch.partition("+")[0] if environment else ""
+
+
+def counted_alike(measurement: Measurement) -> bool:
+    """Whether this version of the suite would generate the same code and count it in the same way.
+
+    True of a measurement without generated code.
+    """
+    if measurement.generated is None or measurement.generated.generation == GENERATION:
+        return True
+    try:
+        return Version(release(measurement)) < BANDWIDTH_COUNTS_SINCE
+    except InvalidVersion:
+        return False
 
 
 def machine_folders(results: Path) -> Read[list[Path]]:

@@ -251,6 +251,8 @@ def _answer_triton(target: Target) -> None:
         "multiprocessor_count": target.multiprocessors,
         "max_num_regs": target.registers_a_multiprocessor,
         "warpSize": WARP,
+        "mem_clock_rate": target.memory_clock_khz,
+        "mem_bus_width": target.memory_bus_bits,
     }
     driver.set_active(
         SimpleNamespace(
@@ -260,6 +262,7 @@ def _answer_triton(target: Target) -> None:
             get_current_stream=lambda _=0: 0,
             get_device_capability=lambda *_: (target.major, target.minor),
             get_active_torch_device=lambda: torch.device("cuda", 0),
+            get_device_interface=lambda: torch.cuda,
             launcher_cls=_refuse_launch,
             utils=SimpleNamespace(get_device_properties=lambda _: sizes),
         )
