@@ -11,13 +11,13 @@ python -m torchcompile_suite.engine.launches
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Literal
 
@@ -61,15 +61,16 @@ def of_series(
     of a cell with a target is generated. Raises `Refused` if the Python does not start, or cannot
     get a library of the workload's.
     """
+    cell, limit_s = series.cell, series.launch_limit_s
+    libraries = workloads.libraries(cell.workload)
     try:
         processes.version(environment.python)
-        apart.provide(environment.python, workloads.libraries(series.cell.workload))
+        apart.provide(environment.python, libraries)
     except SuiteError as error:
         raise Refused(str(error)) from None
-    cell, limit_s = series.cell, series.launch_limit_s
     if cell.target:
-        with closing(Generator(environment, cell.target)) as generator:
-            return generator.make(Order(cell), limit_s)
+        return _generators.of(environment, cell.target, libraries).make(Order(cell), limit_s)
+    _generators.close()  # nothing else is in memory beside what is measured
     cache.mkdir(parents=True, exist_ok=True)
     kind: Literal["cold", "warm"] = "warm" if any(cache.iterdir()) else "cold"
     request = Request(cell, kind, str(cache), series.plan, observe, heap=heap_state(cell))
@@ -138,6 +139,36 @@ class Generator:
         """End the process."""
         self._end()
         self._folder.cleanup()
+
+
+class _Generators:
+    """Keeps the generator of the last cell for the next one: a process starts for as long as the
+    code of a small model takes.
+
+    Libraries that lie apart stay imported, so a process sees those of one set only.
+    """
+
+    def __init__(self) -> None:
+        self._key: object = None
+        self._kept: Generator | None = None
+        atexit.register(self.close)
+
+    def of(self, environment: Environment, target: str, libraries: tuple[str, ...]) -> Generator:
+        """The one for that Python, target and libraries."""
+        key = (environment, target, libraries)
+        if self._kept is None or key != self._key:
+            self.close()
+            self._key, self._kept = key, Generator(environment, target)
+        return self._kept
+
+    def close(self) -> None:
+        """End its process."""
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            kept.close()
+
+
+_generators = _Generators()
 
 
 def calibration_of(environment: Environment, log: Path) -> Callable[[int], RemoteLoop]:
