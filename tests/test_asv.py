@@ -552,6 +552,7 @@ def test_the_report_compares_turns_round_by_round(turns: Checkout) -> None:
     assert comparison["compared"] == 2 - len(gaps)
 
 
+@pytest.mark.nightly
 def test_ctrl_c_ends_a_history_and_the_same_command_goes_on(turns: Checkout) -> None:
     cell = Cell("pointwise_chain", 1, "default")
     command = ("history", OLD, NEW, "--cells", matrix.pattern(cell) or "", "--rounds", "2")

@@ -112,6 +112,7 @@ def make():
 """
 
 
+@pytest.mark.nightly
 def test_the_answers_kernels_are_in_the_folder_beside_it(
     newest: ReleaseEnvironment, tmp_path: Path
 ) -> None:

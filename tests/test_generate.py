@@ -159,6 +159,7 @@ def test_a_mode_that_times_candidates_is_unsupported(make_newest: Make) -> None:
     assert "candidates" in launch.outcome.reason
 
 
+@pytest.mark.nightly
 def test_what_takes_too_long_says_how_far_it_came(newest: ReleaseEnvironment) -> None:
     """The loop of the workload is unrolled to 12,000 operators."""
     variables = {"TORCHCOMPILE_SUITE_WORKLOADS": str(ROOT / "tests" / "workloads_that_fail.py")}

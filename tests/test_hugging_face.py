@@ -31,7 +31,11 @@ def test_each_needs_transformers_and_a_bare_run_measures_none() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    ("name", "graphs"), [("DistilBertForMaskedLM", 1), ("llama_decode_static_cache", 1)]
+    ("name", "graphs"),
+    [
+        ("DistilBertForMaskedLM", 1),
+        pytest.param("llama_decode_static_cache", 1, marks=pytest.mark.nightly),
+    ],
 )
 def test_a_model_is_measured_with_the_library_that_lies_apart(
     newest: ReleaseEnvironment, tmp_path: Path, name: str, graphs: int

@@ -27,6 +27,7 @@ def make(batch_size=2):
 TARGET = ("--target", "cuda:sm90")
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_target_is_counted_beside_the_cpu(newest: ReleaseEnvironment, tmp_path: Path) -> None:
