@@ -246,8 +246,8 @@ def _answer_triton(target: Target) -> None:
         raise failures.Unsupported(
             f"torch {torch.__version__} has no Triton beside it; install the CUDA build"
         ) from None
-    # Not the clock of the multiprocessors: only the choice to time a padded product asks for it, and
-    # no product is timed.
+    # The clock of the multiprocessors is missing: only who might time a padded product asks for it,
+    # and here no product is timed.
     sizes = {
         "max_shared_mem": target.shared_a_block,
         "multiprocessor_count": target.multiprocessors,
