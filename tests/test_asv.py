@@ -579,6 +579,7 @@ def test_ctrl_c_ends_a_history_and_the_same_command_goes_on(turns: Checkout) -> 
     assert kinds.count("cold") == 2, "the compiled code is still there"
 
 
+@pytest.mark.nightly
 def test_two_runs_in_turns_do_not_disturb_each_other(turns: Checkout) -> None:
     place = turns.folder / ".asv" / "series" / machine.detect().machine
     with FileLock(place / "lock"):

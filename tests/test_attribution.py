@@ -84,6 +84,7 @@ def test_generated_kernels_have_their_code(conv_net: Attribution) -> None:
             assert "void" in conv_net.code[f"{step.graph}/{step.name}"]
 
 
+@pytest.mark.nightly
 def test_a_training_step_has_groups_of_both_directions(
     environment: ReleaseEnvironment, tmp_path: Path
 ) -> None:

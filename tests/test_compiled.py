@@ -166,7 +166,8 @@ def test_attention_with_a_mask_is_measured_everywhere(launches: Launches) -> Non
     assert ok(launches["sdpa causal"]).graphs == 1
 
 
-@pytest.mark.parametrize("name", ["int8", pytest.param("int8 in eager", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["int8", "int8 in eager"])
 def test_int8_is_compared_with_eager_int8_and_its_error_is_recorded(
     launches: Launches, environment: ReleaseEnvironment, name: str
 ) -> None:
@@ -464,7 +465,7 @@ for way in sys.argv[1:]:
     "ways",
     [
         # Frozen last: what is compiled after it in the same process is frozen, too.
-        ("whole", "regional", "freezing"),
+        pytest.param(("whole", "regional", "freezing"), marks=pytest.mark.nightly),
         # Dynamo fails if the process has compiled the module in another way before.
         ("nested-region",),
     ],

@@ -538,6 +538,7 @@ cluster.close()
 """
 
 
+@pytest.mark.nightly
 def test_without_a_cluster_this_machine_measures_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

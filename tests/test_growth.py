@@ -296,6 +296,7 @@ def test_a_model_that_leaks_grows_and_its_compiled_form_does_not(
     assert len(launch.pairs_s) >= 3, "it is timed, too"
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("release", releases("v2.4"))

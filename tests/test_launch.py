@@ -335,12 +335,9 @@ def test_a_launch_that_hangs_is_ended_with_all_it_started(
     wait_until(lambda: not processes_named(SLEEP))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
-    ("release", "limit_s"),
-    [
-        (NEWEST, 30),
-        *(pytest.param(tag, 45, marks=pytest.mark.nightly) for tag in (NEWEST, "v2.4", "v2.9")),
-    ],
+    ("release", "limit_s"), [(NEWEST, 30), (NEWEST, 45), ("v2.4", 45), ("v2.9", 45)]
 )
 def test_a_compile_that_does_not_end_says_how_far_it_came(
     make_environment: Callable[[str], ReleaseEnvironment],

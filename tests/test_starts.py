@@ -406,7 +406,7 @@ def test_a_real_service_starts(newest: ReleaseEnvironment, tmp_path: Path, start
 @pytest.mark.parametrize(
     ("workload", "cell", "status", "reason"),
     [
-        ("wrong", {}, Status.WRONG_RESULT, "relative error"),
+        pytest.param("wrong", {}, Status.WRONG_RESULT, "relative error", marks=NIGHTLY),
         pytest.param("well", {"dtype": "bfloat16"}, Status.UNSUPPORTED, "bfloat16", marks=NIGHTLY),
         pytest.param("well", {"mode": "eager"}, Status.UNSUPPORTED, "eager", marks=NIGHTLY),
         pytest.param("uncompilable", {}, Status.COMPILE_ERROR, "cannot be", marks=NIGHTLY),

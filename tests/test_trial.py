@@ -729,6 +729,7 @@ def test_a_factory_that_does_not_fit_says_what_to_change(
         run(trial, newest.python, lambda _: None)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_ctrl_c_keeps_what_was_measured_and_resume_goes_on(

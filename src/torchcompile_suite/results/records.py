@@ -267,12 +267,14 @@ def counted_alike(measurement: Measurement) -> bool:
 
     True of a measurement without generated code.
     """
-    if measurement.generated is None or measurement.generated.generation == GENERATION:
+    generated = measurement.generated
+    if generated is None or generated.generation == GENERATION:
         return True
     try:
-        return Version(release(measurement)) < BANDWIDTH_COUNTS_SINCE
+        older = Version(release(measurement)) < BANDWIDTH_COUNTS_SINCE
     except InvalidVersion:
         return False
+    return older and generated.generation == 1
 
 
 def machine_folders(results: Path) -> Read[list[Path]]:
