@@ -124,3 +124,19 @@ def test_the_calibration_loop_runs_in_the_measured_python(tmp_path: Path) -> Non
         assert loop.seconds is not None
         assert 1e-5 < loop.seconds < 1e-2
     assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_generator_is_kept_for_the_same_python_target_and_libraries(tmp_path: Path) -> None:
+    kept = launches._Generators()
+    first = kept.of(HERE, "cuda:sm90", ("timm",))
+    assert kept.of(HERE, "cuda:sm90", ("timm",)) is first
+    # Another set of libraries would meet what the process has imported.
+    others = [
+        kept.of(HERE, "cuda:sm90", ("transformers",)),
+        kept.of(HERE, "cuda:sm80", ("transformers",)),
+        kept.of(Environment(tmp_path / "python"), "cuda:sm80", ("transformers",)),
+    ]
+    assert len({first, *others}) == 4
+    kept.close()
+    assert kept.of(HERE, "cuda:sm90", ("timm",)) is not first
+    kept.close()

@@ -246,8 +246,8 @@ def _answer_triton(target: Target) -> None:
         raise failures.Unsupported(
             f"torch {torch.__version__} has no Triton beside it; install the CUDA build"
         ) from None
-    # The clock of the multiprocessors is missing: only who might time a padded product asks for it,
-    # and here no product is timed.
+    # The clock of the multiprocessors has no answer: Inductor asks for it only before it times a
+    # padded product, and here no product is timed.
     sizes = {
         "max_shared_mem": target.shared_a_block,
         "multiprocessor_count": target.multiprocessors,
