@@ -178,6 +178,26 @@ def test_the_vit_claims_on_a_gpu() -> None:
     assert found["default-mode-minimal"].verdict is Verdict.CONFIRMED
 
 
+def test_of_two_modes_with_cuda_graphs_the_times_are_compared() -> None:
+    """Eager is 1.5 times as slow beside one of them: its calls wait for the host, graphs do not."""
+
+    def modes() -> list[Measurement]:
+        made = [
+            measured(Cell("vit16x6x384", 1, mode, device="cuda"), 0.5)
+            for mode in ("max-autotune", "reduce-overhead")
+        ]
+        slowed = [
+            msgspec.structs.replace(
+                launch, pairs_s=[(1.5 * eager_s, mode_s) for eager_s, mode_s in launch.pairs_s]
+            )
+            for launch in made[0].launches
+        ]
+        return [msgspec.structs.replace(made[0], launches=slowed), made[1]]
+
+    found = verdicts(*modes(), device="cuda")
+    assert found["max-autotune-equals-reduce-overhead"].verdict is Verdict.CONFIRMED
+
+
 @pytest.mark.parametrize(
     ("parts", "every", "some"),
     [

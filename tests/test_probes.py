@@ -18,6 +18,7 @@ from torchcompile_suite.host.probes import Probes, Reading
 from torchcompile_suite.measurement import OK, Launch
 
 NEAR, FAR = Reading(120.0, 1.0, 40.0), Reading(520.0, 1.0, 45.0)
+SHARED = Reading(90.0, 1.9, 50.0)
 Says = Callable[[Iterator[Reading]], None]
 
 
@@ -58,28 +59,51 @@ def test_without_a_compiler_there_are_none(
     assert probes.read() is None
     taken = Probes()
     taken()
-    assert taken.state() is None
-    assert taken.together(3) == [True] * 3
+    assert taken.state([]) is None
+    assert taken.counting(3) == [True] * 3
     assert [check.level for check in hardware.placement()] == [Level.OK]
     probes._library.cache_clear()
 
 
-def test_a_pair_in_two_states_does_not_count(says: Says) -> None:
+def taken_of(says: Says, readings: list[Reading]) -> Probes:
     # The first one does not count. Then one before each turn, and one after the last.
-    says(iter([FAR, NEAR, NEAR, NEAR, NEAR, FAR, FAR, FAR]))
+    says(iter([FAR, *readings]))
     taken = Probes()
-    for _ in range(7):
+    for _ in readings:
         taken()
-    assert taken.together(3) == [True, False, True]
-    assert taken.state(1) == HostState([120] * 4 + [520] * 3, 1.0, 40.0, 1)
+    return taken
 
 
-def test_where_the_states_change_faster_than_turns_all_pairs_count(says: Says) -> None:
-    says(iter([NEAR, *[NEAR, FAR] * 3, NEAR]))
-    taken = Probes()
-    for _ in range(7):
-        taken()
-    assert taken.together(3) == [True] * 3
+def test_pairs_that_are_near_count_if_there_are_enough(says: Says) -> None:
+    taken = taken_of(says, [*[NEAR] * 11, *[FAR] * 14, *[SHARED] * 4])
+    near, split, far, shared = [True] * 5, [False], [False] * 6, [False] * 2
+    assert taken.counting(14) == near + split + far + shared
+    pairs_s = [(1.0, 0.5)] * 5 + [(1.0, 9.0)] + [(1.0, 0.4)] * 6 + [(1.0, 0.4)] * 2
+    assert taken.state(pairs_s) == HostState(
+        [120] * 11 + [520] * 14 + [90] * 4, 1.0, 45.0, 2, 7, 0.4, 120
+    )
+    assert taken.enough(14, 5)
+    assert not taken.enough(14, 6)
+
+
+def test_with_few_near_pairs_those_of_most_others_count(says: Says) -> None:
+    taken = taken_of(says, [*[NEAR] * 9, *[FAR] * 12])
+    assert taken.counting(10) == [False] * 5 + [True] * 5
+    state = taken.state([(1.0, 0.5)] * 10)
+    assert state is not None
+    assert (state.split, state.elsewhere, state.counted_ns) == (1, 4, 520)
+
+
+def test_in_one_place_all_pairs_count(says: Says) -> None:
+    taken = taken_of(says, [SHARED] * 7)
+    assert taken.counting(3) == [True] * 3
+    assert taken.enough(3, 3)
+    assert not taken.enough(3, 4)
+
+
+def test_where_the_host_moves_the_processors_within_turns_all_pairs_count(says: Says) -> None:
+    taken = taken_of(says, [*[NEAR, FAR] * 3, NEAR])
+    assert taken.counting(3) == [True] * 3
 
 
 def launch(mode_s: float, handoff_ns: int | None, **changes: object) -> Launch:
@@ -90,13 +114,27 @@ def launch(mode_s: float, handoff_ns: int | None, **changes: object) -> Launch:
     return msgspec.structs.replace(made, **changes)
 
 
-def test_launches_in_two_states_are_told_apart_and_all_count() -> None:
-    launches = [launch(0.66, 118), launch(0.67, 121), launch(0.60, 517), launch(0.7, None)]
+def test_launches_at_two_places_are_told_apart_and_near_ones_count_if_there_are_enough() -> None:
+    launches = [launch(0.66, 118), launch(0.67, 121), launch(0.60, 517)]
     assert statistics.counted(launches) == launches
-    (note,) = statistics.of_other_state(launches)
+    (note,) = statistics.of_other_place(launches)
     assert note.startswith("In 1 of 3 launches a hand-off between two processors took 517 ns, and")
     assert "120 ns in the others" in note
     assert "The ratio is 0.60 in the former and 0.66 in the latter; all count." in note
+    more = [*launches, launch(0.665, 119)]
+    assert statistics.counted(more) == [more[0], more[1], more[3]]
+    assert "only the latter count." in statistics.of_other_place(more)[0]
+    assert statistics.counted([*more, launch(0.7, None)]) == [*more, launch(0.7, None)]
+
+
+def test_the_ratio_of_pairs_elsewhere_is_said() -> None:
+    host = HostState(
+        [120] * 9, 1.0, 40.0, split=1, elsewhere=6, elsewhere_ratio=0.6, counted_ns=120
+    )
+    moved = launch(0.66, None, interference=Interference(0.0, 0.0, host=host))
+    (note,) = statistics.of_other_place([moved, launch(0.66, 120)])
+    assert "for 6 pairs of turns in 1 of 2 launches. There the ratio is 0.60" in note
+    assert "the figure is that of the others, 0.66." in note
 
 
 @pytest.mark.parametrize(
@@ -109,8 +147,8 @@ def test_launches_in_two_states_are_told_apart_and_all_count() -> None:
     ],
     ids=["one unknown", "one state", "none known", "one disturbed"],
 )
-def test_launches_in_one_state_have_no_note(launches: list[Launch]) -> None:
-    assert statistics.of_other_state(launches) == []
+def test_launches_at_one_place_have_no_note(launches: list[Launch]) -> None:
+    assert statistics.of_other_place(launches) == []
 
 
 @pytest.mark.parametrize(

@@ -98,14 +98,21 @@ class HostState(Struct, frozen=True, forbid_unknown_fields=True):
     """Where the host runs the processors while a launch times its pairs (`host.probes`).
 
     - ``handoff_ns``: of a hand-off between two processors and back, before each turn and after the
-      last one. ``split``: pairs that do not count because it changed during them.
-    - ``together``, ``load_ns``: of the two other probes, the medians.
+      last one. ``together``, ``load_ns``: of the two other probes, the medians.
+    - ``counted_ns``: the median hand-off of the pairs that count; None in records from before
+      schema 16.
+    - ``split``: pairs that do not count because the host moved the processors during them.
+      ``elsewhere``: those that do not count because it ran the processors at another place than in
+      the others, and ``elsewhere_ratio`` their time ratio, the median.
     """
 
     handoff_ns: Annotated[list[Count], Meta(min_length=1, max_length=20_000)]
     together: Annotated[float, Meta(ge=0)]
     load_ns: Annotated[float, Meta(ge=0)]
     split: Count = 0
+    elsewhere: Count = 0
+    elsewhere_ratio: Annotated[float, Meta(gt=0)] | None = None
+    counted_ns: Count | None = None
 
 
 class Interference(Struct, frozen=True, forbid_unknown_fields=True):

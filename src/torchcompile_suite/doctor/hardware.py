@@ -22,9 +22,6 @@ from . import Check, fault, gpus, ok
 WATCH_S = 2.0
 # The probes of the processors are read so often, and for so long: a host's states last for seconds.
 READ_EACH_S, READ_S = 0.1, 10.0
-# A computation on two processors at once takes so many times as long as on one if they are
-# hyperthreads of one core; on two cores it takes as long as on one.
-SHARED = 1.4
 # Share of readings.
 OUTLIERS = 0.05
 # Share of one processor: a terminal and an editor take less.
@@ -161,7 +158,7 @@ def placement() -> Iterator[Check]:
     else:
         typical = f"{statistics.median(handoffs_ns):.0f} ns from one processor to another and back"
         yield ok("hand-off", f"{typical}, the same for {READ_S:.0f} s")
-    if (together := statistics.median(reading.together for reading in readings)) > SHARED:
+    if (together := statistics.median(reading.together for reading in readings)) > probes.SHARED:
         yield fault("hyperthreads", factor=together)
 
 

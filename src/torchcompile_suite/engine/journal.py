@@ -136,8 +136,8 @@ class Journal:
         return name in self.refused or any(not one.outcome.ok for one in self.launches[name])
 
     def count(self, name: str) -> int:
-        """The number of its launches that count."""
-        return len(statistics.counted(self.launches[name]))
+        """The number of its launches that were not disturbed."""
+        return len(statistics.undisturbed(self.launches[name]))
 
 
 def in_file(file: Path, cell: Cell, caches: Path, *, several: bool = False) -> Journal:

@@ -109,7 +109,7 @@ def judged(
     reason = statistics.disturbed(launch, quiet_s)
     if not reason or not repeats or not launch.outcome.ok:
         return launch
-    repeated = len(before) - len(statistics.counted(before))
+    repeated = len(before) - len(statistics.undisturbed(before))
     if repeated < repeats:
         return msgspec.structs.replace(launch, disturbed=reason)
     if not search and (taken := statistics.taken(launch)):

@@ -296,7 +296,7 @@ def _take_turns(
 
     def enough(pairs: int, spent_s: float) -> bool:
         device.read(measured)
-        met = pairs >= plan.min_pairs and spent_s >= plan.min_timed_s
+        met = probes.enough(pairs, plan.min_pairs) and spent_s >= plan.min_timed_s
         return met or spent_s >= plan.max_timed_s
 
     with calibrate(threads_for(kind, threads)) as calibration, on_device(kind) as device:
@@ -308,9 +308,9 @@ def _take_turns(
         # While all processes are there: one that is gone has no times.
         watch.end(own_s)
     all_turns = list(zip(timed["eager"], timed["mode"], strict=True))
-    # A turn in another state of the host than its counterpart is no pair.
-    turns = list(itertools.compress(all_turns, probes.together(len(all_turns))))
-    host = probes.state(split=len(all_turns) - len(turns))
+    # A turn at another place of the host than its counterpart is no pair.
+    turns = list(itertools.compress(all_turns, probes.counting(len(all_turns))))
+    host = probes.state([(eager.call_s, mode.call_s) for eager, mode in all_turns])
     on_cpu = kind == "cpu"
     return {
         "pairs_s": [(eager.call_s, mode.call_s) for eager, mode in turns],

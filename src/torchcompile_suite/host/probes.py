@@ -12,23 +12,33 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import math
 import os
 import shlex
 import subprocess
 import tempfile
+from collections import Counter
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from ..conditions import HostState
 from .files import cache_folder
 
 SOURCE = Path(__file__).with_suffix(".cpp")
-# Two hand-offs of one state differ by some per cent; between the states of a host they differ by a
-# factor of 4.
-FAR = 1.5
+# Two hand-offs of one place differ by some per cent. Between core complexes they take four times as
+# long as in one, and in one complex 1.5 times as long as between hyperthreads of one core.
+FAR = 2.0
+# The time of a computation on both processors over that on one: above this they share a core.
+SHARED = 1.4
+# So many pairs at the best place give the figure of a launch.
+LEAST_NEAR = 5
 _BUILD_LIMIT_S = 60.0
+# Where the host runs two processors: on cores of their own near each other, on such cores far from
+# each other, or on one core.
+Place = Literal["near", "far", "shared"]
 
 
 class Reading(NamedTuple):
@@ -56,7 +66,7 @@ def read() -> Reading | None:
 
 
 class Probes:
-    """Readings before each turn and after the last one, the pairs in one state, and the summary."""
+    """Readings before each turn and after the last one, and the pairs that count by them."""
 
     def __init__(self, wanted: bool = True) -> None:
         """Build the probes, and take a first reading that does not count."""
@@ -68,28 +78,72 @@ class Probes:
         if self._wanted and (reading := read()) is not None:
             self._readings.append(reading)
 
-    def together(self, pairs: int) -> list[bool]:
-        """Of each pair, whether the host stayed in one state from its first turn to its last.
+    def counting(self, pairs: int) -> list[bool]:
+        """Of each pair, whether it counts: all were timed with the processors at one place.
 
-        All are True without readings. They are also True if most pairs would not count: then the
-        states change faster than turns do, and a pair has both on either side.
+        That is near each other, if at least `LEAST_NEAR` pairs were. Otherwise it is the place of
+        most pairs. All pairs count without readings, and where the host moves the processors within
+        most pairs.
         """
-        handoff_ns = [reading.handoff_ns for reading in self._readings]
-        of_pairs = [handoff_ns[2 * pair : 2 * pair + 3] for pair in range(pairs)]
-        same = [max(three, default=0) <= FAR * min(three, default=0) for three in of_pairs]
-        return same if 2 * sum(same) > pairs else [True] * pairs
+        where = self._places(pairs)
+        seen = Counter(place for place in where if place)
+        if not seen or (seen["near"] < LEAST_NEAR and 2 * seen.total() <= pairs):
+            return [True] * pairs
+        best = "near" if seen["near"] >= LEAST_NEAR else seen.most_common(1)[0][0]
+        return [place == best for place in where]
 
-    def state(self, split: int = 0) -> HostState | None:
-        """What was read, with the number of pairs that do not count; None if nothing was."""
+    def enough(self, pairs: int, wanted: int) -> bool:
+        """Whether so many pairs are near; of all pairs, if none is."""
+        return (self._places(pairs).count("near") or pairs) >= wanted
+
+    def _places(self, pairs: int) -> list[Place | None]:
+        """Where each pair was timed, from its first turn to its last; None at several places."""
+        places = _places(self._readings)
+        of_pairs = [places[2 * pair : 2 * pair + 3] for pair in range(pairs)]
+        return [three[0] if len(set(three)) == 1 else None for three in of_pairs]
+
+    def state(self, pairs_s: Sequence[tuple[float, float]]) -> HostState | None:
+        """What was read during the pairs, and what those gave that do not count.
+
+        ``pairs_s``: seconds a call of both sides, of all pairs. None if nothing was read.
+        """
         if not self._readings:
             return None
-        handoff_ns, together, load_ns = zip(*self._readings, strict=True)
+        counting = self.counting(len(pairs_s))
+        where = self._places(len(pairs_s))
+        elsewhere = [
+            math.log(mode_s / eager_s)
+            for (eager_s, mode_s), place, counts in zip(pairs_s, where, counting, strict=True)
+            if place and not counts
+        ]
         return HostState(
-            [round(each) for each in handoff_ns],
-            round(median(together), 3),
-            round(median(load_ns), 2),
-            split,
+            [round(reading.handoff_ns) for reading in self._readings],
+            round(median(reading.together for reading in self._readings), 3),
+            round(median(reading.load_ns for reading in self._readings), 2),
+            split=counting.count(False) - len(elsewhere),
+            elsewhere=len(elsewhere),
+            elsewhere_ratio=round(math.exp(median(elsewhere)), 5) if elsewhere else None,
+            counted_ns=round(median(self._during(counting))),
         )
+
+    def _during(self, counting: Sequence[bool]) -> list[float]:
+        """The hand-offs of the pairs that count."""
+        return [
+            reading.handoff_ns
+            for pair, counts in enumerate(counting)
+            if counts
+            for reading in self._readings[2 * pair : 2 * pair + 3]
+        ]
+
+
+def _places(readings: Sequence[Reading]) -> list[Place]:
+    """Where the processors were at each reading, if they were near each other in the quickest."""
+    apart_ns = [one.handoff_ns for one in readings if one.together <= SHARED]
+    limit_ns = FAR * min(apart_ns, default=math.inf)
+    return [
+        "shared" if one.together > SHARED else "near" if one.handoff_ns <= limit_ns else "far"
+        for one in readings
+    ]
 
 
 def _processors() -> list[int]:

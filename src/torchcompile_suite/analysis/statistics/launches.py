@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from ...conditions import DeviceState
 from ...host import nvml
-from ...host.probes import FAR
+from ...host.probes import FAR, LEAST_NEAR
 from ...measurement import Launch
 from .intervals import T_LEVEL, T_LEVEL_LATER, Interval, geometric_interval, half_width
 
@@ -231,38 +231,79 @@ def calls_to_break_even(compile_cost_s: float, eager_s: float, ratio: float) -> 
     return math.ceil(compile_cost_s / gain_s) if gain_s > 0 else math.inf
 
 
-def counted(launches: Iterable[Launch]) -> list[Launch]:
-    """The launches whose pairs count: all except those that were disturbed and repeated."""
+def undisturbed(launches: Iterable[Launch]) -> list[Launch]:
+    """The launches that were not disturbed and repeated."""
     return [launch for launch in launches if not launch.disturbed]
 
 
-def handoff_ns(launch: Launch) -> int | None:
-    """Median nanoseconds of a hand-off between two processors; None if no probe was there."""
-    host = launch.interference and launch.interference.host
-    return median_low(host.handoff_ns) if host else None
+def counted(launches: Iterable[Launch]) -> list[Launch]:
+    """The launches whose pairs count: undisturbed ones, at the best place of the host.
 
-
-def of_other_state(launches: Iterable[Launch]) -> list[str]:
-    """A sentence on the launches in the host's other state, if there are some: all count.
-
-    Another state is a hand-off that takes over `FAR` times the quickest one of these launches.
+    There the hand-off between two processors is quick, at most `FAR` times the quickest one. If
+    fewer than `FIRST_LOOK` launches were at that place, or if the place of one is not known, the
+    place does not decide: all undisturbed launches count.
     """
-    timed = [(handoff_ns(one), ratio_of(one)) for one in counted(launches) if one.timed]
-    known = [(handoff, ratio) for handoff, ratio in timed if handoff is not None]
-    nearest_ns = min((each for each, _ in known), default=math.inf)
-    far = [each for each in known if each[0] > FAR * nearest_ns]
-    if not far:
-        return []
-    near = [each for each in known if each not in far]
-    (far_ns, far_ratio), (near_ns, near_ratio) = (
-        (median(each for each, _ in those), geometric_interval([ratio for _, ratio in those]).value)
-        for those in (far, near)
-    )
-    return [
-        f"In {len(far)} of {len(known)} launches a hand-off between two processors took "
-        f"{far_ns:.0f} ns, and {near_ns:.0f} ns in the others: the host moved them. The ratio is "
-        f"{far_ratio:.2f} in the former and {near_ratio:.2f} in the latter; all count."
+    kept = undisturbed(launches)
+    near, _ = _by_place(kept)
+    return near if len(near) >= FIRST_LOOK else kept
+
+
+def handoff_ns(launch: Launch) -> int | None:
+    """Median nanoseconds of a hand-off between two processors; None if no probe was there.
+
+    It is that of the pairs that count, and of all pairs in records from before schema 16.
+    """
+    host = launch.interference and launch.interference.host
+    if not host:
+        return None
+    return median_low(host.handoff_ns) if host.counted_ns is None else host.counted_ns
+
+
+def _by_place(launches: Sequence[Launch]) -> tuple[list[Launch], list[Launch]]:
+    """The timed launches with a quick hand-off, and the others; none if one is not known."""
+    timed = [launch for launch in launches if launch.timed]
+    handoffs = [handoff_ns(launch) or math.inf for launch in timed]
+    if math.inf in handoffs:
+        return [], []
+    limit_ns = FAR * min(handoffs, default=0)
+    near = [one for one, each in zip(timed, handoffs, strict=True) if each <= limit_ns]
+    return near, [one for one, each in zip(timed, handoffs, strict=True) if each > limit_ns]
+
+
+def of_other_place(launches: Iterable[Launch]) -> list[str]:
+    """Sentences on what was timed while the host ran the processors elsewhere, and its ratio."""
+    kept = undisturbed(launches)
+    near, far = _by_place(kept)
+    said = []
+    if far:
+        (far_ns, far_ratio), (near_ns, near_ratio) = (
+            (
+                median(handoff_ns(one) or 0 for one in those),
+                geometric_interval([ratio_of(one) for one in those]).value,
+            )
+            for those in (far, near)
+        )
+        counts = "only the latter count" if len(near) >= FIRST_LOOK else "all count"
+        said.append(
+            f"In {len(far)} of {len(kept)} launches a hand-off between two processors took "
+            f"{far_ns:.0f} ns, and {near_ns:.0f} ns in the others: the host moved them. The ratio "
+            f"is {far_ratio:.2f} in the former and {near_ratio:.2f} in the latter; {counts}."
+        )
+    hosts = [
+        one.interference.host
+        for one in counted(kept)
+        if one.timed and one.interference and one.interference.host
     ]
+    found = [(one.elsewhere_ratio, one.elsewhere) for one in hosts if one.elsewhere_ratio]
+    if (pairs := sum(count for _, count in found)) >= LEAST_NEAR:
+        ratio = math.exp(math.fsum(n * math.log(each) for each, n in found) / pairs)
+        here = geometric_interval([ratio_of(one) for one in counted(kept)]).value
+        said.append(
+            f"The host also ran the two processors elsewhere, for {pairs} pairs of turns in "
+            f"{len(found)} of {len(kept)} launches. There the ratio is {ratio:.2f}; the figure is "
+            f"that of the others, {here:.2f}."
+        )
+    return said
 
 
 def sequential_interval(values: Sequence[float]) -> Interval:
