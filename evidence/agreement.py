@@ -23,7 +23,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import fmean, median, stdev
@@ -172,20 +172,20 @@ def _round(python: Path, cell: Cell, folder: Path) -> list[Round]:
         at_end = msgspec.structs.replace(cell, allocator=allocator)
         request = Request(at_end, "warm", str(compiled), observe=False)
         ours = launch(python, request)
-        _refuse_disturbed(ours.interference)
+        refuse_disturbed(ours.interference)
         assert ours.paging is not None
         assert ours.eager_paging is not None
         faults = ours.eager_paging.faults, ours.paging.faults
         made.append(_made_by("suite", cell, end, ours.pairs_s, faults, ours))
     longest_s = max(max(one.eager_s, one.mode_s) for one in made)
-    for end, sides in _scripts(python, cell, folder / "script", longest_s).items():
+    for end, sides in scripts(python, cell, folder / "script", longest_s).items():
         pairs_s = [(eager.seconds, mode.seconds) for eager, mode in zip(*sides, strict=True)]
         eager_faults, mode_faults = (median(turn.faults for turn in side) for side in sides)
         made.append(_made_by("script", cell, end, pairs_s, (eager_faults, mode_faults), ours))
     return made
 
 
-def _refuse_disturbed(interference: Interference | None) -> None:
+def refuse_disturbed(interference: Interference | None) -> None:
     """Raise Disturbed if others took more of the processors than the suite allows a launch."""
     if reason := statistics.disturbed(Launch("warm", OK, interference=interference)):
         raise Disturbed(reason)
@@ -227,19 +227,27 @@ class Turn(NamedTuple):
     faults: float
 
 
-def _scripts(
-    python: Path, cell: Cell, cache: Path, longest_s: float
+def scripts(
+    python: Path,
+    cell: Cell,
+    cache: Path,
+    longest_s: float,
+    ends: Iterable[str] = WITHIN,
+    more: Callable[[int], bool] = lambda pairs: pairs < TURNS,
+    probe: Callable[[], None] = lambda: None,
 ) -> dict[str, list[list[Turn]]]:
     """End -> the turns of the eager script and of the compiled one.
 
-    ``longest_s``: seconds of the longest call.
+    ``longest_s``: seconds of the longest call. ``more``: whether another turn of each process
+    follows after so many. ``probe`` is called before each turn and after the last one. Raises
+    Disturbed.
     """
     own = workloads.libraries(cell.workload)
     prefix = python.parents[1]
     libraries = os.pathsep.join(str(stamp.apart(one, prefix)) for one in own)
     name = cell.workload + (":training" if cell.phase == "training" else "")
     running = {}
-    for end, side in itertools.product(WITHIN, ("eager", "compiled")):
+    for end, side in itertools.product(ends, ("eager", "compiled")):
         settled = heap.VARIABLES if end == "settled" else {}
         variables = {**settled, "TORCHINDUCTOR_CACHE_DIR": str(cache), "PYTHONPATH": libraries}
         running[end, side] = subprocess.Popen(
@@ -252,7 +260,8 @@ def _scripts(
     try:
         with ThreadPoolExecutor(len(running)) as pool:
             list(pool.map(_stop_when_warm, running.values()))
-        turns = _turns(running, max(TURN_S, SETTLE_S + STRETCHES * longest_s))
+        turn_s = max(TURN_S, SETTLE_S + STRETCHES * longest_s)
+        turns = _turns(running, turn_s, more, probe)
         made = {}
         for key, process in running.items():
             process.kill()
@@ -263,7 +272,7 @@ def _scripts(
     finally:
         for process in running.values():
             process.kill()
-    return {end: [made[end, side] for side in ("eager", "compiled")] for end in WITHIN}
+    return {end: [made[end, side] for side in ("eager", "compiled")] for end, _ in made}
 
 
 def _stop_when_warm(process: subprocess.Popen[str]) -> None:
@@ -275,7 +284,10 @@ def _stop_when_warm(process: subprocess.Popen[str]) -> None:
 
 
 def _turns(
-    running: dict[tuple[str, str], subprocess.Popen[str]], turn_s: float
+    running: dict[tuple[str, str], subprocess.Popen[str]],
+    turn_s: float,
+    more: Callable[[int], bool],
+    probe: Callable[[], None],
 ) -> dict[tuple[str, str], list[tuple[float, float]]]:
     """Let the stopped processes run one at a time; begin and end of each turn. May raise Disturbed.
 
@@ -283,8 +295,9 @@ def _turns(
     """
     turns: dict[tuple[str, str], list[tuple[float, float]]] = {key: [] for key in running}
     order, seen = list(running), []
-    for _ in range(TURNS):
+    while more(len(turns[order[0]])):
         for key in order:
+            probe()
             own_s = functools.partial(of_processes, {running[key].pid})
             watch = Watch()
             watch.begin(own_s)
@@ -296,9 +309,10 @@ def _turns(
             watch.end(own_s)
             seen.append(watch.shares())
         order.reverse()
+    probe()
     shares = [one for one in seen if one is not None]
     if shares:
-        _refuse_disturbed(
+        refuse_disturbed(
             Interference(
                 steal_share=median(one.steal_share for one in shares),
                 others_share=median(one.others_share for one in shares),

@@ -123,6 +123,9 @@ def test_launches_at_two_places_are_told_apart_and_near_ones_count_if_there_are_
     assert "The ratio is 0.60 in the former and 0.66 in the latter; all count." in note
     more = [*launches, launch(0.665, 119)]
     assert statistics.counted(more) == [more[0], more[1], more[3]]
+    assert not statistics.precise(launches, 1.0)
+    assert statistics.precise(more, 1.0)
+    assert statistics.precise([launches[0]] * 3, 1.0)
     assert "only the latter count." in statistics.of_other_place(more)[0]
     assert statistics.counted([*more, launch(0.7, None)]) == [*more, launch(0.7, None)]
 
@@ -155,11 +158,16 @@ def test_launches_at_one_place_have_no_note(launches: list[Launch]) -> None:
     ("readings", "level", "said"),
     [
         (repeat(NEAR), Level.OK, "120 ns"),
-        (iter([NEAR, FAR] * 10_000), Level.WARNING, "120 or 520 ns between two processors"),
+        (
+            iter([NEAR, FAR] * 10_000),
+            Level.WARNING,
+            "120 ns between two processors, and at times 520",
+        ),
+        (iter([*[NEAR] * 8, SHARED] * 1000), Level.WARNING, "11% on one core"),
         (iter([*[NEAR] * 39, FAR] * 1000), Level.OK, "120 ns"),
         (repeat(NEAR._replace(together=1.9)), Level.WARNING, "1.9 times as long"),
     ],
-    ids=["one state", "two states", "one outlier in forty", "one core"],
+    ids=["one place", "far at times", "on one core at times", "one outlier in forty", "one core"],
 )
 def test_the_doctor_names_the_states(
     says: Says,

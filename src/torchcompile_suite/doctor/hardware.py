@@ -148,18 +148,24 @@ def placement() -> Iterator[Check]:
     if not readings:
         yield ok("hand-off", "not known: needs two processors of Linux and a C++ compiler")
         return
-    handoffs_ns = sorted(reading.handoff_ns for reading in readings)
-    near_ns = handoffs_ns[len(handoffs_ns) // 20]
-    far = [each for each in handoffs_ns if each > probes.FAR * near_ns]
+    at = probes.places(readings)
+    handoffs_ns = {
+        place: [one.handoff_ns for one, where in zip(readings, at, strict=True) if where == place]
+        for place in at
+    }
+    shares = {place: len(those) / len(readings) for place, those in handoffs_ns.items()}
+    far, shared = shares.get("far", 0.0), shares.get("shared", 0.0)
+    if shared > 0.5:
+        factor = statistics.median(reading.together for reading in readings)
+        yield fault("hyperthreads", factor=factor)
     # One reading is slow where a thread was not scheduled.
-    if len(far) > OUTLIERS * len(readings):
-        far_ns = statistics.median(far)
-        yield fault("far", near=near_ns, far=far_ns, share=len(far) / len(readings))
+    elif far + shared > OUTLIERS:
+        other = statistics.median(handoffs_ns["far" if far >= shared else "shared"])
+        near = statistics.median(handoffs_ns["near"])
+        yield fault("moved", near=near, other=other, seconds=READ_S, far=far, shared=shared)
     else:
-        typical = f"{statistics.median(handoffs_ns):.0f} ns from one processor to another and back"
-        yield ok("hand-off", f"{typical}, the same for {READ_S:.0f} s")
-    if (together := statistics.median(reading.together for reading in readings)) > probes.SHARED:
-        yield fault("hyperthreads", factor=together)
+        typical = f"{statistics.median(handoffs_ns['near']):.0f} ns from one processor to another"
+        yield ok("hand-off", f"{typical} and back, the same for {READ_S:.0f} s")
 
 
 def allocator() -> Check:

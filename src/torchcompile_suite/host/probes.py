@@ -69,14 +69,14 @@ class Probes:
     """Readings before each turn and after the last one, and the pairs that count by them."""
 
     def __init__(self, wanted: bool = True) -> None:
-        """Build the probes, and take a first reading that does not count."""
+        """Build the probes, and take a first reading that is not kept in ``readings``."""
         self._wanted = wanted and read() is not None
-        self._readings: list[Reading] = []
+        self.readings: list[Reading] = []
 
     def __call__(self) -> None:
         """Take a reading, if there are probes here."""
         if self._wanted and (reading := read()) is not None:
-            self._readings.append(reading)
+            self.readings.append(reading)
 
     def counting(self, pairs: int) -> list[bool]:
         """Of each pair, whether it counts: all were timed with the processors at one place.
@@ -98,8 +98,8 @@ class Probes:
 
     def _places(self, pairs: int) -> list[Place | None]:
         """Where each pair was timed, from its first turn to its last; None at several places."""
-        places = _places(self._readings)
-        of_pairs = [places[2 * pair : 2 * pair + 3] for pair in range(pairs)]
+        at = places(self.readings)
+        of_pairs = [at[2 * pair : 2 * pair + 3] for pair in range(pairs)]
         return [three[0] if len(set(three)) == 1 else None for three in of_pairs]
 
     def state(self, pairs_s: Sequence[tuple[float, float]]) -> HostState | None:
@@ -107,7 +107,7 @@ class Probes:
 
         ``pairs_s``: seconds a call of both sides, of all pairs. None if nothing was read.
         """
-        if not self._readings:
+        if not self.readings:
             return None
         counting = self.counting(len(pairs_s))
         where = self._places(len(pairs_s))
@@ -117,9 +117,9 @@ class Probes:
             if place and not counts
         ]
         return HostState(
-            [round(reading.handoff_ns) for reading in self._readings],
-            round(median(reading.together for reading in self._readings), 3),
-            round(median(reading.load_ns for reading in self._readings), 2),
+            [round(reading.handoff_ns) for reading in self.readings],
+            round(median(reading.together for reading in self.readings), 3),
+            round(median(reading.load_ns for reading in self.readings), 2),
             split=counting.count(False) - len(elsewhere),
             elsewhere=len(elsewhere),
             elsewhere_ratio=round(math.exp(median(elsewhere)), 5) if elsewhere else None,
@@ -132,11 +132,11 @@ class Probes:
             reading.handoff_ns
             for pair, counts in enumerate(counting)
             if counts
-            for reading in self._readings[2 * pair : 2 * pair + 3]
+            for reading in self.readings[2 * pair : 2 * pair + 3]
         ]
 
 
-def _places(readings: Sequence[Reading]) -> list[Place]:
+def places(readings: Sequence[Reading]) -> list[Place]:
     """Where the processors were at each reading, if they were near each other in the quickest."""
     apart_ns = [one.handoff_ns for one in readings if one.together <= SHARED]
     limit_ns = FAR * min(apart_ns, default=math.inf)

@@ -318,9 +318,12 @@ def precise(launches: Sequence[Launch], target: float) -> bool:
     """Whether the interval of the ratio reaches at most ``target`` (relative) to either side.
 
     This is the stopping rule. It is checked after each launch, and is never true before
-    `FIRST_LOOK` launches count.
+    `FIRST_LOOK` launches count, nor before as many were near, if some were and others were not.
     """
-    return len(counted(launches)) >= FIRST_LOOK and half_width(measured_ratio(launches)) <= target
+    kept = undisturbed(launches)
+    near, far = _by_place(kept)
+    enough = len(near if far else kept) >= FIRST_LOOK
+    return enough and half_width(measured_ratio(launches)) <= target
 
 
 def measured_ratio(launches: Sequence[Launch], sequential: bool = True) -> Interval:

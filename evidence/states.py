@@ -1,0 +1,211 @@
+"""Do the suite and plain scripts agree at each place where the host runs the processors?
+
+For a machine whose host moves them (docs/method.md). A round of a cell is a warm launch of the
+suite, then two plain processes, eager and compiled, which take turns (`agreement`). The suite's
+probes are read before each turn of these, too, and the suite's rule says which pairs count: those
+with the processors near each other. The heap is settled. Takes forty minutes; leave the machine
+alone meanwhile.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from statistics import fmean, median, stdev
+
+import msgspec
+import numpy as np
+
+from torchcompile_suite import workloads
+from torchcompile_suite.analysis import statistics
+from torchcompile_suite.cell import Cell
+from torchcompile_suite.conditions import HostState
+from torchcompile_suite.host.files import append_line, read_lines
+from torchcompile_suite.host.probes import Probes, Reading, places
+from torchcompile_suite.presentation.sheets import Sheet
+from torchcompile_suite.releases import apart
+from torchcompile_suite.request import Request
+
+from . import agreement, collect, tables
+
+CELLS = agreement.CELLS[:12]
+ROUNDS = 3
+# A round ends with so many pairs near, or after so many seconds.
+PAIRS, MOST_S = 12, 24.0
+KEPT = Path(__file__).with_name("states.jsonl")
+Array = np.ndarray
+
+
+class Round(msgspec.Struct):
+    """The ratio of a cell by a launch of the ``suite``, or by two plain processes (``script``).
+
+    ``ratio``: of the pairs that count; ``host`` has that of the others. ``pairs``: of the scripts,
+    seconds of both sides and the readings of each pair, medians of the three.
+    """
+
+    cell: Cell
+    by: str
+    ratio: float
+    host: HostState
+    torch: str
+    cpu: str
+    pairs: list[tuple[float, float, Reading]] = []
+
+
+def measure() -> None:
+    """Make the missing rounds. May be interrupted and run again."""
+    python = collect.newest()
+    apart.provide(python, itertools.chain(*(workloads.libraries(one.workload) for one in CELLS)))
+    with tempfile.TemporaryDirectory(prefix="states-") as scratch:
+        for most, (number, cell) in itertools.product(range(1, ROUNDS + 1), enumerate(CELLS)):
+            while len(_made(cell, "script")) < most:
+                try:
+                    _keep_round(python, cell, Path(scratch, str(number)))
+                except agreement.Disturbed as disturbed:
+                    print(f"{cell}: again: {disturbed}", flush=True)
+
+
+def _keep_round(python: Path, cell: Cell, folder: Path) -> None:
+    cache = folder / "suite"
+    if not cache.exists():
+        collect.launch(python, Request(cell, "cold", str(cache), observe=False))
+    ours = collect.launch(python, Request(cell, "warm", str(cache), observe=False))
+    agreement.refuse_disturbed(ours.interference)
+    assert ours.interference is not None
+    assert ours.environment is not None
+    longest_s = max(map(max, ours.pairs_s))
+    probes, begun = Probes(), 0.0
+
+    def more(pairs: int) -> bool:
+        nonlocal begun
+        begun = begun or time.monotonic()
+        near = bool(pairs) and probes.enough(pairs, PAIRS)
+        return not near and time.monotonic() < begun + MOST_S
+
+    made = agreement.scripts(python, cell, folder / "script", longest_s, ["settled"], more, probes)
+    eager, mode = made["settled"]
+    pairs_s = [(one.seconds, other.seconds) for one, other in zip(eager, mode, strict=True)]
+    counted = list(itertools.compress(pairs_s, probes.counting(len(pairs_s))))
+    where = ours.environment.torch, ours.environment.cpu
+    seen = [
+        (eager_s, mode_s, _median(probes.readings[2 * pair : 2 * pair + 3]))
+        for pair, (eager_s, mode_s) in enumerate(pairs_s)
+    ]
+    for by, counting, host, pairs in (
+        ("suite", ours.pairs_s, ours.interference.host, []),
+        ("script", counted, probes.state(pairs_s), seen),
+    ):
+        assert host is not None
+        ratio = statistics.launch_ratio(counting)
+        append_line(KEPT, msgspec.json.encode(Round(cell, by, ratio, host, *where, pairs)))
+        print(f"{cell}, {by}: {ratio:.3f}, elsewhere {host.elsewhere_ratio}", flush=True)
+
+
+def _median(readings: Sequence[Reading]) -> Reading:
+    return Reading(*(median(each) for each in zip(*readings, strict=True)))
+
+
+def _made(cell: Cell, by: str) -> list[Round]:
+    return [one for one in read_lines(KEPT, Round) if (one.cell, one.by) == (cell, by)]
+
+
+def table() -> list[tables.Part]:
+    """A line for each cell: near, and elsewhere."""
+    lines, within = [], 0
+    kept = read_lines(KEPT, Round)
+    for cell in CELLS:
+        rounds = [_made(cell, by) for by in ("script", "suite")]
+        near = [[one.ratio for one in side] for side in rounds]
+        elsewhere = [[one.host.elsewhere_ratio for one in side] for side in rounds]
+        apart = _difference(*near)
+        within += abs(apart) <= agreement.WITHIN["settled"]
+        lines.append([str(cell), *_columns(*near), *_columns(*elsewhere)])
+    numbers = ["scripts", "suite", "suite over scripts"]
+    columns = [
+        "cell",
+        *(f"near: {one}" for one in numbers),
+        *(f"elsewhere: {one}" for one in numbers),
+    ]
+    places = sorted({f"PyTorch {one.torch} on {one.cpu}" for one in kept})
+    limit = agreement.WITHIN["settled"]
+    return [
+        f"Compiled over eager, {ROUNDS} rounds a cell. near: pairs with the processors near each "
+        "other, on cores of their own. elsewhere: all other pairs at one place.",
+        Sheet(columns, frozenset(columns[1:]), lines),
+        "How much of the variance of the logs within a round each probe explains: of eager's time, "
+        "and of the ratio. place: near, far or on one core, by the hand-off and the computation on "
+        "both processors.",
+        _explained(),
+        f"Near, {within} of {len(lines)} cells are within {limit:.0%}. {'; '.join(places)}.",
+    ]
+
+
+def _explained() -> Sheet:
+    """Of each cell the share of the variance that a probe explains (R2)."""
+    probed: dict[str, Callable[[Reading], float]] = {
+        "hand-off": lambda one: one.handoff_ns,
+        "both processors": lambda one: one.together,
+        "load": lambda one: one.load_ns,
+    }
+    figures: dict[str, Callable[[float, float], float]] = {
+        "eager": lambda eager_s, _: eager_s,
+        "ratio": lambda eager_s, mode_s: mode_s / eager_s,
+    }
+    lines = []
+    for cell in CELLS:
+        rounds = _made(cell, "script")
+        line = [str(cell), str(sum(len(one.pairs) for one in rounds))]
+        for of in figures.values():
+            y = _within([[math.log(of(*pair[:2])) for pair in one.pairs] for one in rounds])
+            readings = [[pair[2] for pair in one.pairs] for one in rounds]
+            known = [
+                _within([[math.log(probe(each)) for each in those] for those in readings])
+                for probe in probed.values()
+            ]
+            classes = [
+                _within([[float(place == name) for place in places(those)] for those in readings])
+                for name in ("far", "shared")
+            ]
+            line += [f"{_r2(y, [x]):.0%}" for x in known]
+            line += [f"{_r2(y, classes):.0%}", f"{_r2(y, [*known, *classes]):.0%}"]
+        lines.append(line)
+    names = [*probed, "place", "all"]
+    columns = ["cell", "pairs", *(f"{figure}: {name}" for figure in figures for name in names)]
+    return Sheet(columns, frozenset(columns[1:]), lines)
+
+
+def _within(rounds: Sequence[Sequence[float]]) -> Array:
+    """The values of all rounds, each less the mean of its round."""
+    return np.concatenate([np.subtract(one, np.mean(one)) for one in rounds])
+
+
+def _r2(y: Array, by: Sequence[Array]) -> float:
+    """The share of the variance that least squares on these explain."""
+    x = np.column_stack(by)
+    left = y - x @ np.linalg.lstsq(x, y, rcond=None)[0]
+    return float(1 - left @ left / (y @ y))
+
+
+def _columns(scripts: Iterable[float | None], suite: Iterable[float | None]) -> list[str]:
+    both = [[one for one in side if one] for side in (scripts, suite)]
+    if not all(len(side) > 1 for side in both):
+        return [_mean(side) for side in both] + [""]
+    error = math.hypot(*(stdev(map(math.log, side)) / math.sqrt(len(side)) for side in both))
+    return [*map(_mean, both), f"{_difference(*both):+.1%} +-{error:.1%}"]
+
+
+def _mean(side: list[float]) -> str:
+    return f"{math.exp(fmean(map(math.log, side))):.3f}" if side else ""
+
+
+def _difference(scripts: list[float], suite: list[float]) -> float:
+    logs = [fmean(map(math.log, side)) for side in (suite, scripts)]
+    return math.expm1(logs[0] - logs[1])
+
+
+if __name__ == "__main__":
+    tables.run("states", table, measure)
