@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from itertools import repeat
+from typing import Literal
 
 import msgspec
 import pytest
@@ -15,7 +16,7 @@ from torchcompile_suite.conditions import HostState, Interference
 from torchcompile_suite.doctor import Level, hardware
 from torchcompile_suite.host import probes
 from torchcompile_suite.host.probes import Probes, Reading
-from torchcompile_suite.measurement import OK, Launch
+from torchcompile_suite.measurement import OK, Launch, Outcome, Status
 
 NEAR, FAR = Reading(120.0, 1.0, 40.0), Reading(520.0, 1.0, 45.0)
 SHARED = Reading(90.0, 1.9, 50.0)
@@ -76,11 +77,11 @@ def taken_of(says: Says, readings: list[Reading]) -> Probes:
 
 def test_pairs_that_are_near_count_if_there_are_enough(says: Says) -> None:
     taken = taken_of(says, [*[NEAR] * 11, *[FAR] * 14, *[SHARED] * 4])
-    near, split, far, shared = [True] * 5, [False], [False] * 6, [False] * 2
-    assert taken.counting(14) == near + split + far + shared
-    pairs_s = [(1.0, 0.5)] * 5 + [(1.0, 9.0)] + [(1.0, 0.4)] * 6 + [(1.0, 0.4)] * 2
+    # Five pairs near, one split, six far, one split, one on a core.
+    assert taken.counting(14) == [True] * 5 + [False] * 9
+    pairs_s = [*[(1.0, 0.5)] * 5, (1.0, 9.0), *[(1.0, 0.4)] * 6, (1.0, 9.0), (1.0, 0.4)]
     assert taken.state(pairs_s) == HostState(
-        [120] * 11 + [520] * 14 + [90] * 4, 1.0, 45.0, 2, 7, 0.4, 120
+        [120] * 11 + [520] * 14 + [90] * 4, 1.0, 45.0, 2, 7, 0.4, 120, "near"
     )
     assert taken.enough(14, 5)
     assert not taken.enough(14, 6)
@@ -92,6 +93,7 @@ def test_with_few_near_pairs_those_of_most_others_count(says: Says) -> None:
     state = taken.state([(1.0, 0.5)] * 10)
     assert state is not None
     assert (state.split, state.elsewhere, state.counted_ns) == (1, 4, 520)
+    assert state.place == "far"
 
 
 def test_in_one_place_all_pairs_count(says: Says) -> None:
@@ -106,8 +108,13 @@ def test_where_the_host_moves_the_processors_within_turns_all_pairs_count(says: 
     assert taken.counting(3) == [True] * 3
 
 
-def launch(mode_s: float, handoff_ns: int | None, **changes: object) -> Launch:
-    host = None if handoff_ns is None else HostState([handoff_ns] * 3, 1.0, 40.0)
+def launch(
+    mode_s: float,
+    handoff_ns: int | None,
+    place: Literal["near", "shared", ""] = "",
+    **changes: object,
+) -> Launch:
+    host = None if handoff_ns is None else HostState([handoff_ns] * 3, 1.0, 40.0, place=place)
     made = Launch(
         "warm", OK, pairs_s=[(1.0, mode_s)] * 3, interference=Interference(0.0, 0.0, host=host)
     )
@@ -128,14 +135,17 @@ def test_launches_at_two_places_are_told_apart_and_near_ones_count_if_there_are_
     assert statistics.precise([launches[0]] * 3, 1.0)
     assert "only the latter count." in statistics.of_other_place(more)[0]
     assert statistics.counted([*more, launch(0.7, None)]) == [*more, launch(0.7, None)]
+    assert statistics.precise([launch(0.9, 90, "shared")] * 3, 1.0)
+    # Hyperthreads of one core have the quickest hand-off, and are not near.
+    one_core = launch(0.9, 90, "shared")
+    assert statistics.counted([*more, one_core]) == statistics.counted(more)
 
 
 def test_the_ratio_of_pairs_elsewhere_is_said() -> None:
-    host = HostState(
-        [120] * 9, 1.0, 40.0, split=1, elsewhere=6, elsewhere_ratio=0.6, counted_ns=120
-    )
+    host = HostState([120] * 9, 1.0, 40.0, 1, 6, 0.6, 120, "near")
     moved = launch(0.66, None, interference=Interference(0.0, 0.0, host=host))
-    (note,) = statistics.of_other_place([moved, launch(0.66, 120)])
+    failed = Launch("warm", Outcome(Status.TIMEOUT, "took too long"))
+    (note,) = statistics.of_other_place([moved, launch(0.66, 120, "near"), failed])
     assert "for 6 pairs of turns in 1 of 2 launches. There the ratio is 0.60" in note
     assert "the figure is that of the others, 0.66." in note
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
@@ -94,16 +94,21 @@ class DeviceState(Struct, frozen=True, forbid_unknown_fields=True):
     others: Count | None = None
 
 
+# Where a host runs two processors of a guest: on cores of their own near each other, on such cores
+# far from each other, or on one core.
+Place = Literal["near", "far", "shared"]
+
+
 class HostState(Struct, frozen=True, forbid_unknown_fields=True):
     """Where the host runs the processors while a launch times its pairs (`host.probes`).
 
     - ``handoff_ns``: of a hand-off between two processors and back, before each turn and after the
       last one. ``together``, ``load_ns``: of the two other probes, the medians.
-    - ``counted_ns``: the median hand-off of the pairs that count; None in records from before
-      schema 16.
+    - ``place``: of the pairs that count; "mixed" where all count, whatever their place.
+      ``counted_ns``: their median hand-off. Empty and None in records from before schema 16.
     - ``split``: pairs that do not count because the host moved the processors during them.
-      ``elsewhere``: those that do not count because it ran the processors at another place than in
-      the others, and ``elsewhere_ratio`` their time ratio, the median.
+      ``elsewhere``: those that do not count because it ran the processors at other places, and
+      ``elsewhere_ratio`` the time ratio of all of these, the median.
     """
 
     handoff_ns: Annotated[list[Count], Meta(min_length=1, max_length=20_000)]
@@ -113,6 +118,7 @@ class HostState(Struct, frozen=True, forbid_unknown_fields=True):
     elsewhere: Count = 0
     elsewhere_ratio: Annotated[float, Meta(gt=0)] | None = None
     counted_ns: Count | None = None
+    place: Literal["near", "far", "shared", "mixed", ""] = ""
 
 
 class Interference(Struct, frozen=True, forbid_unknown_fields=True):

@@ -18,8 +18,8 @@ class Plan(Struct, frozen=True, forbid_unknown_fields=True):
 
     Warm-up ends when the calls are steady (`statistics.is_steady`) or after ``warm_up_limit_s``.
     Eager and the mode take turns. A turn is calls for ``settle_s``, which do not count, then calls
-    for ``turn_s``, which count. Two turns are a pair. Timing ends when both minima are met, or
-    after ``max_timed_s``.
+    for ``turn_s``, which count. Two turns are a pair. Timing ends when both minima are met and the
+    standard error of the ratio is at most ``error`` (relative), or after ``max_timed_s``.
 
     With whole processes as turns (`Cell.start`), a launch makes pairs for ``starts_s``, at most
     ``most_starts``. The protocol ``many-calls`` makes ``calls`` calls of each side, or as many as
@@ -31,7 +31,8 @@ class Plan(Struct, frozen=True, forbid_unknown_fields=True):
     turn_s: Seconds = 0.04
     min_pairs: Count = 15
     min_timed_s: Seconds = 4.0
-    max_timed_s: Seconds = 8.0
+    max_timed_s: Seconds = 12.0
+    error: Annotated[float, Meta(ge=0)] = 0.01
     starts_s: Seconds = 20.0
     most_starts: Annotated[int, Meta(ge=1, le=1000)] = 3
     calls: Annotated[int, Meta(ge=1, le=10**9)] = 10_000

@@ -20,7 +20,8 @@ from . import Check, fault, gpus, ok
 
 # Time for which other processes and other guests are watched.
 WATCH_S = 2.0
-# The probes of the processors are read so often, and for so long: a host's states last for seconds.
+# The probes of the processors are read so often, and for so long: a host may keep them at one place
+# for seconds.
 READ_EACH_S, READ_S = 0.1, 10.0
 # Share of readings.
 OUTLIERS = 0.05

@@ -22,6 +22,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from ..analysis import statistics
 from ..analysis.ends import MOST_FAULTS
 from ..conditions import Paging
 from ..host.probes import Probes
@@ -290,14 +291,25 @@ def _take_turns(
     longest_s = max(steady_s.values())
     settle_s = plan.settle_s if longest_s < LONG_CALL * plan.settle_s else 0.0
 
+    calls_s: dict[Side, list[float]] = {"eager": [], "mode": []}
+
     def turn(side: Side) -> Timed:
         sides[side].say(Turn(side, count, settle_s, plan.turn_s))
-        return expect(sides[side], Timed, deadline)
+        made = expect(sides[side], Timed, deadline)
+        calls_s[side].append(made.call_s)
+        return made
+
+    def pairs_s() -> list[tuple[float, float]]:
+        """All pairs."""
+        return list(zip(calls_s["eager"], calls_s["mode"], strict=True))
 
     def enough(pairs: int, spent_s: float) -> bool:
         device.read(measured)
-        met = probes.enough(pairs, plan.min_pairs) and spent_s >= plan.min_timed_s
-        return met or spent_s >= plan.max_timed_s
+        if not (probes.enough(pairs, plan.min_pairs) and spent_s >= plan.min_timed_s):
+            return spent_s >= plan.max_timed_s
+        counted = list(itertools.compress(pairs_s(), probes.counting(pairs)))
+        # The error decides, never the ratio.
+        return spent_s >= plan.max_timed_s or statistics.launch_error(counted) <= plan.error
 
     with calibrate(threads_for(kind, threads)) as calibration, on_device(kind) as device:
         own_s = functools.partial(of_processes, measured | calibration.pids)
@@ -310,7 +322,7 @@ def _take_turns(
     all_turns = list(zip(timed["eager"], timed["mode"], strict=True))
     # A turn at another place of the host than its counterpart is no pair.
     turns = list(itertools.compress(all_turns, probes.counting(len(all_turns))))
-    host = probes.state([(eager.call_s, mode.call_s) for eager, mode in all_turns])
+    host = probes.state(pairs_s())
     on_cpu = kind == "cpu"
     return {
         "pairs_s": [(eager.call_s, mode.call_s) for eager, mode in turns],

@@ -1,8 +1,8 @@
 """Probes of what measured calls feel and the guest's kernel cannot see (`probes.cpp`).
 
 A host runs the virtual processors of a guest where it wants: on one core complex or on two, on
-cores of their own or on hyperthreads of one core. It may move them within seconds. Between two
-turns of a launch, and in ``torchcompile-suite doctor``, these probes show it.
+cores of their own or on hyperthreads of one core. It may move them several times a second. Between
+two turns of a launch, and in ``torchcompile-suite doctor``, these probes show it.
 
 The C++ compiler that Inductor needs builds them, once a machine. Without a compiler, with one
 processor, or on another system than Linux there are none.
@@ -22,9 +22,9 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from statistics import median
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from ..conditions import HostState
+from ..conditions import HostState, Place
 from .files import cache_folder
 
 SOURCE = Path(__file__).with_suffix(".cpp")
@@ -36,9 +36,6 @@ SHARED = 1.4
 # So many pairs at the best place give the figure of a launch.
 LEAST_NEAR = 5
 _BUILD_LIMIT_S = 60.0
-# Where the host runs two processors: on cores of their own near each other, on such cores far from
-# each other, or on one core.
-Place = Literal["near", "far", "shared"]
 
 
 class Reading(NamedTuple):
@@ -85,15 +82,21 @@ class Probes:
         most pairs. All pairs count without readings, and where the host moves the processors within
         most pairs.
         """
+        best = self._best(pairs)
+        return [best is None or place == best for place in self._places(pairs)]
+
+    def _best(self, pairs: int) -> Place | None:
+        """The place of the pairs that count; None if all count."""
         where = self._places(pairs)
         seen = Counter(place for place in where if place)
         if not seen or (seen["near"] < LEAST_NEAR and 2 * seen.total() <= pairs):
-            return [True] * pairs
-        best = "near" if seen["near"] >= LEAST_NEAR else seen.most_common(1)[0][0]
-        return [place == best for place in where]
+            return None
+        # Of places with equally many pairs, near.
+        most = max(seen.values()) if seen["near"] < LEAST_NEAR else 0
+        return "near" if seen["near"] >= most else seen.most_common(1)[0][0]
 
     def enough(self, pairs: int, wanted: int) -> bool:
-        """Whether so many pairs are near; of all pairs, if none is."""
+        """Whether so many pairs were near. If none was, all pairs are counted."""
         return (self._places(pairs).count("near") or pairs) >= wanted
 
     def _places(self, pairs: int) -> list[Place | None]:
@@ -124,6 +127,7 @@ class Probes:
             elsewhere=len(elsewhere),
             elsewhere_ratio=round(math.exp(median(elsewhere)), 5) if elsewhere else None,
             counted_ns=round(median(self._during(counting))),
+            place=self._best(len(pairs_s)) or "mixed",
         )
 
     def _during(self, counting: Sequence[bool]) -> list[float]:
@@ -137,7 +141,7 @@ class Probes:
 
 
 def places(readings: Sequence[Reading]) -> list[Place]:
-    """Where the processors were at each reading, if they were near each other in the quickest."""
+    """Where the processors were at each reading; near in the quickest one on two cores."""
     apart_ns = [one.handoff_ns for one in readings if one.together <= SHARED]
     limit_ns = FAR * min(apart_ns, default=math.inf)
     return [

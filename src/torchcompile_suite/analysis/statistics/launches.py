@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from itertools import compress
+from operator import not_
 from statistics import median, median_low
 from typing import Any, TypeVar
 
@@ -25,6 +27,9 @@ _T = TypeVar("_T")
 
 STEADY_WINDOW = 5
 STEADY_TOLERANCE = 0.03
+# Places where each processor has a core of its own; "" in records from before schema 16. Which of
+# such launches are near or far their hand-offs tell: each launch knows only its own.
+APART = frozenset(["near", "far", ""])
 # The number of calls that a naive benchmark may average.
 MIXED_CALLS = 10
 # The stopping rule looks first after this many launches. With fewer, t gives no useful interval.
@@ -110,6 +115,18 @@ def launch_ratio(pairs_s: Sequence[tuple[float, float]]) -> float:
     cancels within the pair.
     """
     return math.exp(median(math.log(mode / eager) for eager, mode in pairs_s))
+
+
+def launch_error(pairs_s: Sequence[tuple[float, float]]) -> float:
+    """The standard error of the log of `launch_ratio`.
+
+    Of a median, from the median absolute deviation, as if the logs were normal: a few slow pairs
+    change neither.
+    """
+    logs = [math.log(mode / eager) for eager, mode in pairs_s]
+    middle = median(logs)
+    spread = 1.4826 * median(abs(each - middle) for each in logs)
+    return math.sqrt(math.pi / 2 / len(logs)) * spread
 
 
 def launch_latency(pairs_s: Sequence[tuple[float, float]]) -> float:
@@ -239,9 +256,9 @@ def undisturbed(launches: Iterable[Launch]) -> list[Launch]:
 def counted(launches: Iterable[Launch]) -> list[Launch]:
     """The launches whose pairs count: undisturbed ones, at the best place of the host.
 
-    There the hand-off between two processors is quick, at most `FAR` times the quickest one. If
-    fewer than `FIRST_LOOK` launches were at that place, or if the place of one is not known, the
-    place does not decide: all undisturbed launches count.
+    There the processors are near each other: the hand-off is at most `FAR` times the quickest one.
+    If fewer than `FIRST_LOOK` launches were near, or if the place of one is not known, the place
+    does not decide: all undisturbed launches count.
     """
     kept = undisturbed(launches)
     near, _ = _by_place(kept)
@@ -260,14 +277,24 @@ def handoff_ns(launch: Launch) -> int | None:
 
 
 def _by_place(launches: Sequence[Launch]) -> tuple[list[Launch], list[Launch]]:
-    """The timed launches with a quick hand-off, and the others; none if one is not known."""
+    """The timed launches with the processors near each other, and the others.
+
+    Both are empty if the place of one is not known.
+    """
     timed = [launch for launch in launches if launch.timed]
-    handoffs = [handoff_ns(launch) or math.inf for launch in timed]
-    if math.inf in handoffs:
+    handoffs = [handoff_ns(launch) for launch in timed]
+    known = [each for each in handoffs if each is not None]
+    if len(known) < len(timed):
         return [], []
-    limit_ns = FAR * min(handoffs, default=0)
-    near = [one for one, each in zip(timed, handoffs, strict=True) if each <= limit_ns]
-    return near, [one for one, each in zip(timed, handoffs, strict=True) if each > limit_ns]
+    apart = [ns for one, ns in zip(timed, known, strict=True) if _place(one) in APART]
+    limit_ns = FAR * min(apart, default=0)
+    near = [_place(one) in APART and ns <= limit_ns for one, ns in zip(timed, known, strict=True)]
+    return list(compress(timed, near)), list(compress(timed, map(not_, near)))
+
+
+def _place(launch: Launch) -> str:
+    host = launch.interference and launch.interference.host
+    return host.place if host else ""
 
 
 def of_other_place(launches: Iterable[Launch]) -> list[str]:
@@ -275,7 +302,7 @@ def of_other_place(launches: Iterable[Launch]) -> list[str]:
     kept = undisturbed(launches)
     near, far = _by_place(kept)
     said = []
-    if far:
+    if near and far:
         (far_ns, far_ratio), (near_ns, near_ratio) = (
             (
                 median(handoff_ns(one) or 0 for one in those),
@@ -289,19 +316,17 @@ def of_other_place(launches: Iterable[Launch]) -> list[str]:
             f"{far_ns:.0f} ns, and {near_ns:.0f} ns in the others: the host moved them. The ratio "
             f"is {far_ratio:.2f} in the former and {near_ratio:.2f} in the latter; {counts}."
         )
-    hosts = [
-        one.interference.host
-        for one in counted(kept)
-        if one.timed and one.interference and one.interference.host
-    ]
+    here = [one for one in counted(kept) if one.timed]
+    hosts = [one.interference.host for one in here if one.interference and one.interference.host]
     found = [(one.elsewhere_ratio, one.elsewhere) for one in hosts if one.elsewhere_ratio]
-    if (pairs := sum(count for _, count in found)) >= LEAST_NEAR:
+    mixed = any(one.place != "near" for one in hosts)
+    if (pairs := sum(count for _, count in found)) >= LEAST_NEAR and not mixed:
         ratio = math.exp(math.fsum(n * math.log(each) for each, n in found) / pairs)
-        here = geometric_interval([ratio_of(one) for one in counted(kept)]).value
+        of_near = geometric_interval([ratio_of(one) for one in here]).value
         said.append(
             f"The host also ran the two processors elsewhere, for {pairs} pairs of turns in "
-            f"{len(found)} of {len(kept)} launches. There the ratio is {ratio:.2f}; the figure is "
-            f"that of the others, {here:.2f}."
+            f"{len(found)} of {len(here)} launches. There the ratio is {ratio:.2f}; the figure is "
+            f"that of the others, {of_near:.2f}."
         )
     return said
 
@@ -322,7 +347,7 @@ def precise(launches: Sequence[Launch], target: float) -> bool:
     """
     kept = undisturbed(launches)
     near, far = _by_place(kept)
-    enough = len(near if far else kept) >= FIRST_LOOK
+    enough = len(near if near and far else kept) >= FIRST_LOOK
     return enough and half_width(measured_ratio(launches)) <= target
 
 
