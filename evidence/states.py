@@ -3,8 +3,11 @@
 For a machine whose host moves them (docs/method.md). A round of a cell is a warm launch of the
 suite, then two plain processes, eager and compiled, which take turns (`agreement`). The suite's
 probes are read before each turn of these, too, and the suite's rule says which pairs count: those
-with the processors near each other. The heap is settled. Takes forty minutes; leave the machine
+with the processors near each other. The heap is settled. Takes half an hour; leave the machine
 alone meanwhile.
+
+A turn of a script takes 0.3 s, five times a turn of the suite: the host may move the processors
+away and back within it, and the probes do not see that.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ from torchcompile_suite.request import Request
 from . import agreement, collect, tables
 
 CELLS = agreement.CELLS[:12]
-ROUNDS = 3
+ROUNDS = 2
 # A round ends with so many pairs near, or after so many seconds.
 PAIRS, MOST_S = 12, 24.0
 KEPT = Path(__file__).with_name("states.jsonl")
@@ -118,12 +121,15 @@ def table() -> list[tables.Part]:
     lines, within = [], 0
     kept = read_lines(KEPT, Round)
     for cell in CELLS:
-        rounds = [_made(cell, by) for by in ("script", "suite")]
+        rounds = [
+            [one for one in _made(cell, by) if one.host.place == "near"]
+            for by in ("script", "suite")
+        ]
         near = [[one.ratio for one in side] for side in rounds]
         elsewhere = [[one.host.elsewhere_ratio for one in side] for side in rounds]
-        apart = _difference(*near)
-        within += abs(apart) <= agreement.WITHIN["settled"]
-        lines.append([str(cell), *_columns(*near), *_columns(*elsewhere)])
+        if all(near):
+            within += abs(_difference(*near)) <= agreement.WITHIN["settled"]
+            lines.append([str(cell), *_columns(*near), *_columns(*elsewhere)])
     numbers = ["scripts", "suite", "suite over scripts"]
     columns = [
         "cell",
@@ -134,11 +140,11 @@ def table() -> list[tables.Part]:
     limit = agreement.WITHIN["settled"]
     return [
         f"Compiled over eager, {ROUNDS} rounds a cell. near: pairs with the processors near each "
-        "other, on cores of their own. elsewhere: all other pairs at one place.",
+        "other. elsewhere: other pairs that were each at one place, far or on one core.",
         Sheet(columns, frozenset(columns[1:]), lines),
         "How much of the variance of the logs within a round each probe explains: of eager's time, "
         "and of the ratio. place: near, far or on one core, by the hand-off and the computation on "
-        "both processors.",
+        "both processors. Adjusted for the number of probes.",
         _explained(),
         f"Near, {within} of {len(lines)} cells are within {limit:.0%}. {'; '.join(places)}.",
     ]
@@ -157,7 +163,8 @@ def _explained() -> Sheet:
     }
     lines = []
     for cell in CELLS:
-        rounds = _made(cell, "script")
+        if not (rounds := _made(cell, "script")):
+            continue
         line = [str(cell), str(sum(len(one.pairs) for one in rounds))]
         for of in figures.values():
             y = _within([[math.log(of(*pair[:2])) for pair in one.pairs] for one in rounds])
@@ -184,10 +191,11 @@ def _within(rounds: Sequence[Sequence[float]]) -> Array:
 
 
 def _r2(y: Array, by: Sequence[Array]) -> float:
-    """The share of the variance that least squares on these explain."""
+    """The share of the variance that least squares on these explain, adjusted; 0 at least."""
     x = np.column_stack(by)
     left = y - x @ np.linalg.lstsq(x, y, rcond=None)[0]
-    return float(1 - left @ left / (y @ y))
+    free = len(y) - ROUNDS
+    return max(0.0, 1 - (left @ left / (free - len(by))) / (y @ y / free))
 
 
 def _columns(scripts: Iterable[float | None], suite: Iterable[float | None]) -> list[str]:

@@ -93,13 +93,13 @@ def of_side(launch: Launch, side: Side) -> Growth | None:
 
 
 def growing(launches: Sequence[Launch], side: Side, device: str) -> Growing | None:
-    """The memory of one side, from the launches that count; None where none was sampled.
+    """The memory of one side, from the undisturbed launches; None where none was sampled.
 
     ``device``: that of the cell.
     """
     sampled = [
         growth
-        for launch in statistics.counted(launches)
+        for launch in statistics.undisturbed(launches)
         if (growth := of_side(launch, side)) is not None
     ]
     if not sampled:

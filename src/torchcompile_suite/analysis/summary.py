@@ -52,6 +52,7 @@ def row(record: Record) -> Row:
     if not measurement.outcome.ok:
         return known
     launches = statistics.counted(measurement.launches)
+    undisturbed = statistics.undisturbed(measurement.launches)
     eager = statistics.measured_eager(launches)
     latency = statistics.measured_latency(launches)
     ratio = statistics.measured_ratio(launches, measurement.sequential)
@@ -61,8 +62,8 @@ def row(record: Record) -> Row:
         eager_s=eager,
         latency_s=latency,
         ratio=ratio,
-        peak_memory_bytes=_most(launch.peak_memory_bytes for launch in launches),
-        eager_peak_memory_bytes=_most(launch.eager_peak_memory_bytes for launch in launches),
+        peak_memory_bytes=_most(launch.peak_memory_bytes for launch in undisturbed),
+        eager_peak_memory_bytes=_most(launch.eager_peak_memory_bytes for launch in undisturbed),
         eager_single_s=eager_single,
         single_s=single,
     )

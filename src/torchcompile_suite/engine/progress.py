@@ -28,10 +28,9 @@ def measurement_line(measurement: Measurement) -> str:
     if not math.isnan(half_width):
         text += f" +-{half_width:.1%}"
     text += f" in {len(launches)} launches"
-    undisturbed = len(statistics.undisturbed(measurement.launches))
-    if elsewhere := undisturbed - len(launches):
+    if elsewhere := len(statistics.elsewhere(measurement.launches)):
         text += f" ({elsewhere} more at another place of the host)"
-    repeated = len(measurement.launches) - undisturbed
+    repeated = len(measurement.launches) - len(launches) - elsewhere
     return text + (f" ({repeated} more disturbed and repeated)" if repeated else "")
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ...cell import Cell
 from ...errors import SuiteError
+from ...host.probes import FAR
 from ...measurement import Measurement
 from ...modes import EAGER
 from .. import statistics
@@ -274,6 +275,12 @@ def _gap(cell: Cell, sides: Sequence[Side]) -> str:
         factor = statistics.times_as_slow(side.calibration_s(cell), other.calibration_s(cell))
         if factor > statistics.MOST_SLOWDOWN:
             return f"{when}: {statistics.neighbour(factor)}; measure it again"
+        handoff_ns, other_ns = side.handoff_ns(cell), other.handoff_ns(cell)
+        if handoff_ns and other_ns and handoff_ns > FAR * other_ns:
+            return (
+                f"{when}: the host ran the processors far from each other ({handoff_ns:.0f} ns "
+                f"between them, and {other_ns:.0f} in the other); measure both in turns"
+            )
     return ""
 
 

@@ -37,8 +37,8 @@ def _costs(kind: str) -> LaunchValues:
 
 
 def _memory(launches: Sequence[Launch]) -> list[float]:
-    counted = statistics.counted(launches)
-    return [float(peak) for launch in counted if (peak := launch.peak_memory_bytes)]
+    kept = statistics.undisturbed(launches)
+    return [float(peak) for launch in kept if (peak := launch.peak_memory_bytes)]
 
 
 class DriftReference(NamedTuple):
@@ -120,12 +120,13 @@ def values(name: str, launches: Sequence[Launch]) -> list[float]:
     return QUANTITIES[name].values(launches)
 
 
-def by_round(name: str, launches: Iterable[Launch]) -> dict[Round, float]:
+def by_round(name: str, launches: Sequence[Launch]) -> dict[Round, float]:
     """The figure of that name in each round of a series that has it."""
+    elsewhere = set(map(id, statistics.elsewhere(launches)))
     return {
         (launch.series, launch.round): value
         for launch in launches
-        if launch.round
+        if launch.round and id(launch) not in elsewhere
         for value in values(name, [launch])
     }
 
@@ -192,6 +193,10 @@ class Side:
     def calibration_s(self, cell: Cell) -> float | None:
         """Median seconds of the calibration loop during the cell; None if unknown."""
         return self._of(cell, "calibration", statistics.calibration_time)
+
+    def handoff_ns(self, cell: Cell) -> float | None:
+        """Median nanoseconds of a hand-off between two processors; None if unknown."""
+        return self._of(cell, "hand-off", statistics.handoff)
 
     def _of(self, cell: Cell, key: str, make: Callable[[Sequence[Launch]], _Kept]) -> _Kept:
         """What ``make`` makes of all launches of the cell."""

@@ -36,8 +36,8 @@ def _mode_over(evidence: Evidence, workload: str, mode: str, other: str) -> Inte
     """Time in a mode over the time in another one.
 
     Both were paired with the same eager call, so the between-run drift cancels. But a graph that
-    CUDA replays does not feel the states of the host, and eager's calls do. Of two modes with such
-    graphs the times themselves are compared.
+    CUDA replays waits for the device and not for the host, whose speed changes. Of two modes with
+    such graphs the times themselves are compared, without a drift: eager's would be the host's.
     """
     graphs = evidence.device == "cuda" and GRAPHS.issuperset([mode, other])
     measure = evidence.latency if graphs else evidence.ratio

@@ -265,6 +265,13 @@ def counted(launches: Iterable[Launch]) -> list[Launch]:
     return near if len(near) >= FIRST_LOOK else kept
 
 
+def elsewhere(launches: Iterable[Launch]) -> list[Launch]:
+    """Undisturbed launches that do not count: the host ran the processors at another place."""
+    kept = undisturbed(launches)
+    near, far = _by_place(kept)
+    return far if len(near) >= FIRST_LOOK else []
+
+
 def handoff_ns(launch: Launch) -> int | None:
     """Median nanoseconds of a hand-off between two processors; None if no probe was there.
 
@@ -274,6 +281,12 @@ def handoff_ns(launch: Launch) -> int | None:
     if not host:
         return None
     return median_low(host.handoff_ns) if host.counted_ns is None else host.counted_ns
+
+
+def handoff(launches: Iterable[Launch]) -> float | None:
+    """The median of `handoff_ns` over the launches that count; None if none is known."""
+    known = [each for one in counted(launches) if (each := handoff_ns(one)) is not None]
+    return median(known) if known else None
 
 
 def _by_place(launches: Sequence[Launch]) -> tuple[list[Launch], list[Launch]]:

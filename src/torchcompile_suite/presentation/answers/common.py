@@ -93,7 +93,7 @@ def _figures(record: Record) -> Figures:
     own = Figures(summary.row(record), measurement.compiled or Compiled())
     if not measurement.outcome.ok:
         return own
-    launches = statistics.counted(measurement.launches)
+    launches = statistics.undisturbed(measurement.launches)
     cold = [one for one in measurement.launches if one.kind == "cold"]
     checks = [one.accuracy for one in measurement.launches if one.accuracy is not None]
     return own._replace(

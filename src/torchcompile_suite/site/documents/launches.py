@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import starmap
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -105,7 +105,7 @@ def _cell(machine: Machine, entry: Entry, environments: dict[bytes, int]) -> dic
         "command": command,
         "environment": number,
         "compiled": None if compiled is None else _compiled(compiled),
-        **table(COLUMNS, starmap(_launch, enumerate(measurement.launches, 1))),
+        **table(COLUMNS, _launches(measurement.launches)),
     }
 
 
@@ -139,12 +139,20 @@ def _bars(found: Why) -> list[list[Any]]:
     return [[what, *figures(max(0.0, each) for each in both)] for what, *both in shown]
 
 
-def _launch(number: int, launch: Launch) -> list[Any]:
+def _launches(launches: Sequence[Launch]) -> Iterator[list[Any]]:
+    elsewhere = set(map(id, statistics.elsewhere(launches)))
+    for number, launch in enumerate(launches, 1):
+        place = "the host ran the processors elsewhere" if id(launch) in elsewhere else ""
+        yield _launch(number, launch, launch.disturbed or place)
+
+
+def _launch(number: int, launch: Launch, set_aside: str) -> list[Any]:
+    """A line; ``set_aside``: why the launch does not count, if it does not."""
     timed = launch.timed
     interference = launch.interference
     return [
         *(number, launch.kind, launch.outcome.status.value, launch.outcome.reason),
-        launch.disturbed,
+        set_aside,
         figure(statistics.eager_latency_of(launch) if timed else None),
         figure(statistics.latency_of(launch) if timed else None),
         figure(statistics.ratio_of(launch) if timed else None),
