@@ -33,13 +33,17 @@ from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.releases import apart
 from torchcompile_suite.request import Request
 
-from . import agreement, collect, tables
+from . import agreement, collect, draws, pools, tables
 
 CELLS = agreement.CELLS[:12]
 ROUNDS = 2
 # A round ends with so many pairs near, or after so many seconds.
 PAIRS, MOST_S = 12, 24.0
 KEPT = Path(__file__).with_name("states.jsonl")
+# Launches of the same hours: all pairs of 4 s count; and as they are now.
+POOLS = {"all pairs": KEPT.with_name("pools-mixed"), "near pairs": KEPT.with_name("pools-near")}
+WANTED = 12
+DRAWS = 2000
 Array = np.ndarray
 
 
@@ -61,6 +65,7 @@ class Round(msgspec.Struct):
 
 def measure() -> None:
     """Make the missing rounds. May be interrupted and run again."""
+    collect.fill(POOLS["near pairs"], [collect.Pool(*one, WANTED) for one in pools.CELLS.items()])
     python = collect.newest()
     apart.provide(python, itertools.chain(*(workloads.libraries(one.workload) for one in CELLS)))
     with tempfile.TemporaryDirectory(prefix="states-") as scratch:
@@ -146,8 +151,42 @@ def table() -> list[tables.Part]:
         "and of the ratio. place: near, far or on one core, by the hand-off and the computation on "
         "both processors. Adjusted for the number of probes.",
         _explained(),
+        "The spread of launches (of the log ratio) with all pairs of 4 s, by an earlier version, "
+        "and with near pairs. inside: what the standard errors of the launches explain. coverage: "
+        f"of nominal 95 % intervals, {DRAWS} measurements drawn from the pool.",
+        _spread(),
         f"Near, {within} of {len(lines)} cells are within {limit:.0%}. {'; '.join(places)}.",
     ]
+
+
+def _spread() -> Sheet:
+    """Of each pool of `pools.CELLS` the spread of its launches, and the coverage of intervals."""
+    random = np.random.default_rng(2024)
+    lines = []
+    for (name, cell), (which, folder) in itertools.product(pools.CELLS.items(), POOLS.items()):
+        kept = collect.kept(folder, name)
+        if which == "all pairs":
+            kept = [msgspec.structs.replace(one, interference=None) for one in kept]
+        launches = statistics.counted(kept)
+        x = [math.log(statistics.ratio_of(one)) for one in launches]
+        truth = math.exp(fmean(x))
+        errors = [statistics.launch_error(one.pairs_s) for one in launches]
+        inside = math.sqrt(fmean(error**2 for error in errors))
+        contained = used = 0
+        for _ in range(DRAWS):
+            drawn = draws.measurement(kept, cell, random)
+            found = statistics.measured_ratio(drawn.launches, drawn.sequential)
+            contained += found.low <= truth <= found.high
+            used += len(drawn.launches)
+        lines.append(
+            [
+                *(name, which, str(len(kept)), str(len(launches)), f"{truth:.3f}"),
+                *(f"{stdev(x):.2%}", f"{inside:.2%}"),
+                *(f"{contained / DRAWS:.1%}", f"{used / DRAWS:.1f}"),
+            ]
+        )
+    numbers = ["launches", "near", "ratio", "spread", "inside", "coverage", "used"]
+    return Sheet(["pool", "counts", *numbers], frozenset(numbers), lines)
 
 
 def _explained() -> Sheet:

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchcompile_suite.analysis import change, statistics
-from torchcompile_suite.analysis.change import Difference, Side, discovery
+from torchcompile_suite.analysis.change import Difference, Side, discovery, quantities
 from torchcompile_suite.cell import Cell
+from torchcompile_suite.conditions import HostState, Interference
 from torchcompile_suite.measurement import OK, Launch, Measurement, Outcome, Status
 from torchcompile_suite.presentation import documents, sheets, terminal, wording
 
@@ -156,6 +157,36 @@ def test_what_a_neighbour_slowed_is_not_compared() -> None:
     assert effects(compare(after, before), "model3").gap.startswith("before: ")
     # If one side has no calibration time, the cells are compared.
     assert not any(one.gap for one in compare(matrix(random), after).changes)
+
+
+def at(measured: Measurement, handoff_ns: int) -> Measurement:
+    host = HostState([handoff_ns], 1.0, 40.0, counted_ns=handoff_ns, place="near")
+    return with_launches(measured, interference=Interference(0.0, 0.0, host=host))
+
+
+def test_what_the_host_ran_at_another_place_is_not_compared() -> None:
+    random = np.random.default_rng(7)
+    before = [at(one, 120) for one in matrix(random)]
+    after = [at(one, 520 if one.cell.workload == "model3" else 150) for one in matrix(random)]
+    comparison = compare(before, after)
+    assert effects(comparison, "model3").gap == (
+        "after: the host ran the processors far from each other (520 ns between them, and 120 in "
+        "the other); measure both in turns"
+    )
+    assert effects(comparison, "model4").effects
+
+
+def test_rounds_are_of_launches_that_count() -> None:
+    made = at(measurement(np.random.default_rng(7), Cell("model", 1, "default"), launches=4), 120)
+    launches = [
+        msgspec.structs.replace(launch, series="turns", round=number)
+        for number, launch in enumerate(made.launches, 1)
+    ]
+    host = HostState([520], 1.0, 40.0, counted_ns=520, place="near")
+    far = Interference(0.0, 0.0, host=host)
+    launches[2] = msgspec.structs.replace(launches[2], interference=far)
+    rounds = quantities.by_round("eager", launches)
+    assert [number for _, number in rounds] == [1, 2, 4]
 
 
 def test_nothing_is_found_where_nothing_changed() -> None:
