@@ -234,7 +234,7 @@ def _r2(y: Array, by: Sequence[Array]) -> float:
     x = np.column_stack(by)
     left = y - x @ np.linalg.lstsq(x, y, rcond=None)[0]
     free = len(y) - ROUNDS
-    return max(0.0, 1 - (left @ left / (free - len(by))) / (y @ y / free))
+    return max(0.0, 1 - float(left @ left) / (free - len(by)) / (float(y @ y) / free))
 
 
 def _columns(scripts: Iterable[float | None], suite: Iterable[float | None]) -> list[str]:

@@ -460,7 +460,7 @@
       ...detail.text,
       timed.length > 1
         ? Draw.figure(
-            "The spread of the launches: each mark is the median of one launch, relative to the median of all. Hollow marks were disturbed and do not count.",
+            "The spread of the launches: each mark is the median of one launch, relative to the median of all. Hollow marks do not count.",
             Draw.dots(groups, "difference from the median launch"),
           )
         : null,
