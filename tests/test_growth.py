@@ -267,7 +267,7 @@ def real(
         protocol="many-calls",
         **cell,  # type: ignore[arg-type]
     )
-    plan = Plan(min_pairs=3, min_timed_s=0.1, max_timed_s=10, error=1, calls=calls)
+    plan = Plan(min_pairs=3, min_timed_s=0.1, max_timed_s=100.0, error=1, calls=calls)
     launch = environment.launch(Request(of, "cold", str(folder / "cache"), plan), WORKLOADS)
     assert launch.outcome.ok, launch.outcome
     return launch

@@ -118,7 +118,7 @@ class HostState(Struct, frozen=True, forbid_unknown_fields=True):
     elsewhere: Count = 0
     elsewhere_ratio: Annotated[float, Meta(gt=0)] | None = None
     counted_ns: Count | None = None
-    place: Literal["near", "far", "shared", "mixed", ""] = ""
+    place: Literal[Place, "mixed", ""] = ""
 
 
 class Interference(Struct, frozen=True, forbid_unknown_fields=True):

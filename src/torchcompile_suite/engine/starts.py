@@ -87,8 +87,8 @@ class _Launch:
         begun = time.perf_counter()
         plan = self._request.plan
 
-        def enough(pairs: int, spent_s: float) -> bool:
-            return pairs >= plan.most_starts or spent_s >= plan.starts_s
+        def enough(taken: dict[Side, list[_Run]], spent_s: float) -> bool:
+            return len(taken["mode"]) >= plan.most_starts or spent_s >= plan.starts_s
 
         threads = threads_for(self._cell.device, self._prepared.threads)
         with self._calibrate(threads) as calibration, self._device:

@@ -245,7 +245,7 @@ def expect(process: Process, kind: type[_Message], deadline: float) -> _Message:
 
 def alternate(
     turn: Callable[[Side], _Taken],
-    enough: Callable[[int, float], bool],
+    enough: Callable[[dict[Side, list[_Taken]], float], bool],
     calibration: CalibrationLoop,
     first: Side = "eager",
     probe: Callable[[], None] = lambda: None,
@@ -254,7 +254,7 @@ def alternate(
     ``probe`` before each turn and after the last one.
 
     The order alternates from pair to pair. ``first`` has the first turn of all. ``enough`` is asked
-    after each pair, with the number of pairs and the seconds so far.
+    after each pair, with the turns and the seconds so far.
     """
     taken: dict[Side, list[_Taken]] = {"eager": [], "mode": []}
     order: list[Side] = ["eager", "mode"] if first == "eager" else ["mode", "eager"]
@@ -265,7 +265,7 @@ def alternate(
             probe()
             taken[side].append(turn(side))
         order.reverse()
-        if enough(len(taken["mode"]), time.perf_counter() - start):
+        if enough(taken, time.perf_counter() - start):
             probe()
             return taken
 
@@ -291,25 +291,20 @@ def _take_turns(
     longest_s = max(steady_s.values())
     settle_s = plan.settle_s if longest_s < LONG_CALL * plan.settle_s else 0.0
 
-    calls_s: dict[Side, list[float]] = {"eager": [], "mode": []}
-
     def turn(side: Side) -> Timed:
         sides[side].say(Turn(side, count, settle_s, plan.turn_s))
-        made = expect(sides[side], Timed, deadline)
-        calls_s[side].append(made.call_s)
-        return made
+        return expect(sides[side], Timed, deadline)
 
-    def pairs_s() -> list[tuple[float, float]]:
-        """All pairs."""
-        return list(zip(calls_s["eager"], calls_s["mode"], strict=True))
-
-    def enough(pairs: int, spent_s: float) -> bool:
+    def enough(taken: dict[Side, list[Timed]], spent_s: float) -> bool:
         device.read(measured)
-        if not (probes.enough(pairs, plan.min_pairs) and spent_s >= plan.min_timed_s):
-            return spent_s >= plan.max_timed_s
-        counted = list(itertools.compress(pairs_s(), probes.counting(pairs)))
+        if spent_s >= plan.max_timed_s:
+            return True
+        pairs_s = _calls_s(taken)
+        if spent_s < plan.min_timed_s or not probes.enough(len(pairs_s), plan.min_pairs):
+            return False
+        counted = list(itertools.compress(pairs_s, probes.counting(len(pairs_s))))
         # The error decides, never the ratio.
-        return spent_s >= plan.max_timed_s or statistics.launch_error(counted) <= plan.error
+        return statistics.launch_error(counted) <= plan.error
 
     with calibrate(threads_for(kind, threads)) as calibration, on_device(kind) as device:
         own_s = functools.partial(of_processes, measured | calibration.pids)
@@ -322,7 +317,7 @@ def _take_turns(
     all_turns = list(zip(timed["eager"], timed["mode"], strict=True))
     # A turn at another place of the host than its counterpart is no pair.
     turns = list(itertools.compress(all_turns, probes.counting(len(all_turns))))
-    host = probes.state(pairs_s())
+    host = probes.state(_calls_s(timed))
     on_cpu = kind == "cpu"
     return {
         "pairs_s": [(eager.call_s, mode.call_s) for eager, mode in turns],
@@ -337,6 +332,14 @@ def _take_turns(
         "interference": watch.shares(device.state(), host),
         "calibration_s": calibrated(calibration),
     }
+
+
+def _calls_s(taken: dict[Side, list[Timed]]) -> list[tuple[float, float]]:
+    """Seconds a call of both sides, of each pair."""
+    return [
+        (eager.call_s, mode.call_s)
+        for eager, mode in zip(taken["eager"], taken["mode"], strict=True)
+    ]
 
 
 def _paging(turns: list[Timed]) -> Paging:

@@ -82,18 +82,9 @@ class Probes:
         most pairs. All pairs count without readings, and where the host moves the processors within
         most pairs.
         """
-        best = self._best(pairs)
-        return [best is None or place == best for place in self._places(pairs)]
-
-    def _best(self, pairs: int) -> Place | None:
-        """The place of the pairs that count; None if all count."""
         where = self._places(pairs)
-        seen = Counter(place for place in where if place)
-        if not seen or (seen["near"] < LEAST_NEAR and 2 * seen.total() <= pairs):
-            return None
-        # Of places with equally many pairs, near.
-        most = max(seen.values()) if seen["near"] < LEAST_NEAR else 0
-        return "near" if seen["near"] >= most else seen.most_common(1)[0][0]
+        best = _best(where)
+        return [best is None or place == best for place in where]
 
     def enough(self, pairs: int, wanted: int) -> bool:
         """Whether so many pairs were near. If none was, all pairs are counted."""
@@ -112,8 +103,9 @@ class Probes:
         """
         if not self.readings:
             return None
-        counting = self.counting(len(pairs_s))
         where = self._places(len(pairs_s))
+        best = _best(where)
+        counting = [best is None or place == best for place in where]
         elsewhere = [
             math.log(mode_s / eager_s)
             for (eager_s, mode_s), place, counts in zip(pairs_s, where, counting, strict=True)
@@ -127,7 +119,7 @@ class Probes:
             elsewhere=len(elsewhere),
             elsewhere_ratio=round(math.exp(median(elsewhere)), 5) if elsewhere else None,
             counted_ns=round(median(self._during(counting))),
-            place=self._best(len(pairs_s)) or "mixed",
+            place=best or "mixed",
         )
 
     def _during(self, counting: Sequence[bool]) -> list[float]:
@@ -148,6 +140,17 @@ def places(readings: Sequence[Reading]) -> list[Place]:
         "shared" if one.together > SHARED else "near" if one.handoff_ns <= limit_ns else "far"
         for one in readings
     ]
+
+
+def _best(where: Sequence[Place | None]) -> Place | None:
+    """The place of the pairs that count (`Probes.counting`); None if all count."""
+    seen = Counter(place for place in where if place)
+    if seen["near"] >= LEAST_NEAR:
+        return "near"
+    if 2 * seen.total() <= len(where):
+        return None
+    # Of places with equally many pairs, near.
+    return max(seen, key=lambda place: (seen[place], place == "near"))
 
 
 def _processors() -> list[int]:

@@ -39,7 +39,7 @@ CELLS = agreement.CELLS[:12]
 ROUNDS = 2
 # A round ends with so many pairs near, or after so many seconds.
 PAIRS, MOST_S = 12, 24.0
-KEPT = Path(__file__).with_name("states.jsonl")
+KEPT = Path(__file__).with_name("places.jsonl")
 # Launches of the same hours: all pairs of 4 s count; and as they are now.
 POOLS = {"all pairs": KEPT.with_name("pools-mixed"), "near pairs": KEPT.with_name("pools-near")}
 WANTED = 12
@@ -68,7 +68,7 @@ def measure() -> None:
     collect.fill(POOLS["near pairs"], [collect.Pool(*one, WANTED) for one in pools.CELLS.items()])
     python = collect.newest()
     apart.provide(python, itertools.chain(*(workloads.libraries(one.workload) for one in CELLS)))
-    with tempfile.TemporaryDirectory(prefix="states-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="places-") as scratch:
         for most, (number, cell) in itertools.product(range(1, ROUNDS + 1), enumerate(CELLS)):
             while len(_made(cell, "script")) < most:
                 try:
@@ -141,7 +141,7 @@ def table() -> list[tables.Part]:
         *(f"near: {one}" for one in numbers),
         *(f"elsewhere: {one}" for one in numbers),
     ]
-    places = sorted({f"PyTorch {one.torch} on {one.cpu}" for one in kept})
+    machines = sorted({f"PyTorch {one.torch} on {one.cpu}" for one in kept})
     limit = agreement.WITHIN["settled"]
     return [
         f"Compiled over eager, {ROUNDS} rounds a cell. near: pairs with the processors near each "
@@ -155,7 +155,7 @@ def table() -> list[tables.Part]:
         "and with near pairs. inside: what the standard errors of the launches explain. coverage: "
         f"of nominal 95 % intervals, {DRAWS} measurements drawn from the pool.",
         _spread(),
-        f"Near, {within} of {len(lines)} cells are within {limit:.0%}. {'; '.join(places)}.",
+        f"Near, {within} of {len(lines)} cells are within {limit:.0%}. {'; '.join(machines)}.",
     ]
 
 
@@ -255,4 +255,4 @@ def _difference(scripts: list[float], suite: list[float]) -> float:
 
 
 if __name__ == "__main__":
-    tables.run("states", table, measure)
+    tables.run("places", table, measure)
