@@ -41,8 +41,7 @@ ROUNDS = 2
 PAIRS, MOST_S = 12, 24.0
 KEPT = Path(__file__).with_name("places.jsonl")
 # Launches of the same hours: all pairs of 4 s count; and as they are now.
-POOLS = {"all pairs": KEPT.with_name("pools-mixed"), "near pairs": KEPT.with_name("pools-near")}
-WANTED = 12
+POOLS = {"all pairs": KEPT.with_name("pools-mixed"), "near pairs": pools.POOLS}
 DRAWS = 2000
 Array = np.ndarray
 
@@ -65,7 +64,6 @@ class Round(msgspec.Struct):
 
 def measure() -> None:
     """Make the missing rounds. May be interrupted and run again."""
-    collect.fill(POOLS["near pairs"], [collect.Pool(*one, WANTED) for one in pools.CELLS.items()])
     python = collect.newest()
     apart.provide(python, itertools.chain(*(workloads.libraries(one.workload) for one in CELLS)))
     with tempfile.TemporaryDirectory(prefix="places-") as scratch:
@@ -195,6 +193,7 @@ def _explained() -> Sheet:
         "hand-off": lambda one: one.handoff_ns,
         "both processors": lambda one: one.together,
         "load": lambda one: one.load_ns,
+        "core": lambda one: one.core,
     }
     figures: dict[str, Callable[[float, float], float]] = {
         "eager": lambda eager_s, _: eager_s,

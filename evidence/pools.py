@@ -1,6 +1,6 @@
-"""Real launches to resample from: sixty of each of four different cells.
+"""Real launches to resample from: 24 of each of four different cells.
 
-Writes ``evidence/pools/<cell>.jsonl``. Takes about forty minutes on two cores. An interrupted run
+Writes ``evidence/pools/<cell>.jsonl``. Takes forty minutes on two cores. An interrupted run
 goes on where it stopped. Leave the machine alone meanwhile.
 """
 
@@ -26,7 +26,7 @@ CELLS = {
     "pointwise": Cell("pointwise_chain", 1, "default"),
     "tiny": Cell("softmax_matmul", 1, "default"),
 }
-LAUNCHES = 60
+LAUNCHES = 24
 
 
 def launches(name: str) -> list[Launch]:

@@ -18,8 +18,9 @@ from torchcompile_suite.host import probes
 from torchcompile_suite.host.probes import Probes, Reading
 from torchcompile_suite.measurement import OK, Launch, Outcome, Status
 
-NEAR, FAR = Reading(120.0, 1.0, 40.0), Reading(520.0, 1.0, 45.0)
-SHARED = Reading(90.0, 1.9, 50.0)
+NEAR, FAR = Reading(120.0, 1.0, 40.0, 2.0), Reading(520.0, 1.0, 45.0, 2.04)
+SHARED = Reading(90.0, 1.9, 50.0, 3.9)
+CROWDED = Reading(120.0, 1.0, 45.0, 2.4)
 Says = Callable[[Iterator[Reading]], None]
 
 
@@ -48,6 +49,7 @@ def test_the_probes_read_this_machine(
         assert 10 < reading.handoff_ns < 1e7
         assert 0.2 < reading.together < 100
         assert 1 < reading.load_ns < 1e5
+        assert 0.2 < reading.core < 100
     probes._library.cache_clear()
 
 
@@ -75,13 +77,19 @@ def taken_of(says: Says, readings: list[Reading]) -> Probes:
     return taken
 
 
+def test_a_neighbour_on_a_core_of_ours_is_seen() -> None:
+    outlier = NEAR._replace(core=1.7)
+    readings = [outlier, *[NEAR] * 30, *[CROWDED] * 10, *[SHARED] * 9]
+    assert probes.crowded(readings) == [False] * 31 + [True] * 10 + [False] * 9
+
+
 def test_pairs_that_are_near_count_if_there_are_enough(says: Says) -> None:
     taken = taken_of(says, [*[NEAR] * 11, *[FAR] * 14, *[SHARED] * 4])
     # Five pairs near, one split, six far, one split, one on a core.
     assert taken.counting(14) == [True] * 5 + [False] * 9
     pairs_s = [*[(1.0, 0.5)] * 5, (1.0, 9.0), *[(1.0, 0.4)] * 6, (1.0, 9.0), (1.0, 0.4)]
     assert taken.state(pairs_s) == HostState(
-        [120] * 11 + [520] * 14 + [90] * 4, 1.0, 45.0, 2, 7, 0.4, 120, "near"
+        [120] * 11 + [520] * 14 + [90] * 4, 1.0, 45.0, 2, 7, 0.4, 120, "near", 0.0
     )
     assert taken.enough(14, 5)
     assert not taken.enough(14, 6)
@@ -175,9 +183,10 @@ def test_launches_at_one_place_have_no_note(launches: list[Launch]) -> None:
         ),
         (iter([*[NEAR] * 8, SHARED] * 1000), Level.WARNING, "11% on one core"),
         (iter([*[NEAR] * 39, FAR] * 1000), Level.OK, "120 ns"),
+        (iter([NEAR, CROWDED, CROWDED] * 10_000), Level.WARNING, "66% of"),
         (repeat(NEAR._replace(together=1.9)), Level.WARNING, "1.9 times as long"),
     ],
-    ids=["one place", "far at times", "on one core at times", "one outlier in forty", "one core"],
+    ids=["one place", "far at times", "on one core at times", "one outlier in forty", "neighbour", "one core"],
 )
 def test_the_doctor_names_the_states(
     says: Says,

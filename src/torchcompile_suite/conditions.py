@@ -106,6 +106,8 @@ class HostState(Struct, frozen=True, forbid_unknown_fields=True):
       last one. ``together``, ``load_ns``: of the two other probes, the medians.
     - ``place``: of the pairs that count; "mixed" where all count, whatever their place.
       ``counted_ns``: their median hand-off. Empty and None in records from before schema 16.
+    - ``crowded``: the share of readings at which another guest computed on a core of ours. None in
+      records from before schema 17.
     - ``split``: pairs that do not count because the host moved the processors during them.
       ``elsewhere``: those that do not count because it ran the processors at other places, and
       ``elsewhere_ratio`` the time ratio of all of these, the median.
@@ -119,6 +121,7 @@ class HostState(Struct, frozen=True, forbid_unknown_fields=True):
     elsewhere_ratio: Annotated[float, Meta(gt=0)] | None = None
     counted_ns: Count | None = None
     place: Literal[Place, "mixed", ""] = ""
+    crowded: Annotated[float, Meta(ge=0, le=1)] | None = None
 
 
 class Interference(Struct, frozen=True, forbid_unknown_fields=True):

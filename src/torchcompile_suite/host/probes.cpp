@@ -62,6 +62,21 @@ double compute() {
   return nanoseconds(time);
 }
 
+// One chain, in which each operation waits for the one before: a neighbour on the other hyperthread
+// of the core does not slow it.
+double chain() {
+  volatile double seed = 1.0000001;
+  double value = seed;
+  const auto start = Clock::now();
+  for (int step = 0; step < kSteps; ++step) {
+    value = value * 1.0000001 + 1e-9;
+    asm("" : IN_REGISTER(value));
+  }
+  const auto time = Clock::now() - start;
+  seed = value;
+  return nanoseconds(time);
+}
+
 // One cycle through all lines in random order, so no prefetcher knows the next one.
 std::vector<Line>& lines() {
   static std::vector<Line> made = [] {
@@ -79,14 +94,16 @@ std::vector<Line>& lines() {
 
 // found[0]: nanoseconds of a hand-off, from a thread on `first` to one on `second` and back, the
 // median. found[1]: the time of a computation on both processors at once, over alone.
-// found[2]: nanoseconds of a load from 4 MiB.
+// found[2]: nanoseconds of a load from 4 MiB. found[3]: the computation on both processors, the mean
+// of the two, over one chain.
 extern "C" void probes(int first, int second, double* found) {
   static std::uint32_t at = 0;
   auto& chase = lines();
   std::thread([&] {
     run_on(first);
-    double alone = 1e30, here = 1e30, there = 1e30;
+    double alone = 1e30, here = 1e30, there = 1e30, one_chain = 1e30;
     for (int i = 0; i < kTries; ++i) alone = std::min(alone, compute());
+    for (int i = 0; i < kTries; ++i) one_chain = std::min(one_chain, chain());
 
     alignas(128) std::atomic<int> go{0};
     alignas(128) std::atomic<int> done{0};
@@ -117,5 +134,6 @@ extern "C" void probes(int first, int second, double* found) {
     std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
     found[0] = times[times.size() / 2];
     found[1] = std::max(here, there) / alone;
+    found[3] = (here + there) / 2 / one_chain;
   }).join();
 }

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import NamedTuple
 
 from ..conditions import HostState, Place
@@ -33,6 +33,9 @@ SOURCE = Path(__file__).with_suffix(".cpp")
 FAR = 2.0
 # The time of a computation on both processors over that on one: above this they share a core.
 SHARED = 1.4
+# The computation on both processors over that without neighbours: above this there is one on a core
+# of ours. On the other hyperthread it costs 10 to 35 %.
+CROWDED = 1.05
 # So many pairs at the best place give the figure of a launch.
 LEAST_NEAR = 5
 _BUILD_LIMIT_S = 60.0
@@ -45,11 +48,14 @@ class Reading(NamedTuple):
     - ``together``: the time of a computation on both processors at once, over its time on one.
     - ``load_ns``: a load from 4 MiB, a thousand of its lines in turn: from the host's last cache
       or from memory, as the measured calls and others have left it.
+    - ``core``: the time of a computation that fills a core, on both processors at once, over one
+      that does not. It has no unit; above its least value, a core has a second user.
     """
 
     handoff_ns: float
     together: float
     load_ns: float
+    core: float
 
 
 def read() -> Reading | None:
@@ -57,7 +63,7 @@ def read() -> Reading | None:
     processors = _processors()
     if len(processors) < 2 or (library := _library()) is None:
         return None
-    found = (ctypes.c_double * 3)()
+    found = (ctypes.c_double * 4)()
     library.probes(processors[0], processors[1], found)
     return Reading(*found)
 
@@ -120,6 +126,7 @@ class Probes:
             elsewhere_ratio=round(math.exp(median(elsewhere)), 5) if elsewhere else None,
             counted_ns=round(median(self._during(counting))),
             place=best or "mixed",
+            crowded=round(fmean(crowded(self.readings)), 3),
         )
 
     def _during(self, counting: Sequence[bool]) -> list[float]:
@@ -140,6 +147,16 @@ def places(readings: Sequence[Reading]) -> list[Place]:
         "shared" if one.together > SHARED else "near" if one.handoff_ns <= limit_ns else "far"
         for one in readings
     ]
+
+
+def crowded(readings: Sequence[Reading]) -> list[bool]:
+    """At each reading, whether another guest computed on a core of ours: on its other hyperthread.
+
+    The 5 % quantile of the readings is that of cores without a neighbour: one reading in a hundred
+    is too low. A neighbour that is there all the time is not seen.
+    """
+    least = sorted(one.core for one in readings)[len(readings) // 20]
+    return [SHARED >= one.together and one.core > CROWDED * least for one in readings]
 
 
 def _best(where: Sequence[Place | None]) -> Place | None:
