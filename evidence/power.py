@@ -1,7 +1,7 @@
-"""Is a real change found? 5 % and 3 % slower compiled code and a 10 % dearer compile, injected.
+"""Is a real change found? Compiled code that is 3 % slower, injected.
 
-Collects launches of the faulty workloads (`evidence.injected`) in turns with the healthy one, for a
-quarter of an hour. Then it compares matrices in which one workload has become faulty. "Found" means
+Collects launches of the faulty workload (`evidence.injected`) in turns with the healthy one, for 20
+minutes. Then it compares matrices in which one workload has become faulty. "Found" means
 that the report calls that cell's figure worse.
 """
 
@@ -30,24 +30,21 @@ CALIBRATION = 5
 # Targets of the stopping rule for the ratio's interval. No cell reaches the last one: there the
 # budget ends the measurement.
 PRECISIONS = (0.03, 0.02, 0.01, 0.001)
-SLIGHTLY_SLOWER_CALL = 0.03
-FAULTS = {
-    "slightly_slower_call": "time ratio",
-}
+SLOWER_CALL = 0.03
+FIGURE = "time ratio"
 
 
 def measure() -> None:
-    """Fill the pools of the healthy and the faulty workloads."""
+    """Fill the pools of the healthy and the faulty workload."""
     _fill({faults.HEALTHY: CALIBRATION})
     healthy = collect.kept(FOLDER, faults.HEALTHY)[:CALIBRATION]
     call_s = float(np.median([statistics.launch_latency(launch.pairs_s) for launch in healthy]))
     sizes = {
-        faults.SLIGHT_CALL_VARIABLE: str(SLIGHTLY_SLOWER_CALL * call_s),
+        faults.CALL_VARIABLE: str(SLOWER_CALL * call_s),
         "TORCHCOMPILE_SUITE_WORKLOADS": str(Path(__file__).with_name("injected.py")),
     }
-    # More launches of the healthy workload, now in turns with the faulty ones.
-    wanted = {faults.HEALTHY: CALIBRATION + LAUNCHES, **dict.fromkeys(FAULTS, LAUNCHES)}
-    _fill(wanted, sizes)
+    # More launches of the healthy workload, now in turns with the faulty one.
+    _fill({faults.HEALTHY: CALIBRATION + LAUNCHES, faults.FAULTY: LAUNCHES}, sizes)
 
 
 def _fill(wanted: dict[str, int], variables: Mapping[str, str] = collect.NONE) -> None:
@@ -56,49 +53,42 @@ def _fill(wanted: dict[str, int], variables: Mapping[str, str] = collect.NONE) -
     collect.fill(FOLDER, pools, variables)
 
 
-def measured() -> dict[str, list[Launch]]:
-    """The launches of each workload.
+def measured() -> tuple[list[Launch], list[Launch]]:
+    """The launches of the healthy and the faulty workload.
 
     Of the rounds in which a neighbour disturbed none of them: a run would have repeated it.
     """
-    pools = {faults.HEALTHY: collect.kept(FOLDER, faults.HEALTHY)[CALIBRATION:]}
-    pools |= {fault: collect.kept(FOLDER, fault) for fault in FAULTS}
-    quiet_s = statistics.quietest(launch for launches in pools.values() for launch in launches)
+    healthy = collect.kept(FOLDER, faults.HEALTHY)[CALIBRATION:]
+    faulty = collect.kept(FOLDER, faults.FAULTY)
+    quiet_s = statistics.quietest([*healthy, *faulty])
     rounds = [
         made
-        for made in zip(*pools.values(), strict=True)
+        for made in zip(healthy, faulty, strict=True)
         if not any(statistics.disturbed(launch, quiet_s) for launch in made)
     ]
-    return dict(zip(pools, map(list, zip(*rounds, strict=True)), strict=True))
+    return [one for one, _ in rounds], [one for _, one in rounds]
 
 
-def size(fault: str, launches: dict[str, list[Launch]]) -> str:
+def size(healthy: list[Launch], faulty: list[Launch]) -> str:
     """What the fault really is, in words."""
-    healthy, faulty = (
-        np.log(change.values(FAULTS[fault], launches[name])).mean()
-        for name in (faults.HEALTHY, fault)
-    )
-    return f"{np.exp(faulty - healthy) - 1:+.1%}"
+    logs = [np.log(change.values(FIGURE, launches)).mean() for launches in (healthy, faulty)]
+    return f"{np.exp(logs[1] - logs[0]) - 1:+.1%}"
 
 
 def table() -> list[tables.Part]:
-    """A line for each fault and target of the stopping rule."""
+    """A line for each target of the stopping rule."""
     names = ["true size", "precision", "found", "other cells flagged", "launches a side"]
     made = measured()
-    lines = [
-        [fault.replace("_", " "), figure, size(fault, made), *figures]
-        for fault, figure in FAULTS.items()
-        for figures in _found(made[faults.HEALTHY], made[fault], figure)
-    ]
+    lines = [[size(*made), *figures] for figures in _found(*made)]
     return [
         f"{TRIES} comparisons of eight workloads, one of them faulty. precision: what the stopping "
         "rule asks of the ratio's interval; at the smallest one the whole budget is used.",
-        Sheet(["injected", "figure", *names], frozenset(names), lines),
-        tables.measured_on(one for launches in made.values() for one in launches),
+        Sheet(names, frozenset(names), lines),
+        tables.measured_on(one for launches in made for one in launches),
     ]
 
 
-def _found(healthy: list[Launch], faulty: list[Launch], figure: str) -> Iterator[list[str]]:
+def _found(healthy: list[Launch], faulty: list[Launch]) -> Iterator[list[str]]:
     """A line of figures for each target of the stopping rule."""
     name = next(name for name, cell in CELLS.items() if cell.workload == faults.HEALTHY)
     cell = Cell(f"{name}-0", 1, "default")
@@ -121,7 +111,7 @@ def _found(healthy: list[Launch], faulty: list[Launch], figure: str) -> Iterator
             comparison = change.compare("pools", Side("a", before), Side("b", after))
             for one in comparison.changes:
                 if one.cell == cell:
-                    found += one.effects[figure].difference is Difference.WORSE
+                    found += one.effects[FIGURE].difference is Difference.WORSE
                 elif one.cell.workload != cell.workload:
                     wrong += one.changed
         yield [

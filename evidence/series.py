@@ -75,9 +75,9 @@ def table() -> list[tables.Part]:
     made = power.measured()
     pools = every_pool()
     lines = [
-        [f"{power.FAULTS[fault]} {power.size(fault, made)}" if fault else "none", *figures]
-        for fault in ("", *power.FAULTS)
-        for figures in _tried(pools, made, fault)
+        [injected, *figures]
+        for injected, faulty in (("none", None), (f"{power.FIGURE} {power.size(*made)}", made))
+        for figures in _tried(pools, faulty)
     ]
     return [
         f"{TRIES} comparisons of eight workloads in series of at most {TELLING_ROUNDS} rounds, one "
@@ -87,15 +87,13 @@ def table() -> list[tables.Part]:
     ]
 
 
-def _tried(
-    healthy: dict[str, list[Launch]], launches: dict[str, list[Launch]], fault: str
-) -> Iterator[list[str]]:
+def _tried(healthy: dict[str, list[Launch]], fault: Pair | None) -> Iterator[list[str]]:
     """A line of figures for each way to judge."""
     pools = {name: twins(made) for name, made in healthy.items()}
     target = next(name for name, cell in CELLS.items() if cell.workload == faults.HEALTHY)
     target_cell = Cell(f"{target}-0", 1, "default")
     random = np.random.default_rng(2024)
-    faulty = (launches[faults.HEALTHY], launches[fault]) if fault else pools[target]
+    faulty = fault or pools[target]
     counts = {"round by round": [0, 0], "apart": [0, 0]}
     widths: dict[str, dict[str, list[float]]] = {way: {} for way in counts}
     cells = rounds = 0
@@ -114,8 +112,7 @@ def _tried(
             "apart": (without_rounds(before), without_rounds(after)),
         }.items():
             comparison = change.compare("pools", Side("a", one), Side("b", other))
-            figure = power.FAULTS.get(fault, "")
-            was_found, wrong = _judged(comparison, target_cell if fault else None, figure)
+            was_found, wrong = _judged(comparison, target_cell if fault else None)
             counts[way][0] += was_found
             counts[way][1] += wrong
             _widths(comparison, widths[way])
@@ -130,12 +127,12 @@ def _tried(
         ]
 
 
-def _judged(comparison: Comparison, faulty: Cell | None, figure: str) -> tuple[bool, int]:
+def _judged(comparison: Comparison, faulty: Cell | None) -> tuple[bool, int]:
     """Whether the faulty cell's figure is worse, and how many other cells are flagged."""
     found, wrong = False, 0
     for one in comparison.changes:
         if one.cell == faulty:
-            found = one.effects[figure].difference is Difference.WORSE
+            found = one.effects[power.FIGURE].difference is Difference.WORSE
         else:
             wrong += one.changed
     return found, wrong

@@ -186,7 +186,14 @@ def test_launches_at_one_place_have_no_note(launches: list[Launch]) -> None:
         (iter([NEAR, CROWDED, CROWDED] * 10_000), Level.WARNING, "66% of"),
         (repeat(NEAR._replace(together=1.9)), Level.WARNING, "1.9 times as long"),
     ],
-    ids=["one place", "far at times", "on one core at times", "one outlier in forty", "neighbour", "one core"],
+    ids=[
+        "one place",
+        "far at times",
+        "on one core at times",
+        "one outlier in forty",
+        "neighbour",
+        "one core",
+    ],
 )
 def test_the_doctor_names_the_states(
     says: Says,

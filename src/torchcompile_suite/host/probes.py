@@ -156,7 +156,7 @@ def crowded(readings: Sequence[Reading]) -> list[bool]:
     is too low. A neighbour that is there all the time is not seen.
     """
     least = sorted(one.core for one in readings)[len(readings) // 20]
-    return [SHARED >= one.together and one.core > CROWDED * least for one in readings]
+    return [one.together <= SHARED and one.core > CROWDED * least for one in readings]
 
 
 def _best(where: Sequence[Place | None]) -> Place | None:
