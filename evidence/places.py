@@ -208,34 +208,37 @@ def _explained() -> Sheet:
             continue
         line = [str(cell), str(sum(len(one.pairs) for one in rounds))]
         for of in figures.values():
-            y = _within([[math.log(of(*pair[:2])) for pair in one.pairs] for one in rounds])
+            y = within([[math.log(of(*pair[:2])) for pair in one.pairs] for one in rounds])
             readings = [[pair[2] for pair in one.pairs] for one in rounds]
             known = [
-                _within([[math.log(probe(each)) for each in those] for those in readings])
+                within([[math.log(probe(each)) for each in those] for those in readings])
                 for probe in probed.values()
             ]
             classes = [
-                _within([[float(place == name) for place in places(those)] for those in readings])
+                within([[float(place == name) for place in places(those)] for those in readings])
                 for name in ("far", "shared")
             ]
-            line += [f"{_r2(y, [x]):.0%}" for x in known]
-            line += [f"{_r2(y, classes):.0%}", f"{_r2(y, [*known, *classes]):.0%}"]
+            line += [f"{r2(y, [x], ROUNDS):.0%}" for x in known]
+            line += [f"{r2(y, classes, ROUNDS):.0%}", f"{r2(y, [*known, *classes], ROUNDS):.0%}"]
         lines.append(line)
     names = [*probed, "place", "all"]
     columns = ["cell", "pairs", *(f"{figure}: {name}" for figure in figures for name in names)]
     return Sheet(columns, frozenset(columns[1:]), lines)
 
 
-def _within(rounds: Sequence[Sequence[float]]) -> Array:
-    """The values of all rounds, each less the mean of its round."""
-    return np.concatenate([np.subtract(one, np.mean(one)) for one in rounds])
+def within(groups: Sequence[Sequence[float]]) -> Array:
+    """The values of all groups, each less the mean of its group."""
+    return np.concatenate([np.subtract(one, np.mean(one)) for one in groups])
 
 
-def _r2(y: Array, by: Sequence[Array]) -> float:
-    """The share of the variance that least squares on these explain, adjusted; 0 at least."""
+def r2(y: Array, by: Sequence[Array], groups: int) -> float:
+    """The share of the variance that least squares on these explain, adjusted; 0 at least.
+
+    All are `within` so many groups.
+    """
     x = np.column_stack(by)
     left = y - x @ np.linalg.lstsq(x, y, rcond=None)[0]
-    free = len(y) - ROUNDS
+    free = len(y) - groups
     return max(0.0, 1 - float(left @ left) / (free - len(by)) / (float(y @ y) / free))
 
 
