@@ -77,7 +77,7 @@ def _explained(cell: Cell, torch: str, rows: Sequence[tuple[int, float, list[flo
         "hand-off": [math.log(one.handoff_ns) for one in readings],
         "both processors": [math.log(one.together) for one in readings],
         "load": [math.log(one.load_ns) for one in readings],
-        "core": [math.log(one.core) for one in readings],
+        "core": [math.log(one.core_ns) for one in readings],
     }
     for side in range(len(SIDES)):
         # The last sample has no reading after it.

@@ -196,7 +196,7 @@ def _explained() -> Sheet:
         "hand-off": lambda one: one.handoff_ns,
         "both processors": lambda one: one.together,
         "load": lambda one: one.load_ns,
-        "core": lambda one: one.core,
+        "core": lambda one: one.core_ns,
     }
     figures: dict[str, Callable[[float, float], float]] = {
         "eager": lambda eager_s, _: eager_s,

@@ -18,9 +18,9 @@ from torchcompile_suite.host import probes
 from torchcompile_suite.host.probes import Probes, Reading
 from torchcompile_suite.measurement import OK, Launch, Outcome, Status
 
-NEAR, FAR = Reading(120.0, 1.0, 40.0, 2.0), Reading(520.0, 1.0, 45.0, 2.04)
-SHARED = Reading(90.0, 1.9, 50.0, 3.9)
-CROWDED = Reading(120.0, 1.0, 45.0, 2.4)
+NEAR, FAR = Reading(120.0, 1.0, 40.0, 200.0, 100.0), Reading(520.0, 1.0, 45.0, 204.0, 100.0)
+SHARED = Reading(90.0, 1.9, 50.0, 390.0, 100.0)
+CROWDED = Reading(120.0, 1.0, 45.0, 240.0, 100.0)
 Says = Callable[[Iterator[Reading]], None]
 
 
@@ -49,7 +49,7 @@ def test_the_probes_read_this_machine(
         assert 10 < reading.handoff_ns < 1e7
         assert 0.2 < reading.together < 100
         assert 1 < reading.load_ns < 1e5
-        assert 0.2 < reading.core < 100
+        assert 1000 < reading.chain_ns < reading.core_ns < 1e7
     probes._library.cache_clear()
 
 
@@ -78,9 +78,10 @@ def taken_of(says: Says, readings: list[Reading]) -> Probes:
 
 
 def test_a_neighbour_on_a_core_of_ours_is_seen() -> None:
-    outlier = NEAR._replace(core=1.7)
-    readings = [outlier, *[NEAR] * 30, *[CROWDED] * 10, *[SHARED] * 9]
-    assert probes.crowded(readings) == [False] * 31 + [True] * 10 + [False] * 9
+    interrupted = NEAR._replace(chain_ns=150.0)
+    slower_clock = NEAR._replace(core_ns=210.0, chain_ns=105.0)
+    readings = [interrupted, slower_clock, *[NEAR] * 30, *[CROWDED] * 10, *[SHARED] * 9]
+    assert probes.crowded(readings) == [False] * 32 + [True] * 10 + [False] * 9
 
 
 def test_pairs_that_are_near_count_if_there_are_enough(says: Says) -> None:
@@ -132,7 +133,7 @@ def launch(
 def test_launches_at_two_places_are_told_apart_and_near_ones_count_if_there_are_enough() -> None:
     launches = [launch(0.66, 118), launch(0.67, 121), launch(0.60, 517)]
     assert statistics.counted(launches) == launches
-    (note,) = statistics.of_other_place(launches)
+    (note,) = statistics.of_the_host(launches)
     assert note.startswith("In 1 of 3 launches a hand-off between two processors took 517 ns, and")
     assert "120 ns in the others" in note
     assert "The ratio is 0.60 in the former and 0.66 in the latter; all count." in note
@@ -141,7 +142,7 @@ def test_launches_at_two_places_are_told_apart_and_near_ones_count_if_there_are_
     assert not statistics.precise(launches, 1.0)
     assert statistics.precise(more, 1.0)
     assert statistics.precise([launches[0]] * 3, 1.0)
-    assert "only the latter count." in statistics.of_other_place(more)[0]
+    assert "only the latter count." in statistics.of_the_host(more)[0]
     assert statistics.counted([*more, launch(0.7, None)]) == [*more, launch(0.7, None)]
     assert statistics.precise([launch(0.9, 90, "shared")] * 3, 1.0)
     # Hyperthreads of one core have the quickest hand-off, and are not near.
@@ -153,9 +154,19 @@ def test_the_ratio_of_pairs_elsewhere_is_said() -> None:
     host = HostState([120] * 9, 1.0, 40.0, 1, 6, 0.6, 120, "near")
     moved = launch(0.66, None, interference=Interference(0.0, 0.0, host=host))
     failed = Launch("warm", Outcome(Status.TIMEOUT, "took too long"))
-    (note,) = statistics.of_other_place([moved, launch(0.66, 120, "near"), failed])
+    (note,) = statistics.of_the_host([moved, launch(0.66, 120, "near"), failed])
     assert "for 6 pairs of turns in 1 of 2 launches. There the ratio is 0.60" in note
     assert "the figure is that of the others, 0.66." in note
+
+
+def test_a_neighbour_on_the_cores_is_said() -> None:
+    hosts = [HostState([120] * 9, 1.0, 40.0, place="near", crowded=one) for one in (0.5, 0.7, 0.9)]
+    crowded = [launch(0.66, None, interference=Interference(0.0, 0.0, host=host)) for host in hosts]
+    (note,) = statistics.of_the_host(crowded)
+    assert "at 70% of the readings (50% to 90% in a launch)" in note
+    quiet = msgspec.structs.replace(hosts[0], crowded=0.1)
+    quiet_launch = launch(0.66, None, interference=Interference(0.0, 0.0, host=quiet))
+    assert statistics.of_the_host([quiet_launch] * 3) == []
 
 
 @pytest.mark.parametrize(
@@ -169,7 +180,7 @@ def test_the_ratio_of_pairs_elsewhere_is_said() -> None:
     ids=["one unknown", "one state", "none known", "one disturbed"],
 )
 def test_launches_at_one_place_have_no_note(launches: list[Launch]) -> None:
-    assert statistics.of_other_place(launches) == []
+    assert statistics.of_the_host(launches) == []
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,6 @@ WATCH_S = 2.0
 READ_EACH_S, READ_S = 0.1, 10.0
 # Share of readings.
 OUTLIERS = 0.05
-# Share of readings with a neighbour on a core of ours.
-CROWDED = 0.2
 # Share of one processor: a terminal and an editor take less.
 BUSY = 0.10
 # The warning names this many processes.
@@ -169,8 +167,8 @@ def placement() -> Iterator[Check]:
     else:
         typical = f"{statistics.median(handoffs_ns['near']):.0f} ns from one processor to another"
         yield ok("hand-off", f"{typical} and back, the same for {READ_S:.0f} s")
-    if (share := statistics.fmean(probes.crowded(readings))) > CROWDED:
-        cores = sorted(one.core for one in readings if one.together <= probes.SHARED)
+    if (share := statistics.fmean(probes.crowded(readings))) > probes.OFTEN_CROWDED:
+        cores = sorted(one.core_ns for one in readings if one.together <= probes.SHARED)
         factor = cores[len(cores) * 19 // 20] / cores[len(cores) // 20]
         yield fault("crowded", share=share, seconds=READ_S, factor=factor)
 

@@ -20,6 +20,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
+from itertools import compress
 from pathlib import Path
 from statistics import fmean, median
 from typing import NamedTuple
@@ -36,6 +37,10 @@ SHARED = 1.4
 # The computation on both processors over that without neighbours: above this there is one on a core
 # of ours. On the other hyperthread it costs 10 to 35 %.
 CROWDED = 1.05
+# Chains differ by less, at one clock.
+STEADY = 1.02
+# With a neighbour at more than this share of the readings, it is said.
+OFTEN_CROWDED = 0.2
 # So many pairs at the best place give the figure of a launch.
 LEAST_NEAR = 5
 _BUILD_LIMIT_S = 60.0
@@ -48,14 +53,16 @@ class Reading(NamedTuple):
     - ``together``: the time of a computation on both processors at once, over its time on one.
     - ``load_ns``: a load from 4 MiB, a thousand of its lines in turn: from the host's last cache
       or from memory, as the measured calls and others have left it.
-    - ``core``: the time of a computation that fills a core, on both processors at once, over one
-      that does not. It has no unit; above its least value, a core has a second user.
+    - ``core_ns``: of that computation, which fills a core, on both processors at once: the mean.
+    - ``chain_ns``: of one that does not fill a core, so that a neighbour on the other hyperthread
+      does not slow it. It shows the clock of the core.
     """
 
     handoff_ns: float
     together: float
     load_ns: float
-    core: float
+    core_ns: float
+    chain_ns: float
 
 
 def read() -> Reading | None:
@@ -63,7 +70,7 @@ def read() -> Reading | None:
     processors = _processors()
     if len(processors) < 2 or (library := _library()) is None:
         return None
-    found = (ctypes.c_double * 4)()
+    found = (ctypes.c_double * 5)()
     library.probes(processors[0], processors[1], found)
     return Reading(*found)
 
@@ -152,11 +159,18 @@ def places(readings: Sequence[Reading]) -> list[Place]:
 def crowded(readings: Sequence[Reading]) -> list[bool]:
     """At each reading, whether another guest computed on a core of ours: on its other hyperthread.
 
-    The 5 % quantile of the readings is that of cores without a neighbour: one reading in a hundred
-    is too low. A neighbour that is there all the time is not seen.
+    The least time, at one clock, is that of cores without a neighbour. A neighbour that is there
+    all the time is not seen.
     """
-    least = sorted(one.core for one in readings)[len(readings) // 20]
-    return [one.together <= SHARED and one.core > CROWDED * least for one in readings]
+    at_one_clock = [one.core_ns / one.chain_ns for one in readings]
+    chain_ns = min(one.chain_ns for one in readings)
+    # A chain that was interrupted makes its quotient too small.
+    whole = [one.chain_ns <= STEADY * chain_ns for one in readings]
+    least = min(compress(at_one_clock, whole))
+    return [
+        one.together <= SHARED and each > CROWDED * least
+        for one, each in zip(readings, at_one_clock, strict=True)
+    ]
 
 
 def _best(where: Sequence[Place | None]) -> Place | None:

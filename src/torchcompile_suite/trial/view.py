@@ -168,7 +168,7 @@ def notes(result: TrialResult) -> list[str]:
     """
     cells: dict[str, list[Cell]] = {}
     for measurement in result.measurements:
-        for note in (*measurement.notes, *statistics.of_other_place(measurement.launches)):
+        for note in (*measurement.notes, *statistics.of_the_host(measurement.launches)):
             cells.setdefault(note, []).append(measurement.cell)
     lines = list(result.outline.notes)
     if any(measurement.cell.way == "as-given" for measurement in result.measurements):

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from ...conditions import DeviceState
 from ...host import nvml
-from ...host.probes import FAR, LEAST_NEAR
+from ...host.probes import FAR, LEAST_NEAR, OFTEN_CROWDED
 from ...measurement import Launch
 from .intervals import T_LEVEL, T_LEVEL_LATER, Interval, geometric_interval, half_width
 
@@ -310,8 +310,10 @@ def _place(launch: Launch) -> str:
     return host.place if host else ""
 
 
-def of_other_place(launches: Iterable[Launch]) -> list[str]:
-    """Sentences on what was timed while the host ran the processors elsewhere, and its ratio."""
+def of_the_host(launches: Iterable[Launch]) -> list[str]:
+    """Sentences on what the probes of the host say: what was timed while it ran the processors
+    elsewhere, with its ratio, and how often a neighbour was on a core.
+    """
     kept = undisturbed(launches)
     near, far = _by_place(kept)
     said = []
@@ -340,6 +342,13 @@ def of_other_place(launches: Iterable[Launch]) -> list[str]:
             f"The host also ran the two processors elsewhere, for {pairs} pairs of turns in "
             f"{len(found)} of {len(here)} launches. There the ratio is {ratio:.2f}; the figure is "
             f"that of the others, {of_near:.2f}."
+        )
+    crowded = [one.crowded for one in hosts if one.crowded is not None]
+    if crowded and (share := median(crowded)) > OFTEN_CROWDED:
+        said.append(
+            f"Another guest computed on a core of these processors at {share:.0%} of the readings "
+            f"({min(crowded):.0%} to {max(crowded):.0%} in a launch). Meanwhile calls take longer, "
+            "so the interval is wide."
         )
     return said
 

@@ -85,7 +85,7 @@ def _cell(machine: Machine, entry: Entry, environments: dict[bytes, int]) -> dic
         text.append(
             f"During the measurement, {statistics.neighbour(factor)}. It should be measured again."
         )
-    text += statistics.of_other_place(measurement.launches)
+    text += statistics.of_the_host(measurement.launches)
     command = machine.axis.command(measurement.cell, entry.row.release)
     if not command:
         text.append(
