@@ -56,15 +56,14 @@ def _fill(wanted: dict[str, int], variables: Mapping[str, str] = collect.NONE) -
 def measured() -> tuple[list[Launch], list[Launch]]:
     """The launches of the healthy and the faulty workload.
 
-    Of the rounds in which a neighbour disturbed none of them: a run would have repeated it.
+    Of the rounds in which others disturbed none of them: a run would have repeated it.
     """
     healthy = collect.kept(FOLDER, faults.HEALTHY)[CALIBRATION:]
     faulty = collect.kept(FOLDER, faults.FAULTY)
-    quiet_s = statistics.quietest([*healthy, *faulty])
     rounds = [
         made
         for made in zip(healthy, faulty, strict=True)
-        if not any(statistics.disturbed(launch, quiet_s) for launch in made)
+        if not any(statistics.disturbed(launch) for launch in made)
     ]
     return [one for one, _ in rounds], [one for _, one in rounds]
 
