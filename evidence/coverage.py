@@ -180,7 +180,7 @@ def table() -> list[tables.Part]:
             if method is corrected:
                 outside += sum(not AIM[0] <= share <= AIM[1] for share in shares)
     error = math.sqrt(0.95 * 0.05 / DRAWS)
-    error_in_a_row = math.sqrt(0.95 * 0.05 / np.mean([*map(len, pools.values())]))
+    error_in_a_row = math.sqrt(0.95 * 0.05 / 60)
     return [
         f"Share of nominal 95 % intervals that contain the true value, {DRAWS} draws a figure. "
         "used: launches until the stopping rule ended, on average.",

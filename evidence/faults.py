@@ -1,6 +1,7 @@
-"""Names of the faulty workload's setting (`injected`), for those who must not register it."""
+"""Names of the faulty workloads' settings (`injected`), for those who must not register them."""
 
 HEALTHY = "vit_tiny_patch16_224"
-FAULTY = "slower_call"
 # Seconds, in the environment.
 CALL_VARIABLE = "EVIDENCE_SLOWER_CALL_S"
+SLIGHT_CALL_VARIABLE = "EVIDENCE_SLIGHTLY_SLOWER_CALL_S"
+COMPILE_VARIABLE = "EVIDENCE_SLOWER_COMPILE_S"

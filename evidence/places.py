@@ -27,13 +27,14 @@ from torchcompile_suite import workloads
 from torchcompile_suite.analysis import statistics
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.conditions import HostState
+from torchcompile_suite.engine.rounds import TELLING_ROUNDS
 from torchcompile_suite.host.files import append_line, read_lines
 from torchcompile_suite.host.probes import Probes, Reading, places
 from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.releases import apart
 from torchcompile_suite.request import Request
 
-from . import agreement, collect, draws, pools, tables
+from . import agreement, collect, draws, pools, power, series, tables
 
 CELLS = agreement.CELLS[:12]
 ROUNDS = 2
@@ -41,7 +42,12 @@ ROUNDS = 2
 PAIRS, MOST_S = 12, 24.0
 KEPT = Path(__file__).with_name("places.jsonl")
 # Launches of the same hours: all pairs of 4 s count; and as they are now.
-POOLS = {"all pairs": KEPT.with_name("pools-mixed"), "near pairs": pools.POOLS}
+POOLS = {"all pairs": KEPT.with_name("pools-mixed"), "near pairs": KEPT.with_name("pools-near")}
+WANTED = 24
+# A fault of 3 %, in turns with the healthy workload, in the folder of the near pairs.
+FAULT, WANTED_FAULTY = "slightly_slower_call", 20
+# Series of at most so many rounds.
+ROUNDS_IN_TURNS = (TELLING_ROUNDS, 8, 10)
 DRAWS = 2000
 Array = np.ndarray
 
@@ -63,7 +69,10 @@ class Round(msgspec.Struct):
 
 
 def measure() -> None:
-    """Make the missing rounds. May be interrupted and run again."""
+    """Make the missing launches and rounds. May be interrupted and run again."""
+    near = POOLS["near pairs"]
+    collect.fill(near, [collect.Pool(*one, WANTED) for one in pools.CELLS.items()])
+    power.measure(near, [FAULT], WANTED_FAULTY)
     python = collect.newest()
     apart.provide(python, itertools.chain(*(workloads.libraries(one.workload) for one in CELLS)))
     with tempfile.TemporaryDirectory(prefix="places-") as scratch:
@@ -154,6 +163,9 @@ def table() -> list[tables.Part]:
         f"spread of {DRAWS} measurements, drawn from the pool, each ended by the suite's rule. "
         "coverage: of their nominal 95 % intervals. used: launches of one.",
         _spread(),
+        f"{series.TRIES} comparisons in turns of eight workloads of these pools, near pairs, none "
+        "or one of them faulty. found: round by round, or as if the two had been measured apart.",
+        _found(),
         f"Near, {within} of {len(lines)} cells are within {limit:.0%}. {'; '.join(machines)}.",
     ]
 
@@ -188,6 +200,26 @@ def _spread() -> Sheet:
         )
     numbers = ["launches", "near", "ratio", "spread", "inside", "headline", "coverage", "used"]
     return Sheet(["pool", "counts", *numbers], frozenset(numbers), lines)
+
+
+def _found() -> Sheet:
+    """How often the fault is found, and another cell flagged."""
+    near = POOLS["near pairs"]
+    drawn_from = {
+        name: statistics.counted(
+            one for one in collect.kept(near, name) if not statistics.taken(one)
+        )
+        for name in pools.CELLS
+    }
+    made = power.measured(near, [FAULT], slowed=True)
+    lines = [
+        [f"time ratio {power.size(FAULT, made)}" if fault else "none", str(most), *figures]
+        for fault, most in itertools.product(("", FAULT), ROUNDS_IN_TURNS)
+        for figures in series.tried(drawn_from, made, fault, most)
+    ]
+    names = ["found", "other cells flagged", "rounds", "± eager", "± compiled"]
+    columns = ["injected", "most rounds", "judged", *names]
+    return Sheet(columns, frozenset(["most rounds", *names]), lines)
 
 
 def _explained() -> Sheet:

@@ -36,12 +36,16 @@ def twins(launches: list[Launch]) -> Pair:
     return launches[0::2], launches[1::2]
 
 
-def drawn(pair: Pair, cell: Cell, random: np.random.Generator) -> tuple[Measurement, Measurement]:
-    """A series of two releases, from a random round of the pools on, ended by the suite's rule."""
+def drawn(
+    pair: Pair, cell: Cell, random: np.random.Generator, most: int = TELLING_ROUNDS
+) -> tuple[Measurement, Measurement]:
+    """A series of two releases, from a random round of the pools on, ended by the suite's rule, or
+    after ``most`` rounds.
+    """
     length = min(map(len, pair))
     start = int(random.integers(0, length))
     sides: tuple[list[Launch], list[Launch]] = ([], [])
-    for number in range(1, TELLING_ROUNDS + 1):
+    for number in range(1, most + 1):
         for side, launches in zip(sides, pair, strict=True):
             launch = launches[(start + number - 1) % length]
             kind = "cold" if number == 1 else "warm"
@@ -75,9 +79,9 @@ def table() -> list[tables.Part]:
     made = power.measured()
     pools = every_pool()
     lines = [
-        [injected, *figures]
-        for injected, faulty in (("none", None), (f"{power.FIGURE} {power.size(*made)}", made))
-        for figures in _tried(pools, faulty)
+        [f"{power.FAULTS[fault]} {power.size(fault, made)}" if fault else "none", *figures]
+        for fault in ("", *power.FAULTS)
+        for figures in tried(pools, made, fault)
     ]
     return [
         f"{TRIES} comparisons of eight workloads in series of at most {TELLING_ROUNDS} rounds, one "
@@ -87,13 +91,18 @@ def table() -> list[tables.Part]:
     ]
 
 
-def _tried(healthy: dict[str, list[Launch]], fault: Pair | None) -> Iterator[list[str]]:
-    """A line of figures for each way to judge."""
+def tried(
+    healthy: dict[str, list[Launch]],
+    launches: dict[str, list[Launch]],
+    fault: str,
+    most: int = TELLING_ROUNDS,
+) -> Iterator[list[str]]:
+    """A line of figures for each way to judge series of at most so many rounds."""
     pools = {name: twins(made) for name, made in healthy.items()}
     target = next(name for name, cell in CELLS.items() if cell.workload == faults.HEALTHY)
     target_cell = Cell(f"{target}-0", 1, "default")
     random = np.random.default_rng(2024)
-    faulty = fault or pools[target]
+    faulty = (launches[faults.HEALTHY], launches[fault]) if fault else pools[target]
     counts = {"round by round": [0, 0], "apart": [0, 0]}
     widths: dict[str, dict[str, list[float]]] = {way: {} for way in counts}
     cells = rounds = 0
@@ -102,7 +111,7 @@ def _tried(healthy: dict[str, list[Launch]], fault: Pair | None) -> Iterator[lis
         for copy in range(COPIES):
             for name, pair in pools.items():
                 cell = Cell(f"{name}-{copy}", 1, "default")
-                sides = drawn(faulty if cell == target_cell else pair, cell, random)
+                sides = drawn(faulty if cell == target_cell else pair, cell, random, most)
                 before.append(sides[0])
                 after.append(sides[1])
                 if cell == target_cell:
@@ -112,7 +121,8 @@ def _tried(healthy: dict[str, list[Launch]], fault: Pair | None) -> Iterator[lis
             "apart": (without_rounds(before), without_rounds(after)),
         }.items():
             comparison = change.compare("pools", Side("a", one), Side("b", other))
-            was_found, wrong = _judged(comparison, target_cell if fault else None)
+            figure = power.FAULTS.get(fault, "")
+            was_found, wrong = _judged(comparison, target_cell if fault else None, figure)
             counts[way][0] += was_found
             counts[way][1] += wrong
             _widths(comparison, widths[way])
@@ -127,12 +137,12 @@ def _tried(healthy: dict[str, list[Launch]], fault: Pair | None) -> Iterator[lis
         ]
 
 
-def _judged(comparison: Comparison, faulty: Cell | None) -> tuple[bool, int]:
+def _judged(comparison: Comparison, faulty: Cell | None, figure: str) -> tuple[bool, int]:
     """Whether the faulty cell's figure is worse, and how many other cells are flagged."""
     found, wrong = False, 0
     for one in comparison.changes:
         if one.cell == faulty:
-            found = one.effects[power.FIGURE].difference is Difference.WORSE
+            found = one.effects[figure].difference is Difference.WORSE
         else:
             wrong += one.changed
     return found, wrong
