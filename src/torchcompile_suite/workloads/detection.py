@@ -27,8 +27,7 @@ def ssdlite320_mobilenet_v3_large(batch_size: int) -> Built:
     """Images (batch_size, 3, 320, 320) to a list of boxes, scores and labels for each."""
     import torch
 
-    library("torchvision")
-    from torchvision.models.detection import ssdlite320_mobilenet_v3_large as make
+    make = library("torchvision").models.detection.ssdlite320_mobilenet_v3_large
 
     class Detector(torch.nn.Module):  # type: ignore[misc]
         """torchvision's detector takes a list of images."""
