@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LIBRARY = "transformers"
 # Samples of the waveform, frames of the log-mel spectrogram (30 s).
-SAMPLES, FRAMES = 10_000, 3000
+SAMPLES, FRAMES, MEL_BINS = 10_000, 3000, 80
 # Tokens for a user's model.
 LENGTH = 128
 # Tokens in the cache of a decoder: at most, and before the step that is measured.
@@ -202,13 +202,14 @@ def inputs_of(model: Any, length: int, batch_size: int) -> dict[str, Any]:
     """Random inputs for what ``forward`` takes, by name.
 
     ``input_ids`` and ``decoder_input_ids``: tokens (batch_size, length). ``pixel_values``:
-    (batch_size, 3, 224, 224). ``input_features``: log-mel frames (batch_size, 80, 3000).
+    (batch_size, 3, 224, 224). ``input_features``: log-mel frames (batch_size, bins, 3000).
     ``input_values``: samples (batch_size, 10000).
     """
     import torch
 
     vision = getattr(model.config, "vision_config", model.config)
-    floats = {"input_values": (SAMPLES,), "input_features": (80, FRAMES)}
+    bins = getattr(model.config, "num_mel_bins", MEL_BINS)
+    floats = {"input_values": (SAMPLES,), "input_features": (bins, FRAMES)}
     if hasattr(vision, "image_size"):
         floats["pixel_values"] = (3, vision.image_size, vision.image_size)
     inputs: dict[str, Any] = {}
