@@ -151,8 +151,8 @@ def table() -> list[tables.Part]:
     machines = sorted({f"PyTorch {one.torch} on {one.cpu}" for one in kept})
     limit = agreement.WITHIN["settled"]
     return [
-        f"Compiled over eager, at most {ROUNDS} rounds a cell. near: pairs with the processors near each "
-        "other. elsewhere: other pairs that were each at one place, far or on one core.",
+        f"Compiled over eager, at most {ROUNDS} rounds a cell. near: pairs with the processors "
+        "near each other. elsewhere: other pairs that were each at one place, far or on one core.",
         Sheet(columns, frozenset(columns[1:]), lines),
         "How much of the variance of the logs within a round each probe explains: of eager's time, "
         "and of the ratio. place: near, far or on one core, by the hand-off and the computation on "
