@@ -1,28 +1,32 @@
 """Which probe of the host explains the time of a call?
 
 A process calls a model in turns of eager and compiled code, and reads the suite's probes before and
-after each sample of calls. A sample takes two milliseconds, or one call. So this looks closer than
+after each sample of calls. A sample takes two milliseconds, or one call. The second reading of the
+last sample of a turn comes after the first call of the other side. So this looks closer than
 a launch, which reads before and after each turn. Takes a quarter of an hour; leave the machine
 alone meanwhile.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import fmean, median, stdev
+from statistics import median, stdev
 
 import msgspec
 
+from torchcompile_suite import workloads
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.host import machine, probes
 from torchcompile_suite.host.files import append_line, read_lines
 from torchcompile_suite.host.probes import Reading
 from torchcompile_suite.presentation.sheets import Sheet
+from torchcompile_suite.releases import apart
 
 from . import agreement, collect, places, tables
 
@@ -52,6 +56,7 @@ class Explained(msgspec.Struct):
 def measure() -> None:
     """Measure the cells that are missing. May be interrupted and run again."""
     python = collect.newest()
+    apart.provide(python, itertools.chain(*(workloads.libraries(one.workload) for one in CELLS)))
     for cell in CELLS:
         if cell in {one.cell for one in read_lines(KEPT, Explained)}:
             continue
@@ -71,8 +76,11 @@ def _explained(cell: Cell, torch: str, rows: Sequence[tuple[int, float, list[flo
     """``rows``: of each sample its side, seconds a call, and the reading before it."""
     readings = [Reading(*one) for _, _, one in rows]
     at = probes.places(readings)
-    crowded = probes.crowded(readings)
-    found = Explained(cell, torch, machine.cpu_model(), [], [], [], [], fmean(crowded))
+    over = iter(probes.over_quiet(readings))
+    crowded = [one.together <= probes.SHARED and next(over) > probes.CROWDED for one in readings]
+    found = Explained(
+        cell, torch, machine.cpu_model(), [], [], [], [], probes.crowded(readings) or 0.0
+    )
     known = {
         "hand-off": [math.log(one.handoff_ns) for one in readings],
         "both processors": [math.log(one.together) for one in readings],

@@ -96,7 +96,7 @@ def measure() -> None:
 def table() -> list[tables.Part]:
     """A line for each launch."""
     kept = list(read_lines(RECORD, Kept))
-    names = ["loop us", "hand-off ns", "both over one", "load ns", "crowded", "eager ms", "ratio"]
+    names = ["loop us", "hand-off ns", "both over one", "load ns", "eager ms", "ratio"]
     lines = []
     for cell in CELLS:
         own = [one for one in kept if one.cell == cell]
@@ -120,7 +120,6 @@ def _line(one: Kept, quiet_s: float | None) -> list[str]:
         _quantiles(host.handoff_ns) if host else "",
         f"{host.together:.2f}" if host else "",
         f"{host.load_ns:.0f}" if host else "",
-        f"{host.crowded:.0%}" if host and host.crowded is not None else "",
         f"{1e3 * statistics.eager_latency_of(launch):.3g}",
         f"{statistics.ratio_of(launch):.3f}",
         statistics.disturbed(launch, quiet_s).removeprefix("disturbed: "),

@@ -80,8 +80,10 @@ def taken_of(says: Says, readings: list[Reading]) -> Probes:
 def test_a_neighbour_on_a_core_of_ours_is_seen() -> None:
     interrupted = NEAR._replace(chain_ns=150.0)
     slower_clock = NEAR._replace(core_ns=210.0, chain_ns=105.0)
-    readings = [interrupted, slower_clock, *[NEAR] * 30, *[CROWDED] * 10, *[SHARED] * 9]
-    assert probes.crowded(readings) == [False] * 32 + [True] * 10 + [False] * 9
+    readings = [interrupted, slower_clock, *[NEAR] * 28, *[CROWDED] * 10, *[SHARED] * 9]
+    assert probes.crowded(readings) == 0.25
+    assert probes.over_quiet(readings)[-1] == pytest.approx(1.2)
+    assert probes.crowded([SHARED] * 3) is None
 
 
 def test_pairs_that_are_near_count_if_there_are_enough(says: Says) -> None:
@@ -194,7 +196,7 @@ def test_launches_at_one_place_have_no_note(launches: list[Launch]) -> None:
         ),
         (iter([*[NEAR] * 8, SHARED] * 1000), Level.WARNING, "11% on one core"),
         (iter([*[NEAR] * 39, FAR] * 1000), Level.OK, "120 ns"),
-        (iter([NEAR, *[CROWDED] * 7] * 10_000), Level.WARNING, "8"),
+        (iter([NEAR, *[CROWDED] * 7] * 10_000), Level.WARNING, "neighbour"),
         (repeat(NEAR._replace(together=1.9)), Level.WARNING, "1.9 times as long"),
     ],
     ids=[

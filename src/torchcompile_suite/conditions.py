@@ -103,11 +103,12 @@ class HostState(Struct, frozen=True, forbid_unknown_fields=True):
     """Where the host runs the processors while a launch times its pairs (`host.probes`).
 
     - ``handoff_ns``: of a hand-off between two processors and back, before each turn and after the
-      last one. ``together``, ``load_ns``: of the two other probes, the medians.
+      last one. ``together``: of a computation on both processors over that on one; ``load_ns``: of
+      a load from memory. Medians.
     - ``place``: of the pairs that count; "mixed" where all count, whatever their place.
       ``counted_ns``: their median hand-off. Empty and None in records from before schema 16.
-    - ``crowded``: the share of readings at which another guest computed on a core of ours. None in
-      records from before schema 17.
+    - ``crowded``: the share of readings on two cores at which a neighbour computed on one of them.
+      None without such a reading, and in records from before schema 17.
     - ``split``: pairs that do not count because the host moved the processors during them.
       ``elsewhere``: those that do not count because it ran the processors at other places, and
       ``elsewhere_ratio`` the time ratio of all of these, the median.

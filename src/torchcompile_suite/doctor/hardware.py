@@ -167,9 +167,9 @@ def placement() -> Iterator[Check]:
     else:
         typical = f"{statistics.median(handoffs_ns['near']):.0f} ns from one processor to another"
         yield ok("hand-off", f"{typical} and back, the same for {READ_S:.0f} s")
-    if (share := statistics.fmean(probes.crowded(readings))) > probes.OFTEN_CROWDED:
-        cores = sorted(one.core_ns for one in readings if one.together <= probes.SHARED)
-        factor = cores[len(cores) * 19 // 20] / cores[len(cores) // 20]
+    if (share := probes.crowded(readings) or 0.0) > probes.OFTEN_CROWDED:
+        over = [each for each in probes.over_quiet(readings) if each > probes.CROWDED]
+        factor = statistics.median(over)
         yield fault("crowded", share=share, seconds=READ_S, factor=factor)
 
 

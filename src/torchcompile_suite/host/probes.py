@@ -35,7 +35,7 @@ FAR = 2.0
 # The time of a computation on both processors over that on one: above this they share a core.
 SHARED = 1.4
 # The computation on both processors over that without neighbours: above this there is one on a core
-# of ours. On the other hyperthread it costs 10 to 35 %.
+# of ours. On the other hyperthread of one of the two it costs 5 to 17 %, of both 10 to 35 %.
 CROWDED = 1.05
 # Chains differ by less, at one clock.
 STEADY = 1.02
@@ -133,7 +133,7 @@ class Probes:
             elsewhere_ratio=round(math.exp(median(elsewhere)), 5) if elsewhere else None,
             counted_ns=round(median(self._during(counting))),
             place=best or "mixed",
-            crowded=round(fmean(crowded(self.readings)), 3),
+            crowded=None if (share := crowded(self.readings)) is None else round(share, 3),
         )
 
     def _during(self, counting: Sequence[bool]) -> list[float]:
@@ -156,21 +156,27 @@ def places(readings: Sequence[Reading]) -> list[Place]:
     ]
 
 
-def crowded(readings: Sequence[Reading]) -> list[bool]:
-    """At each reading, whether another guest computed on a core of ours: on its other hyperthread.
+def over_quiet(readings: Sequence[Reading]) -> list[float]:
+    """Of each reading on two cores, how many times as long the computation that fills a core took
+    as without a neighbour, at one clock.
 
-    The least time, at one clock, is that of cores without a neighbour. A neighbour that is there
-    all the time is not seen.
+    The least one is taken to be without. A neighbour that is there all the time is not seen.
     """
-    at_one_clock = [one.core_ns / one.chain_ns for one in readings]
-    chain_ns = min(one.chain_ns for one in readings)
+    apart = [one for one in readings if one.together <= SHARED]
+    at_one_clock = [one.core_ns / one.chain_ns for one in apart]
+    chain_ns = min((one.chain_ns for one in apart), default=0.0)
     # A chain that was interrupted makes its quotient too small.
-    whole = [one.chain_ns <= STEADY * chain_ns for one in readings]
-    least = min(compress(at_one_clock, whole))
-    return [
-        one.together <= SHARED and each > CROWDED * least
-        for one, each in zip(readings, at_one_clock, strict=True)
-    ]
+    whole = [one.chain_ns <= STEADY * chain_ns for one in apart]
+    least = min(compress(at_one_clock, whole), default=math.inf)
+    return [each / least for each in at_one_clock]
+
+
+def crowded(readings: Sequence[Reading]) -> float | None:
+    """The share of the readings on two cores at which a neighbour computed on one of them, on its
+    other hyperthread; None without such a reading.
+    """
+    over = over_quiet(readings)
+    return fmean(each > CROWDED for each in over) if over else None
 
 
 def _best(where: Sequence[Place | None]) -> Place | None:

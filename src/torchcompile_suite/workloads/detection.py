@@ -1,7 +1,8 @@
 """detection: a network that finds objects, with its post-processing.
 
 After the network the boxes are decoded, the best ones are taken, and non-maximum suppression
-removes those that overlap. How many boxes are left depends on the image. PyTorch's dashboard has
+removes those that overlap. How many boxes are left depends on the image: a rounding difference may
+add or remove one. PyTorch's dashboard has
 `vision_maskrcnn` and the models of detectron2, which need seconds a call on two cores.
 """
 

@@ -346,9 +346,9 @@ def of_the_host(launches: Iterable[Launch]) -> list[str]:
     crowded = [one.crowded for one in hosts if one.crowded is not None]
     if crowded and (share := median(crowded)) > OFTEN_CROWDED:
         said.append(
-            f"Another guest computed on a core of these processors at {share:.0%} of the readings "
-            f"({min(crowded):.0%} to {max(crowded):.0%} in a launch). Meanwhile calls take longer, "
-            "so the interval is wide."
+            "A neighbour, mostly another guest, computed on a core of these processors at "
+            f"{share:.0%} of the readings ({min(crowded):.0%} to {max(crowded):.0%} in a launch). "
+            "Meanwhile calls take longer, which makes the interval wider."
         )
     return said
 
