@@ -76,8 +76,7 @@ def _explained(cell: Cell, torch: str, rows: Sequence[tuple[int, float, list[flo
     """``rows``: of each sample its side, seconds a call, and the reading before it."""
     readings = [Reading(*one) for _, _, one in rows]
     at = probes.places(readings)
-    over = iter(probes.over_quiet(readings))
-    crowded = [one.together <= probes.SHARED and next(over) > probes.CROWDED for one in readings]
+    crowded = [bool(each and each > probes.CROWDED) for each in probes.over_quiet(readings)]
     found = Explained(
         cell, torch, machine.cpu_model(), [], [], [], [], probes.crowded(readings) or 0.0
     )

@@ -147,11 +147,7 @@ def test_json_in_json_out(newest: ReleaseEnvironment, tmp_path: Path) -> None:
     launch = one_launch(newest, tmp_path, "chatty", "default")
     assert launch.outcome.ok, launch.outcome
     assert launch.process == "fresh", "a fork is not what a user runs"
-    assert launch.interference is not None
-    host = launch.interference.host
-    # The host may have moved the processors within one of the five pairs.
-    left_out = host.split + host.elsewhere if host else 0
-    assert len(launch.pairs_s) + left_out >= 5
+    assert len(launch.pairs_s) >= 5
     assert launch.method == METHOD
     assert launch.calibration_s is not None
     assert 1e-5 < launch.calibration_s < 1e-2, "seconds, and no other unit"

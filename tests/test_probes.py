@@ -82,7 +82,9 @@ def test_a_neighbour_on_a_core_of_ours_is_seen() -> None:
     slower_clock = NEAR._replace(core_ns=210.0, chain_ns=105.0)
     readings = [interrupted, slower_clock, *[NEAR] * 28, *[CROWDED] * 10, *[SHARED] * 9]
     assert probes.crowded(readings) == 0.25
-    assert probes.over_quiet(readings)[-1] == pytest.approx(1.2)
+    over = probes.over_quiet([*readings, CROWDED])
+    assert over[-1] == pytest.approx(1.2)
+    assert over[-2] is None
     assert probes.crowded([SHARED] * 3) is None
 
 
@@ -112,6 +114,8 @@ def test_in_one_place_all_pairs_count(says: Says) -> None:
     assert taken.counting(3) == [True] * 3
     assert taken.enough(3, 3)
     assert not taken.enough(3, 4)
+    # Four pairs far and one split: four count.
+    assert not taken_of(says, [*[FAR] * 10, SHARED]).enough(5, 5)
 
 
 def test_where_the_host_moves_the_processors_within_turns_all_pairs_count(says: Says) -> None:
@@ -196,7 +200,7 @@ def test_launches_at_one_place_have_no_note(launches: list[Launch]) -> None:
         ),
         (iter([*[NEAR] * 8, SHARED] * 1000), Level.WARNING, "11% on one core"),
         (iter([*[NEAR] * 39, FAR] * 1000), Level.OK, "120 ns"),
-        (iter([NEAR, *[CROWDED] * 7] * 10_000), Level.WARNING, "neighbour"),
+        (iter([NEAR, *[CROWDED] * 7] * 10_000), Level.WARNING, "takes 1.20 times as long"),
         (repeat(NEAR._replace(together=1.9)), Level.WARNING, "1.9 times as long"),
     ],
     ids=[

@@ -168,7 +168,7 @@ def placement() -> Iterator[Check]:
         typical = f"{statistics.median(handoffs_ns['near']):.0f} ns from one processor to another"
         yield ok("hand-off", f"{typical} and back, the same for {READ_S:.0f} s")
     if (share := probes.crowded(readings) or 0.0) > probes.OFTEN_CROWDED:
-        over = [each for each in probes.over_quiet(readings) if each > probes.CROWDED]
+        over = [each for each in probes.over_quiet(readings) if each and each > probes.CROWDED]
         factor = statistics.median(over)
         yield fault("crowded", share=share, seconds=READ_S, factor=factor)
 

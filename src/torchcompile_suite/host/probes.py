@@ -20,7 +20,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
-from itertools import compress
 from pathlib import Path
 from statistics import fmean, median
 from typing import NamedTuple
@@ -100,8 +99,8 @@ class Probes:
         return [best is None or place == best for place in where]
 
     def enough(self, pairs: int, wanted: int) -> bool:
-        """Whether so many pairs were near. If none was, all pairs are counted."""
-        return (self._places(pairs).count("near") or pairs) >= wanted
+        """Whether so many pairs were near. If none was: whether so many count."""
+        return (self._places(pairs).count("near") or sum(self.counting(pairs))) >= wanted
 
     def _places(self, pairs: int) -> list[Place | None]:
         """Where each pair was timed, from its first turn to its last; None at several places."""
@@ -156,27 +155,28 @@ def places(readings: Sequence[Reading]) -> list[Place]:
     ]
 
 
-def over_quiet(readings: Sequence[Reading]) -> list[float]:
-    """Of each reading on two cores, how many times as long the computation that fills a core took
-    as without a neighbour, at one clock.
+def over_quiet(readings: Sequence[Reading]) -> list[float | None]:
+    """At each reading, how many times as long the computation that fills a core took as without a
+    neighbour, at one clock. None where the two processors shared a core.
 
     The least one is taken to be without. A neighbour that is there all the time is not seen.
     """
     apart = [one for one in readings if one.together <= SHARED]
-    at_one_clock = [one.core_ns / one.chain_ns for one in apart]
     chain_ns = min((one.chain_ns for one in apart), default=0.0)
     # A chain that was interrupted makes its quotient too small.
-    whole = [one.chain_ns <= STEADY * chain_ns for one in apart]
-    least = min(compress(at_one_clock, whole), default=math.inf)
-    return [each / least for each in at_one_clock]
+    whole = [one for one in apart if one.chain_ns <= STEADY * chain_ns]
+    least = min((one.core_ns / one.chain_ns for one in whole), default=0.0)
+    return [
+        one.core_ns / one.chain_ns / least if one.together <= SHARED else None for one in readings
+    ]
 
 
 def crowded(readings: Sequence[Reading]) -> float | None:
     """The share of the readings on two cores at which a neighbour computed on one of them, on its
     other hyperthread; None without such a reading.
     """
-    over = over_quiet(readings)
-    return fmean(each > CROWDED for each in over) if over else None
+    known = [each for each in over_quiet(readings) if each is not None]
+    return fmean(each > CROWDED for each in known) if known else None
 
 
 def _best(where: Sequence[Place | None]) -> Place | None:
