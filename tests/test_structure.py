@@ -31,7 +31,7 @@ def test_only_launches_import_torch_at_module_level() -> None:
                 assert (node.module or "").split(".")[0] not in {"torch", "timm"}
 
 
-def test_such_a_model_is_imported_where_a_workload_is_built() -> None:
+def test_a_module_of_classes_is_imported_where_a_workload_is_built() -> None:
     """Its file imports torch, and the workloads are read by processes that have none."""
     for file in FILES:
         for node in ast.parse(file.read_text()).body:

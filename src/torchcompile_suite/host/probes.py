@@ -33,12 +33,13 @@ SOURCE = Path(__file__).with_suffix(".cpp")
 FAR = 2.0
 # The time of a computation on both processors over that on one: above this they share a core.
 SHARED = 1.4
-# The computation on both processors over that without neighbours: above this there is one on a core
-# of ours. On the other hyperthread of one of the two it costs 5 to 17 %, of both 10 to 35 %.
+# The time of the computation that fills a core, over its time without a neighbour: above this, a
+# neighbour uses a core of ours. A neighbour on one of the two cores costs 5 to 17 %, on both 10 to
+# 35 %.
 CROWDED = 1.05
-# Chains differ by less, at one clock.
+# The times of two chains differ by less than this while the clock stays the same.
 STEADY = 1.02
-# With a neighbour at more than this share of the readings, it is said.
+# The page, `try` and `doctor` name a neighbour that is there at more than this share of readings.
 OFTEN_CROWDED = 0.2
 # So many pairs at the best place give the figure of a launch.
 LEAST_NEAR = 5
