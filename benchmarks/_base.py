@@ -89,7 +89,7 @@ class _Cells:
         compiled = self._measured(*point).compiled
         if compiled is None:
             raise SkipNotImplemented("no cold launch recorded what the compiler did")
-        value = compiled.value(field)
+        value = getattr(compiled, field)
         if value is None:
             raise SkipNotImplemented(compiled.unknown.get(field, "not reported by this release"))
         return value

@@ -17,10 +17,15 @@ from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 from torchcompile_suite.analysis import break_tables
-from torchcompile_suite.engine.settings import PRECISION_VARIABLE, REPEATS_VARIABLE
+from torchcompile_suite.doctor import hardware
+from torchcompile_suite.engine.settings import (
+    BUDGET_VARIABLE,
+    PRECISION_VARIABLE,
+    REPEATS_VARIABLE,
+)
 from torchcompile_suite.measurement import Launch
 from torchcompile_suite.releases import apart, catalogue, environments, stamp
-from torchcompile_suite.request import Request
+from torchcompile_suite.request import Plan, Request
 from torchcompile_suite.results import cached
 
 # The fast tests run without Playwright.
@@ -39,14 +44,20 @@ ROOT = Path(__file__).resolve().parents[1]
 # The fast tests need no package that drives a browser.
 collect_ignore = [] if find_spec("playwright") else ["test_browser.py"]
 
-# Settings for measurements whose figures nobody reads. Three launches are precise enough, and a
-# launch that another process disturbed is not repeated. Inductor does not compile six programs in
-# each empty cache to learn which vector instructions the C++ compiler knows.
+# Settings for measurements whose figures nobody reads. Three launches are precise enough, wherever
+# the host runs the processors, and a launch that another process disturbed is not repeated.
+# Inductor does not compile six programs in each empty cache to learn which vector instructions the
+# C++ compiler knows.
 QUICK = {
     PRECISION_VARIABLE: "1",
+    BUDGET_VARIABLE: "1",
     REPEATS_VARIABLE: "0",
     "TORCHINDUCTOR_VEC_ISA_OK": "1",
 }
+
+# A launch whose figures nobody reads. The number of pairs ends it, not the time: a busy machine
+# measures as many.
+BRIEF = Plan(warm_up_limit_s=1, min_pairs=3, min_timed_s=0.1, max_timed_s=100, error=1)
 
 # What releases() calls the newest one.
 NEWEST = "newest"
@@ -55,19 +66,27 @@ NEWEST = "newest"
 # at about the same time. Other files follow in their usual order.
 LONGEST_FIRST = (
     "tests/test_asv.py",
-    "tests/test_compiled.py",
-    "tests/test_launch.py",
     "tests/test_browser.py",
-    "tests/test_generate.py",
+    "tests/test_compiled.py",
+    "tests/test_docs.py",
+    "tests/test_launch.py",
     "tests/test_trial.py",
-    "tests/test_starts.py",
-    "tests/test_fleet_ray.py",
+    "tests/test_generate.py",
     "tests/test_hostile.py",
-    "tests/test_growth.py",
-    "tests/commits/test_measured.py",
+    "tests/test_fleet_ray.py",
+    "tests/test_fleet.py",
     "tests/test_strangers.py",
-    "tests/test_workloads.py",
+    "tests/test_starts.py",
+    "tests/test_precision.py",
+    "tests/test_hugging_face.py",
 )
+
+
+@pytest.fixture
+def brief_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The doctor reads the probes for half a second instead of ten."""
+    monkeypatch.setattr(hardware, "READ_S", 0.5)
+    monkeypatch.setattr(hardware, "WATCH_S", 0.3)
 
 
 @pytest.fixture

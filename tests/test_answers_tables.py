@@ -67,7 +67,7 @@ def failed(cell: Cell, status: Status, reason: str) -> Record:
 
 
 def small(operators: int, inputs: int, eager: float, mode: float) -> Record:
-    compiled = Compiled(guards=7, guard_check_s=1.5e-6, kernel_launches=1)
+    compiled = Compiled(guards=7, guard_check_s=1.5e-6, launches=1)
     return timed(Cell(f"small_{operators}x{inputs}", 1, "default"), eager, mode, compiled)
 
 

@@ -76,10 +76,15 @@ def test_a_failed_cell_is_a_line_with_its_reason_and_no_figure() -> None:
         (dynamic_shapes, measured("m", 1, outcome=FAILED, shapes="unbacked")),
     ):
         sentence, lines = asked(answer, failed)
-        assert "no figures here: 1 cells ended as compile-error" in sentence
+        assert "no figures here: 1 cell ended as compile-error" in sentence
         (line,) = lines.values()
         assert line[3] == f"compile-error: {FAILED.reason}"
         assert set(line[4:]) == {""}
+
+
+def test_a_cell_without_what_it_is_compared_with_says_so() -> None:
+    sentence, _ = asked(freezing, measured("m", 0.5, way="freezing"))
+    assert "no figures here: what 1 cell would be compared with has none" in sentence
 
 
 def test_freezing_is_compared_with_plain_compiling() -> None:

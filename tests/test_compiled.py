@@ -16,19 +16,17 @@ import pytest
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.compiled import ARTEFACTS
 from torchcompile_suite.engine import processes
-from torchcompile_suite.launch import caches
+from torchcompile_suite.launch import caches, messages
 from torchcompile_suite.launch.inspect import artefacts
 from torchcompile_suite.measurement import Launch, Status
 from torchcompile_suite.releases import extras
-from torchcompile_suite.request import Plan, Request
+from torchcompile_suite.request import Request
 
-from .conftest import ReleaseEnvironment, releases
+from .conftest import BRIEF, ReleaseEnvironment, releases
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 WORKLOADS = Path(__file__).with_name("workloads_to_look_into.py")
-# The number of pairs ends a launch, not the time: a busy machine measures as many.
-PLAN = Plan(warm_up_limit_s=1, min_pairs=3, min_timed_s=0.1, max_timed_s=100, error=1)
 
 Run = Callable[..., Launch]
 
@@ -48,11 +46,11 @@ CELLS = {
     "recompile": Cell("streaming", 1, "default", shapes="recompile", backend="eager"),
     "dynamic": Cell("streaming", 1, "default", shapes="dynamic", backend="eager"),
     "marked": Cell("streaming", 1, "default", shapes="marked", backend="eager"),
-    "buckets": Cell("streaming", 1, "default", shapes="buckets"),
+    "buckets": Cell("streaming", 1, "default", shapes="buckets", backend="eager"),
     "unbacked": Cell("streaming", 1, "default", shapes="unbacked"),
     "oblivious": Cell("streaming", 1, "default", shapes="oblivious"),
     "freezing": Cell("repeating", 1, "default", way="freezing"),
-    "regional": Cell("repeating", 1, "default", way="regional"),
+    "regional": Cell("repeating", 1, "default", way="regional", backend="eager"),
     "regional in training": Cell("repeating", 1, "default", way="regional", phase="training"),
     "nested region": Cell("repeating", 1, "default", way="nested-region"),
     "aot_eager": Cell("streaming", 1, "default", backend="aot_eager"),
@@ -70,7 +68,7 @@ OURS = {
     "dropping in training": Cell("dropping", 1, "default", phase="training"),
     "dropping wrongly": Cell("dropping_wrongly", 1, "default"),
     "wrong elsewhere": Cell("wrong_elsewhere", 1, "default"),
-    "wrong gradient": Cell("wrong_gradient", 1, "default", phase="training"),
+    "wrong gradient": Cell("wrong_gradient", 1, "default", phase="training", backend="aot_eager"),
     "corner": Cell("at_a_corner", 1, "default", phase="training"),
     "freezing with gradients": Cell("repeating", 1, "default", way="freezing", protocol="grad-on"),
     "freezing for autograd": Cell("streaming", 1, "default", way="freezing", backend="aot_eager"),
@@ -112,7 +110,7 @@ class Launches(dict[str, Launch]):
         cache = self.folder / str(len(self))
         cache.mkdir()
         (cache / caches.TEMPORARY).symlink_to(self.folder / "shared")
-        request = Request(self.cells[name], "cold", str(cache), PLAN)
+        request = Request(self.cells[name], "cold", str(cache), BRIEF)
         self[name] = self.environment.launch(request, WORKLOADS, **VARIABLES)
         return self[name]
 
@@ -194,7 +192,7 @@ def test_int8_is_compared_with_eager_int8_and_its_error_is_recorded(
 
 def test_softmax_is_one_kernel_beside_the_product(launches: Launches) -> None:
     compiled = ok(launches["softmax"])
-    assert (compiled.graphs, compiled.kernels, compiled.kernel_launches) == (1, 1, 2)
+    assert (compiled.graphs, compiled.kernels, compiled.launches) == (1, 1, 2)
     assert compiled.graph_breaks == []
     assert compiled.operators == 2
     assert compiled.nodes_before > compiled.nodes_after == 2
@@ -276,8 +274,11 @@ def test_torch_gives_no_reason_for_no_cuda_graphs_on_a_cpu(launches: Launches) -
 SKIP = """
 from torchcompile_suite.launch.inspect import inductor
 from torch._inductor import cudagraph_utils
-reasons = inductor.watch_cudagraph_skips()
-cudagraph_utils.log_cudagraph_skip_and_bump_counter("skipping cudagraphs due to a test")
+with inductor.watch_cudagraph_skips() as reasons:
+    cudagraph_utils.log_cudagraph_skip_and_bump_counter("skipping cudagraphs due to a test")
+    # Newer releases also warn about a graph with many CUDA graphs.
+    if warn := getattr(cudagraph_utils, "maybe_warning_due_to_dynamic_shape", None):
+        assert warn({(size,): None for size in range(99)}, 99)
 print(reasons)
 """
 
@@ -542,7 +543,7 @@ def test_an_allocator_is_loaded_or_missed_with_the_package(ours: Launches) -> No
 
 def opened(environment: ReleaseEnvironment, cell: Cell, folder: Path) -> artefacts.Written:
     variables = {"TORCHCOMPILE_SUITE_WORKLOADS": str(WORKLOADS)}
-    order = msgspec.json.encode(artefacts.Order(cell, str(folder)))
+    order = msgspec.json.encode(messages.Order(cell, folder=str(folder)))
     measured = processes.Environment(environment.python, variables)
     answer, reason = processes.asked(measured, artefacts.MODULE, order, 600)
     assert answer, reason

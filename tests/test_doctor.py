@@ -125,6 +125,7 @@ def test_compiling_switched_off_is_an_error(monkeypatch: pytest.MonkeyPatch) -> 
     assert not list(software.switches())
 
 
+@pytest.mark.usefixtures("brief_doctor")
 def test_every_check_of_the_machine_has_a_text_and_a_remedy_if_needed() -> None:
     for check in hardware.checks():
         assert check.says, check
@@ -166,6 +167,7 @@ def test_a_missing_torch_is_an_error_with_a_remedy(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
+@pytest.mark.usefixtures("brief_doctor")
 def test_the_command_ends_as_its_checks_do(
     newest: ReleaseEnvironment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

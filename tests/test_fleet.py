@@ -428,6 +428,7 @@ def test_a_warning_that_only_makes_noise_is_no_refusal() -> None:
     assert inspection.refusal(noisy, described("driver"), hardware()) == ""
 
 
+@pytest.mark.usefixtures("brief_doctor")
 def test_the_doctor_looks_at_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     faults = inspection.faults(Order("box", releases=RELEASES, python="3.11"), "niceness 15")
     assert faults[0].name == "priority"

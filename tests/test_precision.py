@@ -14,7 +14,7 @@ from torchcompile_suite.cell import WEIGHTS, Cell
 from torchcompile_suite.cli.app import app
 from torchcompile_suite.request import Request
 
-from .conftest import ReleaseEnvironment
+from .conftest import BRIEF, ReleaseEnvironment
 
 # Builds the cell, and prints what its weights, inputs and outputs are.
 BUILD = """
@@ -78,7 +78,7 @@ def test_a_launch_in_it_is_right(
     # A layout needs convolutions; for a precision some products do.
     workload = "mobilenetv3_small_100" if "layout" in axes else "small_10x10"
     cell = Cell(workload, 1, "default", **axes)  # type: ignore[arg-type]
-    launch = newest.launch(Request(cell, "cold", str(tmp_path / "cache")))
+    launch = newest.launch(Request(cell, "cold", str(tmp_path / "cache"), BRIEF))
     assert launch.outcome.ok, launch.outcome
     assert launch.accuracy is not None
     assert launch.accuracy.compared

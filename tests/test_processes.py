@@ -116,7 +116,7 @@ def test_a_module_answers_once_or_there_is_a_reason(
 
 
 def test_the_calibration_loop_runs_in_the_measured_python(tmp_path: Path) -> None:
-    with launches.calibration_of(HERE, tmp_path / "log")(2) as loop:
+    with launches.RemoteLoop(HERE, tmp_path / "log", 2) as loop:
         loop()
         loop()
         (pid,) = loop.pids

@@ -88,6 +88,7 @@ def test_what_a_target_would_get_conforms() -> None:
     assert [each["counts"] is None for each in content["cells"]] == [False, True]
 
 
+@pytest.mark.usefixtures("brief_doctor")
 def test_the_doctor_conforms() -> None:
     done = CliRunner().invoke(app, ["doctor", "--json"])
     assert {"torch", "memory"} <= {each["name"] for each in validated("doctor", done.stdout)}

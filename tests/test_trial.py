@@ -280,7 +280,11 @@ def test_the_json_of_a_question_has_its_answer() -> None:
             ("--question", "backends", "--backend", "eager", "--training"),
             "leave --backend, --training out",
         ),
-        (("--question", "backends", "--target", "cuda:sm90"), "leave one out"),
+        (("--question", "backends", "--target", "cuda:sm90"), "leave --question out"),
+        (
+            ("--target", "cuda:sm90", "--allocator", "tcmalloc", "--save"),
+            "leave --allocator, --save out",
+        ),
     ],
 )
 def test_options_that_do_not_fit_a_question_are_refused(

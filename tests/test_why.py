@@ -23,10 +23,10 @@ from torchcompile_suite.attribution import (
     Step,
 )
 from torchcompile_suite.cell import Cell
-from torchcompile_suite.measurement import OK, Launch, Measurement
+from torchcompile_suite.measurement import OK, Launch, Measurement, Outcome, Status
 from torchcompile_suite.presentation import stories
 from torchcompile_suite.presentation import why as words
-from torchcompile_suite.presentation.answers import parts
+from torchcompile_suite.presentation.answers import common, parts
 from torchcompile_suite.results import records
 from torchcompile_suite.results.decoding import decode
 from torchcompile_suite.results.records import Record, Records
@@ -339,6 +339,14 @@ def test_a_stranger_s_release_in_a_draft_s_command_is_quoted() -> None:
     page = stories.draft(Cell("net", 1, "default"), [before._replace(release="1; ls"), *others])
     (command,) = (line for line in page if line.startswith("torchcompile-suite why"))
     assert "v1; ls" in shlex.split(command)
+
+
+def test_a_divided_cell_that_failed_has_its_reason_and_no_figure() -> None:
+    failed = msgspec.structs.replace(examples.divided(), outcome=Outcome(Status.CRASH, "boom"))
+    answer = parts.attribution([Record("m", "", "", failed, "2.9.1")])
+    assert answer.sentence == common.NOTHING
+    (line,) = answer.sheet.lines
+    assert "crash: boom" in line
 
 
 def test_of_divided_records_the_newest_comes_last(

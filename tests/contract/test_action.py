@@ -18,6 +18,7 @@ from torchcompile_suite.cli import contract
 from torchcompile_suite.contract import checking, file
 from torchcompile_suite.contract.counts import Counts
 from torchcompile_suite.contract.file import Entry
+from torchcompile_suite.errors import SuiteError
 
 from ..conftest import ROOT, ReleaseEnvironment
 
@@ -116,6 +117,12 @@ def test_what_cannot_be_counted_is_in_the_summary(tmp_path: Path) -> None:
     assert "there is no compile-contract.toml" in done.stderr
     assert job.output() == {"kept": "false", "summary": ""}
     assert not Path(output["markdown"]).exists()
+
+
+@pytest.mark.parametrize("call", ["", "default --batch-size", "default --depth 3"])
+def test_a_way_of_calling_that_is_none_is_one_line(call: str) -> None:
+    with pytest.raises(SuiteError, match=r"the contract has no such way to call: .*; update it"):
+        contract._Way.read(call, "cpu")
 
 
 def test_the_hook_is_a_command_of_the_suite() -> None:

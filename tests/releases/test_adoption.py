@@ -20,7 +20,7 @@ from torchcompile_suite.measurement import OK
 from torchcompile_suite.releases import adoption, catalogue, environments, install, stamp
 from torchcompile_suite.request import Request
 
-from ..conftest import ReleaseEnvironment
+from ..conftest import BRIEF, ReleaseEnvironment
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -133,7 +133,7 @@ def test_a_record_says_that_its_torch_is_not_from_a_lock(
     newest: ReleaseEnvironment, tmp_path: Path, folder: Path
 ) -> None:
     _, build, program = adoption.adopt(newest.python)
-    request = Request(Cell("small_1x1", 1, "eager"), "cold", str(tmp_path / "cache"))
+    request = Request(Cell("small_1x1", 1, "eager"), "cold", str(tmp_path / "cache"), BRIEF)
     launch = launches.run(Environment(program), request)
     assert launch.outcome == OK
     assert launch.environment is not None

@@ -241,7 +241,7 @@ def test_uv_keeps_the_lock_of_a_killed_run(tmp_path: Path) -> None:
         "import pathlib, sys; from torchcompile_suite.host.files import alone\n"
         "from torchcompile_suite.releases import locking\n"
         "with alone(pathlib.Path(sys.argv[1])) as held:\n"
-        "    locking.run([sys.executable, '-c', sys.argv[2]], inherited=(held.fileno(),))\n"
+        "    locking.run([sys.executable, '-c', sys.argv[2]], pass_fds=(held.fileno(),))\n"
     )
     run = subprocess.Popen([sys.executable, "-c", code, str(file), work])
     while not started.exists():

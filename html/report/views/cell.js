@@ -18,30 +18,21 @@
     return {
       title: "One model, since when?",
       choices: [Page.choosePoint(context)],
+      answer: `${Words.plural(models.length, "model")} were measured on this machine.`,
       content: [
-        make(
-          "p",
-          { class: "answer" },
-          `${Words.plural(models.length, "model")} were measured on this machine.`,
-        ),
         section(
           "models",
           "Models",
-          table(
-            "Every model; each leads to its cells.",
-            [
-              {
-                title: "model",
-                value: (name) => link(name, "cell.html", { ...context.chosen, model: name }),
-                sort: (name) => name,
-              },
-            ],
-            models,
-          ),
+          listed(context, "Every model; each leads to its cells.", models),
         ),
       ],
     };
   };
+
+  function listed({ chosen }, caption, names) {
+    const value = (model) => link(model, "cell.html", { ...chosen, model });
+    return table(caption, [{ title: "model", value, sort: (name) => name }], names);
+  }
 
   async function ofModel(context, model) {
     const { machine, at, index, cell } = context;
@@ -59,16 +50,7 @@
             "models",
             `Models with "${model}" in their name`,
             like.length
-              ? table(
-                  "Each leads to its cells.",
-                  [
-                    {
-                      title: "model",
-                      value: (name) => link(name, "cell.html", { ...context.chosen, model: name }),
-                    },
-                  ],
-                  like,
-                )
+              ? listed(context, "Each leads to its cells.", like)
               : "No model of this machine has such a name.",
           ),
           elsewhere(await onOthers(context, model)),
@@ -84,8 +66,8 @@
     return {
       title: model,
       choices: [Page.choosePoint(context)],
+      answer: verdict(context, model, rows),
       content: [
-        make("p", { class: "answer" }, verdict(context, model, rows)),
         fastest(model, rows, histories),
         section(
           "cells",
@@ -111,9 +93,7 @@
   }
 
   const asUsersRun = (rows) =>
-    rows.filter(
-      (row) => !row.variant && row.mode !== "eager" && row.ratio !== null,
-    );
+    rows.filter((row) => !row.variant && row.mode !== "eager" && row.ratio !== null);
   const drawn = (rows) => asUsersRun(rows).slice(0, MOST_LINES);
 
   // The answer for a model: its fastest and its slowest cell as a user runs it.
@@ -151,27 +131,13 @@
     // A mistake that is made on purpose, and eager over eager, are no answers.
     const marks = rows
       .filter((row) => row.verdict && row.ratio !== null && row.question !== "protocol")
-      .map((row) => ({
-        label: row.cell.slice(model.length + 2),
-        series: "ratio",
-        value: row.ratio,
-        low: row.ratio_low,
-        high: row.ratio_high,
-        href: Page.address("cell.html", { machine: machine.name, at, cell: row.cell }),
-        words: `${row.cell}: ${Words.interval(row, "ratio")} ${row.verdict}`,
-      }));
+      .map((row) => context.mark(row, "ratio", row.cell.slice(model.length + 2), "ratio"));
     const ofUsers = drawn(rows);
     const known = ofUsers.map(({ cell }) => Data.rows(histories[cell]));
     const points = measured(machine, known.flat());
-    const lines = ofUsers.map(({ cell }, line) => {
-      const found = known[line];
-      const take = (part) =>
-        points.map(
-          (point) => found.find((row) => row.point === point)?.[`ratio${part}`] ?? null,
-        );
-      const name = cell.slice(model.length + 2);
-      return { name, values: take(""), low: take("_low"), high: take("_high") };
-    });
+    const lines = ofUsers.map(({ cell }, place) =>
+      Page.line(cell.slice(model.length + 2), known[place], "ratio", points),
+    );
     const caption = `${model}: time ratio by ${context.manifest.noun}; below 1 is a gain.`;
     const told = Page.told(context.manifest, { models: [model] });
     const open = (place) => choose({ at: points[place] });
@@ -210,15 +176,12 @@
     const mine = new Set(await cellsOf(machine));
     const others = manifest.machines.filter((one) => one !== machine).slice(0, MOST_ASKED);
     const found = await Promise.all(
-      others.map(async (other) =>
-        (await cellsOf(other)).map((name) => ({ name, machine: other })),
-      ),
+      others.map(async (other) => (await cellsOf(other)).map((name) => ({ name, machine: other }))),
     );
     return found.flat().filter(({ name }) => !mine.has(name));
   }
 
   function elsewhere(found) {
-    if (!found.length) return null;
     return section(
       "elsewhere",
       "On other machines",
@@ -249,21 +212,13 @@
     const bucket = Object.hasOwn(index.buckets, model) ? index.buckets[model] : null;
     const histories = bucket === null ? null : await context.document(`lines/${bucket}`);
     if (!histories || !Object.hasOwn(histories, name)) {
-      const others = (await onOthers(context, model)).filter(
-        (one) => one.name === name,
-      );
+      const others = (await onOthers(context, model)).filter((one) => one.name === name);
       const remedy = others.length ? "Another machine has them." : "Find another model above.";
       return {
         title: "One model, since when?",
         choices: [],
-        content: [
-          make(
-            "p",
-            { class: "answer" },
-            `${machine.title} has no results of the cell "${name}". ${remedy}`,
-          ),
-          elsewhere(others),
-        ],
+        answer: `${machine.title} has no results of the cell "${name}". ${remedy}`,
+        content: [elsewhere(others)],
       };
     }
     const history = histories[name];
@@ -280,17 +235,10 @@
     const other = history.other_end ? histories[history.other_end] : null;
     return {
       title: name,
-      choices: [
-        choice(
-          "at",
-          context.manifest.noun[0].toUpperCase() + context.manifest.noun.slice(1),
-          [...points].reverse().map((point) => [point, context.label(point)]),
-          at,
-        ),
-      ],
+      choices: [Page.choosePoint({ ...context, at }, points)],
+      answer: answer(context, history, figure, at),
       content: [
-        make("p", { class: "answer" }, answer(context, history, figure, at)),
-        history.fastest ? make("p", {}, history.fastest) : "",
+        history.fastest,
         history.machine
           ? make("p", {}, "All of this cell was measured on ", make("code", {}, history.machine))
           : "",
@@ -336,17 +284,9 @@
     const others = other ? Data.rows(other) : [];
     const points = measured(machine, [...rows, ...others]);
     const labels = points.map(label);
-    const at = (of, point) => of.find((row) => row.point === point);
-    const series = (of, column, title, factor = 1) => {
-      const take = (part) =>
-        points.map((point) => {
-          const value = at(of, point)?.[`${column}${part}`] ?? null;
-          return value === null ? null : value * factor;
-        });
-      return { name: title, values: take(""), low: take("_low"), high: take("_high") };
-    };
+    const series = (of, column, title, factor) => Page.line(title, of, column, points, factor);
     const open = (place) => {
-      if (at(rows, points[place])) choose({ at: points[place] });
+      if (rows.some((row) => row.point === points[place])) choose({ at: points[place] });
     };
     const [here, there] =
       other && history.other_end.includes("default-heap")
@@ -414,7 +354,7 @@
     return section(
       "parts",
       "What the difference is made of",
-      ...parts.sentences.map((sentence) => make("p", {}, sentence)),
+      ...parts.sentences,
       Draw.figure(
         "Milliseconds of both calls, by operators and kernels.",
         Draw.stacks(
@@ -469,24 +409,9 @@
         [
           { title: "launch", value: (row) => String(row.process) },
           { title: "start", value: (row) => row.start },
-          {
-            title: "baseline ms",
-            number: true,
-            value: (row) => (row.eager_s === null ? "-" : Words.general(row.eager_s * 1e3, 4)),
-            sort: (row) => row.eager_s,
-          },
-          {
-            title: "mode ms",
-            number: true,
-            value: (row) => (row.mode_s === null ? "-" : Words.general(row.mode_s * 1e3, 4)),
-            sort: (row) => row.mode_s,
-          },
-          {
-            title: "ratio",
-            number: true,
-            value: (row) => Words.fixed(row.ratio, 4),
-            sort: (row) => row.ratio,
-          },
+          Page.figure("baseline ms", "eager_s", (value) => Words.milliseconds(value, 4)),
+          Page.figure("mode ms", "mode_s", (value) => Words.milliseconds(value, 4)),
+          Page.figure("ratio", "ratio", (value) => Words.fixed(value, 4)),
           { title: "first call s", number: true, value: (row) => Words.general(row.first_call_s) },
           { title: "compile s", number: true, value: (row) => Words.general(row.compile_s) },
           {
@@ -593,16 +518,14 @@
     const facts = Data.rows(made.facts);
     const phases = Object.entries(made.phases).filter(([, seconds]) => seconds > 0);
     const list = (caption, rows) =>
-      rows.length
-        ? table(
-            caption,
-            [
-              { title: "where", value: ([where]) => where || "-" },
-              { title: "reason", value: ([, reason]) => reason },
-            ],
-            rows,
-          )
-        : null;
+      table(
+        caption,
+        [
+          { title: "where", value: ([where]) => where || "-" },
+          { title: "reason", value: ([, reason]) => reason },
+        ],
+        rows,
+      );
     return section(
       "compiler",
       "What the compiler made",
@@ -624,16 +547,14 @@
             ),
           )
         : null,
-      phases.length
-        ? table(
-            "Seconds of the cold compile by phase.",
-            [
-              { title: "phase", value: ([name]) => name },
-              { title: "seconds", number: true, value: ([, seconds]) => Words.general(seconds) },
-            ],
-            phases,
-          )
-        : null,
+      table(
+        "Seconds of the cold compile by phase.",
+        [
+          { title: "phase", value: ([name]) => name },
+          { title: "seconds", number: true, value: ([, seconds]) => Words.general(seconds) },
+        ],
+        phases,
+      ),
       table(
         "Graphs, guards, kernels and fusion at a cold start.",
         [
@@ -645,12 +566,10 @@
       ),
       list("The places that break the graph.", made.breaks),
       list("Recompiles: the guard that failed.", made.recompiles),
-      made.skips.length
-        ? list(
-            "The reasons why no CUDA graph was recorded.",
-            made.skips.map((reason) => ["", reason]),
-          )
-        : null,
+      list(
+        "The reasons why no CUDA graph was recorded.",
+        made.skips.map((reason) => ["", reason]),
+      ),
       downloads(
         `compiler ${context.chosen.cell} ${context.machine.name} ${context.chosen.at}`,
         facts,

@@ -2,7 +2,7 @@
 "use strict";
 
 (() => {
-  const { section, table, marked, downloads, make } = Page;
+  const { section, table, marked, downloads } = Page;
 
   Page.view = async (context) => {
     const { machine, at } = context;
@@ -11,13 +11,9 @@
     return {
       title: `Are the claims true here? ${context.title(at)}`,
       choices: [Page.choosePoint(context)],
+      answer: judged.sentence,
       content: [
-        make("p", { class: "answer" }, judged.sentence),
-        make(
-          "p",
-          {},
-          "A verdict follows from a fixed rule for the claim, and from recorded results only. The documents are not published here; each is described above its claims.",
-        ),
+        "A verdict follows from a fixed rule for the claim, and from recorded results only. The documents are not published here; each is described above its claims.",
         ...Data.rows(judged.documents).map((document, place) =>
           section(
             `document-${place}`,

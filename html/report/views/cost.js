@@ -2,7 +2,7 @@
 "use strict";
 
 (() => {
-  const { section, table, COLUMNS, Words, downloads, make } = Page;
+  const { section, table, COLUMNS, Words, downloads } = Page;
   const MOST_DRAWN = 40;
   const PHASES = {
     dynamo: "Dynamo",
@@ -37,18 +37,11 @@
     return {
       title: `What does compiling cost? ${context.title(at)}`,
       choices: [Page.choosePoint(context)],
+      answer:
+        overview?.cost?.sentence ??
+        `No cell was compiled with this ${context.manifest.noun} on this machine.`,
       content: [
-        make(
-          "p",
-          { class: "answer" },
-          overview?.cost?.sentence ??
-            `No cell was compiled with this ${context.manifest.noun} on this machine.`,
-        ),
-        make(
-          "p",
-          {},
-          "Cold: no cache. Warm: with Inductor's disk cache from an earlier process. Each cell has one cold compile, so its time has no interval.",
-        ),
+        "Cold: no cache. Warm: with Inductor's disk cache from an earlier process. Each cell has one cold compile, so its time has no interval.",
         rows.length
           ? section(
               "phases",

@@ -20,8 +20,8 @@
     return {
       title: `Can I trust it? ${machine.title}`,
       choices: [],
+      answer: trust.text,
       content: [
-        ...trust.text.map((text) => make("p", { class: "answer" }, text)),
         section(
           "machine",
           "The machine",
@@ -81,18 +81,16 @@
             environments,
           ),
         ),
-        left.length
-          ? section(
-              "left-out",
-              "Left out",
-              table(
-                "Result files, lines and measurements that are not shown.",
-                [plain("where"), plain("reason")],
-                left,
-              ),
-              downloads("left out", left),
-            )
-          : null,
+        section(
+          "left-out",
+          "Left out",
+          table(
+            "Result files, lines and measurements that are not shown.",
+            [plain("where"), plain("reason")],
+            left,
+          ),
+          downloads("left out", left),
+        ),
         make("p", {}, link("The newest results as plain tables", "tables.html", {})),
       ],
     };

@@ -156,5 +156,7 @@ def _unexplained(measurement: Measurement) -> list[str]:
     if compiled is None:
         return ["what the compiler saw"]
     return [
-        name for name in NUMBERS if compiled.value(name) is None and not compiled.unknown.get(name)
+        name
+        for name in NUMBERS
+        if getattr(compiled, name) is None and not compiled.unknown.get(name)
     ]

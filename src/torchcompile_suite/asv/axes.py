@@ -14,8 +14,9 @@ from asv.benchmarks import Benchmarks
 from asv.environment import ExistingEnvironment
 
 from .. import matrix
-from ..host.files import write_atomically
+from ..host.files import write_or_say
 from . import export, runner
+from .errors import user_errors
 
 
 def discover(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -77,12 +78,9 @@ class Discovered(Benchmarks):  # type: ignore[misc]
         """See `Benchmarks.save`."""
         path = Path(self.get_benchmark_file_path(self._conf.results_dir))
         content = {**self._all_benchmarks, "version": self.api_version}
-        try:
-            write_atomically(path, json.dumps(content, indent=4, sort_keys=True).encode())
-        except OSError as error:
-            raise util.UserError(
-                f"cannot write {path}: {error.strerror}; nothing was changed"
-            ) from None
+        with user_errors():
+            data = json.dumps(content, indent=4, sort_keys=True).encode()
+            write_or_say(path, data, "nothing was changed")
 
 
 def _with_recorded_values(benchmark: dict[str, Any], recorded: dict[str, Any] | None) -> Any:

@@ -8,13 +8,11 @@ of a run of each release.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from asv.console import log
-from filelock import FileLock, Timeout
 
 from .. import matrix
 from ..cell import Cell
@@ -25,6 +23,7 @@ from ..engine.rounds import AGAIN
 from ..engine.series import Series
 from ..engine.settings import Settings
 from ..errors import SuiteError, cannot_write
+from ..host.files import held
 from ..measurement import Launch, Measurement
 from ..releases import environments, ledger
 from ..results import records
@@ -65,7 +64,11 @@ def measure(
             python = environments.ready(release, env.python)
             measured[release.version] = of_release(python, env.env_vars)
             files[release.version] = records.path(machine_folder, commit, env.name)
-        with _alone(place):
+        busy = (
+            "another run measures releases in turns here; two at once would disturb each other: "
+            "run the same command again when the other one has ended"
+        )
+        with held(place / "lock", busy):
             beside = _Beside(env.name, place, measured, files)
             for number, cell in enumerate(in_order(cells), 1):
                 plan = Series.of(cell, list(measured), settings)
@@ -82,20 +85,6 @@ def in_order(cells: Iterable[Cell]) -> list[Cell]:
     """
     places = {cell: place for place, cell in enumerate(matrix.SERIES)}
     return sorted(cells, key=lambda cell: places.get(matrix.on_any_device(cell), len(places)))
-
-
-@contextmanager
-def _alone(place: Path) -> Iterator[None]:
-    """Keep others from measuring series in this folder. Raises SuiteError if one does so now."""
-    place.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(place / "lock", timeout=0):
-            yield
-    except Timeout:
-        raise SuiteError(
-            "another run measures releases in turns here; two at once would disturb each other: "
-            "run the same command again when the other one has ended"
-        ) from None
 
 
 class _Beside(NamedTuple):

@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import os
 
-from asv import util
 from asv.machine import Machine
 
-from ..errors import SuiteError
 from ..host import machine
 from .errors import user_errors
 
-try:
+with user_errors():  # a workload file of the user's may not be usable
     from .. import workloads
     from . import environment, patches, publish, repository
-except SuiteError as error:  # a workload file of the user's that cannot be used
-    raise util.UserError(str(error)) from None
 
 # ASV looks these up among the subclasses of its own.
 CLASSES = (

@@ -12,7 +12,6 @@ from asv.commands.publish import Publish
 from asv.console import log
 from asv.publishing import OutputPublisher
 
-from ..errors import SuiteError
 from ..presentation.wording import printable
 from .errors import user_errors
 from .repository import add_nightlies, of_releases
@@ -75,16 +74,9 @@ class Report(OutputPublisher):  # type: ignore[misc]
         html = Path(conf.html_dir)
         _leave_out_valueless(html, benchmarks, graphs)
         left_out = cls.stage.problems
-        try:
-            pages.localise(html, conf.project)
-            of = axis.Releases() if of_releases(conf) else axis.Commits(repo.clone)
-            problems = build.build(cls.stage.results, html / "report", left_out, of, STORIES)
-        except SuiteError as error:
-            raise util.UserError(str(error)) from None
-        except OSError as error:
-            raise util.UserError(
-                f"cannot write {error.filename}: {error.strerror}; mend it and publish again"
-            ) from None
+        pages.localise(html, conf.project)
+        of = axis.Releases() if of_releases(conf) else axis.Commits(repo.clone)
+        problems = build.build(cls.stage.results, html / "report", left_out, of, STORIES)
         for problem in problems[len(left_out) :]:
             log.warning(printable(f"left out: {problem}"))
 

@@ -10,7 +10,6 @@ from typing import TypeVar
 
 import click
 import msgspec
-from filelock import FileLock, Timeout
 
 from .. import matrix, workloads
 from ..analysis.statistics import Interval
@@ -22,7 +21,7 @@ from ..commits.measuring import METRICS, Measuring
 from ..engine import settings
 from ..errors import SuiteError, cannot_write
 from ..host import machine
-from ..host.files import cache_folder, write_atomically
+from ..host.files import cache_folder, held, write_or_say
 from ..measurement import Launch
 from ..modes import MODES
 from ..presentation.terminal import Output, Progress
@@ -109,27 +108,15 @@ def bisect_command(
     )
     _show(Output(), clone, result, metric, check)
     if json_file is not None:
-        _write(json_file, as_json(result, wanted, metric, measuring))
-
-
-def _write(file: Path, content: bytes) -> None:
-    try:
-        write_atomically(file, content)
-    except OSError as error:
-        raise SuiteError(
-            f"cannot write {file}: {error.strerror}; correct this, then repeat the same command "
-            "with --resume"
-        ) from None
+        remedy = "correct this, then repeat the same command with --resume"
+        write_or_say(json_file, as_json(result, wanted, metric, measuring), remedy)
 
 
 def _alone(search: Callable[[], T]) -> T:
     """Search while no other process does: there is one environment, and both would be disturbed."""
     try:
-        CACHE.mkdir(parents=True, exist_ok=True)
-        with FileLock(CACHE / "lock", timeout=0):
+        with held(CACHE / "lock", f"another bisection is running in {CACHE}; wait for it"):
             return search()
-    except Timeout:
-        raise SuiteError(f"another bisection is running in {CACHE}; wait for it") from None
     except KeyboardInterrupt:
         click.echo("interrupted; to continue: the same command with --resume", err=True)
         raise SystemExit(130) from None

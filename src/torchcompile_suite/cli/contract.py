@@ -192,11 +192,11 @@ class _Way(msgspec.Struct, frozen=True):
     @classmethod
     def read(cls, text: str, device: str) -> _Way:
         """The way that `__str__` has written. Raises SuiteError."""
-        mode, *words = text.split()
-        rest = iter(words)
-        values: dict[str, object] = {"mode": mode, "device": device}
+        values: dict[str, object] = {"device": device}
         sizes: list[int] = []
+        rest = iter(text.split())
         try:
+            values["mode"] = next(rest)
             for word in rest:
                 if word == "--backend":
                     values["backend"] = next(rest)

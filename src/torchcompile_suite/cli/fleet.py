@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import click
-from filelock import FileLock, Timeout
 
 from .. import matrix
 from ..asv import command
@@ -31,6 +30,7 @@ from ..fleet.messages import ClusterLost, Order
 from ..fleet.plan import Known, Plan, Task, expected
 from ..fleet.store import Diary, Store
 from ..host import machine
+from ..host.files import held
 from ..presentation import sheets
 from ..presentation.terminal import Output
 from ..presentation.wording import printable
@@ -226,7 +226,7 @@ def run(
 
     Example: torchcompile-suite fleet run v2.4 v2.9 v2.15 --address 10.0.0.1:6379
     """
-    with _alone():
+    with held(FOLDER / "lock", "another fleet run works in this folder; end it, or wait"):
         wanted = _Wanted(_releases(releases), _cells(cells), rounds)
         with _cluster(address) as cluster:
             try:
@@ -324,17 +324,6 @@ def doctor(releases: tuple[str, ...], address: str | None, hardware: str | None)
                 click.echo(printable(f"  warning {fault.name}: {fault.says}{remedy}"))
     if refused:
         raise SystemExit(1)
-
-
-@contextmanager
-def _alone() -> Iterator[None]:
-    """Raise SuiteError if another driver works in this folder."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(FOLDER / "lock").acquire(timeout=0):
-            yield
-    except Timeout:
-        raise SuiteError("another fleet run works in this folder; end it, or wait") from None
 
 
 def _leave(error: ClusterLost) -> NoReturn:

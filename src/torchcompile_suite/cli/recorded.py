@@ -189,12 +189,8 @@ def save(measurements: Sequence[Measurement]) -> list[str]:
     return [f"saved to {folder}; to see it on the site: nox -s site", *left]
 
 
-def _records(
-    folder: Path | None, problems: list[Problem], *, generated: bool = False
-) -> list[Record]:
-    """The records of a machine's folder; none without a folder."""
-    if folder is None:
-        return []
+def _records(folder: Path, problems: list[Problem], *, generated: bool = False) -> list[Record]:
+    """The records of a machine's folder."""
     found = summaries.read_machine(folder)
     problems += found.problems
     return [*found.records, *found.generated] if generated else found.records

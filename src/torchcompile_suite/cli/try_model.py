@@ -160,10 +160,18 @@ def try_command(
 
     torchcompile-suite try resnet50 --target cuda:sm90
     """
-    if gpu is not None and question:
-        raise TrialError("--question measures, and --target generates code: leave one out")
-    if gpu is not None and html_file is not None:
-        raise TrialError("--html shows times, and --target generates code: leave one out")
+    of_measurements = {
+        "--question": question,
+        "--backend": backends,
+        "--allocator": named_allocators,
+        "--budget": budget,
+        "--resume": resume,
+        "--html": html_file,
+        "--save": save,
+    }
+    unfit = [name for name, given in of_measurements.items() if given]
+    if gpu is not None and unfit:
+        raise TrialError(f"--target measures nothing: leave {', '.join(unfit)} out")
     asked = Trial(
         workload=target,
         batch_sizes=_each(batch_sizes),

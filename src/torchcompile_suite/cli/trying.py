@@ -13,7 +13,7 @@ from .. import workloads
 from ..analysis.advice import Advice
 from ..doctor import Level, hardware
 from ..host import machine
-from ..host.files import write_atomically
+from ..host.files import write_or_say
 from ..launch.progress import Event
 from ..measurement import TOO_BUSY
 from ..presentation.sheets import Sheet
@@ -21,7 +21,7 @@ from ..presentation.terminal import Output, Progress
 from ..presentation.wording import printable
 from ..releases import apart, catalogue
 from ..trial import generated, view
-from ..trial.plan import Trial, TrialError, headline
+from ..trial.plan import Trial, headline
 from ..trial.run import TrialResult, python_of
 from .doctor import show
 
@@ -176,7 +176,4 @@ def write(file: Path, content: bytes) -> None:
     if _is_stdout(file):
         sys.stdout.buffer.write(content + b"\n")
         return
-    try:
-        write_atomically(file, content + b"\n")
-    except OSError as error:
-        raise TrialError(f"cannot write {file}: {error.strerror}") from None
+    write_or_say(file, content + b"\n")

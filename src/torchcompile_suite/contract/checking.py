@@ -7,8 +7,7 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from ..errors import SuiteError
-from ..host.files import write_atomically
+from ..host.files import write_or_say
 from . import file, judging
 from .file import Entry
 
@@ -46,9 +45,6 @@ def write(path: Path, entries: Sequence[Entry]) -> str:
     number = f"{count} entry" if count == 1 else f"{count} entries"
     if path.exists() and path.read_text("utf-8") == text:
         return f"{path.name}: nothing has changed ({number})"
-    try:
-        write_atomically(path, text.encode())
-    except OSError as error:
-        raise SuiteError(f"cannot write {path}: {error.strerror}") from None
+    write_or_say(path, text.encode())
     releases = sorted({name for entry in entries for name in entry.torch}, key=Version)
     return f"{path.name}: {number} written (torch {', '.join(releases)})"

@@ -58,31 +58,33 @@ def counting(folder: Path) -> Iterator[Counting]:
     counted = Counting()
     _busy = True
     try:
-        with located.as_found(), located.everything_compiled():
-            dynamo.reset()
-            skips = inductor.watch_cudagraph_skips()
-            recompiles = dynamo.watch_recompiles()
-            generated = inductor.watch_generation()
-            operators = located.watch_operators()
-            located.build_nothing()
-            with dynamo.GivenUp() as given_up:
-                yield counted
-                places = _Places(folder, str(Path(torch.__file__).parent), located.captured())
-                counted.counts = Counts(
-                    graphs=dynamo.captures(),
-                    guards=dynamo.guards(),
-                    graph_breaks=places.breaks(located.breaks()),
-                    left_to_eager=places.left_to_eager(
-                        given_up.frames(),
-                        [(why, located.stack_of(stack)) for why, stack in given_up.untraced],
-                    ),
-                    recompiles=[places.guard(each) for each in recompiles],
-                    cudagraph_skips=[places.skip(text) for text in dict.fromkeys(skips)],
-                    captured=places.captured,
-                    **_of_code(generated, operators, places),
-                )
-                devices = {each.device for each in operators} - {"cpu", "meta"}
-                counted.device = "+".join(sorted(devices)) or "cpu"
+        dynamo.reset()
+        with (
+            located.everything_compiled(),
+            inductor.watch_cudagraph_skips() as skips,
+            dynamo.watch_recompiles() as recompiles,
+            inductor.watch_generation() as generated,
+            located.watch_operators() as operators,
+            located.building_nothing(),
+            dynamo.GivenUp() as given_up,
+        ):
+            yield counted
+            places = _Places(folder, str(Path(torch.__file__).parent), located.captured())
+            counted.counts = Counts(
+                graphs=dynamo.captures(),
+                guards=dynamo.guards(),
+                graph_breaks=places.breaks(located.breaks()),
+                left_to_eager=places.left_to_eager(
+                    given_up.frames(),
+                    [(why, located.stack_of(stack)) for why, stack in given_up.untraced],
+                ),
+                recompiles=[places.guard(each) for each in recompiles],
+                cudagraph_skips=[places.skip(text) for text in dict.fromkeys(skips)],
+                captured=places.captured,
+                **_of_code(generated, operators, places),
+            )
+            devices = {each.device for each in operators} - {"cpu", "meta"}
+            counted.device = "+".join(sorted(devices)) or "cpu"
     finally:
         # What was compiled here is no code to be timed.
         dynamo.reset()
@@ -102,7 +104,7 @@ def _of_code(generated: Any, operators: list[Operator], places: _Places) -> dict
     located = [site for site, _ in elements.most_common() if site.line]
     return {
         "kernels": generated.kernels,
-        "launches": generated.kernel_launches,
+        "launches": generated.launches,
         "bytes": generated.bytes_after,
         "operators": dict(sorted(Counter(f"{e.name} {e.dtype}" for e in operators).items())),
         "lines": {name: [site for site in sites if site.line] for name, sites in lines.items()},

@@ -50,7 +50,6 @@ class Counted(msgspec.Struct, frozen=True):
     """The counts, and the version of torch; or why there are none, in one line."""
 
     torch: Text = ""
-    device: Text = "cpu"
     counts: Counts | None = None
     error: str = ""
 
@@ -94,7 +93,7 @@ def _count(order: Order) -> Counted:
         # Values that the model draws, and guards on them, are the same in each run.
         torch.manual_seed(0)
         calls.make(call, given, backward=order.training)
-    return Counted(str(torch.__version__), counted.device, counted.counts)
+    return Counted(str(torch.__version__), counted.counts)
 
 
 @contextmanager

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from packaging.version import Version
 
-from ..errors import SuiteError
-from ..host.files import write_atomically
+from ..host.files import write_or_say
 from .counts import Counts
 
 # The counts that a release of torch may add to or remove from, and what one of them is called.
@@ -50,10 +49,7 @@ class Checked(NamedTuple):
 
 def write(path: Path, found: Sequence[Checked]) -> None:
     """Write the summary. Raises SuiteError."""
-    try:
-        write_atomically(path, markdown(found).encode())
-    except OSError as error:
-        raise SuiteError(f"cannot write {path}: {error.strerror}") from None
+    write_or_say(path, markdown(found).encode())
 
 
 def markdown(found: Sequence[Checked]) -> str:

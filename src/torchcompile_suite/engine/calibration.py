@@ -15,17 +15,14 @@ from __future__ import annotations
 import random
 import time
 import zlib
-from collections.abc import Callable, Set
+from collections.abc import Set
 from concurrent.futures import ThreadPoolExecutor
 from statistics import median
-from typing import Protocol
 
 from ..launch.messages import accept
 
 MODULE = "torchcompile_suite.engine.calibration"
 ROUNDS = 4
-# A round takes a millisecond.
-LIMIT_S = 60.0
 # Takes about a tenth of a millisecond, with code and tables that fit in a core's own caches.
 TEXT = random.Random(0).randbytes(1000).hex().encode() * 30
 
@@ -51,7 +48,7 @@ class CalibrationLoop:
 
     def __enter__(self) -> CalibrationLoop:
         """Do the work once without counting: the first round of a thread includes its start."""
-        self._slowest()
+        self.slowest()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -60,72 +57,25 @@ class CalibrationLoop:
 
     def __call__(self) -> None:
         """Do the work once on each thread. Takes about a millisecond."""
-        self._calls_s.append(self._slowest())
+        self._calls_s.append(self.slowest())
 
     @property
     def seconds(self) -> float | None:
         """Seconds of a round on the slowest thread, median over all calls; None before any call."""
         return median(self._calls_s) if self._calls_s else None
 
-    def _slowest(self) -> float:
+    def slowest(self) -> float:
+        """Do the work once without counting: seconds of a round on the slowest thread."""
         return max(self._pool.map(_rounds, range(self._threads)))
 
 
-class Process(Protocol):
-    """What does the work of a `RemoteLoop`."""
-
-    pid: int
-
-    def send(self, message: bytes) -> None:
-        """Send a message."""
-
-    def receive(self, deadline: float) -> bytes:
-        """The next message, at most until ``deadline`` (monotonic seconds)."""
-
-    def end(self) -> None:
-        """End the process."""
-
-
-class RemoteLoop(CalibrationLoop):
-    """The loop in a process of the Python that is measured, idle between two calls.
-
-    So all launches of a release have the loop of the same zlib, whatever Python drives them.
-    """
-
-    def __init__(self, start: Callable[[], Process], threads: int) -> None:
-        """``start`` starts ``python -m torchcompile_suite.engine.calibration``."""
-        self._start = start
-        self._threads = threads
-        self._calls_s = []
-
-    def __enter__(self) -> RemoteLoop:
-        """See `CalibrationLoop.__enter__`."""
-        self._process = self._start()
-        self.pids = {self._process.pid}
-        try:
-            self._process.send(str(self._threads).encode())
-            super().__enter__()
-        except BaseException:
-            self._process.end()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """End the process."""
-        self._process.end()
-
-    def _slowest(self) -> float:
-        self._process.send(b"")
-        return float(self._process.receive(time.monotonic() + LIMIT_S))
-
-
 def _serve() -> None:
-    """Do the work for a `RemoteLoop`, until it is gone."""
+    """Do the work for a `launches.RemoteLoop`, until it is gone."""
     connection = accept()
     loop = CalibrationLoop(int(connection.recv_bytes()))
     while True:
         connection.recv_bytes()
-        connection.send_bytes(repr(loop._slowest()).encode())
+        connection.send_bytes(repr(loop.slowest()).encode())
 
 
 def _rounds(_thread: int) -> float:

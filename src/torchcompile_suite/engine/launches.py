@@ -17,7 +17,6 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -33,10 +32,12 @@ from ..measurement import Launch, Outcome, Status
 from ..releases import apart
 from ..request import Heap, Request
 from . import calibration, processes, starts, turns
-from .calibration import RemoteLoop
 from .processes import HERE, Environment
 from .series import Series
 from .settings import LAUNCH_LIMIT_S
+
+# A round takes a millisecond.
+CALIBRATION_LIMIT_S = 60.0
 
 
 class Refused(Exception):
@@ -87,7 +88,7 @@ def run(environment: Environment, request: Request, limit_s: float = LAUNCH_LIMI
         variables["LD_PRELOAD"] = allocators.preload(allocator)[0]
     with tempfile.TemporaryDirectory(prefix="launch-", ignore_cleanup_errors=True) as folder:
         workspace = Path(folder)
-        calibrate = calibration_of(environment, workspace / "calibration.log")
+        calibrate = functools.partial(RemoteLoop, environment, workspace / "calibration.log")
         if request.cell.start:
             return starts.launch(spawn, request, workspace, limit_s, calibrate)
         start = functools.partial(spawn, module=starts.MEASURING, variables=variables)
@@ -171,10 +172,38 @@ class _Generators:
 _generators = _Generators()
 
 
-def calibration_of(environment: Environment, log: Path) -> Callable[[int], RemoteLoop]:
-    """The calibration loop in that Python, on so many threads."""
-    start = functools.partial(processes.spawn, environment, log, calibration.MODULE)
-    return functools.partial(RemoteLoop, start)
+class RemoteLoop(calibration.CalibrationLoop):
+    """The calibration loop in a process of the Python that is measured, idle between two calls.
+
+    So all launches of a release have the loop of the same zlib, whatever Python drives them.
+    """
+
+    def __init__(self, environment: Environment, log: Path, threads: int) -> None:
+        """The process starts at ``with``, and writes its errors to ``log``."""
+        self._start = functools.partial(processes.spawn, environment, log, calibration.MODULE)
+        self._threads = threads
+        self._calls_s = []
+
+    def __enter__(self) -> RemoteLoop:
+        """See `CalibrationLoop.__enter__`."""
+        self._process = self._start()
+        self.pids = {self._process.pid}
+        try:
+            self._process.send(str(self._threads).encode())
+            super().__enter__()
+        except BaseException:
+            self._process.end()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the process."""
+        self._process.end()
+
+    def slowest(self) -> float:
+        """See `CalibrationLoop.slowest`."""
+        self._process.send(b"")
+        return float(self._process.receive(time.monotonic() + CALIBRATION_LIMIT_S))
 
 
 def main() -> int:

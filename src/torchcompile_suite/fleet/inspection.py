@@ -57,15 +57,12 @@ def ray_version() -> str:
 
 def described(order: Order, found: Sequence[Check] = ()) -> Described:
     """What this machine is. ``found``: the `faults` of the doctor."""
-    fields = machine.fields(order.machine)
     return Described(
         machine=order.machine,
-        hardware=machine.class_of(fields),
-        fields=fields,
+        hardware=machine.class_of(machine.fields(order.machine)),
         suite=suite(),
         locks=locks(order.releases),
         ray=ray_version(),
-        python=platform.python_version(),
         faults=list(found),
     )
 

@@ -64,19 +64,17 @@ class Order(Struct, frozen=True):
 class Described(Struct, frozen=True, tag="described"):
     """What a machine is.
 
-    - ``hardware``: its class (`host.machine.class_of`). ``fields``: those of its machine.json.
+    - ``hardware``: its class (`host.machine.class_of`).
     - ``suite``: digest of the suite's source. ``locks``: digest of each release's lock; a release
-      that the machine's catalogue lacks is missing. ``ray``, ``python``: versions.
+      that the machine's catalogue lacks is missing. ``ray``: its version.
     - ``faults``: what the doctor found.
     """
 
     machine: str
     hardware: str
-    fields: dict[str, str | int]
     suite: str
     locks: dict[str, str]
     ray: str
-    python: str
     faults: list[Check]
     within_s: float = START_S
 

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
-from filelock import FileLock, Timeout
 
 from ..engine import rounds
 from ..engine.journal import Journal, Line
@@ -23,6 +22,7 @@ from ..engine.processes import of_release
 from ..engine.series import Series
 from ..errors import SuiteError
 from ..host import machine
+from ..host.files import held
 from ..host.orphans import die_with_parent
 from ..releases import catalogue, environments
 from . import inspection, messages, plain
@@ -64,11 +64,9 @@ def _do(order: Order, priority: str, say: Say, work: Work) -> None:
         return
     if priority:
         raise SuiteError(priority)
-    try:
-        with FileLock(plain.folder(order.machine) / "lock").acquire(LOCK_S):
-            _measure(order, order.series, say, work)
-    except Timeout:
-        raise SuiteError("another process measures on this machine") from None
+    lock = plain.folder(order.machine) / "lock"
+    with held(lock, "another process measures on this machine", LOCK_S):
+        _measure(order, order.series, say, work)
 
 
 def restore() -> str:

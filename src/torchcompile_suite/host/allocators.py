@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes.util
 import platform
 import re
-import subprocess
 from pathlib import Path
 
 from ..cell import DEFAULT_HEAP
@@ -49,19 +48,5 @@ def preload(name: str) -> tuple[str, str]:
         return "", f"no allocator {name!r}; there are: {known}"
     library, package = LIBRARIES[name]
     if soname := ctypes.util.find_library(library):
-        return _path(soname), ""
+        return soname, ""  # the linker knows the path
     return "", f"lib{library} is not installed; on Debian: apt-get install {package}"
-
-
-def _path(soname: str) -> str:
-    """The library's path from the linker's cache, or its name, which the linker also accepts."""
-    try:
-        listed = subprocess.run(
-            ["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True
-        ).stdout
-    except (OSError, subprocess.SubprocessError):
-        return soname
-    for line in listed.splitlines():
-        if line.strip().startswith(soname + " "):
-            return line.rpartition("=> ")[2].strip()
-    return soname

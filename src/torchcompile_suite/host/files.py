@@ -54,6 +54,14 @@ def write_atomically(path: Path, data: bytes, *, sync: bool = True) -> None:
         raise
 
 
+def write_or_say(path: Path, data: bytes, remedy: str = "the file did not change") -> None:
+    """`write_atomically`, but raises SuiteError, which ends with the remedy."""
+    try:
+        write_atomically(path, data)
+    except OSError as error:
+        raise SuiteError(f"cannot write {path}: {error.strerror}; {remedy}") from None
+
+
 @contextmanager
 def alone(path: Path) -> Iterator[FileIO]:
     """Open a file for reading and appending. Whoever else opens it by `alone` waits until the end.
@@ -79,6 +87,19 @@ def _is_at(stream: FileIO, path: Path) -> bool:
         return os.path.samestat(os.fstat(stream.fileno()), path.stat())
     except FileNotFoundError:
         return False
+
+
+@contextmanager
+def held(lock: Path, busy: str, wait_s: float = 0.0) -> Iterator[None]:
+    """Hold a lock. Raises SuiteError with ``busy`` if another process holds it for longer."""
+    from filelock import FileLock, Timeout  # measuring processes lack it
+
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(lock).acquire(wait_s):
+            yield
+    except Timeout:
+        raise SuiteError(busy) from None
 
 
 def append_line(path: Path, line: bytes) -> None:

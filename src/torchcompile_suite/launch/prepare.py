@@ -32,7 +32,7 @@ from . import accuracy, caches, device, failures, foreign, messages, references
 from .build import build
 from .messages import ARTEFACTS, EXPECTED, INPUTS, PREPARED, WEIGHTS, Prepared, Service
 from .progress import Stages
-from .subject import SEED, Subject, apply
+from .subject import SEED, Subject, apply, of_release
 
 
 def prepare(request: Request) -> Launch:
@@ -108,10 +108,8 @@ def _make(cell: Cell, subject: Subject, on: device.Device, folder: Path) -> str:
         with subject.context():
             return _precompiled(subject.module, subject.inputs, folder)
     carried = cell.start == "carried-cache"
-    if carried and not hasattr(torch.compiler, "save_cache_artifacts"):  # since 2.7
-        raise failures.Unsupported(
-            f"torch {torch.__version__} has no torch.compiler.save_cache_artifacts"
-        )
+    if carried:
+        of_release(torch.compiler, "save_cache_artifacts")  # since 2.7
     with subject.context():
         call, _ = subject.compile()
         call()

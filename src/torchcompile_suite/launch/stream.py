@@ -9,8 +9,7 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 from ..cell import Cell
-from . import failures
-from .subject import SEED, Call, Inputs, Subject, apply
+from .subject import SEED, Call, Inputs, Subject, apply, of_release
 from .values import copied_output, leaves
 
 # Policy for changing shapes -> the argument ``dynamic`` of torch.compile.
@@ -114,7 +113,8 @@ class ShapeStream(Subject):
             # Dynamo gives a size of one a graph of its own, and refuses the mark.
             _mark(requests, self._varying, 2, torch._dynamo.mark_dynamic)
         elif self.cell.shapes == "unbacked":
-            _mark(requests, self._varying, 0, _mark_unbacked())
+            mark = of_release(torch._dynamo.decorators, "mark_unbacked")
+            _mark(requests, self._varying, 0, mark)
 
     def outputs(self, result: list[Any]) -> list[Any]:
         """The outputs without padding."""
@@ -194,21 +194,9 @@ def _mark(
                     mark(value, dim)
 
 
-def _mark_unbacked() -> Callable[[torch.Tensor, int], object]:
-    mark = getattr(torch._dynamo.decorators, "mark_unbacked", None)
-    if mark is None:
-        raise failures.Unsupported(
-            f"torch {torch.__version__} has no torch._dynamo.decorators.mark_unbacked"
-        )
-    return mark  # type: ignore[no-any-return]
-
-
 def _assume_no_size_of_one() -> None:
     """The setting stays for the rest of the process: the first call compiles."""
     from torch.fx.experimental import _config
 
-    if not hasattr(_config, "backed_size_oblivious"):
-        raise failures.Unsupported(
-            f"torch {torch.__version__} has no torch.fx.experimental._config.backed_size_oblivious"
-        )
+    of_release(_config, "backed_size_oblivious")
     _config.backed_size_oblivious = True

@@ -278,12 +278,15 @@ def _regional(module: torch.nn.Module, options: Options) -> Any:
     return whole
 
 
+def of_release(owner: Any, name: str) -> Any:
+    """What a module of torch has. Raises `failures.Unsupported` if this release lacks it."""
+    if not hasattr(owner, name):
+        raise failures.Unsupported(f"torch {torch.__version__} has no {owner.__name__}.{name}")
+    return getattr(owner, name)
+
+
 def _nested_region(module: torch.nn.Module, options: Options) -> Any:
-    mark = getattr(torch.compiler, "nested_compile_region", None)
-    if mark is None:
-        raise failures.Unsupported(
-            f"torch {torch.__version__} has no torch.compiler.nested_compile_region"
-        )
+    mark = of_release(torch.compiler, "nested_compile_region")
     whole, blocks = _with_blocks(module)
     # The region is a function, and the same one for all blocks: Dynamo knows it by that.
     block_class = type(blocks[0])

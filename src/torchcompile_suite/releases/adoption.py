@@ -92,7 +92,7 @@ def _release(said: install.Said, build: str) -> Release:
 def _run(python: Path, *arguments: str) -> str:
     """What the program prints. Raises SuiteError if it cannot be started, or fails."""
     try:
-        done = locking.run([python, *arguments], timeout_s=_LIMIT_S)
+        done = locking.run([python, *arguments], timeout=_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SuiteError(f"{python} does not run as a Python: {error}") from None
     if done.returncode:

@@ -90,7 +90,7 @@ def _install(python: Path, library: str, scratch: Path, held: int) -> None:
     how = ["install", "--no-deps", "--target", str(place), "--requirements", "-"]
     install.uv_pip(how, pins, python, held, pins[0])
     look = "import sys; sys.path.insert(0, sys.argv[1]); list(map(__import__, sys.argv[2:]))"
-    done = locking.run([python, "-I", "-c", look, place, *read()[library].proof], timeout_s=600)
+    done = locking.run([python, "-I", "-c", look, place, *read()[library].proof], timeout=600)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
         raise SuiteError(f"{pins[0]} does not import in {python.parent.parent}: {last}")

@@ -27,6 +27,7 @@ from pypi_simple import (
 )
 
 from ..errors import SuiteError
+from ..host.files import write_or_say
 from . import catalogue, locking
 from .catalogue import CATALOGUE, LOCKS, NIGHTLIES, NIGHTLY, Release
 from .environments import Proof, verify
@@ -155,7 +156,7 @@ def append(file: Path, kind: str, release: Release) -> None:
     for name in ("pythons", "git_version", "after", "index_url"):
         if value := getattr(release, name):
             text += f"{name} = {json.dumps(value, ensure_ascii=False)}\n"
-    locking.replace(file, text)
+    write_or_say(file, text.encode())
     catalogue.forget()
 
 

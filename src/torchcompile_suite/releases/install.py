@@ -112,8 +112,8 @@ def uv_pip(how: Sequence[str], lines: Sequence[str], python: Path, held: int, wh
     """
     done = run(
         [sys.executable, "-m", "uv", "pip", *how, "--no-progress", "--python", python],
-        stdin="\n".join(lines) + "\n",
-        inherited=(held,),
+        input="\n".join(lines) + "\n",
+        pass_fds=(held,),
     )
     if not done.returncode:
         return
@@ -144,9 +144,7 @@ def prove(release: Release, python: Path) -> str:
     variables.pop("TORCHINDUCTOR_CACHE_DIR", None)
     names = [*_IMPORTED, *extras.of(release.version)]
     try:
-        done = run(
-            [python, "-I", "-c", ASK, *names], variables=variables, timeout_s=_IMPORT_TIMEOUT_S
-        )
+        done = run([python, "-I", "-c", ASK, *names], env=variables, timeout=_IMPORT_TIMEOUT_S)
         said = read(done.stdout)
     except subprocess.TimeoutExpired as error:
         raise LockError(

@@ -11,18 +11,19 @@ therefore starts from the newest lock:
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from packaging.version import Version
 
 from ..errors import SuiteError
-from ..host.files import write_atomically
+from ..host.files import write_or_say
 from . import catalogue
 from .catalogue import LOCKS, NIGHTLY, Release
 
@@ -91,7 +92,7 @@ def write(release: Release, text: str, folder: Path = LOCKS, *, published: bool)
                 f"{target.name} would change, and with it a commit that results refer to; "
                 "the file was not changed"
             )
-    replace(target, text)
+    write_or_say(target, text.encode())
     return True
 
 
@@ -177,32 +178,11 @@ def check(version: str, text: str) -> None:
         raise SuiteError(f"the lock of PyTorch {version} lacks {lacks}; run uv's newest version")
 
 
-def run(
-    command: Sequence[str | Path],
-    *,
-    stdin: str = "",
-    variables: Mapping[str, str] | None = None,
-    folder: Path | None = None,
-    timeout_s: float | None = None,
-    inherited: Sequence[int] = (),
-) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end. Its exit status is the caller's to judge.
-
-    ``stdin``: what it reads. ``inherited``: file descriptors that it gets. Raises what
-    `subprocess.run` raises.
-    """
-    return subprocess.run(
-        command,
-        input=stdin,
-        env=variables,
-        cwd=folder,
-        timeout=timeout_s,
-        pass_fds=inherited,
-        capture_output=True,
-        encoding="utf-8",
-        errors="replace",
-        check=False,
-    )
+# Runs a program to its end, with nothing on its standard input unless ``input`` says so. Its exit
+# status is the caller's to judge.
+run: Callable[..., subprocess.CompletedProcess[str]] = functools.partial(
+    subprocess.run, input="", capture_output=True, encoding="utf-8", errors="replace", check=False
+)
 
 
 def run_uv(*arguments: str, cwd: Path, purpose: str) -> None:
@@ -214,20 +194,10 @@ def run_uv(*arguments: str, cwd: Path, purpose: str) -> None:
     # uv can resolve for a Python that is not installed, and must not download one.
     environment["UV_PYTHON_DOWNLOADS"] = "never"
     command = [sys.executable, "-m", "uv", *arguments, "--quiet", "--python", sys.executable]
-    done = run(command, variables=environment, folder=cwd)
+    done = run(command, env=environment, cwd=cwd)
     if done.returncode:
         reason = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
         raise SuiteError(f"uv could not {purpose}: {reason}")
-
-
-def replace(target: Path, text: str) -> None:
-    """Write the file completely or not at all. Raises ``SuiteError`` if it cannot be written."""
-    try:
-        write_atomically(target, text.encode())
-    except OSError as error:
-        raise SuiteError(
-            f"cannot write {target}: {error.strerror}; the file did not change"
-        ) from error
 
 
 def _newest(folder: Path) -> Path | None:

@@ -23,7 +23,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from ..errors import SuiteError
-from . import environments, locking
+from ..host.files import write_or_say
+from . import environments
 from .catalogue import Release
 
 SIZES = Path(__file__).with_name("sizes.toml")
@@ -154,7 +155,7 @@ def _gigabytes(size: int) -> str:
 
 
 def _keep(releases: Sequence[Release], python: str, plan: _Plan) -> None:
-    locking.replace(_file(releases, python), msgspec.json.encode(plan).decode())
+    write_or_say(_file(releases, python), msgspec.json.encode(plan))
 
 
 def _file(releases: Sequence[Release], python: str) -> Path:
@@ -216,7 +217,7 @@ def record(folders: Iterable[Path], path: Path) -> list[str]:
         for pin, size in installed_bytes(folder).items():
             sizes.setdefault(pin, -(-size >> 20))
     text = _HEAD + "".join(f'"{pin}" = {sizes[pin]}\n' for pin in sorted(sizes))
-    locking.replace(path, text)
+    write_or_say(path, text.encode())
     return sorted(sizes.keys() - before.keys())
 
 

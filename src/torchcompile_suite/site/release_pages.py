@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from ..analysis.summary import version_key
@@ -10,7 +10,7 @@ from ..releases import catalogue
 from ..releases.catalogue import Release, minor
 from ..results.records import COMMIT_DIGITS
 from .axis import label
-from .sections import Row, Section, Table, address, ratio, rows, sheet, table
+from .sections import Row, Section, Table, Value, address, ratio, rows, sheet, table
 from .shards import Shards
 from .stories import Story
 
@@ -156,10 +156,17 @@ def _code_of(code: Mapping[str, Row], point: str) -> Iterable[Section]:
 
 
 def listed(
-    release: Release, commit: str, machines: Sequence[Shards], told: Sequence[Story]
+    release: Release,
+    commit: str,
+    machines: Sequence[Shards],
+    told: Sequence[Story],
+    written: Set[str],
 ) -> dict[str, Any]:
-    """A release on the page that ASV's commit links lead to. ``id``: digits of its commit."""
-    changes = any(release.version in made.plain["steps"] for made in machines)
+    """A release on the page that ASV's commit links lead to. ``id``: digits of its commit.
+
+    ``written``: the files of the pages that `changed` makes.
+    """
+    name, page = label(release.version), _file(release.version)
     known = [made.upstream.get(release.version, "") for made in machines]
     upstream = release.git_version or next(filter(None, known), "")
     facts = [
@@ -171,16 +178,18 @@ def listed(
         ("Pythons with wheels", ", ".join(release.pythons)),
     ]
     measured = [
-        (one["title"], address("index.html", machine=one["name"], at=release.version))
+        (
+            "measured on",
+            Value(one["title"], address("index.html", machine=one["name"], at=release.version)),
+        )
         for one in (made.entry for made in machines)
         if release.version in one["points"]
     ]
     return {
         "id": commit[:COMMIT_DIGITS],
-        "label": label(release.version),
-        "facts": facts,
-        "measured": measured,
-        "page": _file(release.version) if changes else "",
+        "label": name,
+        "table": table(f"PyTorch {name}", ["property", "value"], [*facts, *measured]),
+        "page": page if page in written else "",
         "stories": _about(told, release.version),
         "lock": release.lock.read_text() if release.lock.is_file() else "",
     }

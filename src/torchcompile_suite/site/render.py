@@ -132,8 +132,11 @@ def pages(content: Content) -> dict[str, str]:
     made[TABLES.file] = _page("tables.html", TABLES, kinds, parts_of_page=[*parts, of_none])
     if of_releases:
         commits = ledger.commit_of()
+        written = {page.file for page in changed}
         releases = [
-            release_pages.listed(release, commits[release.version], machines, content.stories)
+            release_pages.listed(
+                release, commits[release.version], machines, content.stories, written
+            )
             for release in reversed(catalogue.everything())
         ]
         made[RELEASES.file] = _page("releases.html", RELEASES, kinds, releases=releases)

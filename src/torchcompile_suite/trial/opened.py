@@ -48,8 +48,8 @@ def write(cell: Cell, environment: Environment, folder: Path) -> str:
     Returns what was written, in words. Raises SuiteError.
     """
     limit_s = Settings.from_environment().launch_limit_s
+    order = Order(cell, assemble=bool(cell.target), folder=str(folder.absolute()))
     if cell.target:
-        order = Order(cell, assemble=True, folder=str(folder.absolute()))
         with closing(Generator(environment, cell.target)) as generator:
             launch = generator.make(order, limit_s)
         made = launch.generated
@@ -57,10 +57,7 @@ def write(cell: Cell, environment: Environment, folder: Path) -> str:
             raise SuiteError(f"{cell}: {launch.outcome.reason}")
         return f"code of {made.graphs} graphs, {made.total('launches')} launches"
     answer, reason = processes.asked(
-        environment,
-        artefacts.MODULE,
-        msgspec.json.encode(artefacts.Order(cell, str(folder.absolute()))),
-        limit_s,
+        environment, artefacts.MODULE, msgspec.json.encode(order), limit_s
     )
     written = msgspec.json.decode(answer, type=artefacts.Written) if answer else None
     if written is None or written.error:

@@ -28,16 +28,17 @@ LONGEST, SEEN = 256, 128
 
 
 class Model(NamedTuple):
-    """A model: its class, where its configuration differs from the class's own, and its tokens.
+    """A model: its tokens, and where its configuration differs from the class's own.
 
     ``length``: of the sequence of tokens; 0 if the model takes none. ``checkpoint``: one on Hugging
-    Face's hub that has this configuration, without the owner.
+    Face's hub that has this configuration, without the owner. ``kind``: its class, where that has
+    another name than the workload.
     """
 
-    kind: str
     length: int
     config: Mapping[str, Any] = {}
     checkpoint: str = ""
+    kind: str = ""
 
 
 _ROBERTA = {"max_position_embeddings": 514, "type_vocab_size": 1}
@@ -53,20 +54,16 @@ _SMOLLM2_135M = {
     **{"rope_theta": 100_000.0, "tie_word_embeddings": True},
 }
 MODELS = {
-    "BertForMaskedLM": Model("BertForMaskedLM", 512, checkpoint="bert-base-uncased"),
+    "BertForMaskedLM": Model(512, checkpoint="bert-base-uncased"),
     "AlbertForMaskedLM": Model(
-        "AlbertForMaskedLM",
         512,
         {"hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072},
         checkpoint="albert-base-v2",
     ),
-    "DistilBertForMaskedLM": Model(
-        "DistilBertForMaskedLM", 128, checkpoint="distilbert-base-uncased"
-    ),
-    "RobertaForCausalLM": Model("RobertaForCausalLM", 512, _ROBERTA),
-    "ElectraForCausalLM": Model("ElectraForCausalLM", 512),
+    "DistilBertForMaskedLM": Model(128, checkpoint="distilbert-base-uncased"),
+    "RobertaForCausalLM": Model(512, _ROBERTA),
+    "ElectraForCausalLM": Model(512),
     "DebertaV2ForMaskedLM": Model(
-        "DebertaV2ForMaskedLM",
         512,
         {
             **{"hidden_size": 384, "num_hidden_layers": 12, "num_attention_heads": 6},
@@ -76,39 +73,39 @@ MODELS = {
         },
         checkpoint="deberta-v3-xsmall",
     ),
-    "MobileBertForMaskedLM": Model("MobileBertForMaskedLM", 128),
-    "LayoutLMForMaskedLM": Model("LayoutLMForMaskedLM", 512),
+    "MobileBertForMaskedLM": Model(128),
+    "LayoutLMForMaskedLM": Model(512),
     "CamemBert": Model(
-        "CamembertForMaskedLM", 512, {**_ROBERTA, "vocab_size": 32005}, checkpoint="camembert-base"
+        512,
+        {**_ROBERTA, "vocab_size": 32005},
+        checkpoint="camembert-base",
+        kind="CamembertForMaskedLM",
     ),
     "AllenaiLongformerBase": Model(
-        "LongformerForMaskedLM",
         512,
         {**_ROBERTA, "vocab_size": 50265, "max_position_embeddings": 4098},
         checkpoint="longformer-base-4096",
+        kind="LongformerForMaskedLM",
     ),
-    "GoogleFnet": Model("FNetForMaskedLM", 512, checkpoint="fnet-base"),
-    "YituTechConvBert": Model("ConvBertForMaskedLM", 512),
+    "GoogleFnet": Model(512, checkpoint="fnet-base", kind="FNetForMaskedLM"),
+    "YituTechConvBert": Model(512, kind="ConvBertForMaskedLM"),
     "XLNetLMHeadModel": Model(
-        "XLNetLMHeadModel",
         256,
         {"d_model": 768, "n_layer": 12, "n_head": 12, "d_inner": 3072},
         checkpoint="xlnet-base-cased",
     ),
-    "GPT2LMHeadModel": Model("GPT2LMHeadModel", 256, checkpoint="gpt2"),
-    "DistillGPT2": Model("GPT2LMHeadModel", 512, {"n_layer": 6}, checkpoint="distilgpt2"),
-    "OPTForCausalLM": Model("OPTForCausalLM", 256, checkpoint="opt-125m"),
+    "GPT2LMHeadModel": Model(256, checkpoint="gpt2"),
+    "DistillGPT2": Model(512, {"n_layer": 6}, checkpoint="distilgpt2", kind="GPT2LMHeadModel"),
+    "OPTForCausalLM": Model(256, checkpoint="opt-125m"),
     "GPTNeoForCausalLM": Model(
-        "GPTNeoForCausalLM",
         128,
         {
             **{"hidden_size": 768, "num_layers": 12, "num_heads": 12},
             "attention_types": [[["global", "local"], 6]],
         },
     ),
-    "LlamaForCausalLM": Model("LlamaForCausalLM", SEEN, _SMOLLM2_135M, checkpoint="SmolLM2-135M"),
+    "LlamaForCausalLM": Model(SEEN, _SMOLLM2_135M, checkpoint="SmolLM2-135M"),
     "Qwen3ForCausalLM": Model(
-        "Qwen3ForCausalLM",
         64,
         {
             **{"hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 28},
@@ -118,7 +115,6 @@ MODELS = {
         checkpoint="Qwen3-0.6B",
     ),
     "Gemma3ForCausalLM": Model(
-        "Gemma3ForCausalLM",
         128,
         {
             **{"vocab_size": 262144, "hidden_size": 640, "intermediate_size": 2048},
@@ -127,40 +123,31 @@ MODELS = {
         },
         checkpoint="gemma-3-270m",
     ),
-    "TrOCRForCausalLM": Model("TrOCRForCausalLM", 256),
-    "XGLMForCausalLM": Model("XGLMForCausalLM", 64),
-    "T5ForConditionalGeneration": Model("T5ForConditionalGeneration", 512, checkpoint="t5-small"),
-    "MT5ForConditionalGeneration": Model("MT5ForConditionalGeneration", 128),
-    "BartForConditionalGeneration": Model(
-        "BartForConditionalGeneration", 256, _BART_BASE, checkpoint="bart-base"
-    ),
-    "MBartForConditionalGeneration": Model("MBartForConditionalGeneration", 128),
-    "PegasusForConditionalGeneration": Model("PegasusForConditionalGeneration", 128),
-    "BlenderbotSmallForConditionalGeneration": Model(
-        "BlenderbotSmallForConditionalGeneration", 128
-    ),
-    "M2M100ForConditionalGeneration": Model("M2M100ForConditionalGeneration", 128),
-    "WhisperForConditionalGeneration": Model(
-        "WhisperForConditionalGeneration", 32, checkpoint="whisper-tiny"
-    ),
-    "Wav2Vec2ForCTC": Model("Wav2Vec2ForCTC", 0, checkpoint="wav2vec2-base-960h"),
-    "CLIPModel": Model("CLIPModel", 77, checkpoint="clip-vit-base-patch32"),
-    "SiglipModel": Model("SiglipModel", 64, checkpoint="siglip-base-patch16-224"),
+    "TrOCRForCausalLM": Model(256),
+    "XGLMForCausalLM": Model(64),
+    "T5ForConditionalGeneration": Model(512, checkpoint="t5-small"),
+    "MT5ForConditionalGeneration": Model(128),
+    "BartForConditionalGeneration": Model(256, _BART_BASE, checkpoint="bart-base"),
+    "MBartForConditionalGeneration": Model(128),
+    "PegasusForConditionalGeneration": Model(128),
+    "BlenderbotSmallForConditionalGeneration": Model(128),
+    "M2M100ForConditionalGeneration": Model(128),
+    "WhisperForConditionalGeneration": Model(32, checkpoint="whisper-tiny"),
+    "Wav2Vec2ForCTC": Model(0, checkpoint="wav2vec2-base-960h"),
+    "CLIPModel": Model(77, checkpoint="clip-vit-base-patch32"),
+    "SiglipModel": Model(64, checkpoint="siglip-base-patch16-224"),
     "MixtralForCausalLM": Model(
-        "MixtralForCausalLM",
         128,
         {"hidden_size": 1024, "intermediate_size": 3584, "num_hidden_layers": 2},
     ),
-    "MambaForCausalLM": Model(
-        "MambaForCausalLM", 16, {"num_hidden_layers": 24}, checkpoint="mamba-130m-hf"
-    ),
+    "MambaForCausalLM": Model(16, {"num_hidden_layers": 24}, checkpoint="mamba-130m-hf"),
 }
 CHECKPOINTS = {one.checkpoint: name for name, one in MODELS.items() if one.checkpoint}
 
 
 def made(name: str) -> Any:
     """The model of that name. Raises WorkloadError if there is no transformers."""
-    kind = getattr(library(LIBRARY), MODELS[name].kind)
+    kind = getattr(library(LIBRARY), MODELS[name].kind or name)
     return _of_config(kind, kind.config_class(**MODELS[name].config))
 
 

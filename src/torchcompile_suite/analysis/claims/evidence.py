@@ -138,7 +138,7 @@ class Evidence:
         """A field of `Compiled` that is a count, by its JSON name."""
         compiled = self.compiled(cell)
         missing = f"{cell}: {name}: {compiled.unknown.get(name, 'unknown')}"
-        return int(known(compiled.value(name), missing))
+        return int(known(getattr(compiled, name), missing))
 
     def generated(self, workload: str, mode: str = "default") -> Generated:
         """What was generated for a forward pass at batch 1 on `matrix.GENERATED_TARGET`."""

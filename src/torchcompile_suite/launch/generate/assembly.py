@@ -8,10 +8,9 @@ NVIDIA's occupancy calculator; ``targets.toml`` names the sources.
 from __future__ import annotations
 
 import ast
-import importlib.util
 import re
+import runpy
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -77,7 +76,7 @@ def _text(code: str) -> str:
 def _assemble(file: Path, name: str, target: Target) -> Assembled:
     import triton
 
-    kernel = getattr(_module(file), _kernel_name(file, name))
+    kernel = _kernel(file, name)
     kernel.configs = kernel.configs[:1]
     compiled: list[Any] = []
     compile_ = triton.compile
@@ -98,24 +97,15 @@ def _assemble(file: Path, name: str, target: Target) -> Assembled:
     return Assembled(registers, _first(_SPILLED, said), shared, warps, held.share, held.limited_by)
 
 
-def _module(file: Path) -> Any:
-    """The kernel's module. Triton reads the source of a kernel from its file."""
-    spec = importlib.util.spec_from_file_location(f"assembled_{file.stem}", file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+def _kernel(file: Path, name: str) -> Any:
+    """The kernel of a file. Triton reads the source of a kernel from its file.
 
-
-def _kernel_name(file: Path, name: str) -> str:
-    """The name of the kernel in its file: torch replaces a placeholder by it, or not yet, or adds a
-    number to that of a kernel of the model's own.
+    torch replaces a placeholder by the name, or not yet, or adds a number to that of a kernel of
+    the model's own.
     """
-    text = file.read_text(encoding="utf-8")
-    names = (name, name.rpartition("_")[0])
-    return next((each for each in names if f"def {each}(" in text), "triton_")
+    found = runpy.run_path(str(file), run_name=f"assembled_{file.stem}")
+    names = (name, name.rpartition("_")[0], "triton_")
+    return next(found[each] for each in names if each in found)
 
 
 def _ptxas(ptx: str) -> str:

@@ -17,7 +17,6 @@ import operator
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -84,11 +83,14 @@ def _generate(order: Order, target: Target, stages: Stages) -> Generated:
     with stages("build"):
         subject = build(msgspec.structs.replace(cell, device="cpu", target=""))
     dynamo.reset()
-    skips = _skips()
-    skips.clear()
     recorder = Recorder()
     options = hooks.modes(cell.mode)
-    with stages("compile"), inductor.generating_anew(), hooks.watching(recorder):
+    with (
+        stages("compile"),
+        inductor.generating_anew(),
+        inductor.watch_cudagraph_skips() as skips,
+        hooks.watching(recorder),
+    ):
         try:
             _capture(cell, subject, options)
         except NoLaunch:
@@ -249,12 +251,6 @@ def _device(value: Any) -> Any:
     if not _on_cpu(value):
         return value
     return TARGET if isinstance(value, torch.device) else TARGET.type
-
-
-@cache
-def _skips() -> list[str]:
-    """The list of the reasons why graphs do not run as CUDA graphs, watched once."""
-    return inductor.watch_cudagraph_skips()
 
 
 def explained(error: Exception) -> Exception:

@@ -29,8 +29,8 @@ from torch._inductor.scheduler import ExternKernelSchedulerNode, NopKernelSchedu
 from torch.utils._pytree import tree_leaves, tree_map
 
 from .. import failures
-from ..inspect.dynamo import Hook
-from ..inspect.inductor import WRAPPER, hooking, origins, own_kernel, parts_of
+from ..inspect.dynamo import Hook, hooking
+from ..inspect.inductor import WRAPPER, origins, own_kernel, parts_of
 from .recorder import Node, Recorder
 
 

@@ -1,6 +1,6 @@
 """``python -m torchcompile_suite.launch.inspect.artefacts``: writes the artefacts of a compile.
 
-Answers an `Order` with a `Written`. Compiles the cell without caches and fills the folder:
+Answers a `messages.Order` with a `Written`. Compiles the cell without caches and fills the folder:
 the FX graphs (readable, runnable, transformed), the IR before and after fusion and the generated
 code, as Inductor's debug trace writes them; the guards; the graph breaks; and ``index.md``, which
 lists the source lines of each kernel.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -21,13 +21,6 @@ from .. import messages
 MODULE = "torchcompile_suite.launch.inspect.artefacts"
 
 
-class Order(msgspec.Struct, frozen=True):
-    """The cell to compile, and the folder to fill."""
-
-    cell: Cell
-    folder: str
-
-
 class Written(msgspec.Struct, frozen=True):
     """The kinds of artefacts that were written, or the error in one line."""
 
@@ -35,12 +28,8 @@ class Written(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-class Source(msgspec.Struct, frozen=True):
-    """The origin of a kernel: its ATen operators, and source lines as ``file.py:line: code``."""
-
-    kernel: str
-    operators: list[str]
-    lines: list[str]
+# The origin of each kernel: its ATen operators, and source lines as ``file.py:line: code``.
+Sources: TypeAlias = dict[str, tuple[list[str], list[str]]]
 
 
 def write(cell: Cell, folder: Path) -> list[str]:
@@ -58,7 +47,7 @@ def write(cell: Cell, folder: Path) -> list[str]:
     if workloads.get(cell.workload).foreign:
         foreign.learn(subject, steady=False)
     dynamo.reset()
-    sources: dict[str, Source] = {}
+    sources: Sources = {}
     scratch = messages.folder("artefacts")
     with (
         inductor.tracing_to(scratch),
@@ -77,11 +66,11 @@ def write(cell: Cell, folder: Path) -> list[str]:
         or "none\n"
     )
     kinds = [kind for kind in ARTEFACTS if any(folder.glob(f"graph-*/{kind}.*"))]
-    (folder / "index.md").write_text(_index(cell, folder, list(sources.values()), len(breaks)))
+    (folder / "index.md").write_text(_index(cell, folder, sources, len(breaks)))
     return kinds
 
 
-def _add(sources: dict[str, Source], kernel: str, nodes: Any) -> None:
+def _add(sources: Sources, kernel: str, nodes: Any) -> None:
     """Add the origin of a kernel, from the scheduler's nodes in it."""
     from .dynamo import innermost_line
     from .inductor import origins
@@ -89,10 +78,10 @@ def _add(sources: dict[str, Source], kernel: str, nodes: Any) -> None:
     found = list(origins(nodes))
     operators = {str(origin.target) for origin in found}
     lines = {innermost_line(origin.meta.get("stack_trace") or "") for origin in found} - {""}
-    sources[kernel] = Source(kernel, sorted(operators), sorted(lines))
+    sources[kernel] = sorted(operators), sorted(lines)
 
 
-def _index(cell: Cell, folder: Path, sources: list[Source], breaks: int) -> str:
+def _index(cell: Cell, folder: Path, sources: Sources, breaks: int) -> str:
     import torch
 
     files = sorted(path for path in folder.rglob("*") if path.is_file())
@@ -102,9 +91,9 @@ def _index(cell: Cell, folder: Path, sources: list[Source], breaks: int) -> str:
     ]
     if not sources:
         parts.append("No kernel was generated: every operation is a call of a library.\n")
-    for source in sources:
-        parts.append(f"- `{source.kernel}`: {', '.join(source.operators)}")
-        parts += [f"    - `{line}`" for line in source.lines]
+    for kernel, (operators, lines) in sources.items():
+        parts.append(f"- `{kernel}`: {', '.join(operators)}")
+        parts += [f"    - `{line}`" for line in lines]
     parts.append(f"\n## Graph breaks: {breaks}\n\nSee [graph_breaks.txt](graph_breaks.txt).\n")
     parts.append("## Files\n")
     parts += [
@@ -120,7 +109,7 @@ def main() -> None:
     from .. import failures
 
     asking = messages.accept()
-    order = msgspec.json.decode(asking.recv_bytes(), type=Order)
+    order = msgspec.json.decode(asking.recv_bytes(), type=messages.Order)
     try:
         written = Written(write(order.cell, Path(order.folder)))
     except Exception as error:

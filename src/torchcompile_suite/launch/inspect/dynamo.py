@@ -14,7 +14,7 @@ import inspect
 import logging
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import SimpleNamespace
@@ -189,8 +189,18 @@ def hooked(owner: Any, name: str, hook: Hook) -> Callable[..., Any]:
     return instead
 
 
-def watch_recompiles() -> list[GraphBreak]:
-    """A list to which each later recompile adds its failed guard and its function.
+@contextlib.contextmanager
+def hooking(hooks: Iterable[tuple[Any, str, Hook]]) -> Iterator[None]:
+    """A context with hooks in place of functions: owner, name, and hook of each (`hooked`)."""
+    with contextlib.ExitStack() as stack:
+        for owner, name, hook in hooks:
+            stack.enter_context(mock.patch.object(owner, name, hooked(owner, name, hook)))
+        yield
+
+
+@contextlib.contextmanager
+def watch_recompiles() -> Iterator[list[GraphBreak]]:
+    """A context with a list to which each recompile adds its failed guard and its function.
 
     Dynamo computes the reasons even if it does not log them. If a function has several cached
     graphs, the first reason is taken. The name of Dynamo's function is plural since 2.5.
@@ -208,8 +218,8 @@ def watch_recompiles() -> list[GraphBreak]:
         recompiled.append(GraphBreak(reason, where))
         return reasons
 
-    setattr(owner, name, hooked(owner, name, note))
-    return recompiled
+    with hooking([(owner, name, note)]):
+        yield recompiled
 
 
 class Captures(logging.Handler):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -19,7 +20,7 @@ from torch._inductor.codegen import wrapper as _wrapper
 from torch._inductor.ir import MultiOutput
 from torch._inductor.scheduler import ExternKernelSchedulerNode, NopKernelSchedulerNode, Scheduler
 
-from .dynamo import Hook, hooked, skip
+from .dynamo import Hook, hooking, skip
 
 # The class that writes the generated module has another name since 2.6.
 WRAPPER = getattr(_wrapper, "PythonWrapperCodegen", None) or _wrapper.WrapperCodeGen
@@ -68,33 +69,39 @@ def served_from_cache() -> int:
 
 
 class _KeepingLogger:
-    """A logger that also adds each warning to a list, as `dynamo.skip` tells it."""
+    """A logger that also adds each warning of one function to a list, as `dynamo.skip` tells it."""
 
-    def __init__(self, logger: Any, lines: list[str]) -> None:
+    def __init__(self, logger: Any, lines: list[str], function: Any) -> None:
         self._logger = logger
         self._lines = lines
+        self._code = function.__code__
 
     def warning(self, message: object, *arguments: object) -> None:
-        text = str(message) % arguments if arguments else str(message)
-        self._lines.append(skip(text))
+        if sys._getframe(1).f_code is self._code:
+            text = str(message) % arguments if arguments else str(message)
+            self._lines.append(skip(text))
         self._logger.warning(message, *arguments)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._logger, name)
 
 
-def watch_cudagraph_skips() -> list[str]:
-    """A list to which each later graph without CUDA graphs adds the reason.
+@contextlib.contextmanager
+def watch_cudagraph_skips() -> Iterator[list[str]]:
+    """A context with a list to which each graph without CUDA graphs adds the reason.
 
     The reason goes to a logger, in older releases ``perf_hint_log``, later ``cudagraphs_log``. The
     logger is replaced and not the function, because several modules import the function by name.
+    Other functions warn there, too, about graphs that do have CUDA graphs.
     """
     skips: list[str] = []
     utils = torch._inductor.cudagraph_utils
-    used = utils.log_cudagraph_skip_and_bump_counter.__code__.co_names
+    skipping = utils.log_cudagraph_skip_and_bump_counter
+    used = skipping.__code__.co_names
     name = next(name for name in ("cudagraphs_log", "perf_hint_log") if name in used)
-    setattr(utils, name, _KeepingLogger(getattr(utils, name), skips))
-    return skips
+    keeping = _KeepingLogger(getattr(utils, name), skips, skipping)
+    with mock.patch.object(utils, name, keeping):
+        yield skips
 
 
 def parts_of(node: Any) -> list[Any]:
@@ -124,7 +131,7 @@ class Generated:
 
     def __init__(self) -> None:
         """Start at zero."""
-        self.kernels = self.kernel_launches = self.nodes_before = self.nodes_after = 0
+        self.kernels = self.launches = self.nodes_before = self.nodes_after = 0
         self.bytes_before = self.bytes_after = 0
 
     def add(self, nodes: Iterable[Any]) -> None:
@@ -144,11 +151,12 @@ class Generated:
             self.bytes_after += min(apart, node.get_read_write_buffers_sizes())
             self.bytes_before += apart
             library_call = isinstance(node, ExternKernelSchedulerNode)
-            self.kernel_launches += library_call and not isinstance(node.node, MultiOutput)
+            self.launches += library_call and not isinstance(node.node, MultiOutput)
 
 
-def watch_generation() -> Generated:
-    """Counts what Inductor generates from now on.
+@contextlib.contextmanager
+def watch_generation() -> Iterator[Generated]:
+    """A context that counts what Inductor generates.
 
     Nothing public reports the nodes after fusion. Since 2.10 the bytes are counted only for a log.
     `torch._inductor.metrics` counts the loop nests of a C++ kernel as kernels. In all releases the
@@ -168,16 +176,16 @@ def watch_generation() -> Generated:
         original: Any, writer: Any, kernel_name: str, *arguments: Any, **options: Any
     ) -> Any:
         # The node of a kernel of the model's own has counted, as that of a library.
-        generated.kernel_launches += not own_kernel(writer, kernel_name)
+        generated.launches += not own_kernel(writer, kernel_name)
         return original(writer, kernel_name, *arguments, **options)
 
-    for owner, name, hook in (
+    hooks: list[tuple[Any, str, Hook]] = [
         (Scheduler, "codegen", schedule),
         (WRAPPER, "define_kernel", define),
         (WRAPPER, "generate_kernel_call", launch),
-    ):
-        setattr(owner, name, hooked(owner, name, hook))
-    return generated
+    ]
+    with hooking(hooks):
+        yield generated
 
 
 def tracing_to(folder: Path) -> AbstractContextManager[Any]:
@@ -185,15 +193,6 @@ def tracing_to(folder: Path) -> AbstractContextManager[Any]:
     return torch._inductor.config.patch(  # type: ignore[no-any-return]
         {"trace.enabled": True, "trace.debug_dir": str(folder), "force_disable_caches": True}
     )
-
-
-@contextlib.contextmanager
-def hooking(hooks: Iterable[tuple[Any, str, Hook]]) -> Iterator[None]:
-    """A context with hooks in place of functions: owner, name, and hook of each (`hooked`)."""
-    with contextlib.ExitStack() as stack:
-        for owner, name, hook in hooks:
-            stack.enter_context(mock.patch.object(owner, name, hooked(owner, name, hook)))
-        yield
 
 
 def generating_anew() -> AbstractContextManager[Any]:

@@ -1,26 +1,21 @@
-"""Where in the user's source the compiler did what it did, in torch 2.4 to 2.15.
-
-For a process that is the user's own: the watchers of `dynamo` and `inductor` are taken off again.
-"""
+"""Where in the user's source the compiler did what it did, in torch 2.4 to 2.15."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import torch
 import torch._dynamo.config
-import torch._dynamo.convert_frame
 import torch._dynamo.output_graph
 import torch._dynamo.utils
-import torch._inductor.cudagraph_utils
 from torch._inductor.graph import GraphLowering
-from torch._inductor.scheduler import Scheduler
 
 from ...compiled import GraphBreak
 from . import dynamo, inductor
-from .dynamo import hooked
+from .dynamo import hooking
 
 # More compiled frames than one block of code has. torch keeps 64, and forgets the oldest.
 MOST_FRAMES = 100_000
@@ -69,8 +64,9 @@ def captured() -> list[Frame]:
     ]
 
 
-def watch_operators() -> list[Operator]:
-    """A list to which each graph that Inductor compiles from now on adds its operators.
+@contextlib.contextmanager
+def watch_operators() -> Iterator[list[Operator]]:
+    """A context with a list to which each graph that Inductor compiles adds its operators.
 
     Views are left out: they cost nothing. In all releases ``run`` gets the whole graph.
     """
@@ -80,8 +76,8 @@ def watch_operators() -> list[Operator]:
         found.extend(_operators(graph.module.graph.nodes))
         return original(graph, *arguments)
 
-    GraphLowering.run = hooked(GraphLowering, "run", note)
-    return found
+    with hooking([(GraphLowering, "run", note)]):
+        yield found
 
 
 def _operators(nodes: Iterable[Any]) -> Iterator[Operator]:
@@ -106,8 +102,8 @@ def _operators(nodes: Iterable[Any]) -> Iterator[Operator]:
         )
 
 
-def build_nothing() -> None:
-    """From now on Inductor writes the code of a graph for the CPU, and does not build it.
+def building_nothing() -> AbstractContextManager[None]:
+    """A context in which Inductor writes the code of a graph for the CPU, and does not build it.
 
     A call runs the graph's operators in eager instead. The counts are the same, without a C++
     compiler and the seconds that it takes for each graph. Code for a GPU is built: CUDA graphs are
@@ -120,7 +116,7 @@ def build_nothing() -> None:
         graph.codegen()
         return _InEager(graph.module)
 
-    GraphLowering.compile_to_module = hooked(GraphLowering, "compile_to_module", write)
+    return hooking([(GraphLowering, "compile_to_module", write)])
 
 
 class _InEager:
@@ -137,26 +133,6 @@ class _InEager:
         inputs.clear()
         with torch.no_grad():
             return torch.fx.Interpreter(self._graph).run(*given)
-
-
-@contextlib.contextmanager
-def as_found() -> Iterator[None]:
-    """A context after which the compiler has none of the watchers that were set in it."""
-    owners = (
-        *(torch._dynamo.convert_frame, torch._inductor.cudagraph_utils),
-        *(Scheduler, inductor.WRAPPER, GraphLowering),
-    )
-    before = [dict(vars(owner)) for owner in owners]
-    try:
-        yield
-    finally:
-        for owner, found in zip(owners, before, strict=True):
-            for name, now in list(vars(owner).items()):
-                # Each watcher says what it stands for; all else that has changed is torch's own.
-                covered = vars(now) if hasattr(now, "__dict__") else {}
-                original = covered.get("__wrapped__", covered.get("_logger"))
-                if original is not None and now is not original and original is found.get(name):
-                    setattr(owner, name, original)
 
 
 @contextlib.contextmanager

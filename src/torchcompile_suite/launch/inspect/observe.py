@@ -10,7 +10,7 @@ from __future__ import annotations
 import tempfile
 import timeit
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from ..widened import Traffic
 from . import Inspection, artefacts, capture, dynamo, inductor, profiler
 
 GUARD_CHECKS = 1000
-# What `_traffic` counts, by attribute of `Compiled`.
+# What `_traffic` counts, by field of `Compiled`.
 TRAFFIC = ("eager_operators", "eager_bytes")
 
 
@@ -44,12 +44,14 @@ class Observer(Inspection):
         self._stages = stages
         self._fields = fields
         dynamo.start_counting()
-        self._skips = inductor.watch_cudagraph_skips()
-        self._recompiles = dynamo.watch_recompiles()
-        # Until the process ends, like the other watchers.
-        self._given_up = dynamo.GivenUp().__enter__()
-        self._generated = inductor.watch_generation()
-        # By attribute of `Compiled`.
+        # Until the process ends.
+        self._watchers = ExitStack()
+        watch = self._watchers.enter_context
+        self._skips = watch(inductor.watch_cudagraph_skips())
+        self._recompiles = watch(dynamo.watch_recompiles())
+        self._given_up = watch(dynamo.GivenUp())
+        self._generated = watch(inductor.watch_generation())
+        # By field of `Compiled`.
         self._values: dict[str, Any] = {}
         self._unknown: dict[str, str] = {}
         self._recaptures: dict[str, int] = {}
@@ -194,9 +196,8 @@ class Observer(Inspection):
                 self._ask("artefacts", lambda: _artefacts(self._cell))
             if workload.has_tag("tracing"):
                 self._ask("tracing", lambda: capture.tracing(workload, batch_size))
-            unknown = {Compiled.published_name(name): why for name, why in self._unknown.items()}
             self._fields["compiled"] = Compiled(
-                **self._values, recaptures=self._recaptures, unknown=unknown
+                **self._values, recaptures=self._recaptures, unknown=self._unknown
             )
 
 

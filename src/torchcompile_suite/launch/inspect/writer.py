@@ -54,7 +54,7 @@ class Writer:
             (inductor.WRAPPER, "generate_kernel_call", self._kernel),
         ]
         with (
-            inductor.hooking(hooks),
+            dynamo.hooking(hooks),
             inductor.watch_sources(self._define),
             inductor.generating_anew(),
         ):

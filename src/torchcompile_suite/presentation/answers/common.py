@@ -142,7 +142,12 @@ def missing(question: str, of: Sequence[Figures]) -> str:
     if not of:
         return NOTHING
     ends = sorted({one.row.outcome.status.value for one in of})
-    return f"{question} has no figures here: {len(of)} cells ended as {listed(ends)}."
+    number = plural(len(of), "cell")
+    if all(one.row.outcome.ok for one in of):
+        why = f"what {number} would be compared with has none"
+    else:
+        why = f"{number} ended as {listed(ends)}"
+    return f"{question} has no figures here: {why}."
 
 
 def mean(of: Iterable[Interval | None]) -> Interval | None:

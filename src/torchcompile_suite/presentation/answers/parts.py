@@ -49,9 +49,9 @@ def attribution(records: Sequence[Record]) -> Answer:
 
 
 def divided(record: Record) -> Divided | None:
-    """The record's calls; None if it has none."""
+    """The record's calls; None if it has none, or if not all of its launches ended well."""
     launches = [one for one in record.measurement.launches if one.attribution is not None]
-    if not launches:
+    if not launches or not record.measurement.outcome.ok:
         return None
     cell = record.measurement.cell
     return Divided(cell, analysis.compiled_against_eager(launches), _shares(launches))

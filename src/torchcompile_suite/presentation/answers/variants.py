@@ -38,7 +38,7 @@ _OVERHEAD: Columns[Figures] = {
     "ratio [95 %]": lambda one: ratio(one.row.ratio),
     "guards": lambda one: count(one.compiled.guards),
     "guard check us": lambda one: number(one.compiled.guard_check_s, ".3g", _US),
-    "kernel launches": lambda one: count(one.compiled.kernel_launches),
+    "kernel launches": lambda one: count(one.compiled.launches),
 }
 
 

@@ -10,6 +10,14 @@ const Draw = (() => {
   const SVG = "http://www.w3.org/2000/svg";
   const SHAPES = ["circle", "square", "triangle", "diamond", "cross"];
   const DASHES = [[], [6, 3], [2, 2], [8, 3, 2, 3], [1, 3]];
+  // Around 0, for a size of 1.
+  const POLYGONS = {
+    triangle: "0,-1.2 1.1,0.9 -1.1,0.9",
+    diamond: "0,-1.3 1.3,0 0,1.3 -1.3,0",
+    down: "0,1.2 1.1,-0.9 -1.1,-0.9",
+    cross:
+      "-1.2,-0.4 -0.4,-0.4 -0.4,-1.2 0.4,-1.2 0.4,-0.4 1.2,-0.4 1.2,0.4 0.4,0.4 0.4,1.2 -0.4,1.2 -0.4,0.4 -1.2,0.4",
+  };
   const WIDEST = 960;
   // Drawn again when the size or the colours change.
   const pictures = new Set();
@@ -90,45 +98,16 @@ const Draw = (() => {
     if (kind === "square") {
       return svg("rect", { x: x - size, y: y - size, width: 2 * size, height: 2 * size, ...at });
     }
-    const points = {
-      triangle: [
-        [0, -1.2],
-        [1.1, 0.9],
-        [-1.1, 0.9],
-      ],
-      diamond: [
-        [0, -1.3],
-        [1.3, 0],
-        [0, 1.3],
-        [-1.3, 0],
-      ],
-      down: [
-        [0, 1.2],
-        [1.1, -0.9],
-        [-1.1, -0.9],
-      ],
-      cross: [
-        [-1.2, -0.4],
-        [-0.4, -0.4],
-        [-0.4, -1.2],
-        [0.4, -1.2],
-        [0.4, -0.4],
-        [1.2, -0.4],
-        [1.2, 0.4],
-        [0.4, 0.4],
-        [0.4, 1.2],
-        [-0.4, 1.2],
-        [-0.4, 0.4],
-        [-1.2, 0.4],
-      ],
-    }[kind];
-    const path = points.map(([dx, dy]) => `${x + dx * size},${y + dy * size}`).join(" ");
-    return svg("polygon", { points: path, ...at });
+    return svg("polygon", {
+      points: POLYGONS[kind],
+      transform: `translate(${x} ${y}) scale(${size})`,
+      ...at,
+    });
   }
 
-  // Names of the series with their marks, in front of a picture.
-  function legend(series, mark) {
-    return make(
+  // A picture below the names of its series with their marks.
+  function legend(series, mark, picture) {
+    const names = make(
       "ul",
       { class: "legend" },
       ...series.map((name, place) => {
@@ -136,6 +115,7 @@ const Draw = (() => {
         return make("li", {}, sample, name);
       }),
     );
+    return make("div", {}, names, picture);
   }
 
   // Round numbers between two on a log scale of ratios, 1 first; their labels do not meet.
@@ -240,12 +220,8 @@ const Draw = (() => {
         );
         root.append(linked(mark, ...parts));
       }
-      return make(
-        "div",
-        {},
-        legend(series, (place) => shape(SHAPES[place % 5], 13, 7, 5, { class: `s${place} fill` })),
-        root,
-      );
+      const mark = (place) => shape(SHAPES[place % 5], 13, 7, 5, { class: `s${place} fill` });
+      return legend(series, mark, root);
     };
   }
 
@@ -293,14 +269,9 @@ const Draw = (() => {
         });
         root.append(link);
       });
-      return make(
-        "div",
-        {},
-        legend(series, (place) =>
-          svg("rect", { x: 4, y: 1, width: 18, height: 12, class: `s${place} fill` }),
-        ),
-        root,
-      );
+      const mark = (place) =>
+        svg("rect", { x: 4, y: 1, width: 18, height: 12, class: `s${place} fill` });
+      return legend(series, mark, root);
     };
   }
 
@@ -407,16 +378,9 @@ const Draw = (() => {
           }
         });
       });
-      const names = Object.keys(kinds);
-      return make(
-        "div",
-        {},
-        legend(
-          names.map((name) => kinds[name]),
-          (place) => shape(MARKS[names[place]][0], 13, 7, 5, { class: MARKS[names[place]][1] }),
-        ),
-        root,
-      );
+      const marks = Object.keys(kinds).map((name) => MARKS[name]);
+      const mark = (place) => shape(marks[place][0], 13, 7, 5, { class: marks[place][1] });
+      return legend(Object.values(kinds), mark, root);
     };
   }
 

@@ -69,7 +69,8 @@ const Page = (() => {
     },
     fixed: (value, digits) => (value === null || value === undefined ? "-" : value.toFixed(digits)),
     seconds: (value) => Words.fixed(value, 1),
-    milliseconds: (value) => (value === null ? "-" : Words.general(value * 1e3)),
+    milliseconds: (value, digits = 3) =>
+      value === null ? "-" : Words.general(value * 1e3, digits),
     count: (value) =>
       value === null || value === undefined
         ? "-"
@@ -77,8 +78,8 @@ const Page = (() => {
     percent: (value) => (value === null ? "-" : `${(value * 100).toFixed(0)}%`),
     megabytes: (value) => (value === null ? "-" : (value / 1e6).toFixed(2)),
     // An interval of a row: "0.73 [0.70, 0.76]".
-    interval(row, name) {
-      const [value, low, high] = [row[name], row[`${name}_low`], row[`${name}_high`]];
+    interval: (row, name) => Words.bounds([row[name], row[`${name}_low`], row[`${name}_high`]]),
+    bounds([value, low, high]) {
       if (value === null || value === undefined) return "-";
       return low === null
         ? Words.fixed(value, 2)
@@ -110,6 +111,12 @@ const Page = (() => {
     sort: (row) => row[name],
   });
 
+  // A column with an interval of each row.
+  const interval = (title, name) => ({
+    ...figure(title, name),
+    value: (row) => Words.interval(row, name),
+  });
+
   // The columns that tables of several pages have.
   const COLUMNS = {
     baseline: figure("baseline ms", "eager_s", Words.milliseconds),
@@ -136,6 +143,7 @@ const Page = (() => {
   // A table. Columns: {title, value(row), number, sort(row)}. The first column names the line. A
   // heading sorts by its column, where there is something to sort. A long table can be filtered.
   function table(caption, columns, rows) {
+    if (!rows.length) return null;
     const body = make("tbody");
     let lines = [...rows];
     let open = false;
@@ -295,13 +303,18 @@ const Page = (() => {
     );
   }
 
+  // A sentence on a page; an element as it is.
+  const paragraph = (child) => (typeof child === "string" ? make("p", {}, child) : child);
+
   // A part of a page.
   function section(id, heading, ...children) {
+    const parts = children.flat().filter(Boolean);
+    if (!parts.length) return null;
     return make(
       "section",
       { id, "aria-labelledby": `${id}-heading` },
       make("h2", { id: `${id}-heading` }, heading),
-      ...children.flat().map((child) => (typeof child === "string" ? make("p", {}, child) : child)),
+      ...parts.map(paragraph),
     );
   }
 
@@ -311,12 +324,13 @@ const Page = (() => {
     return made;
   }
 
-  // One choice: a label and a list. Options: [value, text].
+  // One choice: a label and a list. Options: [value, text], or a value that is its own text.
   function choice(name, title, options, current, changes = (value) => ({ [name]: value })) {
     const select = make(
       "select",
       { id: `choose-${name}` },
-      ...options.map(([value, text]) => {
+      ...options.map((one) => {
+        const [value, text = value] = [one].flat();
         const option = make("option", {}, text);
         option.value = value;
         option.selected = value === current;
@@ -396,6 +410,16 @@ const Page = (() => {
           at: point,
           cell: name,
         }),
+      // A mark of `Draw.ratios`, which leads to the row's cell: an interval of the row.
+      mark: (row, name, label, series, subject = row.cell, point = at) => ({
+        label,
+        series,
+        value: row[name],
+        low: row[`${name}_low`],
+        high: row[`${name}_high`],
+        href: address("cell.html", { machine: machine.name, at: point, cell: row.cell }),
+        words: `${subject}: ${Words.interval(row, name)} ${row.verdict}`,
+      }),
     };
   }
 
@@ -404,18 +428,15 @@ const Page = (() => {
     return choice("machine", "Machine", names, context.machine.name);
   }
 
-  function choosePoint(context) {
-    const {
-      machine,
-      manifest: { noun },
-    } = context;
-    const points = machine.points
+  function choosePoint(context, points = context.machine.points) {
+    const { noun } = context.manifest;
+    const options = points
       .map((point) => {
         const facts = context.manifest.points[point];
         return [point, [facts.label, facts.note].filter(Boolean).join(" ")];
       })
       .reverse();
-    return choice("at", noun[0].toUpperCase() + noun.slice(1), points, context.at);
+    return choice("at", noun[0].toUpperCase() + noun.slice(1), options, context.at);
   }
 
   // What every view of a machine says of it: first a warning, and last its name in commands.
@@ -445,17 +466,15 @@ const Page = (() => {
 
   // A table of such stories; null without any.
   const stories = (found) =>
-    found.length
-      ? table(
-          "Stories: what a release changed, and why. Marks above a history lead to them.",
-          [
-            { title: "mark", value: ({ number }) => number },
-            { title: "story", value: ({ title, file }) => link(title, file, {}) },
-            { title: "releases", value: ({ about }) => about.join(", ") },
-          ],
-          found,
-        )
-      : null;
+    table(
+      "Stories: what a release changed, and why. Marks above a history lead to them.",
+      [
+        { title: "mark", value: ({ number }) => number },
+        { title: "story", value: ({ title, file }) => link(title, file, {}) },
+        { title: "releases", value: ({ about }) => about.join(", ") },
+      ],
+      found,
+    );
 
   // Their marks on a history of these points, as `Draw.lines` takes them.
   const marks = (found, points) =>
@@ -469,6 +488,16 @@ const Page = (() => {
           words: `Story ${number}: ${title}`,
         })),
     );
+
+  // A line of `Draw.lines`: an interval of the row of each point, times a factor; else a gap.
+  function line(name, rows, column, points, factor = 1) {
+    const take = (part) =>
+      points.map((point) => {
+        const value = rows.find((row) => row.point === point)?.[`${column}${part}`] ?? null;
+        return value === null ? null : value * factor;
+      });
+    return { name, values: take(""), low: take("_low"), high: take("_high") };
+  }
 
   async function render() {
     const mine = ++drawing;
@@ -491,7 +520,9 @@ const Page = (() => {
           ...(made.ofNoMachine ? [] : [search(now)]),
         );
       const [warning, names] = made.ofNoMachine ? [] : about(now.machine);
-      place.replaceChildren(...[warning, ...made.content, names].filter(Boolean));
+      const answers = [made.answer ?? []].flat().map((one) => make("p", { class: "answer" }, one));
+      const content = [warning, ...answers, ...(made.content ?? []), names];
+      place.replaceChildren(...content.filter(Boolean).map(paragraph));
       const head = document.querySelector("h1");
       if (made.title && made.title !== head.textContent) {
         head.textContent = made.title;
@@ -545,6 +576,7 @@ const Page = (() => {
     marked,
     paying,
     figure,
+    interval,
     COLUMNS,
     section,
     table,
@@ -553,6 +585,7 @@ const Page = (() => {
     told,
     stories,
     marks,
+    line,
     releasePage,
     Words,
     KINDS,

@@ -229,7 +229,7 @@ def _accelerator(accelerator: Accelerator | None) -> dict[str, str]:
 
 def counted(compiled: Compiled, name: str) -> int | None:
     """A count of the compiler; of a list its length. None if it is not known."""
-    value = compiled.value(name)
+    value = getattr(compiled, name)
     return len(value) if isinstance(value, list) else value
 
 

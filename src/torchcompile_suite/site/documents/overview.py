@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import median
 from typing import Any, NamedTuple
 
 import msgspec
@@ -203,7 +204,7 @@ def _cost(machine: Machine, rows: Sequence[Row]) -> dict[str, Any] | None:
     return {
         "sentence": (
             f"A cold compile took {costs[0]:.1f} to {costs[-1]:.1f} s; the median of "
-            f"{plural(len(costs), 'cell')} is {costs[len(costs) // 2]:.1f} s. Compiling pays "
+            f"{plural(len(costs), 'cell')} is {median(costs):.1f} s. Compiling pays "
             f"beyond doubt in {states[State.CALLS]} of them and never in {states[State.NEVER]}; "
             f"for {states[State.CANNOT_TELL]} the measurement does not decide."
         ),

@@ -22,8 +22,8 @@
         Page.choosePoint(context),
         choice("ask", "Question", [["", "all questions"], ...options], asked?.name ?? ""),
       ],
+      answer: sentence,
       content: [
-        make("p", { class: "answer" }, sentence),
         whose,
         asked?.rows.length ? cells(context, asked) : null,
         questions(context, found.questions),

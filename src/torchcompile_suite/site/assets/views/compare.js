@@ -11,13 +11,8 @@
     if (points.length < 2) {
       return {
         choices: [],
-        content: [
-          make(
-            "p",
-            { class: "answer" },
-            `Only one ${context.manifest.noun} was measured on this machine.`,
-          ),
-        ],
+        answer: `Only one ${context.manifest.noun} was measured on this machine.`,
+        content: [],
       };
     }
     const order = (point) => points.indexOf(point);
@@ -47,13 +42,8 @@
       return {
         title,
         choices,
-        content: [
-          make(
-            "p",
-            { class: "answer" },
-            "No cell was measured with both, so nothing can be compared.",
-          ),
-        ],
+        answer: "No cell was measured with both, so nothing can be compared.",
+        content: [],
       };
     }
     return { title, choices, content: ofPair(context, pair, before, after) };
@@ -73,24 +63,14 @@
       drawn.length < changed.length
         ? ` The picture shows the ${drawn.length} largest of ${changed.length}.`
         : "";
-    const marks = drawn.map((row) => ({
-      label: `${row.figure}: ${row.cell}`,
-      series: row.verdict,
-      value: row.factor,
-      low: row.factor_low,
-      high: row.factor_high,
-      href: Page.address("cell.html", { machine: machine.name, at: after, cell: row.cell }),
-      words: `${row.cell}, ${row.figure}: ${Words.interval(row, "factor")} ${row.verdict}`,
-    }));
+    const marks = drawn.map((row) => {
+      const [label, subject] = [`${row.figure}: ${row.cell}`, `${row.cell}, ${row.figure}`];
+      return context.mark(row, "factor", label, row.verdict, subject, after);
+    });
     const columns = [
       { title: "cell", value: (row) => cell(row.cell, row.cell, after), sort: (row) => row.cell },
       { title: "figure", value: (row) => row.figure, sort: (row) => row.figure },
-      {
-        title: "after/before",
-        number: true,
-        value: (row) => Words.interval(row, "factor"),
-        sort: (row) => row.factor,
-      },
+      Page.interval("after/before", "factor"),
       {
         title: "difference",
         value: (row) => marked(row.verdict, row.verdict),
@@ -108,14 +88,8 @@
     const told = Page.told(context.manifest, { points: between });
     return [
       make("p", { class: "answer" }, pair.sentence),
-      make(
-        "p",
-        {},
-        "At most 5% of the changes that are reported here are expected to be false discoveries. Not changed: the whole interval is within 5% of no change. Above 1 is slower, or more memory.",
-      ),
-      pair.most.rows.length
-        ? section("most", "What matters most", sheet("The largest changes beyond noise.", pair.most))
-        : null,
+      "At most 5% of the changes that are reported here are expected to be false discoveries. Not changed: the whole interval is within 5% of no change. Above 1 is slower, or more memory.",
+      section("most", "What matters most", sheet("The largest changes beyond noise.", pair.most)),
       section(
         "changes",
         "Beyond noise",
@@ -126,13 +100,11 @@
               Draw.ratios(marks, ["better", "worse"], "after over before"),
             )
           : null,
-        changed.length
-          ? table(
-              "The figures that changed beyond noise. The time that changed is named for time ratios.",
-              columns,
-              changed,
-            )
-          : null,
+        table(
+          "The figures that changed beyond noise. The time that changed is named for time ratios.",
+          columns,
+          changed,
+        ),
         downloads(`changes ${name}`, rows),
       ),
       section(
@@ -142,82 +114,62 @@
           `Geometric means over the ${Words.plural(pair.compared, "cell")} that both have.`,
           [
             { title: "figure", value: (row) => row.figure },
-            {
-              title: "geometric mean of after/before",
-              number: true,
-              value: (row) => Words.interval(row, "mean"),
-            },
+            Page.interval("geometric mean of after/before", "mean"),
             { title: "cells", number: true, value: (row) => String(row.cells) },
           ],
           means,
         ),
         downloads(`means ${name}`, means),
       ),
-      reasons.length
-        ? section(
-            "reasons",
-            "Why",
-            table(
-              "Which parts of a call make its difference, of the cells whose calls were divided.",
-              [
-                { title: "cell", value: (row) => cell(row.cell, row.cell, after) },
-                { title: "why its calls changed", value: (row) => row.says },
-              ],
-              reasons,
-            ),
-          )
-        : null,
-      told.length ? section("stories", "Stories", stories(told)) : null,
-      counts.length
-        ? section(
-            "counts",
-            "What the compiler made",
-            table(
-              "The counts that differ. Counts are exact: they have no noise.",
-              [
-                {
-                  title: "cell",
-                  value: (row) => cell(row.cell, row.cell, after),
-                  sort: (row) => row.cell,
-                },
-                { title: "count", value: (row) => row.count, sort: (row) => row.count },
-                {
-                  title: "before",
-                  number: true,
-                  value: (row) => Words.count(row.before),
-                  sort: (row) => row.before,
-                },
-                {
-                  title: "after",
-                  number: true,
-                  value: (row) => Words.count(row.after),
-                  sort: (row) => row.after,
-                },
-              ],
-              counts,
-            ),
-            downloads(`counts ${name}`, counts),
-          )
-        : null,
+      section(
+        "reasons",
+        "Why",
+        table(
+          "Which parts of a call make its difference, of the cells whose calls were divided.",
+          [
+            { title: "cell", value: (row) => cell(row.cell, row.cell, after) },
+            { title: "why its calls changed", value: (row) => row.says },
+          ],
+          reasons,
+        ),
+      ),
+      section("stories", "Stories", stories(told)),
+      section(
+        "counts",
+        "What the compiler made",
+        table(
+          "The counts that differ. Counts are exact: they have no noise.",
+          [
+            {
+              title: "cell",
+              value: (row) => cell(row.cell, row.cell, after),
+              sort: (row) => row.cell,
+            },
+            { title: "count", value: (row) => row.count, sort: (row) => row.count },
+            Page.figure("before", "before", Words.count),
+            Page.figure("after", "after", Words.count),
+          ],
+          counts,
+        ),
+        downloads(`counts ${name}`, counts),
+      ),
       section(
         "all",
         "All figures",
         table("All figures of the cells that both have.", columns, rows),
       ),
-      gaps.length
-        ? section(
-            "gaps",
-            "Not compared",
-            table(
-              "The cells that cannot be compared, with the reasons.",
-              [
-                { title: "cell", value: (row) => cell(row.cell, row.cell, after) },
-                { title: "reason", value: (row) => row.reason },
-              ],
-              gaps,
-            ),
-          )
-        : null,
+      section(
+        "gaps",
+        "Not compared",
+        table(
+          "The cells that cannot be compared, with the reasons.",
+          [
+            { title: "cell", value: (row) => cell(row.cell, row.cell, after) },
+            { title: "reason", value: (row) => row.reason },
+          ],
+          gaps,
+        ),
+      ),
     ];
   }
 })();

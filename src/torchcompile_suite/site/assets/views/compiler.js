@@ -2,7 +2,7 @@
 "use strict";
 
 (() => {
-  const { section, table, Words, downloads, make } = Page;
+  const { section, table, Words, downloads } = Page;
 
   Page.view = async (context) => {
     const { machine, at, cell } = context;
@@ -15,13 +15,9 @@
     return {
       title: `What does the compiler make? ${context.title(at)}`,
       choices: [Page.choosePoint(context)],
+      answer: made.sentence,
       content: [
-        make("p", { class: "answer" }, made.sentence),
-        make(
-          "p",
-          {},
-          "Fusion joins nodes of a graph into one kernel. This saves kernel launches and memory traffic.",
-        ),
+        "Fusion joins nodes of a graph into one kernel. This saves kernel launches and memory traffic.",
         rows.length
           ? section(
               "kernels",
@@ -31,50 +27,44 @@
                 "What the compiler captured and generated at a cold start.",
                 [
                   of,
-                  ...fields.map((field, place) => ({
-                    title: field.includes("bytes")
-                      ? made.titles[place].replace("bytes", "MB")
-                      : made.titles[place],
-                    number: true,
-                    value: (row) =>
-                      field.includes("bytes")
-                        ? Words.megabytes(row[field])
-                        : Words.count(row[field]),
-                    sort: (row) => row[field],
-                  })),
+                  ...fields.map((field, place) =>
+                    field.includes("bytes")
+                      ? Page.figure(
+                          made.titles[place].replace("bytes", "MB"),
+                          field,
+                          Words.megabytes,
+                        )
+                      : Page.figure(made.titles[place], field, Words.count),
+                  ),
                 ],
                 rows,
               ),
               downloads(`compiler ${machine.name} ${at}`, rows),
             )
           : null,
-        breaks.length
-          ? section(
-              "breaks",
-              "Graph breaks",
-              table(
-                "The places in the code that break the graph.",
-                [
-                  of,
-                  { title: "where", value: (row) => row.where },
-                  { title: "reason", value: (row) => row.reason },
-                ],
-                breaks,
-              ),
-              downloads(`graph breaks ${machine.name} ${at}`, breaks),
-            )
-          : null,
-        skips.length
-          ? section(
-              "skips",
-              "CUDA graphs skipped",
-              table(
-                "The reasons why no CUDA graph was recorded.",
-                [of, { title: "reason", value: (row) => row.reason }],
-                skips,
-              ),
-            )
-          : null,
+        section(
+          "breaks",
+          "Graph breaks",
+          table(
+            "The places in the code that break the graph.",
+            [
+              of,
+              { title: "where", value: (row) => row.where },
+              { title: "reason", value: (row) => row.reason },
+            ],
+            breaks,
+          ),
+          downloads(`graph breaks ${machine.name} ${at}`, breaks),
+        ),
+        section(
+          "skips",
+          "CUDA graphs skipped",
+          table(
+            "The reasons why no CUDA graph was recorded.",
+            [of, { title: "reason", value: (row) => row.reason }],
+            skips,
+          ),
+        ),
       ],
     };
   };

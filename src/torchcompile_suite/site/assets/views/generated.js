@@ -17,10 +17,8 @@
     if (!made.length) {
       return {
         ofNoMachine: true,
-        content: [
-          make("p", { class: "answer" }, "No code was generated for any target yet."),
-          last,
-        ],
+        answer: "No code was generated for any target yet.",
+        content: [last],
       };
     }
     const target = one(made, chosen.target, (each) => each.target) ?? most(made);
@@ -32,7 +30,6 @@
     const first = FIRST.findLast((name) => group.counts.includes(name)) ?? group.counts[0];
     const count = group.counts.includes(chosen.count) ? chosen.count : first;
     Object.assign(chosen, { mode: group.mode });
-    const options = (values) => values.map((value) => [value, value]);
     const rows = Data.rows(group);
     const changes = Data.rows(group.changes);
     const name = `${target.target} ${phase} ${group.mode}`;
@@ -51,17 +48,18 @@
           made.map(({ target, device }) => [target, device ? `${target} (${device})` : target]),
           target.target,
         ),
-        choice("phase", "Phase", options(phases), phase),
-        choice("mode", "Mode", options(modes.map((each) => each.mode)), group.mode),
-        choice("count", "Count", options(group.counts), count),
-      ],
-      content: [
-        make("p", { class: "answer" }, group.sentence),
-        make(
-          "p",
-          {},
-          `Exact counts of the code that each release writes for the GPU, the same on all machines. Nothing ran on the GPU, and nothing was timed.${gaps}`,
+        choice("phase", "Phase", phases, phase),
+        choice(
+          "mode",
+          "Mode",
+          modes.map((each) => each.mode),
+          group.mode,
         ),
+        choice("count", "Count", group.counts, count),
+      ],
+      answer: group.sentence,
+      content: [
+        `Exact counts of the code that each release writes for the GPU, the same on all machines. Nothing ran on the GPU, and nothing was timed.${gaps}`,
         count ? history(context, points, rows, changes, count, name) : null,
         byPoint(context, group, name),
         changed(context, changes, name),
@@ -169,13 +167,6 @@
   }
 
   function changed({ label, manifest }, changes, name) {
-    if (!changes.length) return null;
-    const number = (title, field) => ({
-      title,
-      number: true,
-      value: (row) => Words.count(row[field]),
-      sort: (row) => row[field],
-    });
     return section(
       "changes",
       "Every change",
@@ -186,8 +177,8 @@
           { title: "count", value: (row) => row.count, sort: (row) => row.count },
           { title: "from", value: (row) => label(row.before) },
           { title: manifest.noun, value: (row) => label(row.point) },
-          number("was", "old"),
-          number("is", "new"),
+          Page.figure("was", "old", Words.count),
+          Page.figure("is", "new", Words.count),
           {
             title: "difference",
             value: (row) => ({ text: row.difference, kind: KINDS[row.difference] ?? "unknown" }),
@@ -201,7 +192,6 @@
 
   function failures({ label, manifest }, rows, name) {
     const failed = rows.filter((row) => row.outcome !== "ok");
-    if (!failed.length) return null;
     return section(
       "failures",
       "Cells without code",

@@ -3,8 +3,7 @@
 "use strict";
 
 (() => {
-  const { section, table, COLUMNS, link, marked, paying, Words, downloads, choice, choose } =
-    Page;
+  const { section, table, COLUMNS, link, marked, paying, Words, downloads, choice, choose } = Page;
   // Where to go from here: it stands in the page, and keeps its place below the headline.
   const start = document.getElementById("start");
 
@@ -15,7 +14,7 @@
     if (!questions.length) {
       return {
         choices: [Page.choosePoint(context)],
-        content: [Page.make("p", {}, "Nothing was compiled.")],
+        answer: "Nothing was compiled.",
       };
     }
     const question = questions.includes(chosen.question) ? chosen.question : questions[0];
@@ -29,22 +28,12 @@
     return {
       choices: [
         Page.choosePoint(context),
-        choice(
-          "question",
-          "Question",
-          questions.map((one) => [one, one]),
-          question,
-        ),
-        choice(
-          "batch",
-          "Batch size",
-          batches.map((one) => [one, one]),
-          group.batch,
-        ),
+        choice("question", "Question", questions, question),
+        choice("batch", "Batch size", batches, group.batch),
       ],
+      answer: group.headline,
       content: [
-        Page.make("p", { class: "answer" }, group.headline),
-        Page.make("p", {}, group.about),
+        group.about,
         start,
         pays(context, group),
         small(context, overview.groups),
@@ -81,10 +70,7 @@
           {
             title: "mean ratio",
             number: true,
-            value: (group) => {
-              const [mean, mean_low, mean_high] = best(group).mean;
-              return Words.interval({ mean, mean_low, mean_high }, "mean");
-            },
+            value: (group) => Words.bounds(best(group).mean),
           },
           {
             title: "faster",
@@ -122,15 +108,7 @@
     }
     const marks = rows
       .filter((row) => row.ratio !== null)
-      .map((row) => ({
-        label: row.label,
-        series: row.mode,
-        value: row.ratio,
-        low: row.ratio_low,
-        high: row.ratio_high,
-        href: Page.address("cell.html", { machine: machine.name, at, cell: row.cell }),
-        words: `${row.label}, ${row.mode}: ${Words.interval(row, "ratio")} ${row.verdict}`,
-      }));
+      .map((row) => context.mark(row, "ratio", row.label, row.mode, `${row.label}, ${row.mode}`));
     const first = (by) => by.values().next().value;
     const some =
       models.size < group.models
@@ -143,10 +121,7 @@
       "pays",
       "Which models gain?",
       marks.length
-        ? Draw.figure(
-            caption + some,
-            Draw.ratios(marks, modes, "time ratio (below 1: faster)"),
-          )
+        ? Draw.figure(caption + some, Draw.ratios(marks, modes, "time ratio (below 1: faster)"))
         : null,
       table(
         `The time ratio of each model in each mode. Fastest: the fastest mode, and modes that cannot be told from it.${some}`,
@@ -178,11 +153,7 @@
           {
             title: "mean ratio",
             number: true,
-            value: (mode) =>
-              Words.interval(
-                { mean: mode.mean[0], mean_low: mode.mean[1], mean_high: mode.mean[2] },
-                "mean",
-              ),
+            value: (mode) => Words.bounds(mode.mean),
           },
           ...Object.keys(group.modes[0].counts).map((kind) => ({
             title: kind,
@@ -216,18 +187,11 @@
     const told = Page.told(context.manifest, { models });
     return ordered.map(([mode, means], place) => {
       const rows = Data.rows(means);
-      const labels = rows.map((row) => label(row.point));
-      const series = (name, title) => ({
-        name: title,
-        values: rows.map((row) => row[name]),
-        low: rows.map((row) => row[`${name}_low`]),
-        high: rows.map((row) => row[`${name}_high`]),
-      });
-      const open = (index) => choose({ at: rows[index].point });
-      const marks = Page.marks(
-        told,
-        rows.map((row) => row.point),
-      );
+      const points = rows.map((row) => row.point);
+      const series = (name) => Page.line(name, rows, name, points);
+      const labels = points.map(label);
+      const open = (index) => choose({ at: points[index] });
+      const marks = Page.marks(told, points);
       const caption = `Geometric means over ${means.cells} cells that were measured at every point, mode ${mode}; bands: 95 %.`;
       return section(
         place ? `since-${place}` : "since",
@@ -235,13 +199,13 @@
         means.sentence,
         Draw.figure(
           `Ratio, compiled over its baseline. ${caption}`,
-          Draw.lines(labels, [series("ratio", "ratio")], "time ratio", caption, open, marks),
+          Draw.lines(labels, [series("ratio")], "time ratio", caption, open, marks),
         ),
         Draw.figure(
           `Times, relative to ${labels[0]}. ${caption} The bands include the drift between runs.`,
           Draw.lines(
             labels,
-            [series("eager", "eager"), series("compiled", "compiled")],
+            [series("eager"), series("compiled")],
             `time, ${labels[0]} = 1`,
             caption,
             open,
@@ -256,12 +220,7 @@
               title: context.manifest.noun,
               value: (row) => link(label(row.point), "index.html", { ...chosen, at: row.point }),
             },
-            ...["eager", "compiled", "ratio"].map((name) => ({
-              title: name,
-              number: true,
-              value: (row) => Words.interval(row, name),
-              sort: (row) => row[name],
-            })),
+            ...["eager", "compiled", "ratio"].map((name) => Page.interval(name, name)),
           ],
           rows,
         ),
@@ -290,12 +249,7 @@
             [
               { title: "cell", value: (row) => cell(row.cell) },
               { title: "figure", value: (row) => row.figure },
-              {
-                title: "after/before",
-                number: true,
-                value: (row) => Words.interval(row, "factor"),
-                sort: (row) => row.factor,
-              },
+              Page.interval("after/before", "factor"),
               { title: "difference", value: (row) => marked(row.verdict, row.verdict) },
               { title: "time that changed", value: (row) => row.moved },
             ],
@@ -303,7 +257,11 @@
           )
         : "Nothing changed beyond noise.",
       changes.sentence && manifest.noun === "release"
-        ? Page.make("p", {}, link(`${label(at)}: what it changed as a whole`, Page.releasePage(at), {}))
+        ? Page.make(
+            "p",
+            {},
+            link(`${label(at)}: what it changed as a whole`, Page.releasePage(at), {}),
+          )
         : null,
       Page.make("p", {}, compare),
       downloads(`changes ${machine.name} ${changes.before} ${at}`, rows),

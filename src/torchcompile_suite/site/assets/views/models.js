@@ -2,7 +2,7 @@
 "use strict";
 
 (() => {
-  const { section, table, COLUMNS, Words, downloads, choice, make } = Page;
+  const { section, table, COLUMNS, Words, downloads, choice } = Page;
   const MOST_DRAWN = 60;
 
   Page.view = async (context) => {
@@ -27,15 +27,7 @@
       numbers.length > MOST_DRAWN ? [...numbers.slice(0, half), ...numbers.slice(-half)] : numbers;
     const modes = [...new Set(drawn.map((row) => row.mode))];
     const name = (row) => (batch === "all" ? `${row.label}, batch ${row.batch_size}` : row.label);
-    const marks = drawn.map((row) => ({
-      label: name(row),
-      series: row.mode,
-      value: row.ratio,
-      low: row.ratio_low,
-      high: row.ratio_high,
-      href: Page.address("cell.html", { machine: machine.name, at, cell: row.cell }),
-      words: `${row.cell}: ${Words.interval(row, "ratio")} ${row.verdict}`,
-    }));
+    const marks = drawn.map((row) => context.mark(row, "ratio", name(row), row.mode));
     const some =
       drawn.length < numbers.length
         ? ` The picture shows ${drawn.length} of ${numbers.length} cells: those with the largest gain and those with the smallest.`
@@ -45,32 +37,18 @@
       title: `All models: does it pay? ${context.title(at)}`,
       choices: [
         Page.choosePoint(context),
-        choice(
-          "question",
-          "Question",
-          questions.map((one) => [one, one]),
-          question ?? "",
-        ),
-        choice(
-          "batch",
-          "Batch size",
-          ["all", ...sizes].map((one) => [one, one]),
-          batch,
-        ),
+        choice("question", "Question", questions, question ?? ""),
+        choice("batch", "Batch size", ["all", ...sizes], batch),
       ],
+      answer: `${Words.plural(rows.length, "cell")} of ${context.title(at)}, ${question}, batch size ${batch}: ${[
+        "faster",
+        "slower",
+        "no gain",
+        "cannot tell",
+      ]
+        .map((kind) => `${kind} ${rows.filter((row) => row.verdict === kind).length}`)
+        .join(", ")}.`,
       content: [
-        make(
-          "p",
-          { class: "answer" },
-          `${Words.plural(rows.length, "cell")} of ${context.title(at)}, ${question}, batch size ${batch}: ${[
-            "faster",
-            "slower",
-            "no gain",
-            "cannot tell",
-          ]
-            .map((kind) => `${kind} ${rows.filter((row) => row.verdict === kind).length}`)
-            .join(", ")}.`,
-        ),
         section(
           "ratios",
           "Ratios",
