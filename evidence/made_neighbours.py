@@ -1,6 +1,7 @@
 """What do neighbours that we make ourselves do to the probes, to a launch and to its figure?
 
-Two cells, a warm launch beside each kind of neighbour, and beside none before and after.
+Two cells on each machine, a warm launch beside each kind of neighbour, and beside none before and
+after.
 
     python -m evidence.made_neighbours [--kept]
 """
@@ -23,6 +24,7 @@ from torchcompile_suite.engine.processes import of_release
 from torchcompile_suite.engine.series import Series
 from torchcompile_suite.engine.settings import Settings
 from torchcompile_suite.host.files import append_line, read_lines
+from torchcompile_suite.host.machine import cpu_model
 from torchcompile_suite.measurement import Launch
 from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.releases import catalogue, environments
@@ -77,8 +79,9 @@ def beside(program: str) -> Iterator[None]:
 
 
 def measure() -> None:
-    """Measure what is not kept yet."""
-    kept = {(one.neighbour, one.cell) for one in read_lines(RECORD, Kept)}
+    """Measure what is not kept yet of this machine."""
+    here = cpu_model()
+    kept = {(one.neighbour, one.cell) for one in read_lines(RECORD, Kept) if _cpu(one) == here}
     environment = of_release(environments.ready(catalogue.read()[-1]))
     for cell in CELLS:
         series = Series.of(cell, [""], Settings.from_environment())
@@ -94,20 +97,29 @@ def measure() -> None:
 
 
 def table() -> list[tables.Part]:
-    """A line for each launch."""
+    """A table for each machine, with a line for each launch."""
     kept = list(read_lines(RECORD, Kept))
-    names = ["loop us", "hand-off ns", "both over one", "load ns", "eager ms", "ratio"]
-    lines = []
-    for cell in CELLS:
-        own = [one for one in kept if one.cell == cell]
-        quiet_s = statistics.quietest(one.launch for one in own)
-        lines += [_line(one, quiet_s) for one in own]
-    return [
+    parts: list[tables.Part] = [
         "The reason is why `asv run` would repeat the launch. The hand-off is the median, and its "
-        "5 and 95 % quantiles.",
-        Sheet(["model", "neighbour", *names, "reason"], frozenset(names), lines),
-        tables.measured_on(one.launch for one in kept),
+        "5 and 95 % quantiles. elsewhere: pairs that do not count, because the host ran the "
+        "processors at another place. crowded: readings with a neighbour on a core."
     ]
+    numbers = ["loop us", "hand-off ns", "both over one", "load ns", "crowded", "elsewhere"]
+    names = [*numbers, "eager ms", "ratio"]
+    for cpu in sorted({_cpu(one) for one in kept}):
+        lines = []
+        for cell in CELLS:
+            own = [one for one in kept if (one.cell, _cpu(one)) == (cell, cpu)]
+            quiet_s = statistics.quietest(one.launch for one in own)
+            lines += [_line(one, quiet_s) for one in own]
+        parts.append(Sheet(["model", "neighbour", *names, "reason"], frozenset(names), lines))
+        parts.append(tables.measured_on(one.launch for one in kept if _cpu(one) == cpu))
+    return parts
+
+
+def _cpu(one: Kept) -> str:
+    assert one.launch.environment is not None
+    return one.launch.environment.cpu
 
 
 def _line(one: Kept, quiet_s: float | None) -> list[str]:
@@ -120,6 +132,8 @@ def _line(one: Kept, quiet_s: float | None) -> list[str]:
         _quantiles(host.handoff_ns) if host else "",
         f"{host.together:.2f}" if host else "",
         f"{host.load_ns:.0f}" if host else "",
+        f"{host.crowded:.0%}" if host and host.crowded is not None else "",
+        str(host.elsewhere) if host else "",
         f"{1e3 * statistics.eager_latency_of(launch):.3g}",
         f"{statistics.ratio_of(launch):.3f}",
         statistics.disturbed(launch, quiet_s).removeprefix("disturbed: "),

@@ -332,7 +332,7 @@ def _counted(cell: Cell, ran: Launch) -> Step:
         },
         "Inductor's metrics": {
             "Triton kernels": compiled.kernels,
-            "launches": compiled.kernel_launches,
+            "launches": compiled.launches,
             "bytes": compiled.bytes_after,
         },
         "time line": {
