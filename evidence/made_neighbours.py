@@ -110,6 +110,7 @@ def table() -> list[tables.Part]:
         lines = []
         for cell in CELLS:
             own = [one for one in kept if (one.cell, _cpu(one)) == (cell, cpu)]
+            own.sort(key=lambda one: list(NEIGHBOURS).index(one.neighbour))
             quiet_s = statistics.quietest(one.launch for one in own)
             lines += [_line(one, quiet_s) for one in own]
         parts.append(Sheet(["model", "neighbour", *names, "reason"], frozenset(names), lines))
