@@ -166,6 +166,17 @@ def test_a_launch_that_a_neighbour_slowed_is_repeated_and_kept(tmp_path: Path) -
     assert "1.40 times as slow" in found.launches[1].disturbed
 
 
+def test_a_host_that_is_always_slow_is_asked_for_a_quiet_launch_in_one_cell_only() -> None:
+    slow, most = QUIET_S * 1.4, settings.MOST_REPEATS
+    calibrations = iter([QUIET_S, QUIET_S, QUIET_S, *[slow] * (most + 6), QUIET_S, *[slow] * 9])
+    script = Script(iter([0.9] * 20), iter([0.0] * 20), calibrations, METHOD)
+    alone = Alone(HERE, Settings(launches=3), None, script)
+    counts = [len(alone.measure(CELL).launches) for _ in range(3)]
+    assert counts == [3, 3 + most, 3]
+    # A quiet launch is seen: slow ones after it are repeated again.
+    assert len(alone.measure(CELL).launches) > 3
+
+
 def test_the_records_of_the_machine_tell_its_quiet_time(tmp_path: Path) -> None:
     """Records of any release. A measurement of a noisy hour is not reused in a quieter one."""
     first, second = (tmp_path / f"{name}{records.SUFFIX}" for name in ("first", "second"))

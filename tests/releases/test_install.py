@@ -265,6 +265,11 @@ def test_failures_of_uv_are_one_line_with_its_last_lines(
     assert (environment / MARKER).exists()
 
 
+def test_a_busy_machine_is_no_missing_network() -> None:
+    assert install._NO_NETWORK.search("the operation timed out")
+    assert not install._NO_NETWORK.search("bytecode timed out (60s) compiling file: _data.py")
+
+
 def test_a_missing_network_is_named(
     environment: Path,
     lock: Callable[..., None],

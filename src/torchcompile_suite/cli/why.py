@@ -149,23 +149,27 @@ def _history(trial: Trial, machine_name: str | None) -> tuple[Cell, list[stories
     Raises SuiteError if there are none.
     """
     # Imported here: the package's core is enough for all else.
-    from .recorded import read_divided, select
+    from .recorded import read_divided, select, shown
 
     question = matrix.TRAINING_ATTRIBUTION if trial.training else matrix.ATTRIBUTION
     cell = question.cell(trial.workload, trial.modes[0])
     if trial.batch_sizes:
         cell = msgspec.structs.replace(cell, batch_size=trial.batch_sizes[0])
-    selection = select(machine_name)
-    wanted = msgspec.structs.replace(cell, device=selection.device)
+    # A machine may have divided calls and nothing else: then `select` does not know it.
+    if machine_name and (shown() / machine_name / "machine.json").is_file():
+        name = machine_name
+    else:
+        name = select(machine_name).machine
     found = {
         one.release: one.measurement.launches
-        for one in read_divided(selection.machine)
-        if one.measurement.cell == wanted and one.measurement.outcome.ok and one.release
+        for one in read_divided(name)
+        if matrix.on_any_device(one.measurement.cell) == matrix.on_any_device(cell)
+        if one.measurement.outcome.ok and one.release
     }
     if not found:
         pattern = matrix.pattern(cell)
         how = f'; measure it: torchcompile-suite history --cells "{pattern}"' if pattern else ""
-        raise SuiteError(f"{selection.machine} has no divided calls of {cell}{how}")
+        raise SuiteError(f"{name} has no divided calls of {cell}{how}")
     return cell, [stories.Of(name, found[name]) for name in sorted(found, key=version_key)]
 
 

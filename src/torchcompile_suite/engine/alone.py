@@ -44,6 +44,8 @@ class Alone:
         self._record = record
         self._make = make
         self._known_quiet_s: float | None = None
+        # Whether no launch of the last cell was as fast as on the quiet machine.
+        self._always_slow = False
 
     def recorded(self, cell: Cell) -> Measurement | None:
         """The newest measurement in the records, if it can be reused: it is settled and current."""
@@ -111,9 +113,15 @@ class Alone:
                 if not refused:
                     self._need_disk(Path(folder))
                 journal = Journal(series.cell, Path(folder) / "cache")
-                quiet_s = None if refused else self._quiet_s
+                # A host can be slow for hours. Then to repeat launches takes time and changes none.
+                quiet_s = None if refused or self._always_slow else self._quiet_s
                 (measured,) = rounds.measure(series, make, journal, quiet_s=quiet_s).values()
             self._known_quiet_s = statistics.quietest((), self._known_quiet_s, journal.quiet_s)
+            counted = statistics.undisturbed(measured.launches)
+            self._always_slow = bool(counted) and all(
+                statistics.slowdown([launch], self._quiet_s) > statistics.MOST_SLOWDOWN
+                for launch in counted
+            )
             if self._record is not None:
                 records.append(self._record, measured)
         except OSError as error:

@@ -30,8 +30,9 @@ _TAIL_LINES = 12
 _IMPORT_TIMEOUT_S = 600.0
 # CPU builds do not load these packages, and they are most of the download.
 _CUDA_ONLY = re.compile(r"(nvidia|cuda)-|triton$")
+# A busy machine's "bytecode timed out" has nothing to do with it.
 _NO_NETWORK = re.compile(
-    "error sending request|failed to fetch|dns error|connection|timed out|max retries"
+    "error sending request|failed to fetch|dns error|connection|(?<!bytecode )timed out|max retries"
 )
 # Without bytecode, the first measured cell compiles it: one second of its cold compile.
 _COMPILED = "--compile-bytecode"
