@@ -26,6 +26,7 @@ from torchcompile_suite.measurement import METHOD, OK, Launch, Measurement, Outc
 from torchcompile_suite.modes import EAGER
 from torchcompile_suite.presentation import wording
 from torchcompile_suite.releases import catalogue
+from torchcompile_suite.request import Plan
 
 CELL = Cell("resnet18", 1, "default")
 RELEASES = ("2.4.1", "2.9.1", "2.15.0")
@@ -135,6 +136,15 @@ def test_it_ends_with_its_budget(tmp_path: Path) -> None:
     noisy = Machine(noise=lambda number: 1.0 + 0.3 * (number % 2))
     measure(tmp_path / "b", noisy, budget_s=1e6)
     assert len(noisy.made) == settings.MOST_LAUNCHES * len(RELEASES)
+
+
+def test_a_small_budget_is_spent_on_short_launches() -> None:
+    longest_s = {
+        budget_s: Series.of(CELL, [""], settings.Settings(budget_s=budget_s)).plan.max_timed_s
+        for budget_s in (0.0, 10.0, 30.0, 180.0)
+    }
+    usual_s = Plan().max_timed_s
+    assert longest_s == {0.0: 0.5, 10.0: 4.0, 30.0: usual_s, 180.0: usual_s}
 
 
 def test_a_release_that_fails_leaves_the_others_alone(tmp_path: Path) -> None:

@@ -24,6 +24,10 @@ from .settings import (
     Settings,
 )
 
+# A launch times its pairs for at most this share of the budget, and for at least so many seconds: a
+# small budget is spent on several short launches. 30 s, the smallest default, is no small one.
+SHARE_OF_BUDGET, SHORTEST_S = 0.4, 0.5
+
 
 class Series(msgspec.Struct, frozen=True):
     """What to measure, and for how long.
@@ -62,6 +66,10 @@ class Series(msgspec.Struct, frozen=True):
         """
         wanted = settings._asdict()
         del wanted["device"], wanted["launches"]
+        longest_s = max(SHORTEST_S, SHARE_OF_BUDGET * settings.budget_s)
+        wanted["plan"] = msgspec.structs.replace(
+            settings.plan, max_timed_s=min(settings.plan.max_timed_s, longest_s)
+        )
         usual = DIVIDED_LAUNCHES if cell.divided else None
         rounds = 1 if cell.target else settings.launches or usual
         return cls(cell, tuple(releases), rounds=rounds, **wanted)

@@ -27,7 +27,7 @@ from .target import Target, parse
 # imports and the last launch, a cell then takes two minutes.
 BUDGET_S = 75.0
 # The default heap is a lottery: more launches would not make its figures a property of the model.
-DEFAULT_HEAP_BUDGET_S = 30.0
+DEFAULT_HEAP_BUDGET_S = 15.0
 DEFAULT_HEAP_PRECISION = 0.05
 SETTLED = ("system",)
 

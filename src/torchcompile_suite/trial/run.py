@@ -201,11 +201,8 @@ def _series(trial: Trial, cell: Cell, cells: int) -> Series:
         launches=None,
     )
     if cell.allocator == DEFAULT_HEAP:
-        # It shows the other end of a range, for which half the time of a launch is enough.
-        half_s = settings.plan.max_timed_s / 2
         settings = settings._replace(
             precision=max(settings.precision, plan.DEFAULT_HEAP_PRECISION),
             budget_s=min(settings.budget_s, plan.DEFAULT_HEAP_BUDGET_S),
-            plan=msgspec.structs.replace(settings.plan, max_timed_s=half_s),
         )
     return Series.of(cell, [""], settings)
