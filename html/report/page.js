@@ -247,7 +247,6 @@ const Page = (() => {
     );
   }
 
-  // The data of a view, to download. Made in the browser from the rows that the view shows.
   // A table of text (`packs.sheet`). A column of numbers sorts by the first number of a figure as it
   // is written: "1,234" or "0.75 [0.70, 0.80]".
   function sheet(caption, { columns, numbers, rows }) {
@@ -268,6 +267,7 @@ const Page = (() => {
     );
   }
 
+  // The data of a view, to download. Made in the browser from the rows that the view shows.
   function downloads(name, rows) {
     if (!rows.length) return null;
     const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
