@@ -303,6 +303,13 @@ def test_machines_that_disagree_are_found(tmp_path: Path) -> None:
     assert len(generated.rows(found)) == 2
 
 
+def test_machines_of_two_versions_that_count_alike_do_not_disagree(tmp_path: Path) -> None:
+    for generation, machine in enumerate(("one", "two"), 1):
+        store(tmp_path, machine, _of_generation(generation, "2.9.1"))
+    assert len(found := records.read(tmp_path).generated) == 2
+    assert generated.disagreements(found) == []
+
+
 def test_machines_may_word_a_graph_break_in_their_own_way(tmp_path: Path) -> None:
     for machine, reason in (("one", "a builtin"), ("two", "the builtin print (GB0059)")):
         kept = made()

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from .. import matrix
 from ..cell import Cell
-from ..generated import Generated
+from ..generated import GENERATION, Generated
 from ..measurement import Outcome
 from ..results.records import Record
 from .summary import version_key
@@ -199,13 +199,14 @@ def disagreements(records: Iterable[Record]) -> list[tuple[str, Cell, list[str]]
     """Releases and cells of which several machines recorded different code: there must be none.
 
     Each with the names of the machines. Of graph breaks only the number is compared: a version of
-    the suite words the reasons, and a line moves with the suite's own files.
+    the suite words the reasons, and a line moves with the suite's own files. Nor is the version of
+    counting compared: of the records that are read, an older one counts alike.
     """
     found: dict[tuple[str, Cell], dict[bytes, list[str]]] = {}
     for record in records:
         if (code := record.measurement.generated) is not None:
             at = record.release, matrix.on_any_device(record.measurement.cell)
-            unworded = msgspec.structs.replace(code, graph_breaks=[])
+            unworded = msgspec.structs.replace(code, graph_breaks=[], generation=GENERATION)
             content = msgspec.json.encode((len(code.graph_breaks), unworded))
             found.setdefault(at, {}).setdefault(content, []).append(record.machine)
     return [
