@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from torchcompile_suite.cell import Cell
-from torchcompile_suite.compiled import Profile
+from torchcompile_suite.compiled import Compiled, Profile
 from torchcompile_suite.conditions import Overlay
 from torchcompile_suite.measurement import OK, Accuracy, Launch, Measurement, Outcome, Status
 from torchcompile_suite.request import Request
@@ -89,6 +89,7 @@ def test_published_names_stay() -> None:
     assert (published["yardstick_s"], published["set_aside"]) == (1e-4, "by others")
     assert msgspec.to_builtins(Overlay("2.9.1", "c", overlaid=["a.py"]))["laid"] == ["a.py"]
     assert msgspec.to_builtins(Profile(1, 2, 3, 0.1, 0.1, 0.1))["launches"] == 2
+    assert msgspec.to_builtins(Compiled(launches=3))["launches"] == 3
 
 
 def test_notes_of_all_launches_are_kept_once_and_old_records_have_none() -> None:
