@@ -232,7 +232,8 @@ def test_warm_launches_reuse_what_the_cold_one_compiled(compiled: Measured) -> N
 @pytest.mark.nightly
 def test_it_stops_when_it_is_precise(newest: ReleaseEnvironment, tmp_path: Path) -> None:
     # Three launches meet this target on any machine; tests/test_alone.py has the stopping rule.
-    measurement = measure(newest, tmp_path, "well", "eager", launches=None, precision=10)
+    enough = {"launches": None, "precision": 10, "budget_s": 300}
+    measurement = measure(newest, tmp_path, "well", "eager", **enough)
     assert measurement.outcome.ok, measurement.outcome
     assert measurement.stopped == "precise"
     assert len(measurement.launches) == statistics.FIRST_LOOK

@@ -308,9 +308,9 @@ def test_eager_of_each_precision_has_a_name_of_its_own() -> None:
 
 
 def test_the_budget_of_all_cells_is_no_part_of_the_question() -> None:
-    one, other = (Trial("m", total_s=total_s).digest("python") for total_s in (None, 60.0))
+    one, other = (Trial("m", total_s=total_s).digest("python", {}) for total_s in (None, 60.0))
     assert one == other
-    assert one != Trial("m", question="training").digest("python")
+    assert one != Trial("m", question="training").digest("python", {})
 
 
 def test_the_same_question_is_kept_in_the_same_place(tmp_path: Path) -> None:
@@ -318,10 +318,11 @@ def test_the_same_question_is_kept_in_the_same_place(tmp_path: Path) -> None:
     file.write_text("1")
     asked = Trial("m", target=Target("m", "file", str(file), "make"))
     longer = msgspec.structs.replace(asked, precision=0.01, budget_s=600)
-    assert asked.digest("python") == longer.digest("python")
-    before = asked.digest("python")
+    assert asked.digest("python", {}) == longer.digest("python", {})
+    assert asked.digest("python", {}) != asked.digest("python", {"OMP_NUM_THREADS": "1"})
+    before = asked.digest("python", {})
     file.write_text("2")
-    assert asked.digest("python") != before, "launches of other code do not count"
+    assert asked.digest("python", {}) != before, "launches of other code do not count"
 
 
 # Messages
@@ -801,6 +802,30 @@ def test_a_question_is_a_list_of_cells_of_the_model() -> None:
     one = msgspec.structs.replace(stream, batch_sizes=(8,))
     with pytest.raises(TrialError, match="at least two"):
         plan.QUESTIONS["dynamic_shapes"](one, FREE)
+
+
+def test_a_question_about_shapes_has_the_batch_sizes_as_requests() -> None:
+    for question in ("dynamic_shapes", "memory"):
+        given = Trial("", question=question, batch_sizes=(1, 8))
+        asked = plan.asked("resnet18x", [], given, [])
+        assert asked.target is not None
+        assert asked.target.stream == (1, 8)
+        assert {cell.shapes for cell in plan.cells(asked, FREE)} > {"static", "recompile"}
+    alone = plan.cells(Trial("m", question="memory", batch_sizes=(8,)), FREE)
+    assert [(cell.shapes, cell.batch_size) for cell in alone] == [("static", 8)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        (Trial("m", question="starts", batch_sizes=(1, 8)), "give one --batch-size"),
+        (Trial("m", question="starts", modes=("default", "max-autotune")), "give one --mode"),
+        (Trial("m", question="memory", modes=("default", "max-autotune")), "give one --mode"),
+    ],
+)
+def test_what_a_question_would_leave_out_is_refused(asked: Trial, reason: str) -> None:
+    with pytest.raises(TrialError, match=reason):
+        plan.cells(asked, FREE)
 
 
 def test_what_is_saved_does_not_depend_on_a_cell_that_ended_early(

@@ -1,4 +1,8 @@
-"""Base class of the errors that the user can fix."""
+"""The error that the user can fix, and what raises it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
 
 
 class SuiteError(Exception):
@@ -8,3 +12,9 @@ class SuiteError(Exception):
 def cannot_write(error: OSError, place: object, remedy: str) -> SuiteError:
     """What to raise for ``error``. ``place`` is named if the error names no file."""
     return SuiteError(f"cannot write {error.filename or place}: {error.strerror}; {remedy}")
+
+
+def refuse(options: Mapping[str, object], why: str) -> None:
+    """Raise SuiteError if any of the options, by name, is given: they do not fit the command."""
+    if given := ", ".join(name for name, value in options.items() if value):
+        raise SuiteError(f"{why}: leave {given} out")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -104,7 +105,9 @@ def bisect_command(
     result, measuring = _alone(search)
     check = (
         f"torchcompile-suite bisect {result.before[:12]} {result.suspects[-1][:12]} "
-        f"--cell '{wanted}' --metric {metric} --repo {repo}"
+        f"--cell '{wanted}' --metric {metric} --repo {shlex.quote(str(repo))}"
+        + " --allow-native-drift"
+        * allow_native_drift
     )
     _show(Output(), clone, result, metric, check)
     if json_file is not None:

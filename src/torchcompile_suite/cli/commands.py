@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -53,8 +54,12 @@ class Commands(click.Group):
         except ModuleNotFoundError as error:
             _, _, name = f"{ctx.command_path} {ctx.invoked_subcommand}".partition(" ")
             _end(missing(error, name))
-        except KeyboardInterrupt:
-            raise SystemExit(130) from None
+        except KeyboardInterrupt as interrupt:
+            _end(str(interrupt), 130)
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # click's
+                raise
+            _end(f"{error.filename or 'cannot go on'}: {error.strerror or error}")
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all commands."""
@@ -92,8 +97,9 @@ def missing(error: ModuleNotFoundError, command: str) -> str:
     raise error
 
 
-def _end(text: str) -> None:
+def _end(text: str, status: int = 1) -> None:
     from ..presentation.wording import printable
 
-    click.echo(printable(f"torchcompile-suite: {text}"), err=True)
-    raise SystemExit(1)
+    if text:
+        click.echo(printable(f"torchcompile-suite: {text}"), err=True)
+    raise SystemExit(status)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 import click
@@ -83,10 +84,13 @@ def update_command(
     """
     if device in targets.read():
         raise SuiteError(f"{device} is not here: write --target {device}")
+    if gpu is not None and device != "cpu":
+        raise SuiteError(f"--target {gpu} is the device: leave --device {device} out")
     wanted = device if gpu is None else targets.get(gpu).name
-    way = _Way(mode, backend, tuple(batch_sizes or ()), dynamic, training, wanted)
+    way = _Way(mode, backend, batch_sizes, dynamic, training, wanted)
+    names = [_named(text, path) for text in models]
     each_release = releases or (_INSTALLED,)
-    entries = [_counted(text, path, way, release) for release in each_release for text in models]
+    entries = [_counted(name, path, way, release) for release in each_release for name in names]
     click.echo(checking.write(path, entries))
 
 
@@ -120,12 +124,10 @@ def check_command(
         for entry in file.read(path).entries
         if "::" not in entry.model  # a test's
     }
-    names = {_named(text, path) for text in models or ()}
-    if missing := names - {model for model, _, _ in known}:
-        raise SuiteError(
-            f"{path.name} has no entry for {min(missing)}; add it: "
-            f"torchcompile-suite contract update {min(missing)}"
-        )
+    names = {_named(text, path): text for text in models}
+    for name, text in names.items():
+        if name not in {model for model, _, _ in known}:
+            raise SuiteError(f"{path.name} has no entry for {name}; add it: {_update(text, path)}")
     wanted = [key for key in known if not names or key[0] in names]
     if not wanted:
         raise SuiteError(f"{path.name} has only entries of tests; check them with pytest")
@@ -149,7 +151,7 @@ def _checked(path: Path, model: str, call: str, device: str, release: str) -> ma
         return markdown.Checked(model, call, device, release, None, why)
     head = f"{model} ({call}, torch {entry.torch[0]}, {device})"
     of_release = "" if release == _INSTALLED else f" --release {release}"
-    command = f"torchcompile-suite contract update {model}{way.options()}{of_release}"
+    command = f"{_update(_from_here(model, path), path)}{way.options()}{of_release}"
     fault = checking.fault(path, entry, head, command)
     click.echo(printable_lines(fault) if fault else f"{head}: as in the contract")
     return markdown.Checked(model, call, device, entry.torch[0], entry.counts, fault)
@@ -235,6 +237,20 @@ def _named(text: str, path: Path) -> str:
     return f"{Path(os.path.relpath(Path(where).resolve(), folder)).as_posix()}:{name}"
 
 
+def _from_here(model: str, path: Path) -> str:
+    """The model of the contract as the command line names it: `_named`, the other way round."""
+    where, _, name = model.rpartition(":")
+    if not where.endswith(".py"):
+        return model
+    return f"{Path(os.path.relpath(path.resolve().parent / where)).as_posix()}:{name}"
+
+
+def _update(text: str, path: Path) -> str:
+    """The command that adds the model to the contract."""
+    of_file = [] if path == Path(file.NAME) else ["--file", str(path)]
+    return shlex.join(["torchcompile-suite", "contract", "update", text, *of_file])
+
+
 def _release(name: str) -> catalogue.Release | None:
     """None for the torch of this Python. Raises SuiteError."""
     if name == _INSTALLED:
@@ -242,8 +258,11 @@ def _release(name: str) -> catalogue.Release | None:
     return catalogue.read()[-1] if name == _NEWEST else catalogue.find(name)
 
 
-def _counted(text: str, path: Path, way: _Way, release: str) -> Entry:
-    """Count in a new process. Raises SuiteError if the model cannot be built or called."""
+def _counted(name: str, path: Path, way: _Way, release: str) -> Entry:
+    """Count in a new process. Raises SuiteError if the model cannot be built or called.
+
+    ``name``: of the model, as the contract has it.
+    """
     # Imported here: the help waits for none of it.
     from ..engine import processes
     from ..engine.settings import Settings
@@ -251,11 +270,13 @@ def _counted(text: str, path: Path, way: _Way, release: str) -> Entry:
     from ..trial.run import python_of
 
     folder = path.resolve().parent
-    name = _named(text, path)
     where, _, made = name.rpartition(":")
     place = f"{folder / where}:{made}" if where.endswith(".py") else name
     wanted = target.parse(place)
-    assert isinstance(wanted, target.Target)
+    if not isinstance(wanted, target.Target) or wanted.kind not in ("file", "module"):
+        raise SuiteError(
+            f"{name!r} is no model of yours; give path/file.py:factory or package.module:factory"
+        )
     at_target = way.device in targets.read()
     python = python_of(_release(release), "cpu" if at_target else way.device)
     Progress().say(f"{name} ({way}, {way.device}): counting")

@@ -10,11 +10,12 @@ import click
 
 from .. import targets, workloads
 from ..cell import CHANNELS_LAST, DEFAULT_HEAP
+from ..errors import refuse
 from ..host import machine
 from ..host.allocators import LIBRARIES
 from ..modes import MODES
 from ..trial import plan
-from ..trial.plan import BUDGET_S, Trial, TrialError
+from ..trial.plan import BUDGET_S, PRECISION, Trial
 from .options import (
     channels_last_option,
     completing,
@@ -94,7 +95,7 @@ inputs_option = click.option(
 @click.option(
     "--precision",
     type=click.FloatRange(min=0.001),
-    default=0.03,
+    default=PRECISION,
     help="Relative half-width of the ratio's interval.",
 )
 @click.option(
@@ -164,14 +165,17 @@ def try_command(
         "--question": question,
         "--backend": backends,
         "--allocator": named_allocators,
+        "--device": device,
+        "--precision": precision != PRECISION,
         "--budget": budget,
         "--resume": resume,
         "--html": html_file,
         "--save": save,
     }
-    unfit = [name for name, given in of_measurements.items() if given]
-    if gpu is not None and unfit:
-        raise TrialError(f"--target measures nothing: leave {', '.join(unfit)} out")
+    if gpu is not None:
+        refuse(of_measurements, "--target measures nothing")
+    else:
+        refuse({"--registers": registers}, "without --target no code is assembled")
     asked = Trial(
         workload=target,
         batch_sizes=_each(batch_sizes),

@@ -13,7 +13,7 @@ from ..analysis.summary import version_key
 from ..analysis.why import Why
 from ..cell import Cell
 from ..engine.settings import DIVIDED_LAUNCHES
-from ..errors import SuiteError
+from ..errors import SuiteError, refuse
 from ..modes import MODES
 from ..presentation import stories, why
 from ..presentation.terminal import Output, Progress
@@ -95,11 +95,21 @@ def why_command(
     torchcompile-suite why resnet18 --history > story.md
     """
     if history:
-        if output is not None:
-            raise SuiteError("--history measures nothing: leave --output out")
+        of_measurements = {
+            "--against": against,
+            "--threads": threads,
+            "--release": release,
+            "--launches": launches != DIVIDED_LAUNCHES,
+            "--all": everything,
+            "--code": code,
+            "--output": output,
+            "--json": json_file,
+        }
+        refuse(of_measurements, "--history measures nothing")
         for line in stories.draft(*_history(trial, machine_name)):
             click.echo(printable(line))
         return
+    refuse({"--machine": machine_name}, "without --history this machine is measured")
     progress = Progress(quiet=quiet, no_color=no_color)
     calls = _calls(trial, release, against)
     if output is not None:

@@ -11,6 +11,14 @@ from typing import NamedTuple
 
 from ..errors import SuiteError
 
+# One command of git: a diff of two releases in a clone without blobs fetches thousands of files.
+_LIMIT_S = 1800
+_OF_A_REPOSITORY = {
+    *("GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"),
+    *("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_SHALLOW_FILE"),
+    *("GIT_NAMESPACE", "GIT_REPLACE_REF_BASE", "GIT_GRAFT_FILE"),
+}
+
 
 class Difference(NamedTuple):
     """A path where two commits differ.
@@ -131,13 +139,21 @@ class Clone:
         return done.stdout
 
     def _run(self, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        # If a git hook runs us, GIT_DIR and similar variables point to another repository.
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-        return subprocess.run(
-            ["git", *arguments],
-            cwd=self.path,
-            env={**kept, "LC_ALL": "C"},
-            input=stdin,
-            capture_output=True,
-            check=False,
-        )
+        # If a git hook runs us, these point to another repository.
+        kept = {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY}
+        try:
+            return subprocess.run(
+                ["git", *arguments],
+                cwd=self.path,
+                # A clone without blobs fetches them now, and nobody answers a question.
+                env={**kept, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"},
+                input=stdin,
+                capture_output=True,
+                check=False,
+                timeout=_LIMIT_S,
+            )
+        except subprocess.TimeoutExpired:
+            raise SuiteError(
+                f"git {arguments[0]} in {self.path} took more than {_LIMIT_S} s; if the clone "
+                "fetches from a server, see that the server answers"
+            ) from None

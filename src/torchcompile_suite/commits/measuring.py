@@ -70,6 +70,9 @@ class Measuring:
         shutil.rmtree(caches, ignore_errors=True)
         self._series = Series(cell, (), repeats=repeats, plan=plan, having=self._metric)
         self._journal = in_file(kept, cell, caches)
+        if allow_native_drift:
+            # An earlier search without it has refused some.
+            self._journal.refused.clear()
 
     @property
     def launches(self) -> dict[str, list[Launch]]:

@@ -117,7 +117,7 @@ def read(path: Path) -> Contract:
         )
     try:
         return Contract(_entry(each) for each in content.get("entry", []))
-    except (ValueError, KeyError, TypeError, IndexError) as error:
+    except (AttributeError, ValueError, KeyError, TypeError, IndexError) as error:
         raise SuiteError(
             f"{path.name} is no contract: {error}; restore it from git, or delete it and update"
         ) from None

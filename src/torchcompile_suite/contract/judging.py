@@ -118,17 +118,17 @@ def beyond(counts: Counts, limits: Mapping[str, object]) -> list[Change]:
             found += list(_sites(name, "graph-break", [], sites))
     for limit, name in LIMITS.items():
         most = limits.get(limit)
-        if not isinstance(most, int) or isinstance(most, bool):
-            continue
         value = getattr(counts, name)
         number = len(value) if isinstance(value, list) else value
-        if number is not None and number > most:
-            kind: Kind = "recompile" if name == "recompiles" else "graph-break"
+        if isinstance(most, int | float) and number is not None and number > most:
+            kind = _KINDS.get(name, "graph-break")
             found.append(Change(f"{name.replace('_', ' ')}: {number}, and {limit}={most}"))
             if isinstance(value, list) and not (limits.get("fullgraph") and name == "graph_breaks"):
                 found += list(_sites(name.rstrip("s").replace("_", " "), kind, [], value))
     return found
 
+
+_KINDS: dict[str, Kind] = {"recompiles": "recompile", "cudagraph_skips": "cuda-graph"}
 
 # Keyword of the mark -> what it limits.
 LIMITS = {

@@ -206,6 +206,10 @@ class CompileContract:
                 f"the mark {NAME} has no {unknown[0]}; it has: {', '.join(sorted(known))}",
                 pytrace=False,
             )
+        for name in self._limits.keys() & judging.LIMITS:
+            value = self._limits[name]
+            if value is not None and type(value) not in (int, float):
+                pytest.fail(f"{name} of the mark {NAME} is a number, and not {value!r}", False)
 
 
 def _fault(path: Path, entry: Entry, head: str) -> str:

@@ -90,7 +90,10 @@ def torch(probed: dict[str, Any]) -> Check:
 
 def compiler(probed: dict[str, Any]) -> Check:
     """Whether a C++ extension with Python's headers and OpenMP compiles and links."""
-    words = shlex.split(os.environ.get("CXX") or "g++")
+    try:
+        words = shlex.split(os.environ.get("CXX", "")) or ["g++"]
+    except ValueError as error:
+        return fault("compiler_start", reason=f"CXX: {error}")
     include = probed["include"]
     if shutil.which(words[0]) is None:
         return fault("compiler_missing", compiler=words[0])
@@ -193,7 +196,13 @@ def switches() -> Iterator[Check]:
 
 def caches() -> Iterator[Check]:
     """Whether the compilers can write to their caches."""
-    user = re.sub(r'[\\/:*?"<>|]', "_", getpass.getuser())
+    try:
+        user = re.sub(r'[\\/:*?"<>|]', "_", getpass.getuser())
+    except (KeyError, OSError):
+        # torch asks the same for its folder, and fails.
+        user = "USER"
+        if INDUCTOR not in os.environ:
+            yield fault("user", variable=INDUCTOR)
     temporary = Path(tempfile.gettempdir())
     inductor = Path(os.environ.get(INDUCTOR) or temporary / f"torchinductor_{user}")
     triton = Path(os.environ.get(TRITON) or Path.home() / ".triton")
@@ -211,9 +220,12 @@ def caches() -> Iterator[Check]:
 
 def _unwritable(folder: Path) -> str:
     """Why no file can be made in the folder, or in its nearest existing parent; empty if it can."""
-    place = next(place for place in (folder, *folder.parents) if place.exists())
-    try:
-        with tempfile.TemporaryFile(dir=place):
-            return ""
-    except OSError as error:
-        return error.strerror or str(error)
+    for place in (folder, *folder.parents):
+        try:
+            with tempfile.TemporaryFile(dir=place):
+                return ""
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            return error.strerror or str(error)
+    return "there is no such disk"

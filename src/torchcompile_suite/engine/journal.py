@@ -107,7 +107,8 @@ class Journal:
                 shutil.rmtree(self.caches / release, ignore_errors=True)
 
     def forgive(self) -> None:
-        """Forget the launches that failed: what was at fault may be mended."""
+        """Forget the launches that failed, and refusals: what was at fault may be mended."""
+        self.refused.clear()
         for name, made in self.launches.items():
             self.launches[name] = [launch for launch in made if launch.outcome.ok]
 

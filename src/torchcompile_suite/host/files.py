@@ -55,9 +55,15 @@ def write_atomically(path: Path, data: bytes, *, sync: bool = True) -> None:
 
 
 def write_or_say(path: Path, data: bytes, remedy: str = "the file did not change") -> None:
-    """`write_atomically`, but raises SuiteError, which ends with the remedy."""
+    """`write_atomically` where the user wants it; raises SuiteError, which ends with the remedy.
+
+    The target of a link is replaced, not the link. A pipe or a device gets the data.
+    """
     try:
-        write_atomically(path, data)
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)
+        else:
+            write_atomically(path.resolve(), data)
     except OSError as error:
         raise SuiteError(f"cannot write {path}: {error.strerror}; {remedy}") from None
 

@@ -109,7 +109,7 @@ def need(kind: str) -> None:
         return
     raise SuiteError(
         f"{kind} is to be measured, but {seen.fault or 'CUDA sees no GPU'}; mend the driver or "
-        f"CUDA_VISIBLE_DEVICES, or measure the CPU: {DEVICE_VARIABLE}=cpu"
+        f"CUDA_VISIBLE_DEVICES, or measure the CPU: {DEVICE_VARIABLE}=cpu, or --device cpu of try"
     )
 
 
@@ -229,15 +229,16 @@ def keep(folder: Path, content: Mapping[str, object]) -> dict[str, object]:
 def check_same(recorded: Mapping[str, object], here: Mapping[str, object]) -> None:
     """Raise SuiteError if the hardware of two machines with the same name differs.
 
-    ``recorded``: the content of results/<name>/machine.json. ``here``: the same fields of this
-    machine. The message names the field that differs. The operating system may differ.
+    ``recorded``: the content of results/<name>/machine.json. ``here``: the same fields of the
+    machine whose results are to be added. The message names the field that differs. The operating
+    system may differ.
     """
     for field in ("arch", "cpu", "num_cpu", "ram", "device"):
         was, now = recorded.get(field), here.get(field)
         if was is not None and was != now:
             raise SuiteError(
-                f"results for machine {here.get('machine')!r} were measured with {field} {was!r}, "
-                f"this machine has {now!r}; choose another name: asv run --machine NAME"
+                f"the results of machine {here.get('machine')!r} are of {field} {was!r}, and these "
+                f"of {now!r}; choose another name for these: {MACHINE_VARIABLE}=NAME"
             )
 
 

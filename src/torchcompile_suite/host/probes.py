@@ -215,5 +215,5 @@ def _library() -> ctypes.CDLL | None:
                 )
                 made.replace(built)
         return ctypes.CDLL(str(built))
-    except (OSError, subprocess.SubprocessError):
+    except (OSError, ValueError, subprocess.SubprocessError):
         return None

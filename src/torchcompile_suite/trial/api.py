@@ -19,7 +19,7 @@ from ..presentation.terminal import html
 from ..results.records import Record
 from . import view
 from .outline import Outline
-from .plan import BUDGET_S, Trial, TrialError
+from .plan import BUDGET_S, PRECISION, Trial, TrialError
 from .run import TrialResult, run
 from .target import Target
 
@@ -47,7 +47,7 @@ def compare(
     dtype: str = "float32",
     training: bool = False,
     device: str | None = None,
-    precision: float = 0.03,
+    precision: float = PRECISION,
     budget_s: float = BUDGET_S,
 ) -> Measurement:
     """Measure the module in eager and compiled, in new processes, like ``torchcompile-suite try``.
@@ -112,7 +112,10 @@ def compare(
             variables={"PYTHONPATH": import_path(*filter(None, sys.path))},
             kept=Path(folder, "launches.jsonl"),
         )
-    (measured,) = answer.measurements
+    if answer.interrupted:
+        raise KeyboardInterrupt
+    # A module that compiles a part of itself is also measured as it is given.
+    measured = next(one for one in answer.measurements if one.cell.way == "whole")
     return Measurement(**msgspec.structs.asdict(measured))
 
 

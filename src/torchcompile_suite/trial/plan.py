@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from .. import matrix
 from ..cell import CHANNELS_LAST, DEFAULT_HEAP, MOST_BATCH, QUANTISATIONS, Cell, Layout, Shapes, Way
-from ..errors import SuiteError
+from ..errors import SuiteError, refuse
 from ..host import machine
 from ..host.allocators import LIBRARIES
 from ..modes import EAGER, MODES
@@ -26,6 +26,8 @@ from .target import Target, parse
 # Seconds for one cell. After this time the answer is as precise as the launches so far allow. With
 # imports and the last launch, a cell then takes two minutes.
 BUDGET_S = 75.0
+# Relative half-width of the ratio's interval.
+PRECISION = 0.03
 # The default heap is a lottery: more launches would not make its figures a property of the model.
 DEFAULT_HEAP_BUDGET_S = 15.0
 DEFAULT_HEAP_PRECISION = 0.05
@@ -60,18 +62,19 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     device: str = "cpu"
     training: bool = False
     dynamic: bool = False
-    precision: float = 0.03
+    precision: float = PRECISION
     budget_s: float = BUDGET_S
     total_s: float | None = None
     question: str = ""
 
-    def digest(self, python: str) -> str:
-        """A name for the question: the same for the same question, code and Python.
+    def digest(self, python: str, variables: Mapping[str, str]) -> str:
+        """A name for the question: the same for the same question, Python, environment variables,
+        and code, if the model is in a file.
 
         Precision and budget are no part of it, so that a second run can improve the answer.
         """
         question = msgspec.structs.replace(self, precision=0.0, budget_s=0.0, total_s=None)
-        parts = [msgspec.json.encode(question), python.encode()]
+        parts = [msgspec.json.encode((question, python, sorted(variables.items())))]
         if self.target is not None and self.target.kind in ("file", "hf"):
             within = "config.json" if self.target.kind == "hf" else ""
             parts.append(Path(self.target.where, within).read_bytes())
@@ -192,13 +195,12 @@ def asked(text: str, inputs: Sequence[str], trial: Trial, answers: Iterable[str]
     target = parse(text, inputs)
     if isinstance(target, str):
         return msgspec.structs.replace(trial, workload=target)
-    if trial.dynamic:
-        target = msgspec.structs.replace(target, stream=trial.batch_sizes)
+    target = msgspec.structs.replace(target, stream=trial.batch_sizes)
     return msgspec.structs.replace(trial, target=target, workload=target.name)
 
 
 def _check_free(trial: Trial) -> None:
-    """Raise TrialError if the user chooses, too, what the question chooses."""
+    """Raise SuiteError if the user chooses, too, what the question chooses."""
     chosen = {
         "--backend": trial.backends != ("inductor",),
         "--allocator": bool(trial.allocators),
@@ -207,8 +209,7 @@ def _check_free(trial: Trial) -> None:
         "--training": trial.training,
         "--dynamic": trial.dynamic,
     }
-    if given := ", ".join(name for name, is_given in chosen.items() if is_given):
-        raise TrialError(f"the question {trial.question} chooses its cells: leave {given} out")
+    refuse(chosen, f"the question {trial.question} chooses its cells")
 
 
 def _plain(trial: Trial, outline: Outline, **changes: object) -> list[Cell]:
@@ -304,24 +305,33 @@ def _batch(trial: Trial, outline: Outline) -> int:
     return 1 if outline.scales else min(outline.batch_size, MOST_BATCH)
 
 
+def _one_mode(trial: Trial) -> str:
+    """The mode of a question about one. Raises TrialError if several are asked for."""
+    if len(trial.modes) > 1:
+        raise TrialError(f"the question {trial.question} is about one mode: give one --mode")
+    return trial.modes[0]
+
+
 def _starts(trial: Trial, outline: Outline) -> list[Cell]:
     """Every way to start. A process of a user's service builds the model from its factory."""
+    if len(trial.batch_sizes) > 1:
+        raise TrialError("the question starts is about one batch size: give one --batch-size")
     size = _batch(trial, outline)
     return [
-        Cell(trial.workload, size, trial.modes[0], device=trial.device, start=start)
+        Cell(trial.workload, size, _one_mode(trial), device=trial.device, start=start)
         for start in matrix.STARTS
     ]
 
 
 def _memory(trial: Trial, outline: Outline) -> list[Cell]:
-    """Fixed shapes; with ``--dynamic`` also changing ones."""
+    """Fixed shapes, those of the first batch size; with several sizes also changing ones."""
     size = _batch(trial, outline)
-    changing: list[Shapes] = matrix.CHANGING if trial.dynamic else ["static"]
+    changing: list[Shapes] = matrix.CHANGING if len(trial.batch_sizes) > 1 else ["static"]
     return [
         Cell(
             trial.workload,
             size,
-            trial.modes[0],
+            _one_mode(trial),
             dtype=trial.dtype,
             device=trial.device,
             shapes=shapes,

@@ -79,16 +79,17 @@ def run(
     - ``variables``: further environment variables of the measuring processes.
     - ``kept``: the file for the results. Default: a file for this question in the user's cache.
 
-    Ctrl-C ends the trial early. Raises TrialError if nothing can be measured, or if nothing was
-    measured before Ctrl-C, and SuiteError if that Python does not start.
+    Ctrl-C ends the trial early. Raises TrialError if nothing can be measured, KeyboardInterrupt if
+    nothing was measured before Ctrl-C, and SuiteError if that Python does not start.
     """
     processes.version(python)
-    kept = kept or _kept(trial, python)
+    variables = variables or {}
+    kept = kept or _kept(trial, python, variables)
     if not resume:
         kept.unlink(missing_ok=True)
     elif not kept.exists():
         raise TrialError("there are no earlier launches of this question; omit --resume")
-    environment = Environment(python, {**target_variables(trial), **(variables or {})})
+    environment = Environment(python, {**target_variables(trial), **variables})
     known: list[tuple[Series, Journal]] = []
     interrupted = False
     with (
@@ -109,7 +110,7 @@ def run(
     measured = [one for each in known for one in rounds.results(*each).values()]
     if not measured:
         kept_before = "; the earlier launches are kept, and --resume goes on" if resume else ""
-        raise TrialError(f"interrupted before anything was measured{kept_before}")
+        raise KeyboardInterrupt(f"interrupted before anything was measured{kept_before}")
     return TrialResult(described, measured, interrupted)
 
 
@@ -153,8 +154,8 @@ def _measure(
     progress.note("finished", name, measurement_line(measured))
 
 
-def _kept(trial: Trial, python: Path) -> Path:
-    return cache_folder() / "try" / f"{trial.digest(str(python.resolve()))}.jsonl"
+def _kept(trial: Trial, python: Path, variables: Mapping[str, str]) -> Path:
+    return cache_folder() / "try" / f"{trial.digest(str(python.resolve()), variables)}.jsonl"
 
 
 def target_variables(trial: Trial) -> dict[str, str]:
