@@ -123,7 +123,7 @@ def test_costs_are_compared_only_if_the_processes_started_alike() -> None:
     assert {cell.workload for cell in comparison.unlike} == {"model3"}
     assert set(effects(comparison, "model3").effects) == {"time ratio", "eager", "compiled"}
     assert "memory" in effects(comparison, "model4").effects
-    assert "Compile costs and memory of 2 cells are left out" in wording.judgement(comparison)
+    assert "Left out are compile costs and memory of 2 cells" in wording.judgement(comparison)
     fresh = compare(before, [with_launches(one, process="fresh") for one in alike])
     assert all("memory" not in one.effects for one in fresh.changes)
     assert len(json.loads(documents.comparison_json(fresh))["unlike"]) == 20
@@ -225,6 +225,23 @@ def test_drift_of_the_whole_machine_is_not_a_change() -> None:
     assert ratios.count(Difference.WORSE) >= 0.9 * len(ratios)
 
 
+def test_a_drift_that_is_not_known_is_not_taken_for_none() -> None:
+    """One mode of each model, once: nothing was measured twice, so nothing shows the drift."""
+    random = np.random.default_rng(6)
+    sides = [
+        [measurement(random, Cell("model", 1, "default"), eager_s=eager_s, mode_s=0.7 * eager_s)]
+        for eager_s in (0.0100, 0.0106)
+    ]
+    (found,) = compare(*sides).changes
+    assert found.effects.keys() == {"time ratio", "memory"}
+
+
+def test_the_mean_of_one_cell_is_as_sure_as_the_cell() -> None:
+    one = discovery.LogChange(0.05, 0.02, 2, paired=True)
+    effect = discovery.effects({"one": one}, {"one": 0.01})["one"]
+    assert discovery.mean_factor([([one], quantities.NO_DRIFT)]) == pytest.approx(effect.factor)
+
+
 @pytest.mark.parametrize("drifting", ["eager", "compiling"])
 def test_the_import_of_the_compiler_shows_the_drift_of_compiling(drifting: str) -> None:
     """A longer compile is found if eager drifts, and is not claimed if compiling itself drifts."""
@@ -282,7 +299,7 @@ def test_rates_of_false_discovery_are_those_of_scipy(p_values: list[float]) -> N
 
 def test_nothing_in_common_is_one_clear_line() -> None:
     random = np.random.default_rng(8)
-    with pytest.raises(change.ChangeError, match="nothing was measured on both"):
+    with pytest.raises(change.ChangeError, match="nothing can be compared between"):
         compare([measurement(random, Cell("a", 1, "eager"))], [])
 
 

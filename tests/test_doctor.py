@@ -59,6 +59,26 @@ def test_no_compiler_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert "apt-get install g++" in check.remedy
 
 
+def test_a_compiler_that_is_badly_quoted_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", 'g++ "')
+    check = software.compiler(found())
+    assert (check.level, check.says) == (Level.ERROR, "CXX: No closing quotation")
+    monkeypatch.setenv("CXX", " ")
+    assert software.compiler(found()).level is Level.OK
+
+
+def test_a_user_without_a_name_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> str:
+        raise KeyError("getpwuid(): uid not found: 54321")
+
+    monkeypatch.setattr("getpass.getuser", fails)
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    first, *_ = software.caches()
+    assert (first.name, first.level) == ("user", Level.ERROR)
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/tmp")
+    assert all(check.level is Level.OK for check in software.caches())
+
+
 def test_a_compiler_that_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "g++ -include /nowhere/header.h")
     check = software.compiler(found())

@@ -272,7 +272,7 @@ def test_the_command_says_what_it_did(results: Path) -> None:
     command = [sys.executable, "-m", "torchcompile_suite", "results", "carry-over"]
     done = subprocess.run(command, cwd=results.parent, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == ("4 measurements in results; new segments: 1\n")
+    assert done.stdout == ("measurements in results: 4; new segments: 1\n")
 
 
 def test_the_committed_results_are_carried_over() -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchcompile_suite.host.files import append_line, write_atomically
+from torchcompile_suite.host.files import append_line, write_atomically, write_or_say
 
 line = st.binary(max_size=50).filter(lambda data: b"\n" not in data)
 
@@ -21,6 +23,21 @@ def test_write_replaces_and_leaves_nothing_else(tmp_path: Path) -> None:
     write_atomically(file, b"two", sync=False)
     assert file.read_bytes() == b"two"
     assert list(file.parent.iterdir()) == [file]
+
+
+def test_a_link_stays_and_a_pipe_gets_the_data(tmp_path: Path) -> None:
+    file, link, pipe = tmp_path / "file", tmp_path / "link", tmp_path / "pipe"
+    file.write_bytes(b"old")
+    link.symlink_to(file)
+    write_or_say(link, b"new")
+    assert (link.is_symlink(), file.read_bytes()) == (True, b"new")
+    os.mkfifo(pipe)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    write_or_say(pipe, b"new")
+    reader.join(10)
+    assert (pipe.is_fifo(), read) == (True, [b"new"])
 
 
 def test_a_failed_write_keeps_the_old_contents(tmp_path: Path) -> None:

@@ -204,6 +204,8 @@ def test_spoilt_files(good: Path, tmp_path: Path) -> None:
         {"os": "\u202egnp.exe"},
         {"machine": "another"},
         {"x" * 300: "value"},
+        {"x" * 100: "value" * 30},
+        {f"field {number}": "value" * 20 for number in range(30)},
         {f"field {number}": "value" for number in range(100)},
         {"cpu": {"auths": {"host": "secret"}}},
     ],

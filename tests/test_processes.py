@@ -49,6 +49,7 @@ def test_a_release_whose_python_hangs_is_a_timeout(
     [
         ("echo broken; exit 3", "exit status 3 without a result: broken"),
         ("echo free: invalid pointer; kill -6 $$", "killed by SIGABRT: free: invalid pointer"),
+        ("kill -40 $$", "killed by signal 40: it printed nothing"),
         ("kill -9 $$", "killed by SIGKILL (by a user, or by the kernel because memory ran out"),
     ],
 )

@@ -44,6 +44,12 @@ def test_compile_cost_is_never_negative(calls: list[float]) -> None:
     assert 0 <= statistics.compile_cost(calls) <= sum(calls)
 
 
+def test_the_first_call_is_not_taken_for_a_steady_one() -> None:
+    """A model whose calls are so slow that the warm-up ends after one."""
+    assert statistics.compile_cost([60.0, 7.0], 3.0) == 3.0 + 53.0
+    assert statistics.calls_until_steady([60.0, 7.0]) == 1
+
+
 def test_compile_cost_counts_a_late_recompile() -> None:
     calls = [30.0, 0.1, 5.1, *[0.1] * 10]
     assert statistics.compile_cost(calls) == pytest.approx(29.9 + 5.0)

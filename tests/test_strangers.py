@@ -282,9 +282,10 @@ def row(*ratio: float) -> summary.Row:
 
 def test_an_interval_that_says_nothing_is_no_figure() -> None:
     assert advice.sentence([row(15.93, 0.0, 85027.87)], "measure on") == (
-        "Cannot tell, mode default: the launches disagree by more than a factor of 10; measure on"
+        "Cannot tell, mode default: too few launches agree: the interval spans a factor of more "
+        "than 100; measure on"
     )
-    assert "by a factor of 16" in advice.sentence([row(0.5, 0.1, 1.6)], "measure on")
+    assert "spans a factor of 16" in advice.sentence([row(0.5, 0.1, 1.6)], "measure on")
     assert advice.sentence([row(0.5, 0.4, 0.6)], "measure on").startswith("Compile it")
 
 

@@ -285,6 +285,8 @@ def test_the_json_of_a_question_has_its_answer() -> None:
             ("--target", "cuda:sm90", "--allocator", "tcmalloc", "--save"),
             "leave --allocator, --save out",
         ),
+        (("--target", "cuda:sm90", "--device", "cpu"), "leave --device out"),
+        (("--registers",), "leave --registers out"),
     ],
 )
 def test_options_that_do_not_fit_a_question_are_refused(
@@ -810,7 +812,7 @@ def test_a_question_about_shapes_has_the_batch_sizes_as_requests() -> None:
         asked = plan.asked("resnet18x", [], given, [])
         assert asked.target is not None
         assert asked.target.stream == (1, 8)
-        assert {cell.shapes for cell in plan.cells(asked, FREE)} > {"static", "recompile"}
+        assert {cell.shapes for cell in plan.cells(asked, FREE)} > {"automatic", "recompile"}
     alone = plan.cells(Trial("m", question="memory", batch_sizes=(8,)), FREE)
     assert [(cell.shapes, cell.batch_size) for cell in alone] == [("static", 8)]
 

@@ -9,6 +9,7 @@ from typing import get_args
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,6 +24,7 @@ from torchcompile_suite.attribution import (
     Step,
 )
 from torchcompile_suite.cell import Cell
+from torchcompile_suite.cli.app import app
 from torchcompile_suite.measurement import OK, Launch, Measurement, Outcome, Status
 from torchcompile_suite.presentation import stories
 from torchcompile_suite.presentation import why as words
@@ -240,7 +242,7 @@ def test_a_line_of_torch_s_own_may_move_between_releases() -> None:
 def test_launches_that_disagree_give_no_reason() -> None:
     told = words.told(why.compiled_against_eager(_launches(6.0, 6000.0)), NAMES)
     assert len(told.sentences) == 2
-    assert told.sentences[1].startswith("Cannot tell why: the launches disagree")
+    assert told.sentences[1].startswith("Cannot tell why: too few launches agree")
     assert not told.remedies
 
 
@@ -359,6 +361,21 @@ def test_of_divided_records_the_newest_comes_last(
     ]
     monkeypatch.setattr(records, "read_machine", lambda *_: Records([], [], [], found))
     assert summaries.read_divided(tmp_path) == found[::-1]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--history", "--json", "o.json", "--against", "v2.8"), "leave --against, --json out"),
+        (("--machine", "box"), "leave --machine out"),
+    ],
+)
+def test_options_that_do_not_fit_a_history_are_refused(
+    options: tuple[str, ...], words: str
+) -> None:
+    done = CliRunner().invoke(app, ["why", "resnet18", *options])
+    assert done.exit_code == 1
+    assert words in done.stderr
 
 
 def test_a_history_without_a_change_has_no_story() -> None:

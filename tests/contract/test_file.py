@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from torchcompile_suite.cli import contract
 from torchcompile_suite.contract import checking, file, judging
 from torchcompile_suite.contract.counts import Counts, Root, Site
 from torchcompile_suite.contract.file import Contract, Entry
@@ -58,6 +59,7 @@ def test_releases_with_the_same_counts_share_an_entry() -> None:
         ("version = 1\n[[entry", "cannot be read"),
         ("version = 9\n", "has version 9"),
         ("version = 1\n[[entry]]\nmodel = 3\n", "is no contract"),
+        ('version = 1\nentry = ["x"]\n', "is no contract"),
         (
             'version = 1\n[[entry]]\nmodel = "a"\ncall = "b"\ndevice = "cpu"\n'
             "graphs = 1\nguards = {}\n",
@@ -112,9 +114,29 @@ def test_a_limit_of_a_mark_is_told_with_what_is_beyond_it() -> None:
     assert judging.beyond(COUNTS, {"max_graphs": 2, "max_recompiles": 0}) == []
     (graphs,) = judging.beyond(COUNTS, {"max_graphs": 1})
     assert graphs.what == "graphs: 2, and max_graphs=1"
+    (graphs,) = judging.beyond(COUNTS, {"max_graphs": 1.5})
+    assert graphs.what == "graphs: 2, and max_graphs=1.5"
     (broken,) = judging.beyond(COUNTS, {"fullgraph": True})
     assert broken.what.startswith("+ graph break: GB0124 Tensor.item()")
     assert broken.details[0] == "at model.py:12 in forward: x.item()"
+
+
+def test_a_model_is_named_from_the_contract_and_from_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = Path("sub", "contract.toml")
+    names = {
+        "model.py:make": "../model.py:make",
+        "sub/other.py:make": "other.py:make",
+        "package.module:make": "package.module:make",
+    }
+    for text, name in names.items():
+        assert contract._named(text, path) == name
+        assert contract._from_here(name, path) == text
+    assert contract._update("a b.py:make", path) == (
+        "torchcompile-suite contract update 'a b.py:make' --file sub/contract.toml"
+    )
 
 
 def test_places_are_the_users_and_relative() -> None:

@@ -118,9 +118,9 @@ def disagreement(interval: Interval) -> str:
     """Why the interval is no figure; empty for one that is."""
     if not interval.known or interval.high <= MOST_SPREAD * max(interval.low, 0.0):
         return ""
-    if interval.low <= interval.value / MOST_SPREAD:
-        return "the launches disagree by more than a factor of 10"
-    return f"the launches disagree by a factor of {interval.high / interval.low:.0f}"
+    factor = interval.high / interval.low if interval.low > 0 else math.inf
+    text = f"{factor:.0f}" if factor < MOST_SPREAD**2 else f"more than {MOST_SPREAD**2:.0f}"
+    return f"too few launches agree: the interval spans a factor of {text}"
 
 
 def _interval(ratio: Interval | None) -> str:

@@ -56,7 +56,7 @@ def fastest(ratios: Iterable[tuple[Interval, _T]]) -> list[_T]:
     if not known:
         return []
     first, winner = min(known, key=lambda each: each[0].value)
-    others = [one for ratio, one in known if one != winner and ratio.low <= first.high]
+    others = [one for ratio, one in known if one != winner and not ratio.low > first.high]
     return [winner, *others]
 
 
@@ -106,7 +106,7 @@ class BreakEven(NamedTuple):
     def __str__(self) -> str:
         """The calls in words; no claim that the interval of the ratio does not support."""
         if self.state is State.CALLS and self.calls is not None:
-            return f"{self.calls:,.0f} calls"
+            return f"{max(self.calls, 1):,.0f} call{'s' * (self.calls >= 1.5)}"
         return self.state.value
 
     @property

@@ -207,7 +207,7 @@ def call_against_call(
         _side([getattr(each, side) for each in own[:number]], names, own[0], _torch(launches))
         for own, names, launches in zip((one, two), named, (before, after), strict=True)
     )
-    return _why(*sides)._replace(other_code=len(before) + len(after) - 2 * number)
+    return _why(*sides)._replace(other_code=len(before) - len(one) + len(after) - len(two))
 
 
 def _side(splits: list[Split], names: Sequence[Hashable], one: Attribution, torch: str) -> Side:

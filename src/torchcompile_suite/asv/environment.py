@@ -15,6 +15,7 @@ from asv.plugins.virtualenv import Virtualenv
 from ..commits import overlay
 from ..engine.launches import Refused
 from ..engine.settings import PREFIX
+from ..errors import SuiteError
 from ..releases import environments, ledger
 from .errors import user_errors
 from .repository import PyTorchClone, ReleaseLedger
@@ -48,8 +49,12 @@ class ReleaseEnvironment(_PublishedName, Virtualenv):  # type: ignore[misc]
 
     def install_project(self, _conf: Any, _repo: ReleaseLedger, commit_hash: str) -> None:
         """Move to the folder of the commit's release, which is made now if it is missing."""
-        release = ledger.compute()[0][commit_hash]
         with user_errors():
+            release = ledger.compute()[0].get(commit_hash)
+            if release is None:
+                raise SuiteError(
+                    f"{commit_hash[:8]} is the commit of no release; name one: asv run v2.9^!"
+                )
             if not environments.is_ready(release, self._python):
                 log.info(environments.making(release))
             python = environments.ready(release, self._python)

@@ -134,7 +134,7 @@ class _Beside(NamedTuple):
 
         known = journal.of_series(plan, self._folder(plan))
         measured = rounds.in_turns(plan, self.measured, known, watch)
-        log.info(f"{_now()} {head}: {series.summary(measured)} of eager's time")
+        log.info(f"{_now()} {head}: {series.summary(measured)}")
         return measured
 
     def _store(

@@ -34,6 +34,15 @@ from .staging import Staged, staged
 _FIRST = r"^(inference|training)\."
 
 
+def _rows_asked() -> re.Pattern[str]:
+    """The pattern of the rows that the user wants. Raises SuiteError."""
+    pattern = os.environ.get(ROWS_VARIABLE) or _FIRST
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise SuiteError(f"{ROWS_VARIABLE}={pattern!r} is no regular expression: {error}") from None
+
+
 def compare(original: Callable[..., Any]) -> Callable[..., Any]:
     """`Compare.run`, which needs no option where several machines have results."""
 
@@ -197,7 +206,7 @@ class _MeasuredRows:
             for place, row in sides[0].items()
             if place in sides[1] and (row[2], sides[1][place][2]) != ([None], [None])
         ]
-        asked = re.compile(os.environ.get(ROWS_VARIABLE) or _FIRST)
+        asked = _rows_asked()
         wanted = [place for place in both if asked.search(place[0])] or both
         options |= {
             f"resultset_{number}": [side[place] for place in wanted]

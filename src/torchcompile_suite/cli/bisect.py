@@ -201,7 +201,7 @@ def _show(out: Output, clone: Clone, result: Result, metric: str, check: str) ->
     out.say(f"the last good commit is {result.before} {clone.subject(result.before)}")
     counts = {side: sum(step.side is side for step in result.steps) for side in Side}
     out.say(
-        f"{metric}, bad over good: {result.factor:.3f}; {counts[Side.GOOD]} commits good, "
+        f"{metric}, bad over good: {result.factor:.3f}; commits: {counts[Side.GOOD]} good, "
         f"{counts[Side.BAD]} bad, {counts[Side.UNKNOWN]} skipped",
     )
     out.say(f"to check it: {check}")

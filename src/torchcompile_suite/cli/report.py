@@ -218,7 +218,8 @@ def _left(findings: int, comparison: change.Comparison) -> str:
 def _print_changes(code: generated.Comparison | None, form: Format, rows: Rows) -> None:
     if code is None or not (code.compared or code.gaps):
         return
-    counted = f"Generated code: {len(code.differences)} counts differ in {code.compared} cells."
+    counted = f"Generated code: {wording.plural(len(code.differences), 'count')} changed, "
+    counted += f"cells compared: {code.compared}."
     _print(form, [sheets.generated_counts(code)], _GENERATED, counted, apart=True)
     wanted = code._replace(
         differences=[one for one in code.differences if rows(one.cell)],

@@ -65,4 +65,4 @@ def carry_over() -> None:
         raise cannot_write(error, RESULTS, remedy) from None
     for problem in sealed.problems:
         click.echo(printable(f"stays: {problem}"), err=True)
-    click.echo(f"{measurements} measurements in {RESULTS}; new segments: {len(sealed.segments)}")
+    click.echo(f"measurements in {RESULTS}: {measurements}; new segments: {len(sealed.segments)}")

@@ -203,7 +203,11 @@ class RemoteLoop(calibration.CalibrationLoop):
     def slowest(self) -> float:
         """See `CalibrationLoop.slowest`."""
         self._process.send(b"")
-        return float(self._process.receive(time.monotonic() + CALIBRATION_LIMIT_S))
+        try:
+            return float(self._process.receive(time.monotonic() + CALIBRATION_LIMIT_S))
+        except turns.TimedOut:
+            reason = f"the calibration loop did not answer within {CALIBRATION_LIMIT_S:.0f} s"
+            raise turns.Lost(Outcome(Status.CRASH, reason)) from None
 
 
 def main() -> int:

@@ -275,7 +275,9 @@ def _crash(code: int, printed: str) -> Outcome:
         why = "by a user, or by the kernel because memory ran out: see dmesg"
         return Outcome(Status.CRASH, f"killed by SIGKILL ({why})")
     if code < 0:
-        return Outcome(Status.CRASH, f"killed by {signal.Signals(-code).name}: {last}")
+        known = -code in set(signal.Signals)  # those for real time have no names
+        name = signal.Signals(-code).name if known else f"signal {-code}"
+        return Outcome(Status.CRASH, f"killed by {name}: {last}")
     if "No space left on device" in printed:
         last = "the disk is full; free some space and run again"
     return Outcome(Status.CRASH, f"exit status {code} without a result: {last}")

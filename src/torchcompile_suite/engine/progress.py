@@ -27,7 +27,7 @@ def measurement_line(measurement: Measurement) -> str:
     half_width = statistics.half_width(ratio)
     if not math.isnan(half_width):
         text += f" +-{half_width:.1%}"
-    text += f" in {len(launches)} launches"
+    text += f" in {len(launches)} launch{'es' * (len(launches) != 1)}"
     if elsewhere := len(statistics.elsewhere(measurement.launches)):
         text += f" ({elsewhere} more at another place of the host)"
     repeated = len(measurement.launches) - len(launches) - elsewhere

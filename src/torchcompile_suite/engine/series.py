@@ -115,7 +115,7 @@ def again(series: Series, newest: Mapping[str, Measurement | None]) -> Series | 
 def summary(measurements: Mapping[str, Measurement]) -> str:
     """The releases of a series in a line: time ratio, or outcome."""
     return ", ".join(
-        f"{release} {statistics.measured_ratio(one.launches, one.sequential).value:.3f}"
+        f"{release} {statistics.measured_ratio(one.launches, one.sequential).value:.3f} of eager's"
         if one.outcome.ok
         else f"{release} {one.outcome.status.value}"
         for release, one in measurements.items()

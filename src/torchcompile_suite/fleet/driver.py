@@ -279,7 +279,7 @@ class Driver:
             if self.diary.home.get(identity) != name:
                 self.diary.note("given", identity, name)
             known = piece.order.launches
-            goes_on = f", goes on after {known} launches" if known else ""
+            goes_on = f", goes on after launch {known}" if known else ""
             self._tell(identity, f"{wanted.cell} on {name}{goes_on}")
         elif isinstance(said, messages.Told):
             self._tell(identity, f"{name}: {said.text}")
@@ -317,7 +317,7 @@ class Driver:
         journal.discard(folder)
         left_s = sum(one.seconds for one in self._open.values()) / max(1, len(self._admitted))
         still = f"; {len(self._open)} left, {rounded_duration(left_s)}" if self._open else ""
-        text = f"{series.summary(measured)} of eager's time, from {piece.machine}{still}"
+        text = f"{series.summary(measured)}, from {piece.machine}{still}"
         self._tell(identity, text)
 
     def _ended(self, piece: Piece, fault: str) -> None:

@@ -71,8 +71,8 @@ def judgement(comparison: Comparison) -> str:
         else f"Noise floor: in one launch, the ratio of eager to eager is off by {noise:.1%}."
     )
     unlike = (
-        f" Compile costs and memory of {len(comparison.unlike)} cells are left out: before and "
-        "after, their processes started with different libraries imported."
+        f" Left out are compile costs and memory of {plural(len(comparison.unlike), 'cell')} whose "
+        "processes started with different libraries imported, before and after."
         if comparison.unlike
         else ""
     )
@@ -80,9 +80,9 @@ def judgement(comparison: Comparison) -> str:
         f"{comparison.before} to {comparison.after} on {comparison.machine}: "
         f"{comparison.compared} of {len(comparison.changes)} cells were measured with both. "
         f"{_turns(comparison)} "
-        f"Of {sum(counts.values())} figures, {counts[Difference.WORSE]} are worse, "
-        f"{counts[Difference.BETTER]} are better, {counts[Difference.SAME]} did not change, and "
-        f"for {counts[Difference.UNKNOWN]} the measurement does not decide. {floor}{unlike}"
+        f"Of {plural(sum(counts.values()), 'figure')}: {counts[Difference.WORSE]} worse, "
+        f"{counts[Difference.BETTER]} better, {counts[Difference.SAME]} not changed, and for "
+        f"{counts[Difference.UNKNOWN]} the measurement does not decide. {floor}{unlike}"
     )
 
 

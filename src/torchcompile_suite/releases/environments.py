@@ -18,10 +18,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from filelock import FileLock
-
 from ..errors import SuiteError
-from ..host.files import alone, cache_folder, write_atomically
+from ..host.files import alone, cache_folder, held, write_atomically
 from . import drivers, extras, stamp
 from .catalogue import Release
 from .install import MARKER, LockError, prove, sync
@@ -98,7 +96,8 @@ def locked(folder: Path) -> Iterator[None]:
     """While entered, no other process changes the environment. Raises SuiteError for an OSError."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder.with_name(f"{folder.name}.lock")):
+        lock = folder.with_name(f"{folder.name}.lock")
+        with held(lock, f"another process has been changing {folder} for an hour; end it", 3600):
             yield
     except OSError as error:
         raise SuiteError(
@@ -198,7 +197,7 @@ def install(release: Release, folder: Path, python: str | None = None) -> tuple[
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         # uv inherits this lock. It outlives a run that is killed, and then the next run waits.
-        with alone(installing(folder)) as held:
+        with alone(installing(folder)) as lock:
             if not _minor_in(folder):
                 _create(release, folder, python)
             if not release.supports(minor := _minor_in(folder)):
@@ -212,7 +211,7 @@ def install(release: Release, folder: Path, python: str | None = None) -> tuple[
                 _empty(folder)
             marker.write_text(f"PyTorch {release.version} is being installed\n", "utf-8")
             try:
-                sync(release, program, held.fileno())
+                sync(release, program, lock.fileno())
                 versions = prove(release, program)
             except BaseException:
                 with suppress(OSError):

@@ -29,6 +29,7 @@ _MOST_BYTES = 1 << 20
 # ASV makes the values parts of the names of files, of which a file system takes 255 bytes.
 _NAME_BYTES = 200
 _MOST_FIELDS = 50
+_MOST_CHARACTERS = 2000
 # What steers a terminal, reverses the order of text, or cannot be encoded.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -87,8 +88,10 @@ def read(folder: Path) -> Description:
     fields = regular.decoded(text, dict[str, str | int], "no description of a machine")
     if len(fields) > _MOST_FIELDS:
         raise ValueError(f"no description of a machine: {len(fields)} fields")
-    for part in [*fields, *fields.values()]:
-        check_text(str(part))
+    # ASV makes folders of these.
+    parts = [check_text(f"{key}-{value}") for key, value in fields.items()]
+    if sum(map(len, parts)) > _MOST_CHARACTERS:
+        raise ValueError("no description of a machine: it is too long for the name of a file")
     if fields.get("machine") != folder.name:
         name = fields.get("machine")
         raise ValueError(f"the machine is {name!r}, which is not the name of its folder")

@@ -91,7 +91,7 @@ def carry_over(results: Path) -> tuple[int, Sealed]:
     sealed = seal_all(results)
     after = _identities(results)
     if lost := len(before - after):
-        raise SuiteError(f"{lost} measurements of {results} are not in its segments; restore it")
+        raise SuiteError(f"measurements of {results} not in its segments: {lost}; restore it")
     return len(after), sealed
 
 
@@ -171,14 +171,20 @@ def merge(target: Path, source: Path) -> Merged:
 
 
 def _merge_machine(source: Path, target: Path, problems: list[Problem]) -> bool:
-    """Copy the description of a machine. False if the target has another machine of that name.
+    """Copy the description of a machine. False if the target has another machine of that name, or
+    it cannot be seen whether it has.
 
     Both may describe one machine in different words. Then the smaller text is kept, so that the
     order of merges makes no difference.
     """
     theirs, ours = _description(source, problems), _description(target, problems)
     if theirs is None:
-        return True
+        if not os.path.lexists(target / machine.FILE):
+            return True
+        if not os.path.lexists(source / machine.FILE):  # else it is named already
+            reason = "without it nothing shows that both are the same machine; restore it"
+            problems.append(Problem(f"{source.name}/{machine.FILE}", reason))
+        return False
     if ours is not None:
         try:
             machine.check_same(ours.fields, theirs.fields)

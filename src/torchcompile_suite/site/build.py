@@ -73,17 +73,18 @@ def build(
     problems = list(dict.fromkeys(problems))
     of_stories = stories.read(told) if told and isinstance(axis, Releases) else []
     content = Content(axis, ordered, points, problems, documents, of_stories)
-    _write_all(folder, _manifest(content))
-    _write_all(folder, render.pages(content))
+    pages = render.pages(content)
+    _write_all(folder, _manifest(content, [*pages]))
+    _write_all(folder, pages)
     shutil.copytree(ASSETS, folder, dirs_exist_ok=True)
     return problems
 
 
-def _manifest(content: Content) -> dict[str, str]:
+def _manifest(content: Content, pages: Sequence[str]) -> dict[str, str]:
     """What every view reads first; and what few views read: the problems, the generated code.
 
     ``generated``: the pack of each document. ``questions``: name, title and page of each.
-    ``stories``: title, page, releases and models of each.
+    ``stories``: title, page, releases and models of each. ``releases``: the pages about one.
     """
     problems = {
         "where": [one.where for one in content.problems],
@@ -99,6 +100,7 @@ def _manifest(content: Content) -> dict[str, str]:
         "points": content.points,
         "problems": places.pop("problems"),
         "generated": places,
+        "releases": [page for page in pages if page.startswith("release-")],
         "stories": [[one.title, one.file, one.releases, one.models] for one in content.stories],
         "questions": [
             [one.name, one.title, (render.GENERATED if one.of_targets else render.ANSWERS).file]

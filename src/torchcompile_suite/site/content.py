@@ -324,8 +324,7 @@ def _of_one_method(
     problems += [
         Problem(
             f"{name}, {axis.facts(point).label}",
-            f"{count} measurements were timed by an older method than the machine's newest: "
-            "measure them again",
+            f"timed by an older method than the machine's newest: {count}; measure again",
         )
         for point, count in old.items()
     ]

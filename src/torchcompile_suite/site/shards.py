@@ -79,11 +79,11 @@ def of_class(hardware: str, folders: Sequence[Path], axis: Axis, code: Code) -> 
     """
 
     def make() -> Made:
-        loaded = [content.load(folder, axis, code).machine for folder in folders]
-        machines = [machine for machine in loaded if machine is not None]
+        loaded = [content.load(folder, axis, code) for folder in folders]
+        machines = [one.machine for one in loaded if one.machine is not None]
         whole = content.assembled(hardware, machines, axis, code) if machines else None
         found = _shards(whole) if whole is not None and whole.several else None
-        return Made(msgspec.msgpack.encode(found))
+        return Made(msgspec.msgpack.encode(found), keep=not any(one.unread for one in loaded))
 
     made = cached.get("site", ["class", repr(hardware), *_key(axis, code, folders)], make)
     return msgspec.msgpack.decode(made, type=Shards | None)

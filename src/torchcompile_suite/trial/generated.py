@@ -152,19 +152,19 @@ def _fusion(code: Code) -> str:
     less = 1 - code.bytes_after / code.bytes_before if code.bytes_before else 0.0
     saved = f"; fusion saves {less:.0%} of the bytes" if less > 0 else ""
     return (
-        f"{fused}; {code.launches} launches a call: {code.triton_launches} of Triton "
+        f"{fused}; {plural(code.launches, 'launch')} a call: {code.triton_launches} of Triton "
         f"({plural(code.triton_kernels, 'kernel')}), {code.library_launches} of libraries{saved}"
     )
 
 
 def _cuda_graphs(made: Generated, with_graphs: int) -> str:
-    without = made.total("launches")
+    without = plural(made.total("launches") or 0, "launch")
     if made.cudagraph_skips:
         return (
-            f"{without} launches a call become {with_graphs}; not everything runs in CUDA graphs: "
+            f"{without} a call become {with_graphs}; not everything runs in CUDA graphs: "
             + "; ".join(made.cudagraph_skips)
         )
-    return f"{without} launches a call become {with_graphs} with CUDA graphs"
+    return f"{without} a call become {with_graphs} with CUDA graphs"
 
 
 def _chain(direction: str, chain: Chain) -> str:

@@ -16,6 +16,7 @@ from ..engine.settings import Settings
 from ..errors import SuiteError
 from ..launch.inspect import artefacts
 from ..launch.messages import Order
+from ..presentation.wording import plural
 from . import generated, plan
 from .plan import Trial
 from .run import outline_of
@@ -55,7 +56,8 @@ def write(cell: Cell, environment: Environment, folder: Path) -> str:
         made = launch.generated
         if made is None:
             raise SuiteError(f"{cell}: {launch.outcome.reason}")
-        return f"code of {made.graphs} graphs, {made.total('launches')} launches"
+        launches = plural(made.total("launches") or 0, "launch")
+        return f"code of {plural(made.graphs or 0, 'graph')}, {launches}"
     answer, reason = processes.asked(
         environment, artefacts.MODULE, msgspec.json.encode(order), limit_s
     )

@@ -111,6 +111,7 @@ class _Background(NamedTuple):
 
 
 _Key = tuple[Cell, str]
+_NOT_MEASURED = "not measured"
 
 
 def compare(machine: str, before: Side, after: Side) -> Comparison:
@@ -132,9 +133,11 @@ def compare_machines(sides_of: Mapping[str, tuple[Side, Side]]) -> Comparison:
     before, after = (side.release for side in next(iter(sides_of.values())))
     gaps = {cell: _gap(cell, sides_of[machine]) for cell, machine in machine_of.items()}
     if all(gaps.values()):
+        unfit = [gap for gap in gaps.values() if not gap.startswith(_NOT_MEASURED)]
+        why = f"try: asv run v{before}^! and asv run v{after}^!"
         raise ChangeError(
-            f"nothing was measured on both {before} and {after} on {' or '.join(sides_of)}; "
-            f"try: asv run v{before}^! and asv run v{after}^!"
+            f"nothing can be compared between {before} and {after} on {' or '.join(sides_of)}; "
+            + (f"the first cell: {unfit[0]}" if unfit else why)
         )
     log_changes: dict[_Key, LogChange] = {}
     groups: dict[str, list[tuple[list[LogChange], Drift]]] = {name: [] for name in QUANTITIES}
@@ -212,7 +215,8 @@ def _backgrounds(sides: Sequence[Side]) -> dict[str, _Background]:
             _prior(name, sides),
             next(
                 (drifts[ref] for ref in quantity.drift_references if drifts[ref].degrees),
-                NO_DRIFT,
+                # A drift that is not known is not taken for none.
+                Drift(math.nan, 0.0) if quantity.drift_references else NO_DRIFT,
             ),
             _paired_prior(name, sides),
         )
@@ -265,7 +269,7 @@ def _gap(cell: Cell, sides: Sequence[Side]) -> str:
     """Why the cell cannot be compared, or the empty string."""
     for side, when in zip(sides, ("before", "after"), strict=True):
         if cell not in side.cells:
-            return f"not measured {when}"
+            return f"{_NOT_MEASURED} {when}"
         outcome = side.cells[cell].outcome
         if not outcome.ok:
             return f"{when}: {outcome}"

@@ -81,22 +81,29 @@ class LogChange(NamedTuple):
 def log_change(before: Logs, after: Logs, prior: Prior | None, drift: Drift) -> LogChange | None:
     """The change of one quantity of one cell, from its logs over the launches.
 
-    None where neither the launches nor the prior give a variance.
+    None where neither the launches nor the prior give a variance, and where the drift is not known.
     """
     sides = (before, after)
     own = math.fsum(side.variance * (side.number - 1) for side in sides if side.number > 1)
     degrees = sum(side.number - 1 for side in sides)
     variance, freedom = statistics.moderated(own / degrees if degrees else math.nan, degrees, prior)
     parts = [(variance * math.fsum(1 / side.number for side in sides), freedom)]
-    if drift.variance > 0:
+    if drift.variance != 0:
         parts.append((2 * drift.variance, drift.degrees))
-    total = math.fsum(part for part, _ in parts)
-    if math.isnan(total):
+    if any(math.isnan(part) for part, _ in parts):
         return None
-    # Satterthwaite, Biometrics Bulletin 2 (1946): the degrees of freedom of a sum of variances.
-    weight = math.fsum(part**2 / freedom for part, freedom in parts)
-    freedom = total**2 / weight if weight else math.inf
+    total, freedom = _sum(parts)
     return LogChange(after.mean - before.mean, math.sqrt(total), freedom)
+
+
+def _sum(parts: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The sum of variances, and its degrees of freedom: Satterthwaite, Biometrics Bulletin 2, 1946.
+
+    ``parts``: each variance with its degrees of freedom.
+    """
+    total = math.fsum(part for part, _ in parts)
+    weight = math.fsum(part**2 / freedom for part, freedom in parts)
+    return total, total**2 / weight if weight else math.inf
 
 
 def factors(before: Mapping[Round, float], after: Mapping[Round, float]) -> list[float]:
@@ -178,14 +185,17 @@ def mean_factor(groups: Sequence[tuple[Sequence[LogChange], Drift]]) -> Interval
     from scipy.special import stdtrit
 
     changes = [change for of_machine, _ in groups for change in of_machine]
-    total, degrees = 0.0, math.inf
+    # Each source of variance with its degrees of freedom.
+    parts: list[tuple[float, float]] = []
     for of_machine, drift in groups:
         drifting = sum(not change.paired for change in of_machine)
         drift_variance = 2 * drift.variance if drifting else 0.0
-        own = math.fsum(change.error**2 for change in of_machine) - drifting * drift_variance
-        total += max(0.0, own) + drifting**2 * drift_variance
+        for change in of_machine:
+            own = change.error**2 - drift_variance * (not change.paired)
+            parts.append((max(0.0, own), change.degrees))
         if drift_variance > 0:
-            degrees = min(degrees, *(change.degrees for change in of_machine))
+            parts.append((drifting**2 * drift_variance, drift.degrees))
+    total, degrees = _sum(parts)
     centre = math.fsum(change.mean for change in changes) / len(changes)
     error = math.sqrt(total) / len(changes)
     reach = float(stdtrit(degrees, (1 + statistics.CONFIDENCE) / 2)) * error

@@ -72,7 +72,8 @@ def _cuda_graphs(evidence: Evidence) -> Finding:
         launches.append(profile.kernel_launches / profile.calls)
     before, after = waits
     least = 100 * (1 - ABOUT)
-    enough, too_few = before.low >= least * after.high, before.high < least * after.low
+    enough = 0 < before.low >= least * after.high
+    too_few = before.high < least * after.low
     return Finding(
         enough if enough or too_few else None,
         f"gpt_decode: {launches[0]:.0f} kernel launches a call become {launches[1]:.0f}; the "

@@ -206,15 +206,15 @@ class Rules(dict[str, Rule]):
         return register
 
 
-def within(interval: Interval, low: float, high: float) -> bool | None:
+def within(interval: Interval, low: float, high: float, *, slack: float = ABOUT) -> bool | None:
     """Whether a figure lies in a range.
 
     False if the whole interval lies outside. True if the figure lies in the range and its interval
-    leaves the range by at most 15 %.
+    leaves the range by at most the slack, which is 15 %: 0 for a range that is narrower.
     """
     if interval.high < low or interval.low > high:
         return False
-    near = interval.low >= low * (1 - ABOUT) and interval.high <= high * (1 + ABOUT)
+    near = interval.low >= low * (1 - slack) and interval.high <= high * (1 + slack)
     return True if near and low <= interval.value <= high else None
 
 

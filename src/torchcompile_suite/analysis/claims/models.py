@@ -80,7 +80,7 @@ RULES["vit-medium-122x-fewer-launches"] = _fewer(MEDIUM, 53000, 435)
 @RULES("vit-large-no-benefit")
 def _vit_large(evidence: Evidence) -> Finding:
     part = _mode_over(evidence, LARGE, "reduce-overhead", "default")
-    return Finding(within(part, 0.97, 1.03), f"{part} of default's time", interval=part)
+    return Finding(within(part, 0.97, 1.03, slack=0), f"{part} of default's time", interval=part)
 
 
 @RULES("default-mode-minimal")
@@ -89,7 +89,7 @@ def _default_minimal(evidence: Evidence) -> Finding:
     cells = evidence.family("vit")
     ratio = statistics.geometric_mean([evidence.ratio(cell) for cell in cells])
     return Finding(
-        within(ratio, 0.97, 1.03),
+        within(ratio, 0.97, 1.03, slack=0),
         f"{ratio} of eager's time, mean of {', '.join(cell.workload for cell in cells)}",
         interval=ratio,
     )
@@ -101,7 +101,7 @@ def _autotune_equals(evidence: Evidence) -> Finding:
     part = statistics.geometric_mean(
         [_mode_over(evidence, name, "max-autotune", "reduce-overhead") for name in names]
     )
-    return Finding(within(part, 0.95, 1.05), f"{part} of its time", interval=part)
+    return Finding(within(part, 0.95, 1.05, slack=0), f"{part} of its time", interval=part)
 
 
 @RULES("warm-up-grows-with-mode")
@@ -140,7 +140,9 @@ def _advanced_modes(evidence: Evidence) -> Finding:
 def _operator(evidence: Evidence) -> Finding:
     """Within 5 %: the usual 15 % is more than the claimed gain."""
     speedup = evidence.speedup(inference(OPERATOR, "max-autotune", 5))
-    return Finding(within(speedup, 1.04, 1.14), f"{speedup} times as fast", interval=speedup)
+    return Finding(
+        within(speedup, 1.04, 1.14, slack=0), f"{speedup} times as fast", interval=speedup
+    )
 
 
 @RULES("randomness-breaks-the-graph")

@@ -139,6 +139,11 @@ def launch_eager_latency(pairs_s: Sequence[tuple[float, float]]) -> float:
     return median(eager for eager, _ in pairs_s)
 
 
+def _after_first(warm_up_s: Sequence[float]) -> Sequence[float]:
+    """The calls that may be steady: the first one compiles, unless it is the only one."""
+    return warm_up_s[1:] or warm_up_s
+
+
 def compile_cost(warm_up_s: Sequence[float], compiler_import_s: float = 0.0) -> float:
     """Seconds lost to compiling: the compiler's import, and the calls that compiled something.
 
@@ -147,7 +152,7 @@ def compile_cost(warm_up_s: Sequence[float], compiler_import_s: float = 0.0) -> 
     earn back. The first call's time alone would miss the cost of later calls; the sum of all calls
     would include the drift of a busy machine.
     """
-    steady_s = steady_call(warm_up_s)
+    steady_s = steady_call(_after_first(warm_up_s))
     calls_s = math.fsum(call_s - steady_s for call_s in warm_up_s if call_s > 2 * steady_s)
     return compiler_import_s + calls_s
 
@@ -158,7 +163,7 @@ def calls_until_steady(warm_up_s: Sequence[float]) -> int:
     Uses the median of each window, so one slow call among steady ones does not count. A first call
     that compiles counts as one call.
     """
-    limit = steady_call(warm_up_s) * (1 + STEADY_TOLERANCE)
+    limit = steady_call(_after_first(warm_up_s)) * (1 + STEADY_TOLERANCE)
     for start in range(len(warm_up_s)):
         window = warm_up_s[start : start + STEADY_WINDOW]
         if median(window) <= limit and window[0] <= 2 * limit:

@@ -129,9 +129,7 @@ class Observer(Inspection):
             reason = f"backend {self._cell.backend} generates no code"
             self._unknown |= dict.fromkeys(generated, reason)
         elif served := inductor.served_from_cache():
-            reason = (
-                f"{served} graphs equal another one, whose code they share without generating it"
-            )
+            reason = f"graphs with the code of an equal one, without generating it: {served}"
             self._unknown |= dict.fromkeys(generated, reason)
         else:
             self._values |= generated

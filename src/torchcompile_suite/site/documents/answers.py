@@ -33,7 +33,11 @@ def document(machine: Machine, point: str) -> dict[str, Any]:
     """The answers that need times: a sentence and a table of text for each question."""
     name = machine.fullest(point)
     records = [entry.record for entry in machine.of(point) if entry.row.machine == name]
-    of_cell = {cell: record for (_, at, cell), record in machine.divided.items() if at == point}
+    of_cell = {
+        cell: record
+        for (of, at, cell), record in machine.divided.items()
+        if (of, at) == (name, point)
+    }
     parts = list(of_cell.values())
     questions = []
     for asked in answers.questions():

@@ -102,11 +102,11 @@ def _sentence(machine: Machine, best: Row, others: Sequence[_Other]) -> str:
     equal = [label(other.point) for other in others if not other.slower]
     if len(equal) > _MOST_NAMED:
         equal = [f"{len(equal)} of {len(others)} others"]
-    keep_up = (
-        f"Not surely slower: {listed(equal)}" if equal else f"Slower: all {len(others)} others"
-    )
+    keep_up = f"Not surely slower: {listed(equal)}; " if equal else ""
+    if not equal and len(others) > 1:
+        keep_up = f"Slower: all {len(others)} others; "
     last = others[-1] if others[-1].slower else max(slower, key=lambda other: other.times.value)
     return (
-        f"Fastest with {label(best.release)}, {time}. {keep_up}; "
+        f"Fastest with {label(best.release)}, {time}. {keep_up}"
         f"{label(last.point)} takes {ratio(last.times)} times as long."
     )
