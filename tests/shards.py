@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import re
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -9,7 +12,17 @@ from typing import Any
 from torchcompile_suite.site import packs
 from torchcompile_suite.site.sections import rows
 
-__all__ = ["Machine", "Report", "rows"]
+__all__ = ["Machine", "Report", "read_pack", "rows"]
+
+_CALL = re.compile(rf'{packs.FUNCTION}\("([0-9a-z]+)",(\{{.*\}})\);\n', re.DOTALL)
+
+
+def read_pack(file: Path) -> dict[str, Any]:
+    """The documents of a pack, by key."""
+    found = _CALL.fullmatch(file.read_text("ascii"))
+    assert found is not None, f"{file.name} is no pack"
+    texts = json.loads(found[2])
+    return {key: packs.decode(base64.b64decode(text)) for key, text in texts.items()}
 
 
 class Machine:
@@ -55,7 +68,7 @@ class Report:
     def read(self, name: str) -> dict[str, Any]:
         """The documents of a pack."""
         if name not in self._packs:
-            self._packs[name] = packs.read(self.folder / packs.FOLDER / f"{name}.js")
+            self._packs[name] = read_pack(self.folder / packs.FOLDER / f"{name}.js")
         return self._packs[name]
 
     @property

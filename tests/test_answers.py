@@ -74,7 +74,7 @@ def test_the_questions_are_in_the_order_of_the_benchmarks() -> None:
     assert asked_by_benchmarks == NAMES[: len(asked_by_benchmarks)]
     assert NAMES[len(asked_by_benchmarks) :] == ["graph_breaks"]
     assert len(set(NAMES)) == len(NAMES)
-    for asked in answers.questions():
+    for asked in answers.QUESTIONS:
         assert asked.title.endswith("?")
         assert len(asked.title) <= 80
         assert asked.name == asked.name.lower()
@@ -128,7 +128,7 @@ _measurements = st.builds(
 
 @pytest.mark.parametrize(
     "name",
-    [one.name for one in answers.questions() if not (one.of_targets or one.of_parts)],
+    [one.name for one in answers.QUESTIONS if not (one.of_targets or one.of_parts)],
 )
 @given(found=st.lists(_measurements, max_size=8))
 def test_any_records_have_an_answer(name: str, found: list[Measurement]) -> None:

@@ -635,7 +635,7 @@ def test_an_answer_on_screen_is_that_of_the_command(
     page.locator("#asked").get_by_role("link", name=wanted["inference"]["title"]).click()
     page.wait_for_url("**/answers.html#**")
     drawn(page)
-    for name in (one.name for one in answers.questions() if not one.of_targets):
+    for name in (one.name for one in answers.QUESTIONS if not one.of_targets):
         chosen = page.get_by_label("Question", exact=True)
         if chosen.input_value() != name:
             redrawn(page, partial(chosen.select_option, name))

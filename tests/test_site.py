@@ -43,7 +43,7 @@ from torchcompile_suite.site.documents import fastest
 
 from . import divided, examples
 from .examples import twin
-from .shards import Machine, Report, rows
+from .shards import Machine, Report, read_pack, rows
 
 ATTACK = "</td><script>alert('x')</script><img src=x onerror=alert(1)>\"'&"
 MACHINES = ("first-machine", "second-machine")
@@ -332,7 +332,7 @@ def test_the_answers_are_those_of_the_command(results: Path, first: Machine) -> 
             for record in summaries.read_divided(results / MACHINES[0])
             if record.release == release
         ]
-        wanted = [asked for asked in answers.questions() if not asked.of_targets]
+        wanted = [asked for asked in answers.QUESTIONS if not asked.of_targets]
         assert [one["name"] for one in found["questions"]] == [asked.name for asked in wanted]
         for one, asked in zip(found["questions"], wanted, strict=True):
             sentence, sheet = asked.answer(divided if asked.of_parts else mine)
@@ -587,7 +587,7 @@ def test_a_pack_gives_its_documents_back(
     assert places == dict.fromkeys(content, Path(path).stem)
     file = tmp_path_factory.getbasetemp() / "pack.js"
     file.write_text(text, encoding="ascii")
-    assert packs.read(file) == content
+    assert read_pack(file) == content
     assert "\n" not in text[:-1]
 
 

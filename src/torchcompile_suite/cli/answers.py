@@ -38,7 +38,7 @@ def answers_command(
 
     Examples: torchcompile-suite answers training; torchcompile-suite answers --format markdown
     """
-    wanted = [answers.get(question)] if question else answers.questions()
+    wanted = [answers.get(question)] if question else answers.QUESTIONS
     asked = [catalogue.find(release).version] if release else []
     answered = [
         *_timed([one for one in wanted if not one.of_targets], machine_name, asked),

@@ -71,7 +71,7 @@ def bisect_command(
     measured. Each commit is measured until it belongs to good or to bad. A commit that cannot be
     measured is skipped, and the reason is printed.
 
-    Exit status: 0 found, 1 not found, 2 wrong command line, 130 interrupted.
+    Exit status: 0 found, 1 not found or a wrong value, 2 no such option, 130 interrupted.
 
     Example: torchcompile-suite bisect v2.9.0 v2.9.1 --cell 'gpt_decode, batch 1, default'
     """

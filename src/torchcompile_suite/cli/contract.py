@@ -18,7 +18,7 @@ from ..presentation.wording import printable
 from ..releases import catalogue
 from ..trial import target
 from .commands import Commands, missing
-from .options import completing
+from .options import target_option
 
 app = Commands(
     "contract", help="Keep a model compiled: its graphs, breaks, recompiles and kernels in a file."
@@ -55,12 +55,7 @@ _NEWEST = "newest"
 @click.option("--dynamic", is_flag=True, help="torch.compile(dynamic=True).")
 @click.option("--training", is_flag=True, help="With gradients, as the model comes.")
 @click.option("--device", default="cpu", help="cpu or cuda.")
-@click.option(
-    "--target",
-    "gpu",
-    shell_complete=completing(targets.read),
-    help="A GPU that is not here, such as cuda:sm90: count the code that it would run.",
-)
+@target_option
 @releases_option
 def update_command(
     models: tuple[str, ...],
@@ -153,13 +148,9 @@ def _checked(path: Path, model: str, call: str, device: str, release: str) -> ma
     of_release = "" if release == _INSTALLED else f" --release {release}"
     command = f"{_update(_from_here(model, path), path)}{way.options()}{of_release}"
     fault = checking.fault(path, entry, head, command)
-    click.echo(printable_lines(fault) if fault else f"{head}: as in the contract")
+    lines = (fault or f"{head}: as in the contract").splitlines()
+    click.echo("\n".join(map(printable, lines)))
     return markdown.Checked(model, call, device, entry.torch[0], entry.counts, fault)
-
-
-def printable_lines(text: str) -> str:
-    """The lines, without what would control a terminal."""
-    return "\n".join(map(printable, text.splitlines()))
 
 
 class _Way(msgspec.Struct, frozen=True):

@@ -17,19 +17,14 @@ from ..trial import opened
 from ..trial.plan import Trial
 from ..trial.run import target_variables
 from .one_cell import of_one_cell
-from .options import completing, output_option, quiet_option
+from .options import output_option, quiet_option, target_option
 from .trying import torch_python
 
 
 @click.command()
 @of_one_cell
 @click.option("--release", help="Such as v2.9. Default: the torch of this Python, else the newest.")
-@click.option(
-    "--target",
-    "gpu",
-    shell_complete=completing(targets.read),
-    help="A GPU that is not here, such as cuda:sm90: its code.",
-)
+@target_option
 @output_option
 @quiet_option
 def open_command(

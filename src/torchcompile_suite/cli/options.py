@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from .. import targets
 from ..errors import SuiteError
 
 
@@ -17,6 +18,20 @@ class Format(str, Enum):
     TABLE = "table"
     MARKDOWN = "markdown"
     JSON = "json"
+
+
+def completing(
+    names: Callable[[], Iterable[str]],
+) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Shell completion by these names; by none where they cannot be looked up."""
+
+    def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+        try:
+            return [name for name in names() if name.startswith(incomplete)]
+        except SuiteError:
+            return []
+
+    return complete
 
 
 machine_option = click.option(
@@ -30,6 +45,20 @@ format_option = click.option(
     type=click.Choice(Format, case_sensitive=False),
     default=Format.TABLE,
     help="How to write it.",
+)
+target_option = click.option(
+    "--target",
+    "gpu",
+    shell_complete=completing(targets.read),
+    help="A GPU that is not here, such as cuda:sm90: only what is generated for it.",
+)
+# As the environment variables of the measuring processes.
+threads_option = click.option(
+    "--threads",
+    "variables",
+    type=click.IntRange(min=1),
+    callback=lambda _context, _option, given: {"OMP_NUM_THREADS": str(given)} if given else {},
+    help="Number of torch's threads on a CPU.",
 )
 installed_option = click.option(
     "--release", help="A release to install, such as v2.9. Default: the torch of this Python."
@@ -70,17 +99,3 @@ output_option = click.option(
     help="An empty or a new folder for graphs, IR, generated code, guards and breaks.",
 )
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print no progress.")
-
-
-def completing(
-    names: Callable[[], Iterable[str]],
-) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Shell completion by these names; by none where they cannot be looked up."""
-
-    def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-        try:
-            return [name for name in names() if name.startswith(incomplete)]
-        except SuiteError:
-            return []
-
-    return complete

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -25,6 +25,8 @@ from .options import (
     json_option,
     no_color_option,
     quiet_option,
+    target_option,
+    threads_option,
     training_option,
 )
 
@@ -80,18 +82,13 @@ inputs_option = click.option(
     help=f"Ask this instead: {', '.join(plan.QUESTIONS)}. It chooses its cells.",
 )
 @device_option
-@click.option(
-    "--target",
-    "gpu",
-    shell_complete=completing(targets.read),
-    help="A GPU that is not here, such as cuda:sm90: only generate its code.",
-)
+@target_option
 @click.option(
     "--registers",
     is_flag=True,
     help="With --target: registers, spills, shared memory and occupancy.",
 )
-@click.option("--threads", type=click.IntRange(min=1), help="Number of torch's threads on a CPU.")
+@threads_option
 @click.option(
     "--precision",
     type=click.FloatRange(min=0.001),
@@ -130,7 +127,7 @@ def try_command(
     device: str | None,
     gpu: str | None,
     registers: bool,
-    threads: int | None,
+    variables: Mapping[str, str],
     precision: float,
     budget: float | None,
     release: str | None,
@@ -147,7 +144,7 @@ def try_command(
     position) or a dict (by name). A factory with a parameter batch_size is called for each
     --batch-size.
 
-    Exit status: 0 measured, 1 the model or a cell failed, 2 wrong command line, 130 interrupted.
+    Exit status: 0 measured, 1 the model, a cell or a value fails, 2 no such option, 130 Ctrl-C.
 
     Examples:
 
@@ -200,7 +197,6 @@ def try_command(
     if save:  # without [suite] it ends now, and not after minutes
         from . import recorded
     trial = plan.asked(target, inputs or [], asked, answers.names())
-    variables = {"OMP_NUM_THREADS": str(threads)} if threads else {}
     out = Output(no_color=no_color)
     with trying.TrialProgress(quiet, no_color) as progress:
         python = trying.torch_python(trial, release, gpu, progress)

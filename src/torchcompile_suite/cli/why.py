@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import click
@@ -30,6 +30,7 @@ from .options import (
     no_color_option,
     output_option,
     quiet_option,
+    threads_option,
 )
 from .trying import torch_python, write
 
@@ -40,7 +41,7 @@ from .trying import torch_python, write
     "--against",
     help="Another release, such as v2.8, or another mode: compare the compiled calls.",
 )
-@click.option("--threads", type=click.IntRange(min=1), help="Number of torch's threads.")
+@threads_option
 @installed_option
 @click.option(
     "--launches",
@@ -63,7 +64,7 @@ from .trying import torch_python, write
 def why_command(
     trial: Trial,
     against: str | None,
-    threads: int | None,
+    variables: Mapping[str, str],
     release: str | None,
     launches: int,
     history: bool,
@@ -97,7 +98,7 @@ def why_command(
     if history:
         of_measurements = {
             "--against": against,
-            "--threads": threads,
+            "--threads": variables,
             "--release": release,
             "--launches": launches != DIVIDED_LAUNCHES,
             "--all": everything,
@@ -118,7 +119,6 @@ def why_command(
         trials.Wanted(trial, torch_python(trial, of, None, progress), name)
         for trial, of, name in calls
     ]
-    variables = {"OMP_NUM_THREADS": str(threads)} if threads else {}
     cells, (found, *of_eager) = trials.run(wanted, launches, progress.say, variables)
     names = why.EAGER_AND_COMPILED if against is None else (wanted[0].name, wanted[1].name)
     if json_file is not None:

@@ -63,9 +63,7 @@ def count(order: Order) -> Counted:
     except (SuiteError, failures.Unsupported) as error:
         return Counted(error=str(error))
     except BaseException as error:
-        where = failures.where(error)
-        reason = failures.one_line(f"{type(error).__name__}: {error}")
-        return Counted(error=f"{order.target.name} fails: {reason}{f' ({where})' if where else ''}")
+        return Counted(error=f"{order.target.name} fails: {failures.said_where(error)}")
 
 
 def _count(order: Order) -> Counted:

@@ -9,7 +9,6 @@ the parts are what the device does, and the time in which it does nothing.
 
 from __future__ import annotations
 
-import gc
 import os
 import resource
 import time
@@ -188,22 +187,17 @@ def _compiled(subject: Subject, **settings: Any) -> Call:
 def _turns(calls: Mapping[str, Call], synchronize: Callable[[], None]) -> dict[str, _Calls]:
     """Make the calls in turns."""
     from .inspect import marks
+    from .timing import without_collections
 
     made = {name: _Calls([], []) for name in calls}
     heap.touch()
-    gc.collect()
-    gc.disable()
-    gc.freeze()
-    try:
+    with without_collections():
         begun = time.perf_counter()
         turns = 0
         while turns < FEWEST_TURNS or time.perf_counter() - begun < TURNS_S:
             for name, call in calls.items():
                 _turn(call, synchronize, marks.stamps, made[name])
             turns += 1
-    finally:
-        gc.unfreeze()
-        gc.enable()
     return made
 
 

@@ -74,7 +74,7 @@ def ready(module: torch.nn.Module, train: bool, device: str) -> None:
 
 
 def _refused(module: torch.nn.Module, call: str, error: Exception) -> failures.Unsupported:
-    reason = failures.one_line(f"{type(error).__name__}: {error}")
+    reason = failures.said(error)
     return failures.Unsupported(f"{type(module).__name__} refuses {call}: {reason}")
 
 

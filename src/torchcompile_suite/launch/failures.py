@@ -46,6 +46,17 @@ class Unsettled(Exception):
     """The calls have no steady state. The message says what differs from call to call."""
 
 
+def said(error: BaseException) -> str:
+    """What an error says, with its type, in one line (`one_line`)."""
+    return one_line(f"{type(error).__name__}: {error}")
+
+
+def said_where(error: BaseException) -> str:
+    """`said`, and the line of the user's code that raised it, if there is one."""
+    place = where(error)
+    return f"{said(error)} ({place})" if place else said(error)
+
+
 def one_line(text: str, length: int = REASON_LENGTH) -> str:
     """The first line of a text, without this machine's paths, at most ``length`` characters.
 

@@ -98,7 +98,7 @@ def _find_context(subject: Subject, restore: Callable[[], None]) -> list[str]:
         if not errors:
             return []
         how = "torch.no_grad()" if name == "no-grad" else "no context, with gradients"
-        reason = failures.one_line(f"{type(errors[0]).__name__}: {errors[0]}")
+        reason = failures.said(errors[0])
         return [f"called under {how}: torch.inference_mode(), which is usual, fails ({reason})"]
     raise errors[0]
 
@@ -302,7 +302,7 @@ def _failing_call(cell: Cell) -> str:
                 if number == 1:
                     return ""
                 where = failures.where(error)
-                reason = failures.one_line(f"{type(error).__name__}: {error}")
+                reason = failures.said(error)
                 return (
                     f"the module itself fails at call {number}, in eager, too: {reason}"
                     f"{f' ({where})' if where else ''}; give make() inputs or a state that can be "

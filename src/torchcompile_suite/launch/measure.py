@@ -259,11 +259,7 @@ class _Steps:
         with self.stages("turns"):
             if self.fields["heap"] == "settled":
                 heap.touch()
-            # As timeit does: a garbage collection would count against the call in which it starts.
-            gc.collect()
-            gc.disable()
-            gc.freeze()
-            try:
+            with timing.without_collections():
                 asked = hear()
                 # Until now the other side was perhaps not ready.
                 progress.entered("turns")
@@ -276,9 +272,6 @@ class _Steps:
                         self.given.put(compiled=asked.side == "mode")
                     say(timing.turn(calls[asked.side], self.clock, asked, single))
                     asked = hear()
-            finally:
-                gc.unfreeze()
-                gc.enable()
 
     def check_accuracy(self, subject: Subject, call: Call, inspection: Inspection) -> None:
         """Raise `failures.WrongResult` if the mode's output is too far from the expected one."""

@@ -168,7 +168,7 @@ def _tried(
             return _in_double(subject, expected, place, drawing), ""
         except Exception as error:
             # Whatever it is, the module was not made for float64.
-            reason = failures.one_line(f"{type(error).__name__}: {error}")
+            reason = failures.said(error)
             full = failures.is_out_of_memory(error)
         # Here, because the error held what the failed call had made.
         _free(subject.cell.device)

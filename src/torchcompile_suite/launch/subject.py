@@ -232,7 +232,7 @@ def twin(module: torch.nn.Module) -> torch.nn.Module:
     try:
         return copy.deepcopy(module, shared)
     except Exception as error:
-        reason = failures.one_line(f"{type(error).__name__}: {error}")
+        reason = failures.said(error)
         raise failures.Unsupported(
             f"the module cannot be copied to compile its blocks apart: {reason}"
         ) from error

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import math
 import resource
 import time
+from collections.abc import Iterator
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -29,6 +31,21 @@ MEMORY_LIMIT_S = 3.0
 SINGLE_SHARE = 0.25
 # Looks at the memory over many calls.
 LOOKS = 50
+
+
+@contextlib.contextmanager
+def without_collections() -> Iterator[None]:
+    """A context without garbage collections, as in timeit: one would count against the call in
+    which it starts.
+    """
+    gc.collect()
+    gc.disable()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        gc.enable()
 
 
 def timed(call: Call, on: Device, count: int = 1) -> float:

@@ -104,7 +104,7 @@ def _manifest(content: Content, pages: Sequence[str]) -> dict[str, str]:
         "stories": [[one.title, one.file, one.releases, one.models] for one in content.stories],
         "questions": [
             [one.name, one.title, (render.GENERATED if one.of_targets else render.ANSWERS).file]
-            for one in answers.questions()
+            for one in answers.QUESTIONS
         ],
     }
     text = packs.script(MANIFEST, [(MANIFEST, packs.encode(manifest))])

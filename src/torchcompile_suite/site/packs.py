@@ -15,9 +15,7 @@ import gzip
 import hashlib
 import json
 import math
-import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -31,7 +29,6 @@ FUNCTION = "torchcompileShard"
 # Of a figure of a document. Words have two decimals, so nobody sees more, and the last digits of a
 # figure differ between processors.
 DIGITS = 6
-_CALL = re.compile(rf'{FUNCTION}\("([0-9a-z]+)",(\{{.*\}})\);\n', re.DOTALL)
 
 
 class Encoded(NamedTuple):
@@ -108,11 +105,3 @@ def script(name: str, documents: Iterable[tuple[str, Encoded]]) -> str:
     """The text of a pack of that name."""
     content = {key: base64.b64encode(document.data).decode() for key, document in documents}
     return f"{FUNCTION}({json.dumps(name)},{json.dumps(content)});\n"
-
-
-def read(file: Path) -> dict[str, Any]:
-    """The documents of a pack, by key. Raises OSError, and ValueError for another file."""
-    found = _CALL.fullmatch(file.read_text("ascii"))
-    if found is None:
-        raise ValueError(f"{file.name} is no pack")
-    return {key: decode(base64.b64decode(text)) for key, text in json.loads(found[2]).items()}

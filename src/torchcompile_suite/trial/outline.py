@@ -66,11 +66,7 @@ def outline(workload: str, batch_size: int) -> Outline:
     except SuiteError as error:
         return Outline(error=str(error))
     except BaseException as error:
-        where = failures.where(error)
-        reason = failures.one_line(f"{type(error).__name__}: {error}")
-        return Outline(
-            error=f"{workload} cannot be built: {reason}{f' ({where})' if where else ''}"
-        )
+        return Outline(error=f"{workload} cannot be built: {failures.said_where(error)}")
 
 
 def _outline(workload: str, batch_size: int) -> Outline:

@@ -69,7 +69,7 @@ def answer(target: Target) -> str:
     except failures.Unsupported as error:
         return str(error)
     except Exception as error:
-        return failures.one_line(f"{type(error).__name__}: {error}")
+        return failures.said(error)
     return ""
 
 

@@ -113,7 +113,7 @@ def main() -> None:
     try:
         written = Written(write(order.cell, Path(order.folder)))
     except Exception as error:
-        written = Written([], failures.one_line(f"{type(error).__name__}: {error}"))
+        written = Written([], failures.said(error))
     asking.send_bytes(msgspec.json.encode(written))
 
 

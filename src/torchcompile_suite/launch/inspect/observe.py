@@ -63,7 +63,7 @@ class Observer(Inspection):
         try:
             value = ask()
         except Exception as error:
-            value, otherwise = None, failures.one_line(f"{type(error).__name__}: {error}")
+            value, otherwise = None, failures.said(error)
         if value is None:
             self._unknown[field] = otherwise
         else:

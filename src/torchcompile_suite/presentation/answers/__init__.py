@@ -13,7 +13,7 @@ from ...results.records import Record
 from . import generated, parts, pays, processes, variants, ways
 from .common import Answer
 
-__all__ = ["Answer", "Answered", "Asked", "get", "names", "newest", "questions"]
+__all__ = ["QUESTIONS", "Answer", "Answered", "Asked", "get", "names", "newest"]
 
 
 class Asked(NamedTuple):
@@ -100,11 +100,6 @@ QUESTIONS = (
         of_targets=True,
     ),
 )
-
-
-def questions() -> list[Asked]:
-    """All questions, in their order."""
-    return list(QUESTIONS)
 
 
 def names() -> list[str]:

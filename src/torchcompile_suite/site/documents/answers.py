@@ -40,7 +40,7 @@ def document(machine: Machine, point: str) -> dict[str, Any]:
     }
     parts = list(of_cell.values())
     questions = []
-    for asked in answers.questions():
+    for asked in answers.QUESTIONS:
         if not asked.of_targets:
             sentence, sheet = asked.answer(parts if asked.of_parts else records)
             questions.append(
