@@ -132,7 +132,9 @@ def wanting(series: Series, known: Journal) -> list[str]:
     taken_s = sum(known.taken_s[name] for name in series.releases)
     if taken_s >= series.budget_s * len(series.releases):
         return []
-    open_ = {name for name in present if not _precise(series, known, name)}
+    open_ = {
+        name for name in present if not statistics.precise(known.launches[name], series.precision)
+    }
     if known.round < TELLING_ROUNDS:
         for before, after in pairwise(present):
             if not change.told(series.cell, known.launches[before], known.launches[after]):
@@ -144,10 +146,6 @@ def _values(series: Series, known: Journal, name: str) -> int:
     if not series.having:
         return known.count(name)
     return len(change.values(series.having, known.launches[name]))
-
-
-def _precise(series: Series, known: Journal, name: str) -> bool:
-    return statistics.precise(known.launches[name], series.precision)
 
 
 def in_turns(
@@ -186,7 +184,8 @@ def results(series: Series, known: Journal) -> dict[str, Measurement]:
             if series.rounds is not None or name in open_:
                 stopped = "fixed"
             else:
-                stopped = "precise" if _precise(series, known, name) else "budget"
+                precise = statistics.precise(known.launches[name], series.precision)
+                stopped = "precise" if precise else "budget"
         if found or refused:
             made[name] = Measurement(
                 cell=series.cell,

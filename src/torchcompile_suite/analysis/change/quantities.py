@@ -168,7 +168,7 @@ class Side:
 
     def values(self, cell: Cell, name: str) -> list[float]:
         """The figure of that name (see `values`); empty for a cell that failed."""
-        return self.kept(("values", cell, name), lambda: values(name, self._timed(cell)))
+        return self.kept(("values", cell, name), lambda: values(name, self.timed(cell)))
 
     def logs(self, cell: Cell, name: str) -> Logs | None:
         """The logs of `values`; None if there are none."""
@@ -176,11 +176,7 @@ class Side:
 
     def rounds(self, cell: Cell, name: str) -> dict[Round, float]:
         """The figure of that name by round (see `by_round`); empty for a cell that failed."""
-        return self.kept(("rounds", cell, name), lambda: by_round(name, self._timed(cell)))
-
-    def reference_values(self, cell: Cell, reference: DriftReference) -> list[float]:
-        """The seconds of the drift reference, one a launch; empty for a cell that failed."""
-        return reference.values(self._timed(cell))
+        return self.kept(("rounds", cell, name), lambda: by_round(name, self.timed(cell)))
 
     def starts(self, cell: Cell) -> frozenset[tuple[str, ...]]:
         """What the processes of the cell had imported when they were forked."""
@@ -202,7 +198,8 @@ class Side:
         """What ``make`` makes of all launches of the cell."""
         return self.kept((key, cell), lambda: make(self.cells[cell].launches))
 
-    def _timed(self, cell: Cell) -> Sequence[Launch]:
+    def timed(self, cell: Cell) -> Sequence[Launch]:
+        """The launches of a cell; none of one that failed."""
         measurement = self.cells[cell]
         return measurement.launches if measurement.outcome.ok else []
 
@@ -237,7 +234,7 @@ def _within(side: Side, reference: DriftReference) -> Drift:
     """The drift within one release. The estimate of its variance may be below 0."""
     groups: dict[Hashable, list[list[float]]] = defaultdict(list)
     for cell, measurement in side.cells.items():
-        times_s = side.reference_values(cell, reference)
+        times_s = reference.values(side.timed(cell))
         if len(times_s) > 1:
             groups[reference.key(measurement)].append(times_s)
     squares, degrees = 0.0, 0

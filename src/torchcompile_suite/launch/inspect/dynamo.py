@@ -304,6 +304,8 @@ class GivenUp(logging.Handler):
         super().__init__()
         # What cannot be traced: the reason, and the stack, outermost call first.
         self.untraced: list[tuple[str, Sequence[Any]]] = []
+        # Why Dynamo has skipped frames, each reason once.
+        self.skipped: dict[str, None] = {}
         self._said: list[GraphBreak] = []
         self._in_loops: set[str] = set()
         self._watchers = contextlib.ExitStack()
@@ -311,19 +313,20 @@ class GivenUp(logging.Handler):
     def __enter__(self) -> GivenUp:
         """Listen from now on."""
         logging.getLogger("torch._dynamo.convert_frame").addHandler(self)
-        add, make = Unsupported.add_to_stats, SkipFrame.__init__
 
-        def adding(error: Unsupported, *arguments: Any, **options: Any) -> Any:
+        def adding(add: Any, error: Unsupported, *arguments: Any, **options: Any) -> Any:
             self.untraced.append((one_line(str(error.msg)), error.real_stack or ()))
             return add(error, *arguments, **options)
 
-        def making(error: SkipFrame, *arguments: Any, **options: Any) -> None:
-            if self.untraced and _IN_LOOP in str(*arguments[:1]):
+        def making(make: Any, error: SkipFrame, *arguments: Any, **options: Any) -> None:
+            text = str(*arguments[:1])
+            self.skipped[one_line(text)] = None
+            if self.untraced and _IN_LOOP in text:
                 self._in_loops.add(self.untraced[-1][0])
             make(error, *arguments, **options)
 
-        self._watchers.enter_context(mock.patch.object(Unsupported, "add_to_stats", adding))
-        self._watchers.enter_context(mock.patch.object(SkipFrame, "__init__", making))
+        hooks = [(Unsupported, "add_to_stats", adding), (SkipFrame, "__init__", making)]
+        self._watchers.enter_context(hooking(hooks))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -381,15 +384,9 @@ def why_uncaptured(call: Callable[[], Any]) -> str:
         if os.environ.get(variable) == "1":
             return f"{variable}=1 is set"
     reset()
-    said: dict[str, None] = {}
-    made = SkipFrame.__init__
-
-    def noting(error: SkipFrame, *arguments: Any, **options: Any) -> None:
-        said[one_line(str(*arguments[:1]))] = None
-        made(error, *arguments, **options)
-
-    with mock.patch.object(SkipFrame, "__init__", noting), GivenUp() as given_up:
+    with GivenUp() as given_up:
         call()
+    said = given_up.skipped
     for each in (*graph_breaks(), *given_up.frames()):
         said[f"{each.reason} ({each.where})" if each.where else each.reason] = None
     return "; ".join(list(filter(None, said))[:_MOST_REASONS]) or "Dynamo names no reason"
