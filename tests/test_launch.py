@@ -231,12 +231,14 @@ def test_warm_launches_reuse_what_the_cold_one_compiled(compiled: Measured) -> N
 
 @pytest.mark.nightly
 def test_it_stops_when_it_is_precise(newest: ReleaseEnvironment, tmp_path: Path) -> None:
-    # Three launches meet this target on any machine; tests/test_alone.py has the stopping rule.
+    # Three launches meet this target, unless the host moves the processors: then it takes three at
+    # the near place. tests/test_alone.py has the stopping rule.
     enough = {"launches": None, "precision": 10, "budget_s": 300}
     measurement = measure(newest, tmp_path, "well", "eager", **enough)
     assert measurement.outcome.ok, measurement.outcome
     assert measurement.stopped == "precise"
-    assert len(measurement.launches) == statistics.FIRST_LOOK
+    assert statistics.precise(measurement.launches, 10)
+    assert not statistics.precise(measurement.launches[:-1], 10)
 
 
 def test_each_launch_pays_for_importing_the_compiler(compiled: Measured, eager: Measured) -> None:

@@ -636,7 +636,8 @@ def test_a_question_is_answered_and_goes_on_with_resume(try_: Command, tmp_path:
     assert status == 0, out + err
     for one in json.loads(file.read_text())["measurements"]:
         before = measured[one["cell"]["backend"]]
-        if before["outcome"]["status"] == "ok":
+        # Where the host moves the processors, the budget may end before it is precise.
+        if before["stopped"] == "precise":
             assert one["launches"] == before["launches"], "nothing was measured again"
 
 

@@ -86,7 +86,7 @@ class Pointwise(torch.nn.Module):
 
 def test_faster(compile_contract):
     inputs = torch.randn(512, 512)
-    row = compile_contract.faster_than_eager(Pointwise(), inputs, budget_s=1, device="cpu")
+    row = compile_contract.faster_than_eager(Pointwise(), inputs, budget_s=60, device="cpu")
     assert row.ratio.high < 1
     assert row.latency_s.value < row.eager_s.value
 """

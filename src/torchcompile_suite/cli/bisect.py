@@ -106,8 +106,7 @@ def bisect_command(
     check = (
         f"torchcompile-suite bisect {result.before[:12]} {result.suspects[-1][:12]} "
         f"--cell '{wanted}' --metric {metric} --repo {shlex.quote(str(repo))}"
-        + " --allow-native-drift"
-        * allow_native_drift
+        + (" --allow-native-drift" if allow_native_drift else "")
     )
     _show(Output(), clone, result, metric, check)
     if json_file is not None:

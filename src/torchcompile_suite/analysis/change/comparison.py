@@ -126,7 +126,7 @@ def compare_machines(sides_of: Mapping[str, tuple[Side, Side]]) -> Comparison:
     """Compare two releases whose cells come from several machines, each from one of them.
 
     Each machine has its own spread and drift. All figures are judged together, and a mean is one of
-    factors within a machine. Raises ChangeError when no cell was measured with both releases, and
+    factors within a machine. Raises ChangeError when no cell can be compared, and
     ValueError for a cell that two machines have.
     """
     machine_of = _machine_of(sides_of)
