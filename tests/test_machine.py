@@ -71,7 +71,7 @@ def test_another_machine_under_the_same_name_is_refused() -> None:
     machine.check_same(here, here)
     machine.check_same({**here, "os": "Linux 5.10.0-older"}, here)
     machine.check_same({"machine": "shared-name"}, here)
-    with pytest.raises(SuiteError, match=r"cpu 'Other'.*--machine NAME"):
+    with pytest.raises(SuiteError, match=r"cpu 'Other'.*MACHINE=NAME"):
         machine.check_same({**here, "cpu": "Other"}, here)
     with pytest.raises(SuiteError, match="device 'NVIDIA H100'"):
         machine.check_same({**here, "device": "NVIDIA H100"}, here)

@@ -287,7 +287,7 @@ def test_a_slower_release_is_found_although_the_machine_drifts(tmp_path: Path) -
     measured = measure(tmp_path, machine, rounds=6)
     effect = compared(measured, "2.4.1", "2.9.1").changes[0].effects["compiled"]
     assert effect.difference is change.Difference.WORSE
-    # The same launches without their rounds: the drift hides it.
+    # The same launches without their rounds: nothing shows the drift, so nothing is claimed.
     apart = {
         release: msgspec.structs.replace(
             one, launches=[msgspec.structs.replace(launch, round=0) for launch in one.launches]
@@ -296,7 +296,7 @@ def test_a_slower_release_is_found_although_the_machine_drifts(tmp_path: Path) -
     }
     comparison = compared(apart, "2.4.1", "2.9.1")
     assert comparison.paired == 0
-    assert not comparison.changes[0].effects["compiled"].difference.changed
+    assert "compiled" not in comparison.changes[0].effects
 
 
 def test_releases_of_two_series_are_not_paired(tmp_path: Path) -> None:

@@ -220,12 +220,10 @@ def caches() -> Iterator[Check]:
 
 def _unwritable(folder: Path) -> str:
     """Why no file can be made in the folder, or in its nearest existing parent; empty if it can."""
-    for place in (folder, *folder.parents):
-        try:
-            with tempfile.TemporaryFile(dir=place):
-                return ""
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            return error.strerror or str(error)
-    return "there is no such disk"
+    # Not Path.exists: it raises where a folder above may not be entered.
+    place = next(place for place in (folder, *folder.parents) if os.access(place, os.F_OK))
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            return ""
+    except OSError as error:
+        return error.strerror or str(error)

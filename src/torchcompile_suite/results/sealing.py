@@ -171,20 +171,14 @@ def merge(target: Path, source: Path) -> Merged:
 
 
 def _merge_machine(source: Path, target: Path, problems: list[Problem]) -> bool:
-    """Copy the description of a machine. False if the target has another machine of that name, or
-    it cannot be seen whether it has.
+    """Copy the description of a machine. False if the target has another machine of that name.
 
     Both may describe one machine in different words. Then the smaller text is kept, so that the
     order of merges makes no difference.
     """
     theirs, ours = _description(source, problems), _description(target, problems)
     if theirs is None:
-        if not os.path.lexists(target / machine.FILE):
-            return True
-        if not os.path.lexists(source / machine.FILE):  # else it is named already
-            reason = "without it nothing shows that both are the same machine; restore it"
-            problems.append(Problem(f"{source.name}/{machine.FILE}", reason))
-        return False
+        return True  # files of a store may come one by one
     if ours is not None:
         try:
             machine.check_same(ours.fields, theirs.fields)
