@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
+from ..cell import Cell
 from ..compiled import GraphBreak
 from ..generated import Generated
 from ..measurement import Measurement, Outcome
@@ -63,25 +64,21 @@ def sentence(rows: Sequence[Row], again: str) -> str:
     winners = [by_cell[cell] for cell in best(measured)]
     if winners:
         first, *others = winners
-        text = f"Compile it, {named(first)}: a call takes {_interval(first.ratio)} of eager's time"
+        text = f"Compile it, {named(first.cell)}: a call {_takes(first)}"
         if others:
-            text += f" ({', '.join(map(named, others))}: no clear difference)"
+            text += f" ({', '.join(named(row.cell) for row in others)}: no clear difference)"
         return text + _paid(first)
     if torn := [row for row in measured if row.ratio is not None and disagreement(row.ratio)]:
         factor = disagreement(torn[0].ratio) if torn[0].ratio else ""
-        return f"Cannot tell, {named(torn[0])}: {factor}; {again}"
+        return f"Cannot tell, {named(torn[0].cell)}: {factor}; {again}"
     payoffs = [payoff(row.ratio) for row in measured]
     if Payoff.UNKNOWN in payoffs:
         row = measured[payoffs.index(Payoff.UNKNOWN)]
         if row.ratio is None or math.isnan(row.ratio.value):
-            return f"Cannot tell yet: no launch of {named(row)} counts; {again}"
-        return (
-            f"Cannot tell yet: {named(row)} takes {_interval(row.ratio)} of eager's time; {again}"
-        )
+            return f"Cannot tell yet: no launch of {named(row.cell)} counts; {again}"
+        return f"Cannot tell yet: {named(row.cell)} {_takes(row)}; {again}"
     row = min(measured, key=lambda row: row.ratio.value if row.ratio else math.inf)
-    return (
-        f"Do not compile it for speed: {named(row)} takes {_interval(row.ratio)} of eager's time."
-    )
+    return f"Do not compile it for speed: {named(row.cell)} {_takes(row)}."
 
 
 def failed(outcome: Outcome) -> str:
@@ -107,11 +104,11 @@ def in_graphs(measurement: Measurement) -> str:
     return f"{math.floor(100 * compiled.captured_share)} % of its operators are in {graphs}."
 
 
-def named(row: Row) -> str:
-    """How the row's module was compiled, in a sentence."""
-    if row.cell.way == "as-given":
+def named(cell: Cell) -> str:
+    """How the cell's module was compiled, in a sentence."""
+    if cell.way == "as-given":
         return "as your code compiles it"
-    return f"mode {row.cell.mode}" + (f" ({row.cell.variant})" if row.cell.variant else "")
+    return f"mode {cell.mode}" + (f" ({cell.variant})" if cell.variant else "")
 
 
 def disagreement(interval: Interval) -> str:
@@ -123,10 +120,10 @@ def disagreement(interval: Interval) -> str:
     return f"too few launches agree: the interval spans a factor of {text}"
 
 
-def _interval(ratio: Interval | None) -> str:
-    if ratio is None:
-        return "?"
-    return str(ratio) if ratio.known else f"{ratio} (one launch gives no interval)"
+def _takes(row: Row) -> str:
+    ratio = "?" if row.ratio is None else str(row.ratio)
+    unsure = row.ratio is not None and not row.ratio.known
+    return f"takes {ratio}{' (one launch gives no interval)' if unsure else ''} of eager's time"
 
 
 def _paid(row: Row) -> str:

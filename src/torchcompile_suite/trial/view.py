@@ -177,7 +177,8 @@ def notes(result: TrialResult) -> list[str]:
         if len(concerned) == len(result.measurements):
             lines.append(note)
         else:
-            lines += [f"mode {cell.mode} at batch {cell.batch_size}: {note}" for cell in concerned]
+            names = [f"{advice.named(cell)} at batch {cell.batch_size}" for cell in concerned]
+            lines.append(f"{', '.join(names)}: {note}")
     return lines
 
 
@@ -185,7 +186,7 @@ def failures(result: TrialResult) -> list[str]:
     """The reasons of failed cells that the sentences do not name."""
     named = "\n".join(sentences(result))
     return [
-        f"Failed at batch {row.cell.batch_size}, {advice.named(row)}: {row.outcome}"
+        f"Failed at batch {row.cell.batch_size}, {advice.named(row.cell)}: {row.outcome}"
         for row in rows(result)
         if not row.outcome.ok
         and not (row.outcome.reason and row.outcome.reason.lower() in named.lower())
