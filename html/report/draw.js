@@ -23,12 +23,7 @@ const Draw = (() => {
   const pictures = new Set();
 
   function svg(tag, attributes, ...children) {
-    const element = document.createElementNS(SVG, tag);
-    for (const [name, value] of Object.entries(attributes ?? {})) {
-      if (value !== null && value !== undefined) element.setAttribute(name, value);
-    }
-    element.append(...children);
-    return element;
+    return Page.fill(document.createElementNS(SVG, tag), attributes, children);
   }
 
   const colour = (name) =>

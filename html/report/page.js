@@ -23,12 +23,12 @@ const Page = (() => {
   // An element. Texts of results may be attributes and children: neither is read as markup. But no
   // handler, and no address that `address` has not made, is ever taken from a result.
   function make(tag, attributes, ...children) {
-    const element = document.createElement(tag);
+    return fill(document.createElement(tag), attributes, children);
+  }
+
+  function fill(element, attributes, children) {
     for (const [name, value] of Object.entries(attributes ?? {})) {
-      if (value === true) element.setAttribute(name, "");
-      else if (value !== false && value !== null && value !== undefined) {
-        element.setAttribute(name, value);
-      }
+      if (value !== null && value !== undefined) element.setAttribute(name, value);
     }
     element.append(...children.filter((child) => child !== null && child !== undefined));
     return element;
@@ -568,6 +568,7 @@ const Page = (() => {
   return {
     start,
     make,
+    fill,
     address,
     choose,
     choice,

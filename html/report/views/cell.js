@@ -18,7 +18,7 @@
     return {
       title: "One model, since when?",
       choices: [Page.choosePoint(context)],
-      answer: `${Words.plural(models.length, "model")} were measured on this machine.`,
+      answer: `Measured on this machine: ${Words.plural(models.length, "model")}.`,
       content: [
         section(
           "models",

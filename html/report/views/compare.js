@@ -53,12 +53,13 @@
     const { machine, cell, label } = context;
     const name = `${machine.name} ${before} ${after}`;
     const rows = Data.rows(pair.changes);
+    const size = (row) => Math.abs(Math.log(row.factor));
     const changed = rows
       .filter((row) => row.verdict === "worse" || row.verdict === "better")
+      .sort((one, other) => size(other) - size(one));
+    const drawn = changed
+      .slice(0, MOST_DRAWN)
       .sort((one, other) => other.factor - one.factor);
-    const half = MOST_DRAWN / 2;
-    const drawn =
-      changed.length > MOST_DRAWN ? [...changed.slice(0, half), ...changed.slice(-half)] : changed;
     const some =
       drawn.length < changed.length
         ? ` The picture shows the ${drawn.length} largest of ${changed.length}.`

@@ -183,7 +183,7 @@
       ];
     }
     const ordered = modes.sort(([, one], [, other]) => other.cells - one.cells);
-    const models = Data.rows(group).map((row) => row.label.split(",")[0]);
+    const models = Data.rows(group).map((row) => row.cell.split(",")[0]);
     const told = Page.told(context.manifest, { models });
     return ordered.map(([mode, means], place) => {
       const rows = Data.rows(means);
@@ -192,7 +192,7 @@
       const labels = points.map(label);
       const open = (index) => choose({ at: points[index] });
       const marks = Page.marks(told, points);
-      const caption = `Geometric means over ${means.cells} cells that were measured at every point, mode ${mode}; bands: 95 %.`;
+      const caption = `Geometric means over ${Words.plural(means.cells, "cell")}, measured at every point, mode ${mode}; bands: 95 %.`;
       return section(
         place ? `since-${place}` : "since",
         place ? `Since when? Mode ${mode}` : "Since when?",
@@ -256,7 +256,7 @@
             rows,
           )
         : "Nothing changed beyond noise.",
-      changes.sentence && manifest.noun === "release"
+      changes.sentence && manifest.releases.includes(Page.releasePage(at))
         ? Page.make(
             "p",
             {},

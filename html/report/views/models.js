@@ -40,14 +40,16 @@
         choice("question", "Question", questions, question ?? ""),
         choice("batch", "Batch size", ["all", ...sizes], batch),
       ],
-      answer: `${Words.plural(rows.length, "cell")} of ${context.title(at)}, ${question}, batch size ${batch}: ${[
-        "faster",
-        "slower",
-        "no gain",
-        "cannot tell",
-      ]
-        .map((kind) => `${kind} ${rows.filter((row) => row.verdict === kind).length}`)
-        .join(", ")}.`,
+      answer: questions.length
+        ? `${Words.plural(rows.length, "cell")} of ${context.title(at)}, ${question}, batch size ${batch}: ${[
+            "faster",
+            "slower",
+            "no gain",
+            "cannot tell",
+          ]
+            .map((kind) => `${kind} ${rows.filter((row) => row.verdict === kind).length}`)
+            .join(", ")}.`
+        : "Nothing was compiled.",
       content: [
         section(
           "ratios",

@@ -3,10 +3,13 @@
 
 (() => {
   const { sheet, Words } = Page;
-  const KINDS = ["better", "worse", "no change beyond 5 %"];
+  const KINDS = ["better", "worse", "no change beyond 5 %", "cannot tell"];
 
-  const unclear = ({ mean_low, mean_high }) =>
-    (mean_low <= 1 && mean_high >= 1) || (mean_low >= 0.95 && mean_high <= 1.05);
+  const kind = ({ mean_low, mean_high }) => {
+    if (mean_low >= 0.95 && mean_high <= 1.05) return 2;
+    if (mean_low <= 1 && mean_high >= 1) return 3;
+    return mean_low > 1 ? 1 : 0;
+  };
 
   Page.view = async ({ manifest, label }) => {
     const { machine: name, before, after } = document.getElementById("view").dataset;
@@ -17,7 +20,7 @@
       .filter((row) => row.mean !== null)
       .map((row) => ({
         label: row.figure,
-        series: KINDS[unclear(row) ? 2 : row.mean_low > 1 ? 1 : 0],
+        series: KINDS[kind(row)],
         value: row.mean,
         low: row.mean_low,
         high: row.mean_high,
