@@ -199,8 +199,7 @@ def caches() -> Iterator[Check]:
     try:
         user = re.sub(r'[\\/:*?"<>|]', "_", getpass.getuser())
     except (KeyError, OSError):
-        # torch asks the same for its folder, and fails.
-        user = "USER"
+        user = f"uid_{os.getuid()}"  # as torch does since 2.13
         if INDUCTOR not in os.environ:
             yield fault("user", variable=INDUCTOR)
     temporary = Path(tempfile.gettempdir())
