@@ -807,6 +807,13 @@ def test_a_question_is_a_list_of_cells_of_the_model() -> None:
         plan.QUESTIONS["dynamic_shapes"](one, FREE)
 
 
+def test_compare_measures_one_cell_of_a_module_that_compiles_a_part_of_itself() -> None:
+    compiled = msgspec.structs.replace(FREE, compiled=True)
+    for kind, ways in (("pickle", ["whole"]), ("file", ["whole", "as-given"])):
+        asked = Trial("m", target=Target("m", kind, "m"), allocators=("system",))  # type: ignore[arg-type]
+        assert [cell.way for cell in plan.cells(asked, compiled)] == ways
+
+
 def test_a_question_about_shapes_has_the_batch_sizes_as_requests() -> None:
     for question in ("dynamic_shapes", "memory"):
         given = Trial("", question=question, batch_sizes=(1, 8))

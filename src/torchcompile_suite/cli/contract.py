@@ -12,7 +12,7 @@ import msgspec
 from .. import targets
 from ..contract import checking, factory, file, markdown
 from ..contract.file import Entry
-from ..errors import SuiteError
+from ..errors import SuiteError, refuse
 from ..launch.messages import TARGET_VARIABLE
 from ..presentation.wording import printable
 from ..releases import catalogue
@@ -79,8 +79,8 @@ def update_command(
     """
     if device in targets.read():
         raise SuiteError(f"{device} is not here: write --target {device}")
-    if gpu is not None and device != "cpu":
-        raise SuiteError(f"--target {gpu} is the device: leave --device {device} out")
+    if gpu is not None:
+        refuse({"--device": device != "cpu"}, f"--target {gpu} is the device")
     wanted = device if gpu is None else targets.get(gpu).name
     way = _Way(mode, backend, batch_sizes, dynamic, training, wanted)
     names = [_named(text, path) for text in models]
@@ -215,13 +215,17 @@ class _Way(msgspec.Struct, frozen=True):
         return given
 
 
+def _no_model(text: str) -> SuiteError:
+    return SuiteError(
+        f"{text!r} names no model of yours; give path/file.py:factory or package.module:factory"
+    )
+
+
 def _named(text: str, path: Path) -> str:
     """The model as the contract names it: a file's path is relative to the contract."""
     where, colon, name = text.rpartition(":")
     if not colon:
-        raise SuiteError(
-            f"{text!r} names no model of yours; give path/file.py:factory or package.module:factory"
-        )
+        raise _no_model(text)
     if not where.endswith(".py"):
         return text
     folder = path.resolve().parent
@@ -265,9 +269,7 @@ def _counted(name: str, path: Path, way: _Way, release: str) -> Entry:
     place = f"{folder / where}:{made}" if where.endswith(".py") else name
     wanted = target.parse(place)
     if not isinstance(wanted, target.Target) or wanted.kind not in ("file", "module"):
-        raise SuiteError(
-            f"{name!r} is no model of yours; give path/file.py:factory or package.module:factory"
-        )
+        raise _no_model(name)
     at_target = way.device in targets.read()
     python = python_of(_release(release), "cpu" if at_target else way.device)
     Progress().say(f"{name} ({way}, {way.device}): counting")

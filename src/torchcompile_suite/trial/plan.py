@@ -142,7 +142,9 @@ def combinations(trial: Trial, outline: Outline) -> list[Cell]:
                 allocator=allocator,
             )
         )
-    if outline.compiled and not trial.dynamic and not trial.question:
+    # `api.compare` has one answer, so it has no cell for the user's own compile.
+    copied = trial.target is not None and trial.target.kind == "pickle"
+    if outline.compiled and not (copied or trial.dynamic or trial.question):
         # Once for each size: the user's code decides on mode and backend.
         plain = [one for one in made if one.allocator == allocators(trial)[0]]
         given = [msgspec.structs.replace(one, mode="default", backend="inductor") for one in plain]
