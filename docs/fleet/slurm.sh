@@ -3,7 +3,7 @@
 #
 # The first node has Ray's head and the driver, and measures nothing. Each other node is a machine.
 # When the job ends or is cancelled, submit it again: it continues. Home and the clone are on a
-# shared file system; the releases are on a disk of each node, where twelve copies take 84 GB.
+# shared file system; the releases are on a disk of each node, where twelve copies take 75 GB.
 #SBATCH --job-name=torchcompile-suite
 #SBATCH --nodes=9
 #SBATCH --ntasks-per-node=1

@@ -1,7 +1,7 @@
 """Which releases fit on the disk side by side, and what they take: ``sizes.toml``.
 
 Neighbouring releases share packages, and uv's cache has each package once. So twelve releases take
-a third less than the sum of their environments. Whether they fit is known before anything is
+a quarter less than the sum of their environments. Whether they fit is known before anything is
 installed, and decides whether a history is measured in one group or in several.
 """
 

@@ -111,13 +111,16 @@ class Writer:
 
     def _library(self, original: Any, scheduler: Any, node: Any, *others: Any) -> Any:
         name = getattr(node.node, "python_kernel_name", None) or type(node.node).__name__
-        return self._around(
-            torch._inductor.virtualized.V.graph.wrapper_code,
-            str(name).removeprefix("extern_kernels.").removeprefix("torch.ops."),
-            True,
-            [node],
-            lambda: original(scheduler, node, *others),
-        )
+        name = str(name).removeprefix("extern_kernels.").removeprefix("torch.ops.")
+        # The buffer for the result is made before `codegen` is called: it is between the steps, as
+        # that of a generated kernel is. In old releases the scheduler's node has no such function.
+        owner = node if hasattr(node, "codegen") else node.node
+
+        def call(codegen: Any, writer: Any) -> Any:
+            return self._around(writer, name, True, [node], lambda: codegen(writer))
+
+        with dynamo.hooking([(owner, "codegen", call)]):
+            return original(scheduler, node, *others)
 
     def _around(
         self, writer: Any, name: str, library: bool, nodes: list[Any], write: Callable[[], Any]
