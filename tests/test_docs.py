@@ -271,7 +271,9 @@ def test_the_table_of_the_readme_is_what_the_results_say() -> None:
     mode and its batch size.
     """
     text = (ROOT / "README.md").read_text("utf-8")
-    ((release, machine),) = re.findall(r"`torchcompile-suite report (\S+) --all --machine (\S+)`", text)
+    ((release, machine),) = re.findall(
+        r"`torchcompile-suite report (\S+) --all --machine (\S+)`", text
+    )
     shown = [
         [value.strip().replace("*", "") for value in line.strip("|").split("|")]
         for line in text.splitlines()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,9 +13,11 @@ from torchcompile_suite.cell import Cell
 from torchcompile_suite.engine import launches, processes, turns
 from torchcompile_suite.engine.processes import HERE, Environment
 from torchcompile_suite.errors import SuiteError
+from torchcompile_suite.launch.messages import Order
 from torchcompile_suite.measurement import Status
 from torchcompile_suite.request import Request
 
+CODE = Order(Cell("softmax_matmul", 1, "default", target="cuda:sm90"))
 REQUEST = Request(Cell("resnet18", 1, "default"), "cold", "")
 
 
@@ -141,3 +146,24 @@ def test_a_generator_is_kept_for_the_same_python_target_and_libraries(tmp_path: 
     kept.close()
     assert kept.of(HERE, "cuda:sm90", ("timm",)) is not first
     kept.close()
+
+
+def test_after_a_process_that_was_killed_another_one_answers() -> None:
+    """This Python has no CUDA build of torch: it says so each time."""
+    with closing(launches.Generator(HERE, "cuda:sm90")) as generator:
+        outcomes = []
+        for _ in range(3):
+            outcomes.append(generator.make(CODE).outcome)
+            if generator._process is not None:
+                os.kill(generator._process.pid, signal.SIGKILL)
+        lost = [one for one in outcomes if "killed by SIGKILL" in one.reason]
+        assert len(lost) == 1
+        assert {one.status for one in outcomes if one not in lost} == {Status.UNSUPPORTED}
+
+
+def test_a_missing_compiler_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with closing(launches.Generator(HERE, "cuda:sm90")) as generator:
+        outcome = generator.make(CODE).outcome
+    assert outcome.reason == "no C compiler; install one (on Debian: apt-get install g++)"
+    assert not outcome.settled

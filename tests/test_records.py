@@ -43,6 +43,15 @@ def test_the_newest_measurement_of_a_cell_counts(tmp_path: Path) -> None:
     assert records.newest(file, Cell("other", 1, "eager")) is None
 
 
+def test_of_two_environments_the_later_measurement_is_the_last(tmp_path: Path) -> None:
+    """Their names decide on the files, and not on what counts."""
+    for name, year in (("py3.10", 2025), ("py3.11", 2024), ("try", 2026)):
+        started_at = f"{year}-01-01T00:00:00+00:00"
+        one = msgspec.structs.replace(examples.measurement(), started_at=started_at)
+        records.append(records.path(tmp_path / "box", COMMIT, name), one)
+    assert [one.env_name for one in records.read(tmp_path).records] == ["py3.11", "py3.10", "try"]
+
+
 def test_asv_does_not_take_a_record_for_a_result(tmp_path: Path) -> None:
     from asv.results import iter_results_paths
 

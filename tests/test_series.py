@@ -138,6 +138,24 @@ def test_it_ends_with_its_budget(tmp_path: Path) -> None:
     assert len(noisy.made) == settings.MOST_LAUNCHES * len(RELEASES)
 
 
+def test_a_second_run_may_make_as_many_launches_again(tmp_path: Path) -> None:
+    noisy = Machine(noise=lambda number: 1.0 + 0.3 * (number % 2))
+    plan = Series(CELL, RELEASES[:1], budget_s=1e6)
+    rounds.measure(plan, noisy, journal.of_series(plan, tmp_path))
+    again = msgspec.structs.replace(plan, most_launches=settings.MOST_LAUNCHES + 3)
+    rounds.measure(again, noisy, journal.of_series(plan, tmp_path))
+    assert len(noisy.made) == settings.MOST_LAUNCHES + 3
+
+
+def test_what_was_stopped_after_a_disturbed_launch_only_has_no_measurement(tmp_path: Path) -> None:
+    plan = Series(CELL, RELEASES[:1])
+    known = journal.of_series(plan, tmp_path)
+    with pytest.raises(Stopped):
+        rounds.measure(plan, Machine(disturbed=frozenset({0}), stop_at=1), known)
+    assert known.launches[RELEASES[0]]
+    assert rounds.results(plan, known) == {}
+
+
 def test_a_small_budget_is_spent_on_short_launches() -> None:
     longest_s = {
         budget_s: Series.of(CELL, [""], settings.Settings(budget_s=budget_s)).plan.max_timed_s

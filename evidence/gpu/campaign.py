@@ -194,13 +194,13 @@ class Campaign:
     def measure(self, cell: Cell) -> Step:
         """A measurement of the cell, as a result of this machine."""
         settings = Settings(
-            device=self.device,
             launches=LAUNCHES,
             # The machine is lent for minutes.
             repeats=min(1, Settings.from_environment().repeats),
             launch_limit_s=LAUNCH_LIMIT_S,
             plan=self.plan,
         )
+        cell = msgspec.structs.replace(cell, device=self.device)
         measured = Alone(HERE, settings, self._journal()).measure(cell)
         self._pack()
         return Step(measurement_text(measured), cell=measured.cell, launch=measured.launches[0])

@@ -119,7 +119,9 @@ def test_what_cannot_be_counted_is_in_the_summary(tmp_path: Path) -> None:
     assert not Path(output["markdown"]).exists()
 
 
-@pytest.mark.parametrize("call", ["", "default --batch-size", "default --depth 3"])
+@pytest.mark.parametrize(
+    "call", ["", "default --batch-size", "default --depth 3", "default --batch-size 0", "--dynamic"]
+)
 def test_a_way_of_calling_that_is_none_is_one_line(call: str) -> None:
     with pytest.raises(SuiteError, match=r"the contract has no such way to call: .*; update it"):
         contract._Way.read(call, "cpu")

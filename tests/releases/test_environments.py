@@ -205,7 +205,7 @@ def test_an_interrupted_history_goes_on_with_its_groups(
 ) -> None:
     """Environments take less room than foreseen, so that another call would make larger groups."""
     removed: list[str] = []
-    monkeypatch.setattr(room, "remove", lambda release: removed.append(release.version))
+    monkeypatch.setattr(room, "remove", lambda release, python: removed.append(release.version))
     environments.ready(RELEASES[1], PYTHON)
     _with_free(monkeypatch, 2)
     groups = room.groups(RELEASES, PYTHON)
@@ -294,6 +294,14 @@ def test_list_and_remove(uv: Uv, folder: Path, tmp_path: Path) -> None:
     assert [one.name for one in removed] == ["2.4.1-py3.11"]
     assert [one.name for one in environments.installed()] == ["2.6.0-py3.11"]
     assert cached.exists()
+
+
+def test_only_the_environment_of_a_python_is_removed(uv: Uv, folder: Path) -> None:
+    """A history in groups keeps those of other Pythons: they are made again with gigabytes."""
+    for python in ("3.11", "3.12"):
+        environments.ready(RELEASES[0], python)
+    environments.remove(RELEASES[0], "3.11")
+    assert [one.name for one in environments.installed()] == ["2.4.1-py3.12"]
 
 
 def test_an_unknown_release_is_not_removed() -> None:

@@ -101,8 +101,7 @@ def read_generated(results: Path) -> list[Record]:
 
 def read_divided(folder: Path) -> list[Record]:
     """The records of a machine's cells whose calls were divided, whole; the newest one last."""
-    found = records.read_machine(folder, _read_divided).divided
-    return sorted(found, key=lambda record: record.measurement.started_at)
+    return records.read_machine(folder, _read_divided).divided
 
 
 def divided_by_place(

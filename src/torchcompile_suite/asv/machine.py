@@ -41,8 +41,7 @@ def load(original: Callable[..., Any]) -> Callable[..., Any]:
         )
         if machine_name is not None and not described:
             described = _is_described(machine_name, options.get("_path"))
-        with user_errors():
-            here = machine.detect(machine_name)
+        here = machine.detect(machine_name)
         if described:
             loaded = original(cls, machine_name=machine_name, **options)
             loaded.__class__ = StableMachine

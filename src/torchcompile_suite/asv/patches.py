@@ -23,6 +23,7 @@ from asv.commands.show import Show
 from asv.machine import Machine
 
 from . import axes, machine, publish, reading, runner
+from .errors import user_errors
 
 TESTED = "0.6.6"
 
@@ -112,7 +113,10 @@ PATCHES = (
 
 
 def apply() -> None:
-    """Replace every function of the table. Raises ASV's UserError where ASV is another one."""
+    """Replace every function of the table. Raises ASV's UserError where ASV is another one.
+
+    What the suite raises in them is an error of ASV's, in one line.
+    """
     installed = metadata.version("asv")
     if installed != TESTED:
         raise util.UserError(
@@ -123,5 +127,5 @@ def apply() -> None:
         original = inspect.getattr_static(patch.owner, patch.name)
         kind = type(original) if isinstance(original, classmethod | staticmethod) else None
         function = original.__func__ if kind else original
-        replacement: Any = functools.wraps(function)(patch.wrap(function))
+        replacement: Any = functools.wraps(function)(user_errors()(patch.wrap(function)))
         setattr(patch.owner, patch.name, kind(replacement) if kind else replacement)

@@ -13,7 +13,6 @@ from asv.console import log
 from asv.publishing import OutputPublisher
 
 from ..presentation.wording import printable
-from .errors import user_errors
 from .repository import add_nightlies, of_releases
 from .staging import Staged, staged
 
@@ -29,7 +28,7 @@ def publish(original: Callable[..., Any]) -> Callable[..., Any]:
 
     def run(cls: type[Publish], conf: Any, *arguments: Any, **options: Any) -> Any:
         add_nightlies(conf)
-        with user_errors(), staged(conf, every=False) as stage:
+        with staged(conf, every=False) as stage:
             for problem in stage.problems:
                 log.warning(printable(f"left out: {problem}"))
             Report.stage = stage

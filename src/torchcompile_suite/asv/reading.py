@@ -27,7 +27,6 @@ from ..presentation.wording import plural, printable
 from ..results import machines, records
 from ..results.records import Record
 from .command import ROWS_VARIABLE
-from .errors import user_errors
 from .staging import Staged, staged
 
 # What `asv compare` shows unless it is asked for something else.
@@ -83,15 +82,14 @@ def _machine(
     others.
     """
     shown = list(_records(stage, current))
-    with user_errors():
-        choice = machines.choose(
-            shown,
-            _commits(conf, names),
-            here=machine.detect().machine,
-            named=named,
-            known=stage.machines,
-            labels=names,
-        )
+    choice = machines.choose(
+        shown,
+        _commits(conf, names),
+        here=machine.detect().machine,
+        named=named,
+        known=stage.machines,
+        labels=names,
+    )
     log.flush()
     if choice.line:
         print(printable(choice.line), file=sys.stderr)

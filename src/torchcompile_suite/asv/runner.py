@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from asv.commands.run import Run as AsvRun
 from asv.console import log
 from asv.results import Results
@@ -33,7 +34,6 @@ from ..host import machine
 from ..presentation.wording import printable
 from ..results import descriptions, records, sealing
 from . import export, interleaved
-from .errors import user_errors
 from .export import Recorded
 from .reading import shown, summed_up
 from .repository import add_nightlies
@@ -101,10 +101,9 @@ def run(original: Callable[..., Any]) -> Callable[..., Any]:
             restore(conf)
         # ASV would install in other processes, and the environment moves from folder to folder.
         options["parallel"] = 1
-        with user_errors():
-            # Nothing begins where the device that is to be measured is missing.
-            machine.need(machine.device_kind())
-            _forget_torn(Path(conf.results_dir, machine.detect(options.get("machine")).machine))
+        # Nothing begins where the device that is to be measured is missing.
+        machine.need(machine.device_kind())
+        _forget_torn(Path(conf.results_dir, machine.detect(options.get("machine")).machine))
         in_turns = options.pop("interleave_rounds", False)
         token = _run.set(Run(reuse=skip, in_turns=in_turns))
         try:
@@ -133,13 +132,12 @@ def run_benchmarks(original: Callable[..., Any]) -> Callable[..., Any]:
         if len(ours) < len(benchmarks):
             results = original(benchmarks.filter_out(ours), env, results=results, **options)
         if ours:
-            with user_errors():
-                try:
-                    _measure(benchmarks, sorted(ours), env, results)
-                except KeyboardInterrupt:
-                    raise SuiteError(
-                        "interrupted; to continue: the same command with --skip-existing"
-                    ) from None
+            try:
+                _measure(benchmarks, sorted(ours), env, results)
+            except KeyboardInterrupt:
+                raise SuiteError(
+                    "interrupted; to continue: the same command with --skip-existing"
+                ) from None
         return results
 
     return run
@@ -174,15 +172,17 @@ def _measure(benchmarks: Any, names: list[str], env: Any, results: Any) -> None:
 def _record(conf: Any, env: Any, record: Path, cells: list[Cell]) -> None:
     """Measure the cells in ASV's environment, unless the file has what the run wants."""
     run = current() or _finding
+    on = machine.device_kind()
+    cells = [msgspec.structs.replace(cell, device=on) for cell in cells]
     run.progress.total = len(cells) * len(run.commits) * len(run.environments)
     python = Path(env.find_executable("python"))
     alone = Alone(of_release(python, env.env_vars), Settings.from_environment(), record)
     if run.in_turns and env.name not in run.taken:
-        timed = [alone.on_device(cell) for cell in cells if not cell.target]
+        timed = [cell for cell in cells if not cell.target]
         interleaved.measure(conf, env, run.commits, record.parent, timed, run.reuse)
         run.taken.add(env.name)
     overlay = descriptions.overlay(python.parent.parent)
-    for cell in map(alone.on_device, cells):
+    for cell in cells:
         known = None
         if run.in_turns and not cell.target:
             known = records.newest(record, cell)

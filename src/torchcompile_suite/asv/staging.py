@@ -19,7 +19,6 @@ from ..host.files import write_atomically
 from ..results import descriptions, records
 from ..results.records import Problem
 from . import export
-from .errors import user_errors
 from .repository import known_commits
 
 # ASV's pages show these metrics of inference and training. ASV writes a file for each benchmark and
@@ -51,12 +50,11 @@ class Staged(NamedTuple):
 def staged(conf: Any, *, every: bool = True) -> Iterator[Staged]:
     """While it is entered, ``conf.results_dir`` has files that are made from the measurements.
 
-    Without ``every`` the list of benchmarks has those of `is_published` only. Raises UserError.
+    Without ``every`` the list of benchmarks has those of `is_published` only.
     """
     results = Path(conf.results_dir)
     with tempfile.TemporaryDirectory(prefix="torchcompile-suite-results-") as folder:
-        with user_errors():
-            stage = _fill(Path(folder), results, conf, every)
+        stage = _fill(Path(folder), results, conf, every)
         conf.results_dir = folder
         try:
             yield stage
@@ -66,7 +64,7 @@ def staged(conf: Any, *, every: bool = True) -> Iterator[Staged]:
 
 def restore(conf: Any) -> None:
     """Write the files of ASV's that results/ lacks: `asv run NEW` looks there what was measured."""
-    with staged(conf) as stage, user_errors():
+    with staged(conf) as stage:
         for file in stage.files:
             missing = stage.results / file.parent.name / file.name
             if not missing.exists():

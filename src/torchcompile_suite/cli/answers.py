@@ -11,6 +11,7 @@ from ..presentation import answers, documents, terminal
 from ..presentation.answers import Answered, Asked
 from ..presentation.terminal import Output
 from ..releases import catalogue
+from ..results.machines import NoResultsError
 from ..results.records import Record
 from .options import Format, completing, format_option, machine_option
 from .recorded import read_divided, read_generated, select
@@ -40,10 +41,12 @@ def answers_command(
     """
     wanted = [answers.get(question)] if question else answers.QUESTIONS
     asked = [catalogue.find(release).version] if release else []
-    answered = [
-        *_timed([one for one in wanted if not one.of_targets], machine_name, asked),
-        *_generated([one for one in wanted if one.of_targets], asked),
-    ]
+    answered = _generated([one for one in wanted if one.of_targets], asked)
+    try:
+        answered += _timed([one for one in wanted if not one.of_targets], machine_name, asked)
+    except NoResultsError:
+        if question or machine_name or not any(one.answer.measured for one in answered):
+            raise
     answered.sort(key=lambda one: wanted.index(one.asked))
     if form is Format.JSON:
         click.echo(documents.answers_json(answered))

@@ -21,7 +21,7 @@ from ..releases.catalogue import Release
 from . import history
 from .options import Format
 from .recorded import RESULTS, select
-from .report import compare_releases, print_comparison, print_report
+from .report import Rows, compare_releases, print_comparison, print_report
 
 # A convolution net, a mobile one, a published and a hand-written transformer, in the default mode.
 # A compiled cell also measures eager, so no cell in eager mode is needed.
@@ -78,10 +78,10 @@ def bench_command(releases: tuple[str, ...]) -> None:
     of_this_run = [
         record for record in select(here).records if record.measurement.started_at >= began
     ]
-    print_report(of_this_run, versions, Format.TABLE, lambda _: True, here)
+    print_report(of_this_run, versions, Format.TABLE, Rows(everything=True), here)
     if len(versions) == 2:
         comparison = compare_releases(of_this_run, *versions)
-        print_comparison(comparison, Format.TABLE, rows=lambda _: True)
+        print_comparison(comparison, Format.TABLE, Rows(everything=True))
     # nox has its own environment, so asv may not be on the PATH.
     asv = os.path.relpath(Path(sys.executable).with_name("asv"))
     click.echo(f"\nRaw records: {RESULTS}/{here}/")

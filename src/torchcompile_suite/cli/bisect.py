@@ -78,6 +78,7 @@ def bisect_command(
     wanted = cell_named(cell)
     if metric not in METRICS:
         raise SuiteError(f"no metric {metric!r}; there are: {', '.join(METRICS)}")
+    measured = _with_figure(wanted, metric)
     clone = Clone(repo)
     first, last = clone.resolve(good), clone.resolve(bad)
     commits = [first, *clone.between(first, last)]
@@ -90,7 +91,7 @@ def bisect_command(
             kept.unlink(missing_ok=True)
         measuring = Measuring(
             clone,
-            _with_figure(wanted, metric),
+            measured,
             metric,
             CACHE,
             kept,
@@ -111,7 +112,7 @@ def bisect_command(
     _show(Output(), clone, result, metric, check)
     if json_file is not None:
         remedy = "correct this, then repeat the same command with --resume"
-        write_or_say(json_file, as_json(result, wanted, metric, measuring), remedy)
+        write_or_say(json_file, as_json(result, measured, metric, measuring), remedy)
 
 
 def _alone(search: Callable[[], T]) -> T:

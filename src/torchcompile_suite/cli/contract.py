@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
+from typing import Annotated
 
 import click
 import msgspec
 
 from .. import targets
+from ..cell import MOST_BATCH
 from ..contract import checking, factory, file, markdown
 from ..contract.file import Entry
 from ..errors import SuiteError, refuse
@@ -161,7 +163,7 @@ class _Way(msgspec.Struct, frozen=True):
 
     mode: str = "default"
     backend: str = "inductor"
-    batch_sizes: tuple[int, ...] = ()
+    batch_sizes: tuple[Annotated[int, msgspec.Meta(ge=1, le=MOST_BATCH)], ...] = ()
     dynamic: bool = False
     training: bool = False
     device: str = "cpu"
@@ -189,7 +191,9 @@ class _Way(msgspec.Struct, frozen=True):
         sizes: list[int] = []
         rest = iter(text.split())
         try:
-            values["mode"] = next(rest)
+            values["mode"] = mode = next(rest)
+            if mode.startswith("-"):
+                raise ValueError(mode)
             for word in rest:
                 if word == "--backend":
                     values["backend"] = next(rest)
@@ -199,9 +203,9 @@ class _Way(msgspec.Struct, frozen=True):
                     values[word.removeprefix("--")] = True
                 else:
                     raise ValueError(word)
+            return msgspec.convert({**values, "batch_sizes": tuple(sizes)}, cls)
         except (ValueError, StopIteration):
             raise SuiteError(f"the contract has no such way to call: {text!r}; update it") from None
-        return msgspec.convert({**values, "batch_sizes": tuple(sizes)}, cls)
 
     def compile_options(self) -> dict[str, object]:
         """The arguments of torch.compile."""

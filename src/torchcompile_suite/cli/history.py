@@ -118,7 +118,7 @@ def _patterns(cells: str) -> list[str]:
         return matrix.core_patterns()
     if cells == "history":
         return [pattern for cell in matrix.SERIES if (pattern := matrix.pattern(cell))]
-    return [cells]
+    return ["." if cells == "all" else cells]
 
 
 @click.command()
@@ -127,7 +127,7 @@ def _patterns(cells: str) -> list[str]:
     "--cells",
     default="history",
     help=f"core, history (the {len(matrix.SERIES)} of the published history: half a "
-    "day), or an expression for asv run --bench.",
+    "day), all (days), or an expression for asv run --bench.",
 )
 @rounds_option
 def history_command(releases: tuple[str, ...], cells: str, rounds: int | None) -> None:

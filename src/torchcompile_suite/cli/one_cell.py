@@ -65,7 +65,7 @@ def of_one_cell(command: Callable[..., None]) -> Callable[..., None]:
             allocators=plan.SETTLED,
             dtype=dtype,
             layout=CHANNELS_LAST if channels_last else "contiguous",
-            device=device or machine.device_kind(),
+            device=device or ("cpu" if others.get("gpu") else machine.device_kind()),
             training=training,
         )
         command(trial=plan.asked(target, inputs, trial, answers.names()), **others)

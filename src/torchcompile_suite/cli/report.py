@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import click
 
@@ -33,8 +34,24 @@ from .recorded import (
 
 # More lines are too many to read.
 MOST_ROWS = 40
-# Whether a cell's figures are all shown.
-Rows: TypeAlias = Callable[[Cell], bool]
+
+
+class Rows(NamedTuple):
+    """The cells of which every figure is shown: all, or those of a model."""
+
+    everything: bool = False
+    model: str | None = None
+
+    def __call__(self, cell: Cell) -> bool:
+        """Whether the cell is one of them."""
+        return self.everything or cell.workload == self.model
+
+    def need(self, cells: Iterable[Cell]) -> None:
+        """Raise SuiteError if none of these cells is of the model that is asked for."""
+        models = sorted({cell.workload for cell in cells})
+        if self.model is not None and self.model not in models:
+            close = difflib.get_close_matches(self.model, models) or models
+            raise SuiteError(f"no cell here has the model {self.model!r}; try: {', '.join(close)}")
 
 
 @click.command()
@@ -61,11 +78,10 @@ def report_command(
 
     Examples: torchcompile-suite report v2.9; torchcompile-suite report v2.4 v2.9 --format markdown
     """
-    wanted = [catalogue.find(name).version for name in releases or []]
-
-    def rows(cell: Cell) -> bool:
-        return everything or cell.workload == model
-
+    wanted = [catalogue.find(name).version for name in releases]
+    rows = Rows(everything, model)
+    if len(set(wanted)) < len(wanted):
+        raise SuiteError(f"name each release once: {', '.join(releases)}")
     if len(wanted) == 2:
         _compare(wanted, machine_name, form, rows, fail_on_regression)
     elif fail_on_regression:
@@ -187,6 +203,7 @@ def print_comparison(
     if form is Format.JSON:
         click.echo(documents.comparison_json(comparison, code, reasons))
         return
+    rows.need(one.cell for one in [*comparison.changes, *(code.differences if code else ())])
     found = change.findings(comparison)
     most = sheets.findings(found[: change.MOST_FINDINGS])
     wanted = comparison._replace(changes=[one for one in comparison.changes if rows(one.cell)])
@@ -253,14 +270,15 @@ def print_report(
         if records and versions:
             raise not_measured(versions, machine_name)
         raise SuiteError("nothing was measured yet; start with: nox -s bench")
-    if form is Format.JSON:
-        click.echo(wording.written(rows))
-        return
+    wanted.need([*(one.measurement.cell for one in shown), *(one.cell for one in code)])
     asked = [record for record in shown if wanted(record.measurement.cell)]
-    if not asked and len(rows) > MOST_ROWS and len(versions) == 1:
+    if form is Format.JSON:
+        click.echo(wording.written(summary.rows(asked) if wanted.model else rows))
+        return
+    if not asked and not wanted.model and len(rows) > MOST_ROWS and len(versions) == 1:
         _print_whole(f"{versions[0]} on {machine_name}", rows, form)
         return
-    if asked:
+    if asked or wanted.model:
         shown, rows = asked, summary.rows(asked)
         code = [one for one in code if wanted(one.cell)]
     both = sheets.ends(_both_ends(shown))

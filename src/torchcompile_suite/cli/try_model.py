@@ -181,7 +181,7 @@ def try_command(
         allocators=_each(named_allocators),
         dtype=dtype,
         layout=CHANNELS_LAST if channels_last else "contiguous",
-        device=device or machine.device_kind(),
+        device=device or ("cpu" if gpu else machine.device_kind()),
         training=training,
         dynamic=dynamic,
         precision=precision,

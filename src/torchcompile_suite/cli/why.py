@@ -96,6 +96,7 @@ def why_command(
     torchcompile-suite why resnet18 --history > story.md
     """
     if history:
+        given = click.get_current_context().params
         of_measurements = {
             "--against": against,
             "--threads": variables,
@@ -105,6 +106,10 @@ def why_command(
             "--code": code,
             "--output": output,
             "--json": json_file,
+            "--input": given["inputs"],
+            "--dtype": trial.dtype != "float32",
+            "--channels-last": given["channels_last"],
+            "--device": given["device"],
         }
         refuse(of_measurements, "--history measures nothing")
         for line in stories.draft(*_history(trial, machine_name)):
@@ -195,7 +200,6 @@ def _calls(
             raise SuiteError(f"--against {against}: that is the mode itself; name another one")
         other = msgspec.structs.replace(trial, modes=(against,))
         return [(other, release, against), (trial, release, trial.modes[0])]
-    catalogue.find(against)
-    if against == release:
+    if release is not None and catalogue.find(against) == catalogue.find(release):
         raise SuiteError(f"--against {against}: that is the release itself; name another one")
     return [(trial, against, against), (trial, release, own)]

@@ -136,14 +136,14 @@ def _for_target(module: torch.nn.Module, order: Order) -> Iterator[Callable[...,
 def main() -> None:
     """Count for the order."""
     target = targets.read().get(os.environ.get(TARGET_VARIABLE, ""))
-    reason = absent.enter(target, MODULE) if target else ""
+    failed = absent.enter(target, MODULE) if target else None
     connection = accept()
     if target:
         caches.use(folder("generated"))
-        reason = reason or absent.answer(target)
+        failed = failed or absent.answer(target)
     order = msgspec.json.decode(connection.recv_bytes(), type=Order)
     os.chdir(order.folder)
-    counted = Counted(error=reason) if reason else count(order)
+    counted = count(order) if failed is None else Counted(error=failed.reason)
     connection.send_bytes(msgspec.json.encode(counted))
 
 

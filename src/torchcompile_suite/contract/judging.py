@@ -80,7 +80,9 @@ def _sites(name: str, kind: Kind, before: Sequence[Site], now: Sequence[Site]) -
     for key, less in went.items():
         site = next(site for site in before if next(iter(count([site]))) == key)
         times = f" ({less} times)" if less > 1 else ""
-        yield Change(f"- {name}{times}: {site.id or site.reason} in {site.where}")
+        yield Change(
+            f"- {name}{times}: {site.id or site.reason}{f' in {site.where}' * bool(site.where)}"
+        )
 
 
 def _operators(before: Counts, now: Counts) -> Iterator[Change]:

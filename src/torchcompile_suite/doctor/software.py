@@ -67,6 +67,7 @@ def probe(python: Path) -> tuple[dict[str, Any], str]:
             env={name: value for name, value in os.environ.items() if name not in VARIABLES},
             capture_output=True,
             text=True,
+            errors="replace",
             timeout=300,
             check=False,
         )
@@ -85,7 +86,7 @@ def torch(probed: dict[str, Any]) -> Check:
         return fault("torch_missing")
     if probed["torch_error"]:
         return fault("torch_import", reason=probed["torch_error"], version=version)
-    return ok("torch", f"{version}, Python {probed['python']}, {probed['threads']} threads")
+    return ok("torch", f"{version}, Python {probed['python']}, threads: {probed['threads']}")
 
 
 def compiler(probed: dict[str, Any]) -> Check:
@@ -108,6 +109,7 @@ def compiler(probed: dict[str, Any]) -> Check:
                 [*command, "-o", str(Path(folder, "try.so"))],
                 capture_output=True,
                 text=True,
+                errors="replace",
                 timeout=120,
                 check=False,
             )
@@ -116,7 +118,9 @@ def compiler(probed: dict[str, Any]) -> Check:
     if done.returncode:
         errors = [line for line in done.stderr.splitlines() if "error" in line] or ["it fails"]
         return fault("compiler_fails", compiler=words[0], reason=errors[0].strip()[:200])
-    printed = subprocess.run([*words, "--version"], capture_output=True, text=True, check=False)
+    printed = subprocess.run(
+        [*words, "--version"], capture_output=True, text=True, errors="replace", check=False
+    )
     return ok("C++ compiler", (printed.stdout.splitlines() or words)[0])
 
 

@@ -7,8 +7,6 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
-
 from ..analysis import statistics
 from ..cell import Cell
 from ..errors import SuiteError, cannot_write
@@ -49,7 +47,7 @@ class Alone:
 
     def recorded(self, cell: Cell) -> Measurement | None:
         """The newest measurement in the records, if it can be reused: it is settled and current."""
-        recorded = records.newest(self._record, self.on_device(cell)) if self._record else None
+        recorded = records.newest(self._record, cell) if self._record else None
         if recorded is None or not recorded.outcome.settled:
             return None
         if not recorded.outcome.ok:
@@ -90,10 +88,6 @@ class Alone:
         """
         return statistics.quietest((), self._known_quiet_s, self._recorded_quiet_s)
 
-    def on_device(self, cell: Cell) -> Cell:
-        """The cell on the device that is measured."""
-        return msgspec.structs.replace(cell, device=self._settings.device)
-
     def measure(self, cell: Cell, refused: str = "") -> Measurement:
         """Measure the cell and record it.
 
@@ -101,7 +95,7 @@ class Alone:
         the cell itself is the measurement's outcome. Raises SuiteError if nothing can be measured
         here at all, for example because the disk is full.
         """
-        series = Series.of(self.on_device(cell), [""], self._settings)
+        series = Series.of(cell, [""], self._settings)
 
         def make(_: str, cache: Path) -> Launch:
             if refused:

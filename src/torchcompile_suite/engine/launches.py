@@ -117,8 +117,9 @@ class Generator:
         """
         try:
             if self._process is None:
-                log = Path(self._folder.name, "log")
-                self._process = processes.spawn(self._environment, log, GENERATOR)
+                # One that was ended has left its files.
+                folder = Path(tempfile.mkdtemp(dir=self._folder.name))
+                self._process = processes.spawn(self._environment, folder / "log", GENERATOR)
             self._process.send(msgspec.json.encode(order))
             answer = self._process.receive(time.monotonic() + limit_s)
             return msgspec.json.decode(answer, type=Launch)

@@ -28,7 +28,7 @@ from .launches import Refused
 from .processes import Environment
 from .progress import launch_line
 from .series import Series
-from .settings import MOST_LAUNCHES, NEEDED_FOR_CACHE_BYTES, REPEATS_VARIABLE
+from .settings import NEEDED_FOR_CACHE_BYTES, REPEATS_VARIABLE
 
 # The remedy of a series that cannot go on now.
 AGAIN = "run the same command again: it goes on"
@@ -139,7 +139,7 @@ def wanting(series: Series, known: Journal) -> list[str]:
         for before, after in pairwise(present):
             if not change.told(series.cell, known.launches[before], known.launches[after]):
                 open_ |= {before, after}
-    return [name for name in present if name in open_ and known.count(name) < MOST_LAUNCHES]
+    return [name for name in present if name in open_ and known.count(name) < series.most_launches]
 
 
 def _values(series: Series, known: Journal, name: str) -> int:
@@ -170,7 +170,10 @@ def in_turns(
 
 
 def results(series: Series, known: Journal) -> dict[str, Measurement]:
-    """The measurement of each release that has launches, complete or not, or was refused."""
+    """The measurement of each release that has launches, complete or not, or was refused.
+
+    Not that of a release whose launches were all disturbed, before the first repetition came.
+    """
     open_ = set(wanting(series, known))
     made = {}
     for name in series.releases:
@@ -186,7 +189,7 @@ def results(series: Series, known: Journal) -> dict[str, Measurement]:
             else:
                 precise = statistics.precise(known.launches[name], series.precision)
                 stopped = "precise" if precise else "budget"
-        if found or refused:
+        if statistics.undisturbed(found) or refused:
             made[name] = Measurement(
                 cell=series.cell,
                 outcome=outcome,

@@ -36,6 +36,7 @@ class Series(msgspec.Struct, frozen=True):
       or an empty name, which stands for the torch of the user.
     - ``rounds``: the number of rounds. None: ``precision`` (relative half-width of the ratio's
       interval), `change.SMALLEST_TOLD` and ``budget_s`` (seconds for each release) decide.
+    - ``most_launches``: of each release, where ``rounds`` is None.
     - ``launch_limit_s``, ``repeats``, ``plan``: as in `settings.Settings`.
     - ``having``: only launches with this figure count for ``rounds``: a name of
       `change.QUANTITIES`. Empty: each launch counts.
@@ -46,6 +47,7 @@ class Series(msgspec.Struct, frozen=True):
     rounds: int | None = None
     precision: float = PRECISION
     budget_s: float = BUDGET_S
+    most_launches: int = MOST_LAUNCHES
     launch_limit_s: float = LAUNCH_LIMIT_S
     repeats: int = MOST_REPEATS
     plan: Plan = Plan()
@@ -55,7 +57,7 @@ class Series(msgspec.Struct, frozen=True):
     @property
     def most(self) -> int:
         """The largest number of rounds."""
-        return MOST_LAUNCHES if self.rounds is None else self.rounds
+        return self.most_launches if self.rounds is None else self.rounds
 
     @classmethod
     def of(cls, cell: Cell, releases: Sequence[str], settings: Settings) -> Series:
@@ -65,7 +67,7 @@ class Series(msgspec.Struct, frozen=True):
         decides when to stop.
         """
         wanted = settings._asdict()
-        del wanted["device"], wanted["launches"]
+        del wanted["launches"]
         longest_s = max(SHORTEST_S, SHARE_OF_BUDGET * settings.budget_s)
         wanted["plan"] = msgspec.structs.replace(
             settings.plan, max_timed_s=min(settings.plan.max_timed_s, longest_s)

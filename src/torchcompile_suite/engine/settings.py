@@ -13,7 +13,6 @@ import msgspec
 from msgspec import Meta
 
 from ..errors import SuiteError
-from ..host.machine import device_kind
 from ..request import Plan
 
 PREFIX = "TORCHCOMPILE_SUITE_"
@@ -55,7 +54,6 @@ class Settings(NamedTuple):
     - ``repeats``: the largest number of disturbed launches of a cell that are repeated.
     """
 
-    device: str = "cpu"
     launches: int | None = None
     precision: float = PRECISION
     budget_s: float = BUDGET_S
@@ -70,7 +68,6 @@ class Settings(NamedTuple):
         Raises SuiteError, which names the variable with a wrong value.
         """
         return cls(
-            device=device_kind(),
             launches=_read(LAUNCHES_VARIABLE, int, 1, None),
             precision=_read(PRECISION_VARIABLE, float, 0.001, PRECISION),
             budget_s=_read(BUDGET_VARIABLE, float, 0, BUDGET_S),

@@ -209,6 +209,7 @@ def _launch(
         stages_s=stages_s,
         eager_peak_memory_bytes=eager.eager_peak_memory_bytes,
         eager_growth=eager.eager_growth,
+        notes=list(dict.fromkeys([*mode.notes, *eager.notes])),
         method=METHOD,
         **timed,
     )

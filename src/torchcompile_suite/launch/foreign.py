@@ -7,11 +7,12 @@ eager, too.
 
 from __future__ import annotations
 
+import functools
 import gc
 import inspect
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,14 +50,8 @@ def learn(subject: Subject, steady: bool = True) -> list[str]:
     run at all, WorkloadError if it cannot run in eager, and `failures.Unsettled` if each call keeps
     more than the one before.
     """
-    names = [name for name in _INPUTS if hasattr(subject, name)]
-    before = {name: values.copied(getattr(subject, name)) for name in names}
-
-    def restore() -> None:
-        for name, value in before.items():
-            setattr(subject, name, values.copied(value))
-        original.reset(subject.module)
-
+    before = _given(subject)
+    restore = functools.partial(_restore, subject, before)
     # Those of the CPU. To look at a GPU's would start CUDA in a process that measures the CPU.
     with torch.random.fork_rng(devices=[]):
         notes = _find_context(subject, restore)
@@ -79,6 +74,19 @@ def learn(subject: Subject, steady: bool = True) -> list[str]:
         if steady:
             notes += _refuse_unsettled(subject)
     return notes
+
+
+def _given(subject: Subject) -> dict[str, Any]:
+    """Copies of what the subject calls its module with."""
+    names = [name for name in _INPUTS if hasattr(subject, name)]
+    return {name: values.copied(getattr(subject, name)) for name in names}
+
+
+def _restore(subject: Subject, given: Mapping[str, Any]) -> None:
+    """Let the next call find the inputs and the state of the first one."""
+    for name, value in given.items():
+        setattr(subject, name, values.copied(value))
+    original.reset(subject.module)
 
 
 def _find_context(subject: Subject, restore: Callable[[], None]) -> list[str]:
@@ -292,7 +300,7 @@ def explained(cell: Cell, outcome: Outcome, stage: str) -> Outcome:
 
 def _failing_call(cell: Cell) -> str:
     subject = build(cell)
-    before = values.copied(subject.inputs)
+    given = _given(subject)
     deadline = time.perf_counter() + LIMIT_S
     with torch.set_grad_enabled(cell.phase == "training"):
         for number in range(1, MOST_CALLS + 1):
@@ -311,6 +319,5 @@ def _failing_call(cell: Cell) -> str:
                 )
             if time.perf_counter() > deadline:
                 break
-            subject.inputs = values.copied(before)
-            original.reset(subject.module)
+            _restore(subject, given)
     return ""

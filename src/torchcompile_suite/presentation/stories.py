@@ -125,7 +125,7 @@ def draft(cell: Cell, history: Sequence[Of]) -> Iterator[str]:
         names = (one.before, one.after)
         told = why.told(one.why, names)
         yield ""
-        yield f"## {one.sentence}"
+        yield f"## {terminal.escaped(one.sentence)}"
         yield ""
         yield " ".join(map(terminal.escaped, told.sentences))
         yield ""
@@ -133,7 +133,9 @@ def draft(cell: Cell, history: Sequence[Of]) -> Iterator[str]:
         yield from terminal.markdown(shown).splitlines()
         if code := why.code_changes(one.why):
             yield ""
-            yield from ("```diff", *code[: why.MOST_CODE], "```")
+            # A line of theirs must not end the block.
+            shown_code = [line.replace("```", "'''") for line in code[: why.MOST_CODE]]
+            yield from ("```diff", *shown_code, "```")
         yield ""
         yield "Repeat it:"
         yield ""

@@ -132,12 +132,12 @@ def installed() -> Iterator[Installed]:
         yield Installed(folder.name, folder, own, linked)
 
 
-def remove(release: Release) -> list[Path]:
-    """Remove the release's environments, of any Python. Returns their folders.
+def remove(release: Release, python: str = "*") -> list[Path]:
+    """Remove the release's environments of that Python, or of any. Returns their folders.
 
     Raises SuiteError if a file cannot be removed; what is left is never taken for an environment.
     """
-    folders = _folders(release.version)
+    folders = _folders(release.version, python)
     for folder in folders:
         # uv of a killed run may still install there.
         with locked(folder), alone(installing(folder)):
@@ -150,9 +150,9 @@ def installing(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.installing")
 
 
-def _folders(version: str) -> list[Path]:
-    """The folders of the environments of that version, or of a pattern, by name."""
-    return sorted(one for one in root().glob(f"{version}-py*") if one.is_dir())
+def _folders(version: str, python: str = "*") -> list[Path]:
+    """The folders of the environments of that version and Python, or of patterns, by name."""
+    return sorted(one for one in root().glob(f"{version}-py{python}") if one.is_dir())
 
 
 def remove_folder(folder: Path) -> None:

@@ -85,7 +85,7 @@ def finished(releases: Sequence[Release], python: str) -> None:
     if plan.groups:
         for release in releases:
             if release.version in measured and release.version not in plan.installed:
-                remove(release)
+                remove(release, python)
         _keep(releases, python, plan)
     else:
         _file(releases, python).unlink(missing_ok=True)
@@ -103,13 +103,14 @@ def line(releases: Sequence[Release], python: str) -> str:
     return text
 
 
-def remove(release: Release) -> None:
-    """Remove the release's environments, and its large packages from uv's cache.
+def remove(release: Release, python: str = "*") -> None:
+    """Remove the release's environments of that Python, or of any, and its large packages from
+    uv's cache.
 
     uv downloads a package again when another environment needs it. Environments that exist keep
     theirs.
     """
-    environments.remove(release)
+    environments.remove(release, python)
     names = sorted({pin.partition("==")[0] for pin in large_pins(release)})
     subprocess.run(
         [sys.executable, "-m", "uv", "cache", "clean", "--quiet", *names],

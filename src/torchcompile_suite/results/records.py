@@ -207,6 +207,8 @@ def _of_machine(folder: Path, reader: SegmentReader | None) -> Read[list[Record]
         entries, bad = newest_of(read_files(of_place, reader))
         found += _of_place(journal, entries)
         problems += bad
+    # Of two environments of a release the later measurement counts, for all who read them.
+    found.sort(key=lambda record: record.measurement.started_at)
     return found, problems
 
 

@@ -255,10 +255,7 @@ def load(folder: Path, axis: Axis, code: Code) -> Loaded:
         Problem(f"{name}/{commit}", f"nothing says which {axis.noun} this is")
         for commit in sorted({record.commit for record in found if not record.release})
     ]
-    kept = sorted(
-        (record for record in found if record.release),
-        key=lambda record: record.measurement.started_at,
-    )
+    kept = [record for record in found if record.release]
     if not kept:
         return Loaded(None, unread, left_out)
     # If a point was measured in two environments, the later measurement counts.

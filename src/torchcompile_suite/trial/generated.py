@@ -146,7 +146,7 @@ def _fusion(code: Code) -> str:
     fused = (
         f"{code.nodes_before} operations become {code.nodes_after}"
         if code.nodes_after < code.nodes_before
-        else f"{code.nodes_before} operations, none fused"
+        else f"{plural(code.nodes_before, 'operation')}, none fused"
     )
     # torch counts a whole table for a fused kernel that reads a few rows: then nothing is claimed.
     less = 1 - code.bytes_after / code.bytes_before if code.bytes_before else 0.0
@@ -159,12 +159,11 @@ def _fusion(code: Code) -> str:
 
 def _cuda_graphs(made: Generated, with_graphs: int) -> str:
     without = plural(made.total("launches") or 0, "launch")
+    text = f"{without} a call, {with_graphs} with CUDA graphs"
     if made.cudagraph_skips:
-        return (
-            f"{without} a call become {with_graphs}; not everything runs in CUDA graphs: "
-            + "; ".join(made.cudagraph_skips)
-        )
-    return f"{without} a call become {with_graphs} with CUDA graphs"
+        skips = "; ".join(made.cudagraph_skips)
+        return f"{text}; not everything runs in CUDA graphs: {skips}"
+    return text
 
 
 def _chain(direction: str, chain: Chain) -> str:

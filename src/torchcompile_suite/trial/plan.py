@@ -20,6 +20,7 @@ from ..errors import SuiteError, refuse
 from ..host import machine
 from ..host.allocators import LIBRARIES
 from ..modes import EAGER, MODES
+from ..presentation.wording import plural
 from .outline import Outline
 from .target import Target, parse
 
@@ -92,7 +93,8 @@ def headline(trial: Trial, outline: Outline) -> str:
     inputs = ", ".join(outline.inputs) or "no tensors"
     return (
         f"{trial.workload}: {outline.model}, {outline.parameters / 1e6:.3g} M parameters, called "
-        f"with {inputs}; PyTorch {outline.torch} on {trial.device}, {outline.threads} threads"
+        f"with {inputs}; PyTorch {outline.torch} on {trial.device}, "
+        f"{plural(outline.threads, 'thread')}"
     )
 
 

@@ -127,8 +127,12 @@ def _known(
         journal.forgive()
         series = _series(trial, cell, len(wanted))
         # Each run has the whole budget, so a second run improves the answer.
-        budget_s = series.budget_s + journal.taken_s[""]
-        known.append((msgspec.structs.replace(series, budget_s=budget_s), journal))
+        series = msgspec.structs.replace(
+            series,
+            budget_s=series.budget_s + journal.taken_s[""],
+            most_launches=series.most_launches + journal.count(""),
+        )
+        known.append((series, journal))
     return known
 
 

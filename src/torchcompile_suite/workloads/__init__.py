@@ -75,8 +75,8 @@ MADE_FOR = {
     "overhead": "overhead",
     "attention": "attention",
 }
-"""Family -> the question that its workloads were made for. They are no models that people use, so a
-mean over models leaves them out."""
+"""Family -> the question that its workloads were made for. They are no models that people use: the
+answer on inference leaves them out of its mean."""
 
 # Tag -> the argument of `workload` without which the tag makes no sense.
 _NEEDED = {"dynamic_shapes": "stream", "tracing": "cases"}

@@ -12,7 +12,7 @@ import os
 import msgspec
 
 from ... import targets
-from ...measurement import Launch, Outcome, Status
+from ...measurement import Launch, Outcome
 from .. import caches, progress
 from ..messages import GENERATOR, TARGET_VARIABLE, Order, accept, folder
 from . import absent
@@ -21,23 +21,23 @@ from . import absent
 def main() -> None:
     """Serve until the connection ends."""
     target = targets.get(os.environ[TARGET_VARIABLE])
-    reason = absent.enter(target, GENERATOR)
+    failed = absent.enter(target, GENERATOR)
     connection = accept()
     progress.answer()
     caches.use(folder("generated"))
-    reason = reason or absent.answer(target)
+    failed = failed or absent.answer(target)
     while True:
         try:
             order = msgspec.json.decode(connection.recv_bytes(), type=Order)
         except EOFError:
             return
-        connection.send_bytes(msgspec.json.encode(_launch(order, target, reason)))
+        connection.send_bytes(msgspec.json.encode(_launch(order, target, failed)))
 
 
-def _launch(order: Order, target: targets.Target, reason: str) -> Launch:
-    """``reason``: why this Python cannot generate code for the target."""
-    if reason:
-        return Launch("cold", Outcome(Status.UNSUPPORTED, reason[:4000]))
+def _launch(order: Order, target: targets.Target, failed: Outcome | None) -> Launch:
+    """``failed``: why this Python cannot generate code for the target."""
+    if failed is not None:
+        return Launch("cold", failed)
     from .generate import generate
 
     return generate(order, target)

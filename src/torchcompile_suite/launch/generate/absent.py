@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
+from ...measurement import Outcome
 from ...targets import WARP, Target
 from .. import failures
 
@@ -42,35 +43,30 @@ _HOST_DEFINES = """\
 """
 
 
-def enter(target: Target, module: str) -> str:
+def enter(target: Target, module: str) -> Outcome | None:
     """Start this process again, as that module, with the answers preloaded, if it is not yet.
 
-    Its connection must not have been read. Returns why that cannot be done, or the empty string.
+    Its connection must not have been read. Returns why that cannot be done; None if it is done.
     """
     if not preloaded():
         try:
             start_again(target, ["-m", module, *sys.argv[1:]])
-        except (failures.Unsupported, OSError) as error:
-            return str(error)
-    return ""
+        except (failures.Unsupported, failures.Unusable, OSError) as error:
+            return failures.outcome(error, "prepare")
+    return None
 
 
-def answer(target: Target) -> str:
-    """Import the compiler, and answer for the device. Returns why that cannot be done here, or the
-    empty string.
+def answer(target: Target) -> Outcome | None:
+    """Import the compiler, and answer for the device. Returns why that cannot be done here; None if
+    it is done.
     """
     try:
         importlib.import_module("torch._subclasses.fake_tensor")
-    except Exception as error:
-        return f"torch does not import: {type(error).__name__}: {error}"
-    try:
         give(target)
         importlib.import_module(f"{__package__}.generate")  # with Dynamo and Inductor
-    except failures.Unsupported as error:
-        return str(error)
     except Exception as error:
-        return failures.said(error)
-    return ""
+        return failures.outcome(error, "prepare")
+    return None
 
 
 def preloaded() -> bool:
@@ -88,7 +84,8 @@ def start_again(target: Target, command: Sequence[str]) -> None:
     """Replace this process by the command, with the answers preloaded.
 
     Its connection must not have been read. An allocator that is preloaded stays. Raises
-    `failures.Unsupported` if nothing can answer here.
+    `failures.Unsupported` if this torch cannot have a GPU, and `failures.Unusable` if something is
+    missing here.
     """
     folder = Path(tempfile.mkdtemp(prefix="absent-"))
     try:
@@ -106,7 +103,7 @@ def _compile(target: Target, folder: Path) -> Path:
     """The library in ``folder``."""
     compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
     if compiler is None:
-        raise failures.Unsupported("no C compiler; install one (on Debian: apt-get install g++)")
+        raise failures.Unusable("no C compiler; install one (on Debian: apt-get install g++)")
     (folder / "crt").mkdir()
     (folder / "crt" / "host_defines.h").write_text(_HOST_DEFINES)
     values = {
@@ -137,7 +134,7 @@ def _compile(target: Target, folder: Path) -> Path:
     )
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if "error" in line]
-        raise failures.Unsupported(
+        raise failures.Unusable(
             f"{SOURCE.name} does not compile: {(lines or ['no message'])[0][:200]}"
         )
     return library
@@ -159,7 +156,7 @@ def _headers() -> Path:
             folder = Path(root, name, "include")
             if (folder / "driver_types.h").is_file():
                 return folder
-    raise failures.Unsupported(
+    raise failures.Unusable(
         f"the header driver_types.h of CUDA {cuda} is missing; it comes with torch's package "
         "nvidia-cuda-runtime"
     )

@@ -84,7 +84,7 @@ def innermost_line(stack: str) -> str:
     if not frames:
         return ""
     last = frames[-1]
-    code = last["code"].strip().removeprefix("code: ")
+    code = last["code"].strip().removeprefix("code: ")[:LENGTH]
     return f"{Path(last['filename']).name}:{last['lineno']}: {code}"
 
 

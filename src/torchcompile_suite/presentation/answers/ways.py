@@ -236,7 +236,7 @@ def _used_up_calls(one: Figures) -> float:
 def _calls(calls: float) -> str:
     if math.isinf(calls):
         return "never"
-    return f"{calls:,.0f} calls" if calls else "-"
+    return f"{calls:,.0f} call{'s' * (round(calls) != 1)}" if calls else "-"
 
 
 _SHAPES: Columns[Figures] = {

@@ -87,7 +87,7 @@ const Page = (() => {
     },
     calls: (row) =>
       row.break_even_state === "calls"
-        ? `${Words.count(row.break_even_calls)} calls`
+        ? Words.plural(row.break_even_calls, "call")
         : row.break_even_state,
     plural: (count, noun) => `${Words.count(count)} ${noun}${count === 1 ? "" : "s"}`,
   };
@@ -392,14 +392,15 @@ const Page = (() => {
     const wanted = state();
     const machine =
       manifest.machines.find((one) => one.name === wanted.machine) ?? manifest.machines[0];
-    const at = machine.points.includes(wanted.at) ? wanted.at : machine.points.at(-1);
-    const index = await Data.index(machine);
+    const points = machine?.points ?? [];
+    const at = points.includes(wanted.at) ? wanted.at : points.at(-1);
+    const index = machine && (await Data.index(machine));
     return {
       manifest,
       machine,
       index,
       wanted,
-      chosen: { ...wanted, machine: machine.name, at },
+      chosen: { ...wanted, machine: machine?.name, at },
       at,
       label: (point) => manifest.points[point]?.label ?? point,
       title: (point) => manifest.points[point]?.title ?? point,
@@ -504,7 +505,7 @@ const Page = (() => {
     const place = document.getElementById("view");
     place.setAttribute("aria-busy", "true");
     try {
-      if (!manifest.machines.length) {
+      if (!manifest.machines.length && !view.withoutMachine) {
         place.replaceChildren(make("p", {}, "Nothing was measured yet. Start with: nox -s bench"));
         return;
       }

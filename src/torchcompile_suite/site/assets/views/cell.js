@@ -272,7 +272,7 @@
 
   function answer(context, history, row, at) {
     const title = `With ${context.title(at)} on ${context.machine.title}: `;
-    if (row.outcome !== "ok") return `${title}${row.outcome}: ${row.reason}.`;
+    if (row.outcome !== "ok") return `${title}${row.outcome}${row.reason && `: ${row.reason}`}.`;
     if (!history.compiles) return `${title}${Words.milliseconds(row.eager_s)} ms a call.`;
     return `${title}${Words.milliseconds(row.mode_s)} ms a call; ${history.baseline} takes ${Words.milliseconds(
       row.eager_s,
@@ -441,7 +441,7 @@
       ),
       downloads(
         `launches ${name} ${context.machine.name} ${at}`,
-        rows.map((row) => ({ release: at, cell: name, ...row })),
+        rows.map((row) => ({ [context.manifest.noun]: at, cell: name, ...row })),
       ),
     );
   }
@@ -469,7 +469,7 @@
     const words =
       even === null
         ? "The measurement does not show that compiling pays: the curves need not come below 1."
-        : `Compiling pays after ${Words.count(even)} calls: ${Words.general(row.break_even_s)} s after the first call begins.`;
+        : `Compiling pays after ${Words.plural(even, "call")}: ${Words.general(row.break_even_s)} s after the first call begins.`;
     return section(
       "pays",
       "When has compiling paid?",
@@ -505,7 +505,7 @@
                 },
               ]),
         ],
-        [1, 10, 100, 1000, 10000, ...(even === null ? [] : [even])].sort(
+        [...new Set([1, 10, 100, 1000, 10000, ...(even === null ? [] : [even])])].sort(
           (one, other) => one - other,
         ),
       ),

@@ -7,7 +7,7 @@
   const KINDS = { fewer: "gain", more: "loss" };
   const FIRST = ["launches", "with CUDA graphs"];
 
-  Page.view = async (context) => {
+  const show = async (context) => {
     const { manifest, chosen } = context;
     const read = (key) =>
       Object.hasOwn(manifest.generated, key) ? Data.read(manifest.generated[key], key) : null;
@@ -68,6 +68,7 @@
       ],
     };
   };
+  Page.view = Object.assign(show, { withoutMachine: true });
 
   const one = (all, wanted, name) => all.find((each) => name(each) === wanted);
   const most = (targets) => targets.reduce((a, b) => (b.cells > a.cells ? b : a));
