@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from torchcompile_suite.cell import Cell
@@ -544,11 +543,9 @@ def test_an_allocator_is_loaded_or_missed_with_the_package(ours: Launches) -> No
 
 def opened(environment: ReleaseEnvironment, cell: Cell, folder: Path) -> artefacts.Written:
     variables = {"TORCHCOMPILE_SUITE_WORKLOADS": str(WORKLOADS)}
-    order = msgspec.json.encode(messages.Order(cell, folder=str(folder)))
+    order = messages.Order(cell, folder=str(folder))
     measured = processes.Environment(environment.python, variables)
-    answer, reason = processes.asked(measured, artefacts.MODULE, order, 600)
-    assert answer, reason
-    return msgspec.json.decode(answer, type=artefacts.Written)
+    return processes.asked(measured, artefacts.MODULE, order, 600, artefacts.Written)
 
 
 def test_open_says_which_kernel_came_from_which_line(

@@ -7,6 +7,7 @@ import signal
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from torchcompile_suite.cell import Cell
@@ -84,41 +85,52 @@ def test_a_python_that_does_not_start_is_one_line(
         processes.version(python(tmp_path, script))
 
 
+class Text(msgspec.Struct):
+    """An order, or an answer."""
+
+    text: str
+
+
 ANSWERS = """
-import multiprocessing, time
+import json, multiprocessing, time
 from torchcompile_suite.launch.messages import accept
 
 connection = accept()
-order = connection.recv_bytes()
-if order == b"fails":
+order = json.loads(connection.recv_bytes())["text"]
+if order == "fails":
     raise ValueError("no answer")
-if order == b"waits":
+if order == "waits":
     time.sleep(60)
 multiprocessing.set_start_method("spawn")
 print("this is no answer")
-connection.send_bytes(b"an answer to " + order)
+connection.send_bytes(json.dumps({"text": f"an answer to {order}"}).encode())
 """
 
 
-@pytest.mark.parametrize(
-    ("order", "limit_s", "answer", "reason"),
-    [
-        (b"one", 60.0, b"an answer to one", ""),
-        (b"fails", 60.0, b"", "exit status 1 without a result: ValueError: no answer"),
-        (b"waits", 1.0, b"", "it took more than 1 s"),
-    ],
-)
-def test_a_module_answers_once_or_there_is_a_reason(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    order: bytes,
-    limit_s: float,
-    answer: bytes,
-    reason: str,
-) -> None:
+@pytest.fixture
+def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a module that answers."""
     (tmp_path / "answers.py").write_text(ANSWERS)
     monkeypatch.chdir(tmp_path)
-    assert processes.asked(HERE, "answers", order, limit_s) == (answer, reason)
+    return "answers"
+
+
+def test_a_module_answers_once(answers: str) -> None:
+    assert processes.asked(HERE, answers, Text("one"), 60.0, Text) == Text("an answer to one")
+
+
+@pytest.mark.parametrize(
+    ("order", "limit_s", "reason"),
+    [
+        ("fails", 60.0, "exit status 1 without a result: ValueError: no answer"),
+        ("waits", 1.0, "it took more than 1 s"),
+    ],
+)
+def test_there_is_a_reason_why_a_module_does_not_answer(
+    answers: str, order: str, limit_s: float, reason: str
+) -> None:
+    with pytest.raises(SuiteError, match=f"^{reason}$"):
+        processes.asked(HERE, answers, Text(order), limit_s, Text)
 
 
 def test_the_calibration_loop_runs_in_the_measured_python(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from ..measurement import Measurement, Outcome
 from ..modes import EAGER
 from .ends import REMEDY, Ends, both_ends
 from .payoff import Payoff, State, best, break_even, payoff
-from .remedies import remedy, texts
+from .remedies import guard_of, remedy, texts
 from .statistics import Interval
 from .summary import Row, mean_cost, version_key
 
@@ -187,8 +187,7 @@ def _recompiled(recompiles: Iterable[GraphBreak]) -> Iterator[Advice]:
     """One advice for each guard that failed, however often and with whatever values."""
     causes: dict[tuple[str, str], list[str]] = {}
     for recompile in recompiles:
-        reason = re.sub(r"^\d+/\d+: ", "", recompile.reason)
-        reason = re.sub(r"\s+(#|HINT:).*$", "", reason)
+        reason = guard_of(recompile.reason)
         cause = re.sub(r"-?\d+(\.\d+)?", "#", reason)
         causes.setdefault((cause, recompile.where), []).append(reason)
     for (_, where), reasons in causes.items():

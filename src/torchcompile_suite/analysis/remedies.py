@@ -26,6 +26,11 @@ class Text(Struct):
     says: str
 
 
+def guard_of(reason: str) -> str:
+    """The guard that failed, of a recompile's reason: without its numbers, its code and hints."""
+    return re.sub(r"\s+(# |\(?HINT:).*$", "", re.sub(r"^\d+/\d+: ", "", reason))
+
+
 @cache
 def texts() -> dict[str, list[Text]]:
     """The lines of `FILE`, by kind."""

@@ -290,15 +290,12 @@ def _counted(name: str, path: Path, way: _Way, release: str) -> Entry:
     variables = target.variables() if wanted.kind == "file" else found
     if at_target:
         variables = {**variables, TARGET_VARIABLE: way.device}
-    data, reason = processes.asked(
-        processes.Environment(python, variables),
-        factory.MODULE,
-        msgspec.json.encode(order),
-        Settings.from_environment().launch_limit_s,
-    )
-    if reason:
-        raise SuiteError(f"{name} cannot be counted: {reason}")
-    counted = msgspec.json.decode(data, type=factory.Counted)
+    environment = processes.Environment(python, variables)
+    limit_s = Settings.from_environment().launch_limit_s
+    try:
+        counted = processes.asked(environment, factory.MODULE, order, limit_s, factory.Counted)
+    except SuiteError as error:
+        raise SuiteError(f"{name} cannot be counted: {error}") from None
     if counted.counts is None:
         raise SuiteError(counted.error)
     return Entry.of(name, str(way), way.device, counted.torch, counted.counts)

@@ -37,11 +37,9 @@ def spread(samples: Collection[Sequence[float]]) -> tuple[float, int]:
     two launches.
     """
     known = [values for values in samples if len(values) > 1]
-    degrees = sum(len(values) - 1 for values in known)
-    if not degrees:
-        return math.nan, 0
-    squares = math.fsum(statistics.log_variance(values) * (len(values) - 1) for values in known)
-    return squares / degrees, degrees
+    parts = [(statistics.log_variance(values), len(values) - 1) for values in known]
+    variance, degrees = statistics.pooled(parts)
+    return variance, int(degrees)
 
 
 def factor(

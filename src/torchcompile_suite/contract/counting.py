@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..analysis.remedies import guard_of
 from ..compiled import GraphBreak
 from ..errors import SuiteError
 from .counts import Counts, Root, Site
@@ -168,10 +169,9 @@ class _Places:
 
     def guard(self, recompile: GraphBreak) -> Site:
         """A guard that failed, at the code that needs it, or else at the function."""
-        reason = re.sub(r"^\d+/\d+: ", "", recompile.reason)
-        text = re.sub(r"\s+(# |\(?HINT:).*$", "", reason)
+        text = guard_of(recompile.reason)
         site = self.beginning(GraphBreak(text, recompile.where))
-        origin = _ORIGIN.search(reason)
+        origin = _ORIGIN.search(recompile.reason)
         if origin is None or Path(origin["file"]).name not in self._files:
             return self._used(site, self._known.get(recompile.where), text)
         file = self._files[Path(origin["file"]).name]

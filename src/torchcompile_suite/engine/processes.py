@@ -24,7 +24,9 @@ from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+import msgspec
 
 from ..errors import SuiteError
 from ..launch import messages, progress
@@ -32,6 +34,8 @@ from ..launch.messages import FOLDER_VARIABLE, Asked, Said
 from ..measurement import Outcome, Status
 from ..request import Request
 from . import turns
+
+T = TypeVar("T")
 
 # Import path for environments in which the suite is not installed. A folder that has nothing but
 # the suite can stand for it (`fleet.plain`).
@@ -225,20 +229,23 @@ def spawn(
     return Process(process, ours, log)
 
 
-def asked(environment: Environment, module: str, order: bytes, limit_s: float) -> tuple[bytes, str]:
-    """The one answer of a module to an order; or nothing and the reason, in one line."""
+def asked(
+    environment: Environment, module: str, order: msgspec.Struct, limit_s: float, kind: type[T]
+) -> T:
+    """The one answer of a module to an order. Raises SuiteError: why there is none, in one line."""
     with tempfile.TemporaryDirectory(prefix="asked-", ignore_cleanup_errors=True) as folder:
         try:
             process = spawn(environment, Path(folder, "log"), module)
             try:
-                process.send(order)
-                return process.receive(time.monotonic() + limit_s), ""
+                process.send(msgspec.json.encode(order))
+                answer = process.receive(time.monotonic() + limit_s)
+                return msgspec.json.decode(answer, type=kind)
             finally:
                 process.end()
         except turns.TimedOut:
-            return b"", f"it took more than {limit_s:.0f} s"
+            raise SuiteError(f"it took more than {limit_s:.0f} s") from None
         except turns.Lost as lost:
-            return b"", lost.outcome.reason
+            raise SuiteError(lost.outcome.reason) from None
 
 
 @functools.cache

@@ -9,7 +9,6 @@ the parts are what the device does, and the time in which it does nothing.
 
 from __future__ import annotations
 
-import os
 import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +21,7 @@ from .. import workloads
 from ..attribution import Attribution, Place, Split, Step
 from ..cell import Cell
 from ..host import heap
-from ..measurement import METHOD, OK, Launch
+from ..measurement import METHOD, Launch
 from ..request import Request
 from .progress import Stages, rounded
 
@@ -65,34 +64,16 @@ def attribute(request: Request, heap_note: str = "") -> Launch:
     """Divide the calls of the request's cell. Never raises for what the cell does: a failure is the
     launch's outcome. ``heap_note``: why this process's heap is not as the request asks.
     """
-    from . import device, failures
+    from . import device
 
-    load = os.getloadavg()[0]
-    stages = Stages(str(request.cell), "")
-    made = environment = None
-    outcome = OK
-    try:
-        with stages("prepare"):
-            on = device.get(request.cell.device)
-            on.need()
-        try:
-            made = _attribute(request.cell, on, stages)
-        finally:
-            environment = device.describe(on, load)
-    except Exception as error:
-        outcome = failures.outcome(error, stages.now)
-    if made is not None and request.kind == "warm":
-        made = msgspec.structs.replace(made, code={})
-    return Launch(
-        request.kind,
-        outcome,
-        environment=environment,
-        stages_s=stages.seconds,
-        method=METHOD,
-        heap="default" if heap_note else request.heap,
-        heap_note=heap_note,
-        attribution=made,
-    )
+    def work(on: Device, stages: Stages) -> dict[str, Any]:
+        made = _attribute(request.cell, on, stages)
+        if request.kind == "warm":
+            made = msgspec.structs.replace(made, code={})
+        return {"attribution": made}
+
+    heap_now = "default" if heap_note else request.heap
+    return device.launched(request, "", work, method=METHOD, heap=heap_now, heap_note=heap_note)
 
 
 def _attribute(cell: Cell, on: Device, stages: Stages) -> Attribution:

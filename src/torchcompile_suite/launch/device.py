@@ -17,8 +17,10 @@ import shutil
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -26,9 +28,12 @@ from .._version import __version__
 from ..conditions import Accelerator, Environment
 from ..host import allocators, cuda, heap, nvml
 from ..host.machine import cpu_model
+from ..measurement import OK, Launch
 from ..releases import stamp
+from ..request import Request
 from ..results import descriptions
 from . import caches, failures
+from .progress import Stages
 
 # Environment variables that change what torch compiles or how fast it runs.
 _VARIABLES = re.compile(
@@ -214,6 +219,34 @@ def get(kind: str) -> Device:
         return _DEVICES[kind]()
     except KeyError:
         raise KeyError(f"no device {kind!r}; there are: {', '.join(_DEVICES)}") from None
+
+
+def launched(
+    request: Request,
+    prefix: str,
+    work: Callable[[Device, Stages], dict[str, Any]],
+    **known: Any,
+) -> Launch:
+    """The launch of a process that works on the request alone, without a partner.
+
+    ``work`` returns further fields of the launch; ``known``: others. ``prefix``: as in `Stages`.
+    Never raises for what the cell does: a failure is the launch's outcome.
+    """
+    load = os.getloadavg()[0]
+    stages = Stages(str(request.cell), prefix)
+    outcome, environment = OK, None
+    try:
+        with stages("prepare"):
+            on = get(request.cell.device)
+            on.need()
+        try:
+            known |= work(on, stages)
+        finally:
+            environment = describe(on, load)
+    except Exception as error:
+        outcome = failures.outcome(error, stages.now)
+    known |= {"environment": environment, "stages_s": stages.seconds}
+    return Launch(request.kind, outcome, **known)
 
 
 def describe(device: Device, load_1min: float) -> Environment:

@@ -23,7 +23,6 @@ import torch
 
 from .. import workloads
 from ..cell import Cell
-from ..conditions import Environment
 from ..host.files import write_atomically
 from ..measurement import OK, Accuracy, Launch, Outcome
 from ..modes import EAGER, MODES
@@ -41,36 +40,18 @@ def prepare(request: Request) -> Launch:
     Returns a launch without pairs. Never raises for what the cell does: a failure is the launch's
     outcome.
     """
-    load = os.getloadavg()[0]
-    stages = Stages(str(request.cell), "preparing: ")
-    described: Environment | None = None
-    usable: device.Device | None = None
-    try:
-        with stages("prepare"):
-            on = device.get(request.cell.device)
-            on.need()
-            usable = on
-            if reason := _unsupported(request.cell):
-                raise failures.Unsupported(reason)
-        _prepare(request, Path(request.cache_dir), on, stages)
-        outcome = OK
-    except Exception as error:
-        outcome = failures.outcome(error, stages.now)
-    if not outcome.ok and usable is not None:
-        # Else the service describes it. A failure is that of a release, too.
-        described = device.describe(usable, load)
-    return Launch(
-        request.kind,
-        outcome,
-        stages_s=stages.seconds,
-        environment=described,
-        preloaded=[],
-        heap="default",
-    )
+
+    def work(on: device.Device, stages: Stages) -> dict[str, Any]:
+        _prepare(request.cell, Path(request.cache_dir), on, stages)
+        return {}
+
+    return device.launched(request, "preparing: ", work, preloaded=[], heap="default")
 
 
-def _prepare(request: Request, cache: Path, on: device.Device, stages: Stages) -> None:
-    cell, folder = request.cell, cache.parent
+def _prepare(cell: Cell, cache: Path, on: device.Device, stages: Stages) -> None:
+    if reason := _unsupported(cell):
+        raise failures.Unsupported(reason)
+    folder = cache.parent
     (folder / ARTEFACTS).mkdir()
     with stages("build"):
         subject = build(msgspec.structs.replace(cell, start=""))

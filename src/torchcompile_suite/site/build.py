@@ -13,7 +13,7 @@ from ..presentation import answers
 from ..results import records
 from ..results.machines import classes, in_order
 from ..results.records import Problem
-from . import packs, render, shards, stories
+from . import packs, render, sections, shards, stories
 from .axis import Axis, Releases
 from .cells import grouped
 from .content import code_of
@@ -96,6 +96,7 @@ def _manifest(content: Content, pages: Sequence[str]) -> dict[str, str]:
     places = packs.add(encoded, shards.LARGE_BYTES, texts)
     manifest = {
         "noun": content.axis.noun,
+        "styles": sections.STYLES,
         "machines": [made.entry for made in content.machines],
         "points": content.points,
         "problems": places.pop("problems"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
+from ..analysis.change import MARGIN
 from ..analysis.summary import version_key
 from ..releases import catalogue
 from ..releases.catalogue import Release, minor
@@ -109,7 +110,7 @@ def _why(machines: Iterable[Shards], point: str) -> Iterable[Section]:
 
 
 # Figure -> what a user does where it is surely worse by more than `_WORTH`.
-_WORTH = 1.05
+_WORTH = 1 + MARGIN
 _REMEDIES = {
     "cold compile": "a first start takes {} times as long. Keep the cache "
     "(TORCHINDUCTOR_CACHE_DIR), or ship it (torch.compiler.save_cache_artifacts).",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-import msgspec
-
 from .. import targets
 from ..cell import Cell
 from ..engine import processes
@@ -58,11 +56,11 @@ def write(cell: Cell, environment: Environment, folder: Path) -> str:
             raise SuiteError(f"{cell}: {launch.outcome.reason}")
         launches = plural(made.total("launches") or 0, "launch")
         return f"code of {plural(made.graphs or 0, 'graph')}, {launches}"
-    answer, reason = processes.asked(
-        environment, artefacts.MODULE, msgspec.json.encode(order), limit_s
-    )
-    written = msgspec.json.decode(answer, type=artefacts.Written) if answer else None
-    if written is None or written.error:
-        raise SuiteError(f"{cell}: {written.error if written else reason}")
+    try:
+        written = processes.asked(environment, artefacts.MODULE, order, limit_s, artefacts.Written)
+    except SuiteError as error:
+        raise SuiteError(f"{cell}: {error}") from None
+    if written.error:
+        raise SuiteError(f"{cell}: {written.error}")
     kinds = ", ".join(written.kinds) or "no graph was compiled"
     return f"guards, graph breaks, {kinds}"

@@ -180,15 +180,11 @@ def target_variables(trial: Trial) -> dict[str, str]:
 def outline_of(trial: Trial, environment: Environment) -> Outline:
     """The outline of the trial's model. Raises TrialError if there is none."""
     order = outline.Order(trial.workload, trial.batch_sizes[0] if trial.batch_sizes else 1)
-    data, reason = processes.asked(
-        environment,
-        outline.MODULE,
-        msgspec.json.encode(order),
-        Settings.from_environment().launch_limit_s,
-    )
-    if reason:
-        raise TrialError(f"{trial.workload} cannot be built: {reason}")
-    described = msgspec.json.decode(data, type=Outline)
+    limit_s = Settings.from_environment().launch_limit_s
+    try:
+        described = processes.asked(environment, outline.MODULE, order, limit_s, Outline)
+    except SuiteError as error:
+        raise TrialError(f"{trial.workload} cannot be built: {error}") from None
     if described.error:
         raise TrialError(described.error)
     progress.note("known", trial.workload, plan.headline(trial, described))

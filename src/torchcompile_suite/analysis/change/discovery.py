@@ -84,9 +84,8 @@ def log_change(before: Logs, after: Logs, prior: Prior | None, drift: Drift) -> 
     None where neither the launches nor the prior give a variance, and where the drift is not known.
     """
     sides = (before, after)
-    own = math.fsum(side.variance * (side.number - 1) for side in sides if side.number > 1)
-    degrees = sum(side.number - 1 for side in sides)
-    variance, freedom = statistics.moderated(own / degrees if degrees else math.nan, degrees, prior)
+    own = statistics.pooled((side.variance, side.number - 1) for side in sides)
+    variance, freedom = statistics.moderated(*own, prior)
     parts = [(variance * math.fsum(1 / side.number for side in sides), freedom)]
     if drift.variance != 0:
         parts.append((2 * drift.variance, drift.degrees))
@@ -170,9 +169,20 @@ def _false_discovery_rates(p_values: Any) -> Any:
 def _difference(factor: Interval, q: float, smallest: float) -> Difference:
     if q <= FALSE_DISCOVERY_RATE and abs(math.log(factor.value)) > math.log1p(smallest):
         return Difference.WORSE if factor.value > 1 else Difference.BETTER
-    if factor.low >= 1 / (1 + MARGIN) and factor.high <= 1 + MARGIN:
+    return Difference.SAME if _is_same(factor) else Difference.UNKNOWN
+
+
+def _is_same(factor: Interval) -> bool:
+    return factor.low >= 1 / (1 + MARGIN) and factor.high <= 1 + MARGIN
+
+
+def mean_difference(mean: Interval) -> Difference:
+    """What the interval of a mean factor says. A mean is one figure: no rate of false findings."""
+    if _is_same(mean):
         return Difference.SAME
-    return Difference.UNKNOWN
+    if mean.low <= 1 <= mean.high or not mean.known:
+        return Difference.UNKNOWN
+    return Difference.WORSE if mean.low > 1 else Difference.BETTER
 
 
 def mean_factor(groups: Sequence[tuple[Sequence[LogChange], Drift]]) -> Interval:

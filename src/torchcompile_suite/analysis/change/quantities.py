@@ -223,11 +223,8 @@ def drift_between(sides: Sequence[Side], reference: DriftReference = EAGER_CALL)
     It is what the means of these measurements differ by, beyond what their launches explain.
     """
     parts = [side.kept(reference, partial(_within, side, reference)) for side in sides]
-    degrees = sum(part.degrees for part in parts)
-    if not degrees:
-        return Drift(math.nan, 0.0)
-    squares = math.fsum(part.variance * part.degrees for part in parts if part.degrees)
-    return Drift(max(0.0, squares / degrees), degrees)
+    variance, degrees = statistics.pooled((part.variance, part.degrees) for part in parts)
+    return Drift(max(variance, 0.0), degrees)  # in this order NaN stays
 
 
 def _within(side: Side, reference: DriftReference) -> Drift:

@@ -202,11 +202,6 @@ def _timm(evidence: Evidence) -> Finding:
         if (compared := break_tables.compared(release(measurement), measurement)) is not None
         and "_timm_" in compared.expected.table
     ]
-    if not break_tables.read(break_tables.FILE):
-        raise Missing(
-            "PyTorch's tables are not in this copy of the suite; python -m evidence.break_tables "
-            "adds them"
-        )
     known = some(
         (one for one in found if one.equal is not None),
         "no timm model of PyTorch's table was measured; try: asv run --bench 'codegen.Codegen' "

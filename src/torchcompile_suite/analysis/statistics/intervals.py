@@ -10,7 +10,7 @@ the quantiles with SciPy's.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from statistics import NormalDist
 from typing import NamedTuple
@@ -153,6 +153,17 @@ def log_variance(values: Sequence[float]) -> float:
     """Variance of the logs of at least two values, with n - 1 in the denominator."""
     mean = log_mean(values)
     return math.fsum((math.log(value) - mean) ** 2 for value in values) / (len(values) - 1)
+
+
+def pooled(samples: Iterable[tuple[float, float]]) -> tuple[float, float]:
+    """The variance that samples have in common, and its degrees of freedom.
+
+    ``samples``: the variance and the degrees of freedom of each. NaN and 0 if none has any.
+    """
+    known = [(variance, degrees) for variance, degrees in samples if degrees > 0]
+    total = sum(degrees for _, degrees in known)
+    squares = math.fsum(variance * degrees for variance, degrees in known)
+    return (squares / total if total else math.nan), total
 
 
 class Prior(NamedTuple):

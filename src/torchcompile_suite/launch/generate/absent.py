@@ -17,9 +17,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 from ...measurement import Outcome
 from ...targets import WARP, Target
@@ -225,7 +226,38 @@ def give(target: Target) -> None:
     setattr(fake, name, lambda *_: None)
     # torch.tensor with a device makes a real tensor there, unless there is no device.
     fake.FakeTensorMode.avoid_device_init = property(lambda _: True)
+    _keep_constants_on_host()
     _answer_triton(target)
+
+
+def _keep_constants_on_host() -> None:
+    """Let the tracer keep the value of a small constant of the device in a tensor of the CPU.
+
+    ``torch.tensor(0.5, device="cuda")`` is one. The tracer computes with it beside the graph, in
+    case that the model asks for its value.
+    """
+    import torch
+    import torch.fx.experimental.proxy_tensor as tracer
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_map_only
+
+    host = torch.device("cpu")
+
+    class OnHost(TorchDispatchMode):  # type: ignore[misc]
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            args, kwargs = tree_map_only(torch.device, lambda _: host, (args, kwargs or {}))
+            return func(*args, **kwargs)
+
+    of_torch = tracer.unset_fake_temporarily
+
+    @contextlib.contextmanager
+    def on_host() -> Iterator[Any]:
+        with of_torch() as mode, OnHost():
+            yield mode
+
+    tracer.unset_fake_temporarily = on_host
 
 
 def _refuse_launch(*_: object) -> None:

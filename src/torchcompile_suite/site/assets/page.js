@@ -3,16 +3,6 @@
 "use strict";
 
 const Page = (() => {
-  const KINDS = {
-    faster: "gain",
-    slower: "loss",
-    "no gain": "none",
-    "cannot tell": "unknown",
-    better: "gain",
-    worse: "loss",
-    confirmed: "gain",
-    contradicted: "loss",
-  };
   // Lines of a table that are shown at once: a browser needs long for thousands.
   const MOST_LINES = 200;
   const FEWEST_TO_FILTER = 20;
@@ -93,7 +83,10 @@ const Page = (() => {
   };
 
   // A field with a meaning that the style shows.
-  const marked = (text, kind) => ({ text, kind: KINDS[kind] ?? kind ?? "" });
+  const marked = (text, judged, otherwise = "") => ({
+    text,
+    kind: manifest.styles[judged] ?? otherwise,
+  });
 
   // A ratio and whether it pays, or how the cell ended.
   function paying(row) {
@@ -103,13 +96,16 @@ const Page = (() => {
     return marked(`${Words.interval(row, "ratio")} ${row.verdict}${fastest}`, row.verdict);
   }
 
+  // A column of numbers.
+  const number = (title, value, sort) => ({ title, number: true, value, sort });
+
   // A column with a figure of each row, which it sorts by.
-  const figure = (title, name, words) => ({
-    title,
-    number: true,
-    value: (row) => words(row[name]),
-    sort: (row) => row[name],
-  });
+  const figure = (title, name, words) =>
+    number(
+      title,
+      (row) => words(row[name]),
+      (row) => row[name],
+    );
 
   // A column with an interval of each row.
   const interval = (title, name) => ({
@@ -124,13 +120,12 @@ const Page = (() => {
     ratio: { title: "ratio", value: paying, sort: (row) => row.ratio },
     cold: figure("cold s", "cold_compile_s", Words.seconds),
     warm: figure("warm s", "warm_compile_s", Words.seconds),
-    paysAfter: {
-      title: "pays after",
-      number: true,
-      // A row without an outcome has been compiled: the first page lists only such cells.
-      value: (row) => ((row.outcome ?? "ok") === "ok" ? Words.calls(row) : ""),
-      sort: (row) => row.break_even_calls,
-    },
+    // A row without an outcome has been compiled: the first page lists only such cells.
+    paysAfter: number(
+      "pays after",
+      (row) => ((row.outcome ?? "ok") === "ok" ? Words.calls(row) : ""),
+      (row) => row.break_even_calls,
+    ),
   };
 
   function field(content) {
@@ -577,6 +572,7 @@ const Page = (() => {
     link,
     marked,
     paying,
+    number,
     figure,
     interval,
     COLUMNS,
@@ -590,7 +586,6 @@ const Page = (() => {
     line,
     releasePage,
     Words,
-    KINDS,
     get noun() {
       return manifest.noun;
     },

@@ -17,7 +17,14 @@ import msgspec
 
 from ... import workloads
 from ...analysis import history, statistics
-from ...analysis.change import MOST_FINDINGS, Change, ChangeError, Comparison, findings
+from ...analysis.change import (
+    MOST_FINDINGS,
+    Change,
+    ChangeError,
+    Comparison,
+    findings,
+    mean_difference,
+)
 from ...analysis.payoff import Payoff, State, break_even, counts
 from ...analysis.statistics import Interval
 from ...analysis.summary import Row
@@ -312,8 +319,11 @@ def _pair(machine: Machine, before: str, after: str) -> dict[str, Any] | None:
         "paired": comparison.paired,
         "noise": figure(comparison.noise),
         "means": table(
-            ["figure", *spread("mean"), "cells"],
-            ([name, *figures(mean), _having(comparison, name)] for name, mean in means),
+            ["figure", *spread("mean"), "judged", "cells"],
+            (
+                [name, *figures(mean), mean_difference(mean).value, _having(comparison, name)]
+                for name, mean in means
+            ),
         ),
         "changes": table(PAIR_COLUMNS, _effects(machine, comparison)),
         "gaps": table(

@@ -3,7 +3,7 @@
 "use strict";
 
 (() => {
-  const { section, table, downloads, choice, make, Words } = Page;
+  const { section, table, downloads, choice, make, number, Words } = Page;
   const KINDS = { fewer: "gain", more: "loss" };
   const FIRST = ["launches", "with CUDA graphs"];
 
@@ -135,12 +135,13 @@
         `${count} of each cell by ${manifest.noun}. A change is one against the last ${manifest.noun} before that has code of the cell.`,
         [
           { title: "cell", value: ([cell]) => cell, sort: ([cell]) => cell },
-          ...points.map((point) => ({
-            title: label(point),
-            number: true,
-            value: ([, by]) => text(by.get(point)),
-            sort: ([, by]) => by.get(point)?.value,
-          })),
+          ...points.map((point) =>
+            number(
+              label(point),
+              ([, by]) => text(by.get(point)),
+              ([, by]) => by.get(point)?.value,
+            ),
+          ),
         ],
         [...cells],
       ),
@@ -219,8 +220,8 @@
         [
           { title: "target", value: (row) => row.target },
           { title: "GPU", value: (row) => row.device },
-          { title: "cells", number: true, value: (row) => Words.count(row.cells) },
-          { title: "without code", number: true, value: (row) => Words.count(row.without_code) },
+          number("cells", (row) => Words.count(row.cells)),
+          number("without code", (row) => Words.count(row.without_code)),
         ],
         targets,
       ),
