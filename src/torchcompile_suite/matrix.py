@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -259,14 +259,6 @@ def find(benchmark: str) -> Question | None:
     return QUESTIONS.get(benchmark.rpartition(".")[0])
 
 
-def cell_at(benchmark: str, index: int | None) -> Cell | None:
-    """The cell at that index of an ASV benchmark's points; None for a foreign benchmark."""
-    question = find(benchmark)
-    if question is None or index is None:
-        return None
-    return question.cell(*question.points[index])
-
-
 def core_patterns() -> list[str]:
     """For ``asv run --bench``: regular expressions that match exactly the core's benchmarks.
 
@@ -286,13 +278,8 @@ def cells_matching(expression: str) -> list[Cell]:
     together: ``inference.Inference('resnet18', 1, 'default')``. Raises re.error.
     """
     wanted = re.compile(expression)
-    return list(
-        dict.fromkeys(
-            question.cell(*point)
-            for question in QUESTIONS.values()
-            for point in question.points
-            if wanted.search(f"{question.name}({', '.join(map(repr, point))})")
-        )
+    return _cells(
+        lambda question, point: wanted.search(f"{question.name}({', '.join(map(repr, point))})")
     )
 
 
@@ -344,21 +331,26 @@ def _patterns() -> dict[Cell, str]:
 
 def core_cells() -> list[Cell]:
     """The cells that a bare ``asv run`` times, without duplicates."""
-    return [cell for cell in _core() if not cell.target]
+    return [cell for cell in _cells(_is_core) if not cell.target]
 
 
 def core_generated() -> list[Cell]:
     """The cells with a target for which a bare ``asv run`` generates code, without duplicates."""
-    return [cell for cell in _core() if cell.target]
+    return [cell for cell in _cells(_is_core) if cell.target]
 
 
-def _core() -> list[Cell]:
+def _is_core(question: Question, point: tuple[Any, ...]) -> bool:
+    return question.in_core(*point)
+
+
+def _cells(wanted: Callable[[Question, tuple[Any, ...]], object]) -> list[Cell]:
+    """The cells of the wanted points, each once."""
     return list(
         dict.fromkeys(
-            question.cell(*point)
+            cell
             for question in QUESTIONS.values()
-            for point in question.points
-            if question.in_core(*point)
+            for cell, points in question.by_cell.items()
+            if any(wanted(question, point) for point in points)
         )
     )
 

@@ -199,10 +199,14 @@ def _record(conf: Any, env: Any, record: Path, cells: list[Cell]) -> None:
 
 def _cells(selection: Mapping[str, list[int]]) -> list[Cell]:
     """The selected cells, each once, in the order of ASV's benchmarks."""
-    cells = (
-        matrix.cell_at(name, index) for name, indices in selection.items() for index in indices
+    return list(
+        dict.fromkeys(
+            question.cell(*question.points[index])
+            for name, indices in selection.items()
+            if (question := matrix.find(name)) is not None
+            for index in indices
+        )
     )
-    return list(dict.fromkeys(cell for cell in cells if cell is not None))
 
 
 def _seal(folder: Path) -> None:

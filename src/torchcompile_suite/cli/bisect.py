@@ -141,11 +141,7 @@ def cell_named(text: str) -> Cell:
     """
     plain = " ".join(text.split())
     device = machine.device_kind()
-    known = {
-        str(cell): cell
-        for question in matrix.QUESTIONS.values()
-        for cell in (question.cell(*point) for point in question.points)
-    }
+    known = {str(cell): cell for each in matrix.QUESTIONS.values() for cell in each.by_cell}
     known |= {name: Cell(name, 1, "default") for name in workloads.names()}
     if plain not in known:
         similar = difflib.get_close_matches(plain, known, 3, 0.5)

@@ -20,7 +20,7 @@ from ..presentation.wording import printable
 from ..releases import catalogue
 from ..trial import target
 from .commands import Commands, missing
-from .options import target_option
+from .options import batch_sizes_option, target_option
 
 app = Commands(
     "contract", help="Keep a model compiled: its graphs, breaks, recompiles and kernels in a file."
@@ -47,13 +47,7 @@ _NEWEST = "newest"
 @file_option
 @click.option("--mode", default="default", help="Mode of torch.compile.")
 @click.option("--backend", default="inductor", help="Backend of torch.compile.")
-@click.option(
-    "--batch-size",
-    "batch_sizes",
-    multiple=True,
-    type=click.IntRange(min=1),
-    help="Repeat the option: the model is called with each.",
-)
+@batch_sizes_option
 @click.option("--dynamic", is_flag=True, help="torch.compile(dynamic=True).")
 @click.option("--training", is_flag=True, help="With gradients, as the model comes.")
 @click.option("--device", default="cpu", help="cpu or cuda.")

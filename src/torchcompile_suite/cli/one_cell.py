@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ..cell import CHANNELS_LAST
+from ..cell import CHANNELS_LAST, MOST_BATCH
 from ..host import machine
 from ..modes import MODES
 from ..presentation import answers
@@ -26,7 +26,7 @@ from .try_model import inputs_option, model_argument
 _OPTIONS = (
     model_argument,
     inputs_option,
-    click.option("--batch-size", type=click.IntRange(min=1)),
+    click.option("--batch-size", type=click.IntRange(min=1, max=MOST_BATCH)),
     click.option(
         "--mode",
         default="default",

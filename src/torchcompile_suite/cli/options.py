@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from .. import targets
+from ..cell import MOST_BATCH
 from ..errors import SuiteError
 
 
@@ -18,6 +19,15 @@ class Format(str, Enum):
     TABLE = "table"
     MARKDOWN = "markdown"
     JSON = "json"
+
+
+batch_sizes_option = click.option(
+    "--batch-size",
+    "batch_sizes",
+    multiple=True,
+    type=click.IntRange(min=1, max=MOST_BATCH),
+    help="Repeat the option for several sizes.",
+)
 
 
 def completing(

@@ -17,6 +17,7 @@ from ..modes import MODES
 from ..trial import plan
 from ..trial.plan import BUDGET_S, PRECISION, Trial
 from .options import (
+    batch_sizes_option,
     channels_last_option,
     completing,
     device_option,
@@ -48,13 +49,7 @@ inputs_option = click.option(
 @click.command()
 @model_argument
 @inputs_option
-@click.option(
-    "--batch-size",
-    "batch_sizes",
-    multiple=True,
-    type=click.IntRange(min=1),
-    help="Repeat the option for several sizes.",
-)
+@batch_sizes_option
 @click.option(
     "--mode",
     "modes",

@@ -153,20 +153,22 @@ def in_turns(
     environments: Mapping[str, Environment],
     known: Journal,
     watch: Watch = lambda _name, _launch: None,
+    quiet_s: float | None = None,
+    again: str = AGAIN,
 ) -> dict[str, Measurement]:
     """Measure a series, or what is left of it, with real launches.
 
-    ``environments``: that of each release. Raises SuiteError if the disk has no room for compiled
-    code, and OSError.
+    ``environments``: that of each release. ``quiet_s``: as in `measure`. Raises SuiteError if the
+    disk has no room for compiled code, which says what to do ``again``, and OSError.
     """
 
     def make(release: str, cache: Path) -> Launch:
         # A disk that fills up is the fault of no release.
-        need_free(known.caches, NEEDED_FOR_CACHE_BYTES, "compiled code", AGAIN)
+        need_free(known.caches, NEEDED_FOR_CACHE_BYTES, "compiled code (TMPDIR)", again)
         return launches.of_series(environments[release], series, cache)
 
     known.caches.mkdir(parents=True, exist_ok=True)
-    return measure(series, make, known, watch)
+    return measure(series, make, known, watch, quiet_s)
 
 
 def results(series: Series, known: Journal) -> dict[str, Measurement]:

@@ -16,14 +16,14 @@ import msgspec
 from .. import workloads
 from ..analysis import statistics
 from ..cell import DEFAULT_HEAP, Cell
-from ..engine import launches, processes, rounds
+from ..engine import processes, rounds
 from ..engine.journal import Journal, in_file
 from ..engine.processes import Environment
 from ..engine.progress import launch_line, measurement_line
 from ..engine.series import Series
-from ..engine.settings import NEEDED_FOR_CACHE_BYTES, Settings
+from ..engine.settings import Settings
 from ..errors import SuiteError, cannot_write
-from ..host.files import cache_folder, need_free
+from ..host.files import cache_folder
 from ..launch import progress
 from ..measurement import Launch, Measurement
 from ..releases.catalogue import Release
@@ -143,15 +143,13 @@ def _measure(
     name = str(series.cell)
     progress.note("started", name)
 
-    def make(_: str, cache: Path) -> Launch:
-        need_free(journal.caches.parent, NEEDED_FOR_CACHE_BYTES, "compiled code (TMPDIR)", _AGAIN)
-        return launches.of_series(environment, series, cache)
-
     def watch(_: str, launch: Launch) -> None:
         progress.note("launched", name, launch_line(launch))
 
     try:
-        (measured,) = rounds.measure(series, make, journal, watch, quiet_s).values()
+        (measured,) = rounds.in_turns(
+            series, {"": environment}, journal, watch, quiet_s, _AGAIN
+        ).values()
     except (OSError, SuiteError) as error:
         progress.note("finished", name, f"not measured: {error}")
         raise
