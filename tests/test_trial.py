@@ -527,9 +527,6 @@ def test_compare_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.Monke
     made = examples.measurement("model")
     kept: list[Path] = []
 
-    def asked(*_: object) -> tuple[bytes, str]:
-        return msgspec.json.encode(FREE), ""
-
     def measure(
         series: Series, make: object, journal: Journal, *_: object
     ) -> dict[str, Measurement]:
@@ -538,7 +535,7 @@ def test_compare_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.Monke
         kept.extend(tmp_path.rglob("launches.jsonl"))
         return {"": made}
 
-    monkeypatch.setattr(processes, "asked", asked)
+    monkeypatch.setattr(processes, "asked", lambda *_: FREE)
     monkeypatch.setattr(rounds, "measure", measure)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

@@ -31,7 +31,7 @@ from torchcompile_suite.presentation import why as words
 from torchcompile_suite.presentation.answers import common, parts
 from torchcompile_suite.results import records
 from torchcompile_suite.results.decoding import decode
-from torchcompile_suite.results.records import Record, Records
+from torchcompile_suite.results.records import Record
 
 from . import examples
 from .schemas import validated
@@ -351,16 +351,11 @@ def test_a_divided_cell_that_failed_has_its_reason_and_no_figure() -> None:
     assert "crash: boom" in line
 
 
-def test_of_divided_records_the_newest_comes_last(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one = examples.divided()
-    found = [
-        Record("m", "", "", msgspec.structs.replace(one, started_at=f"2026-11-{day}"), "2.8.0")
-        for day in (27, 26)
-    ]
-    monkeypatch.setattr(records, "read_machine", lambda *_: Records([], [], [], found))
-    assert summaries.read_divided(tmp_path) == found[::-1]
+def test_of_divided_records_the_newest_comes_last(tmp_path: Path) -> None:
+    for name, day in (("a", 27), ("b", 26)):
+        one = msgspec.structs.replace(examples.divided(), started_at=f"2026-11-{day}")
+        records.append(records.path(tmp_path, "0" * 40, name), one)
+    assert [one.env_name for one in summaries.read_divided(tmp_path)] == ["b", "a"]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from ..errors import SuiteError, refuse
 from ..host import machine
 from ..host.allocators import LIBRARIES
 from ..modes import EAGER, MODES
-from ..presentation.wording import plural
 from .outline import Outline
 from .target import Target, parse
 
@@ -94,7 +93,7 @@ def headline(trial: Trial, outline: Outline) -> str:
     return (
         f"{trial.workload}: {outline.model}, {outline.parameters / 1e6:.3g} M parameters, called "
         f"with {inputs}; PyTorch {outline.torch} on {trial.device}, "
-        f"{plural(outline.threads, 'thread')}"
+        f"{outline.threads} thread{'s' * (outline.threads != 1)}"
     )
 
 
