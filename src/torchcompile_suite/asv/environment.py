@@ -55,9 +55,7 @@ class ReleaseEnvironment(_PublishedName, Virtualenv):  # type: ignore[misc]
                 raise SuiteError(
                     f"{commit_hash[:8]} is the commit of no release; name one: asv run v2.9^!"
                 )
-            if not environments.is_ready(release, self._python):
-                log.info(environments.making(release))
-            python = environments.ready(release, self._python)
+            python = environments.ready(release, self._python, say=log.info)
         self._path = str(python.parent.parent)
         self._global_env_vars["ASV_ENV_DIR"] = self._path
         self._set_build_dirs(None, None)

@@ -59,9 +59,7 @@ def measure(
                     "measured beside the others"
                 )
                 continue
-            if not environments.is_ready(release, env.python):
-                log.info(environments.making(release))
-            python = environments.ready(release, env.python)
+            python = environments.ready(release, env.python, say=log.info)
             measured[release.version] = of_release(python, env.env_vars)
             files[release.version] = records.path(machine_folder, commit, env.name)
         busy = (

@@ -269,8 +269,9 @@ def _counted(name: str, path: Path, way: _Way, release: str) -> Entry:
     if not isinstance(wanted, target.Target) or wanted.kind not in ("file", "module"):
         raise _no_model(name)
     at_target = way.device in targets.read()
-    python = python_of(_release(release), "cpu" if at_target else way.device)
-    Progress().say(f"{name} ({way}, {way.device}): counting")
+    say = Progress().say
+    python = python_of(_release(release), "cpu" if at_target else way.device, say)
+    say(f"{name} ({way}, {way.device}): counting")
     order = factory.Order(
         wanted,
         str(folder),

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from ..doctor import Check, Level, hardware, software
-from ..presentation.terminal import Output
+from ..presentation.terminal import Output, Progress
 from ..releases import catalogue
 from .options import installed_option, no_color_option
 
@@ -45,10 +45,8 @@ def doctor_command(
         # Imported here: the core of the package is enough for this Python.
         from ..releases import environments
 
-        wanted = catalogue.find(release)
-        if not quiet and not environments.is_ready(wanted):
-            click.echo(environments.making(wanted), err=True)
-        python = environments.ready(wanted)
+        say = Progress(quiet=quiet).say
+        python = environments.ready(catalogue.find(release), say=say)
     checks = [*software.checks(python), *hardware.checks()]
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(checks)))

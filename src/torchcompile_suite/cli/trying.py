@@ -29,15 +29,9 @@ from .doctor import show
 def torch_python(trial: Trial, release: str | None, gpu: str | None, progress: Progress) -> Path:
     """The Python to ask. Only what is measured needs the device itself."""
     wanted = catalogue.find(release) if release else None
-    if wanted is not None:
-        # Imported here: the package's core is enough for the torch of this Python.
-        from ..releases import environments
-
-        if not environments.is_ready(wanted):
-            progress.say(environments.making(wanted))
     if gpu is None:
         machine.need(trial.device)
-    python = python_of(wanted, trial.device if gpu is None else "cpu")
+    python = python_of(wanted, trial.device if gpu is None else "cpu", progress.say)
     own = workloads.libraries(trial.workload)
     apart.provide(python, own if trial.target is None else trial.target.libraries)
     return python

@@ -116,9 +116,10 @@ def releases_in_turns(order: Order, plan: Series, known: Journal, say: Say) -> N
     pythons = {}
     for version in plan.releases:
         release = catalogue.find(version)
-        if not environments.is_ready(release, order.python):
-            say(Told(environments.making(release), INSTALL_S))
-        pythons[version] = of_release(environments.ready(release, order.python))
+        python = environments.ready(
+            release, order.python, say=lambda text: say(Told(text, INSTALL_S))
+        )
+        pythons[version] = of_release(python)
     say(Told("measuring", plan.launch_limit_s + MARGIN_S))
     rounds.in_turns(plan, pythons, known)
 

@@ -67,16 +67,17 @@ def attribute(request: Request, heap_note: str = "") -> Launch:
     from . import device
 
     def work(on: Device, stages: Stages) -> dict[str, Any]:
-        made = _attribute(request.cell, on, stages)
+        made, notes = _attribute(request.cell, on, stages)
         if request.kind == "warm":
             made = msgspec.structs.replace(made, code={})
-        return {"attribution": made}
+        return {"attribution": made, "notes": notes}
 
     heap_now = "default" if heap_note else request.heap
     return device.launched(request, "", work, method=METHOD, heap=heap_now, heap_note=heap_note)
 
 
-def _attribute(cell: Cell, on: Device, stages: Stages) -> Attribution:
+def _attribute(cell: Cell, on: Device, stages: Stages) -> tuple[Attribution, list[str]]:
+    """The parts of the calls, and notes on how the model is called."""
     from . import failures, foreign
     from .build import build
     from .inspect import dynamo, observe
@@ -86,8 +87,8 @@ def _attribute(cell: Cell, on: Device, stages: Stages) -> Attribution:
     with stages("build"):
         subject = build(cell)
     with stages("eager"):
-        if workloads.get(cell.workload).foreign:
-            foreign.learn(subject, steady=False)
+        foreign_model = workloads.get(cell.workload).foreign
+        notes = foreign.learn(subject, steady=False) if foreign_model else []
     with subject.context():
         with stages("eager"):
             for _ in range(FEWEST_CALLS):
@@ -125,7 +126,8 @@ def _attribute(cell: Cell, on: Device, stages: Stages) -> Attribution:
     eager, compiled_call = (
         _split(made[side], call_s[side], steps[side], parts[side], place) for side in steps
     )
-    return Attribution(operators=known, eager=eager, mode=compiled_call, code=writer.code)
+    divided = Attribution(operators=known, eager=eager, mode=compiled_call, code=writer.code)
+    return divided, notes
 
 
 def _marked(

@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -29,11 +29,6 @@ from .locking import run
 # The folder of all environments. By default it lies beside uv's cache, so that uv can link files
 # from the cache instead of copying them.
 FOLDER_VARIABLE = "TORCHCOMPILE_SUITE_ENVIRONMENTS"
-
-
-def making(release: Release) -> str:
-    """A line to print before `install`, which prints nothing and may take minutes."""
-    return f"making the environment of PyTorch {release.version}; the first time takes minutes"
 
 
 class Installed(NamedTuple):
@@ -74,14 +69,22 @@ def folder_of(release: Release, python: str | None = None) -> Path:
     return root() / f"{release.version}-py{python or _minor(release)}"
 
 
-def ready(release: Release, python: str | None = None, device: str | None = None) -> Path:
+def ready(
+    release: Release,
+    python: str | None = None,
+    device: str | None = None,
+    say: Callable[[str], object] = lambda _: None,
+) -> Path:
     """The Python of the release's own environment, which is made now if it is missing.
 
     ``python``: the minor version, such as 3.11; None: that which runs now, if the release supports
-    it. ``device``: the kind that is to be measured; None: that of `machine.device_kind`. Several
-    processes may call this at once. Raises what `drivers.check` and `install` raise.
+    it. ``device``: the kind that is to be measured; None: that of `machine.device_kind`. ``say``
+    gets a line before minutes of work. Several processes may call this at once. Raises what
+    `drivers.check` and `install` raise.
     """
     folder = folder_of(release, python)
+    if not is_ready(release, python):
+        say(f"making the environment of PyTorch {release.version}; the first time takes minutes")
     with locked(folder):
         if not is_ready(release, python):
             drivers.check(release, device)

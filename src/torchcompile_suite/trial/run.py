@@ -44,10 +44,10 @@ class TrialResult(NamedTuple):
     interrupted: bool
 
 
-def python_of(release: Release | None, device: str) -> Path:
+def python_of(release: Release | None, device: str, say: Callable[[str], object]) -> Path:
     """The Python to measure: this one, or that of the release's environment, which is made now.
 
-    ``device``: the kind that is to be measured.
+    ``device``: the kind that is to be measured. ``say``: as in `environments.ready`.
 
     Raises TrialError if this Python has no torch, and SuiteError if the release does not install.
     """
@@ -55,7 +55,7 @@ def python_of(release: Release | None, device: str) -> Path:
         # Imported here: only this needs more than the core of the package.
         from ..releases import environments
 
-        return environments.ready(release, device=device)
+        return environments.ready(release, device=device, say=say)
     if importlib.util.find_spec("torch") is None:
         raise TrialError(
             "there is no torch beside the suite; install one, or name a release: --release v2.15"
