@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from torchcompile_suite.host.files import alone
-from torchcompile_suite.releases import catalogue, environments, extras, install
+from torchcompile_suite.releases import catalogue, environments, extras, install, locking
 from torchcompile_suite.releases.install import MARKER, LockError, Said
 
 RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -289,9 +289,16 @@ def test_a_full_disk_is_named(
     environment: Path, monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
     failed = subprocess.CompletedProcess([], 2, "", f"error: {said}\n")
-    monkeypatch.setattr(install, "run", lambda *arguments, **options: failed)
+    monkeypatch.setattr(install, "uv", lambda *arguments, **options: failed)
     with pytest.raises(LockError, match=r"2\.4\.1: the disk is full; .* error: "):
         environments.install(RELEASE, environment)
+
+
+def test_a_uv_that_hangs_is_ended(tmp_path: Path) -> None:
+    """Another process holds uv's lock on its cache."""
+    done = locking.uv("venv", str(tmp_path / "made"), limit_s=0.001)
+    assert done.returncode == 1
+    assert done.stderr == "it took more than 0 minutes; run again: uv keeps its downloads"
 
 
 def test_an_unsupported_python_touches_nothing(environment: Path) -> None:

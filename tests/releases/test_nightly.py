@@ -181,11 +181,11 @@ def test_a_nightly_among_the_releases_is_refused(tmp_path):
 def test_a_nightlys_index_reaches_the_installation(with_nightlies, tmp_path, monkeypatch):
     commands = []
 
-    def run(command, **options):
+    def uv(*command, **options):
         commands.append(command)
         return subprocess.CompletedProcess(command, 0, "", "")
 
-    monkeypatch.setattr(install, "run", run)
+    monkeypatch.setattr(install, "uv", uv)
     install.sync(with_nightlies[-1], tmp_path / "python", 0)
     (index,) = [command[command.index("--index") + 1] for command in commands if "sync" in command]
     assert index == "https://example.invalid/simple"

@@ -24,7 +24,7 @@ from . import drivers, extras, stamp
 from .catalogue import Release
 from .install import MARKER, LockError, prove, sync
 from .ledger import lock_file, release_file
-from .locking import run
+from .locking import uv
 
 # The folder of all environments. By default it lies beside uv's cache, so that uv can link files
 # from the cache instead of copying them.
@@ -309,7 +309,7 @@ def _create(release: Release, folder: Path, python: str | None) -> None:
     minor = python or _minor(release)
     runs = minor == f"{sys.version_info.major}.{sys.version_info.minor}"
     wanted = sys.executable if runs else minor
-    done = run([sys.executable, "-m", "uv", "venv", "--quiet", "--python", wanted, folder])
+    done = uv("venv", "--quiet", "--python", wanted, folder)
     if done.returncode:
         reason = " ".join(done.stderr.split())
         raise SuiteError(

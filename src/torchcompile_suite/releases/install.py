@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from ..errors import SuiteError
 from . import drivers, extras
 from .catalogue import Release
 from .ledger import lock_file
-from .locking import index_options, run
+from .locking import index_options, run, uv
 
 # In the folder of an environment from the first change of its packages until they are proven.
 MARKER = "torchcompile-suite-install.unfinished"
@@ -111,11 +110,8 @@ def uv_pip(how: Sequence[str], lines: Sequence[str], python: Path, held: int, wh
 
     ``held``: as in `sync`. Raises LockError.
     """
-    done = run(
-        [sys.executable, "-m", "uv", "pip", *how, "--no-progress", "--python", python],
-        input="\n".join(lines) + "\n",
-        pass_fds=(held,),
-    )
+    text = "\n".join(lines) + "\n"
+    done = uv("pip", *how, "--no-progress", "--python", python, input=text, pass_fds=(held,))
     if not done.returncode:
         return
     said = done.stdout + done.stderr

@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from packaging.version import Version
 
@@ -178,11 +179,25 @@ def check(version: str, text: str) -> None:
         raise SuiteError(f"the lock of PyTorch {version} lacks {lacks}; run uv's newest version")
 
 
+# A release is 3 GB of downloads. Each read has uv's own limit; this one is for all of them.
+UV_LIMIT_S = 7200.0
+
 # Runs a program to its end, with nothing on its standard input unless ``input`` says so. Its exit
 # status is the caller's to judge.
 run: Callable[..., subprocess.CompletedProcess[str]] = functools.partial(
     subprocess.run, input="", capture_output=True, encoding="utf-8", errors="replace", check=False
 )
+
+
+def uv(
+    *arguments: str | Path, limit_s: float = UV_LIMIT_S, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run the uv of this Python, as `run`. If it takes longer, it ends, and has failed for that."""
+    try:
+        return run([sys.executable, "-m", "uv", *arguments], timeout=limit_s, **options)
+    except subprocess.TimeoutExpired:
+        reason = f"it took more than {limit_s / 60:.0f} minutes; run again: uv keeps its downloads"
+        return subprocess.CompletedProcess(list(arguments), 1, "", reason)
 
 
 def run_uv(*arguments: str, cwd: Path, purpose: str) -> None:
@@ -193,8 +208,7 @@ def run_uv(*arguments: str, cwd: Path, purpose: str) -> None:
     environment = {k: v for k, v in os.environ.items() if k not in _PERSONAL}
     # uv can resolve for a Python that is not installed, and must not download one.
     environment["UV_PYTHON_DOWNLOADS"] = "never"
-    command = [sys.executable, "-m", "uv", *arguments, "--quiet", "--python", sys.executable]
-    done = run(command, env=environment, cwd=cwd)
+    done = uv(*arguments, "--quiet", "--python", sys.executable, env=environment, cwd=cwd)
     if done.returncode:
         reason = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
         raise SuiteError(f"uv could not {purpose}: {reason}")

@@ -11,8 +11,6 @@ import csv
 import hashlib
 import math
 import re
-import subprocess
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import distributions
 from itertools import pairwise
@@ -26,6 +24,7 @@ from ..errors import SuiteError
 from ..host.files import write_or_say
 from . import environments
 from .catalogue import Release
+from .locking import uv
 
 SIZES = Path(__file__).with_name("sizes.toml")
 # The packages that fill a disk. All other packages of a release together are `_REST_BYTES`; so is
@@ -112,11 +111,7 @@ def remove(release: Release, python: str = "*") -> None:
     """
     environments.remove(release, python)
     names = sorted({pin.partition("==")[0] for pin in large_pins(release)})
-    subprocess.run(
-        [sys.executable, "-m", "uv", "cache", "clean", "--quiet", *names],
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
+    uv("cache", "clean", "--quiet", *names)
 
 
 def _plan(releases: Sequence[Release], python: str) -> _Plan:
