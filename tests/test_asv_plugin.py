@@ -251,6 +251,15 @@ def test_compare_can_be_limited_to_cells(clone: Path) -> None:
     assert all("track_latency('resnet18'" in row for row in rows)
 
 
+@pytest.mark.parametrize(
+    "command", [("compare", "v2.4", "v2.9"), ("run", "v2.9^!", "--bench", "(")]
+)
+def test_an_expression_that_is_none_is_one_line(clone: Path, command: tuple[str, ...]) -> None:
+    out, errors = asv(clone, *command, status=1, variables={ROWS_VARIABLE: "("})
+    assert "'(' is no regular expression: missing )" in out.splitlines()[-1]
+    assert "Traceback" not in out + errors
+
+
 def test_show_needs_no_option_either(clone: Path) -> None:
     out, line = asv(clone, "show", "v2.9")
     assert "resnet18, 1, default: " in out

@@ -755,6 +755,26 @@ def test_generated_code_shows_exact_counts_with_their_changes(
         assert visit.faults == []
 
 
+def test_a_site_without_times_shows_its_code_and_what_was_left_out(
+    chromium: Browser, tmp_path: Path
+) -> None:
+    folder = tmp_path / "results" / "box"
+    file = records.path(folder, ledger.commit_of()["2.15.0"], "env-py3.11")
+    records.append(file, examples.generated(release="2.15.0"))
+    (folder / "machine.json").write_text('{"machine": "box"}')
+    (folder / "torn.records.jsonl").write_text("no measurement")
+    assert len(build.build(tmp_path / "results", tmp_path / "html" / "report")) == 1
+    (tmp_path / "html" / "swallow.ico").touch()
+    with served(tmp_path / "html") as host, visited(chromium, host) as visit:
+        page = opened(visit, f"{host}report/generated.html")
+        assert fields(page.locator("#history table"))[0]["cell"] == "resnet18, batch 1"
+        page = opened(visit, f"{host}report/trust.html")
+        assert "torn" in fields(page.locator("#left-out table"))[0]["where"]
+        page = opened(visit, f"{host}report/index.html")
+        assert "Nothing was measured yet" in page.locator("#view").inner_text()
+        assert visit.faults == []
+
+
 def test_the_words_of_a_number_are_pythons(visit: Visit, address: str) -> None:
     page = opened(visit, f"{address}report/index.html")
     numbers = [mantissa * 10.0**size for size in range(-7, 8) for mantissa in (1, 1.2344, 9.996)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import msgspec
@@ -422,6 +423,29 @@ def test_report_prints_what_was_generated(tmp_path: Path, monkeypatch: pytest.Mo
     content = validated("report-releases", CliRunner().invoke(app.app, arguments).output)
     assert content["generated"]["compared"] == 1
     assert len(content["generated"]["differences"]) == 3
+
+
+def test_a_report_of_one_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = records.path(tmp_path / "results" / "box", COMMITS["2.15.0"], "env-py3.11")
+    for workload in ("resnet18", "resnet50"):
+        records.append(file, examples.at("2.15.0", examples.measurement(workload)))
+    store(tmp_path / "results", "box", made("vgg11", release="2.15.0"))
+    report = ["report", "v2.15", "--machine", "box", "--model"]
+    known = CliRunner().invoke(app.app, [*report, "resnet50", "--format", "json"])
+    (row,) = json.loads(known.stdout)
+    assert row["cell"]["workload"] == "resnet50"
+    code_only = CliRunner().invoke(app.app, [*report, "vgg11"])
+    assert code_only.exit_code == 0, code_only.output
+    assert "vgg11" in code_only.stdout
+    assert "resnet" not in code_only.stdout
+    unknown = CliRunner().invoke(app.app, [*report, "resnet19"])
+    assert unknown.exit_code == 1
+    assert unknown.stderr == (
+        "torchcompile-suite: no cell here has the model 'resnet19'; try: resnet18, resnet50\n"
+    )
+    twice = CliRunner().invoke(app.app, ["report", "v2.15", "2.15.0"])
+    assert "name each release once: v2.15, 2.15.0" in twice.stderr
 
 
 def test_releases_that_were_only_generated_are_compared(

@@ -362,6 +362,7 @@ def test_of_divided_records_the_newest_comes_last(tmp_path: Path) -> None:
     ("options", "words"),
     [
         (("--history", "--json", "o.json", "--against", "v2.8"), "leave --against, --json out"),
+        (("--history", "--dtype", "bfloat16", "--device", "cpu"), "leave --dtype, --device out"),
         (("--machine", "box"), "leave --machine out"),
     ],
 )
