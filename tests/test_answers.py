@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
@@ -358,3 +359,16 @@ def test_what_cannot_be_answered_is_one_line(
 def test_the_plural_of_a_count() -> None:
     assert [plural(number, "launch") for number in (1, 2)] == ["1 launch", "2 launches"]
     assert [plural(number, "cell") for number in (0, 1)] == ["0 cells", "1 cell"]
+
+
+def test_results_with_generated_code_only_answer_what_they_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = records.path(tmp_path / "results" / "box", COMMITS["2.15.0"], "env-py3.11")
+    records.append(file, examples.generated(release="2.15.0"))
+    status, out, err = run("--format", "json")
+    assert status == 0
+    assert {one["question"] for one in json.loads(out)} == {"codegen", "graph_breaks"}
+    assert err.startswith("only code for targets is answered: nothing was measured yet")
+    assert run("inference")[0] == 1

@@ -391,3 +391,25 @@ def test_the_whole_counts_each_judgement() -> None:
         counted = sum(int(shown[one.value]) for one in Difference)
         assert counted == sum(shown["figure"] in one.effects for one in comparison.changes)
     assert dict(zip(sheet.columns, sheet.lines[0], strict=True))["worse"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "found"),
+    [
+        (0.96, 1.04, Difference.SAME),
+        (0.951, 1.04, Difference.UNKNOWN),
+        (1.02, 1.08, Difference.WORSE),
+        (0.90, 0.97, Difference.BETTER),
+        (math.nan, math.nan, Difference.UNKNOWN),
+    ],
+)
+def test_what_a_mean_says(low: float, high: float, found: Difference) -> None:
+    mean = statistics.Interval(1.0, low, high)
+    assert discovery.mean_difference(mean) is found
+
+
+def test_samples_without_a_second_value_have_no_variance_in_common() -> None:
+    variance, degrees = statistics.pooled([(math.nan, 0)])
+    assert math.isnan(variance)
+    assert degrees == 0
+    assert statistics.pooled([(math.nan, 0), (2.0, 1), (5.0, 2)]) == (4.0, 3)

@@ -430,7 +430,10 @@ def test_a_report_of_one_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     file = records.path(tmp_path / "results" / "box", COMMITS["2.15.0"], "env-py3.11")
     for workload in ("resnet18", "resnet50"):
         records.append(file, examples.at("2.15.0", examples.measurement(workload)))
-    store(tmp_path / "results", "box", made("vgg11", release="2.15.0"))
+    for release in ("2.9.1", "2.15.0"):
+        store(tmp_path / "results", "box", made("vgg11", release=release))
+        older = examples.at(release, examples.measurement("resnet18"))
+        store(tmp_path / "results", "box", older)
     report = ["report", "v2.15", "--machine", "box", "--model"]
     known = CliRunner().invoke(app.app, [*report, "resnet50", "--format", "json"])
     (row,) = json.loads(known.stdout)
@@ -439,11 +442,17 @@ def test_a_report_of_one_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert code_only.exit_code == 0, code_only.output
     assert "vgg11" in code_only.stdout
     assert "resnet" not in code_only.stdout
-    unknown = CliRunner().invoke(app.app, [*report, "resnet19"])
-    assert unknown.exit_code == 1
-    assert unknown.stderr == (
-        "torchcompile-suite: no cell here has the model 'resnet19'; try: resnet18, resnet50\n"
+    assert "ratio: time" not in code_only.stdout, "what explains a table that is not there"
+    line = (
+        "torchcompile-suite: no cell here has the model 'resnet19'; similar: resnet18; resnet50\n"
     )
+    both = ["report", "v2.9", "v2.15", "--machine", "box", "--format", "json", "--model"]
+    for arguments in (report, both, ["report", "--model"]):
+        unknown = CliRunner().invoke(app.app, [*arguments, "resnet19"])
+        assert (unknown.exit_code, unknown.stderr) == (1, line)
+    # A model whose counts did not change is a known one.
+    same = json.loads(CliRunner().invoke(app.app, [*both, "vgg11"]).stdout)
+    assert (same["changes"], same["generated"]["compared"]) == ([], 1)
     twice = CliRunner().invoke(app.app, ["report", "v2.15", "2.15.0"])
     assert "name each release once: v2.15, 2.15.0" in twice.stderr
 

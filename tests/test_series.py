@@ -399,6 +399,7 @@ def test_the_history_touches_every_family_and_can_be_selected() -> None:
     assert {workloads.get(cell.workload).family for cell in matrix.SERIES} >= families
     assert len(history._patterns("history")) == len(matrix.SERIES)
     assert history._patterns("core") == matrix.core_patterns()
+    assert history._patterns("all") == ["."]
     assert history._patterns("Inference.*resnet18") == ["Inference.*resnet18"]
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping
 
 
 class SuiteError(Exception):
@@ -12,6 +13,12 @@ class SuiteError(Exception):
 def cannot_write(error: OSError, place: object, remedy: str) -> SuiteError:
     """What to raise for ``error``. ``place`` is named if the error names no file."""
     return SuiteError(f"cannot write {error.filename or place}: {error.strerror}; {remedy}")
+
+
+def similar(text: str, known: Iterable[str]) -> str:
+    """Up to three of the known names that are like the text, to end a message; empty if none is."""
+    found = difflib.get_close_matches(text, known, 3, 0.5)
+    return f"; similar: {'; '.join(found)}" if found else ""
 
 
 def refuse(options: Mapping[str, object], why: str) -> None:

@@ -23,6 +23,8 @@ and the mode each have a process of their own and a settled heap (docs/method.md
 Stopped = Literal["", "fixed", "precise", "budget"]
 NOT_CHECKED = "accuracy not checked"
 """Begins a note of `Accuracy.notes` on outputs that could not be compared as they should be."""
+CALLED_UNDER = "called under "
+"""Begins a note of `Launch.notes` on the context that a model needs, if it is not the usual one."""
 TOO_BUSY = "this machine is too busy to say"
 """Begins the reason of an outcome if others take the processors, and no repeat is left."""
 

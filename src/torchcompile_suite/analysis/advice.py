@@ -15,7 +15,7 @@ from msgspec import Struct
 from ..cell import Cell
 from ..compiled import GraphBreak
 from ..generated import Generated
-from ..measurement import Measurement, Outcome
+from ..measurement import CALLED_UNDER, Measurement, Outcome
 from ..modes import EAGER
 from .ends import REMEDY, Ends, both_ends
 from .payoff import Payoff, State, best, break_even, payoff
@@ -152,7 +152,8 @@ def advice(
         measurement.cell.phase == "inference" and measurement.outcome.ok for measurement in measured
     ):
         # A note says so where the model needs another context.
-        usual = not any(launch.notes for measurement in measured for launch in measurement.launches)
+        notes = [note for one in measured for launch in one.launches for note in launch.notes]
+        usual = not any(note.startswith(CALLED_UNDER) for note in notes)
         context = " and run it under torch.inference_mode()" if usual else ""
         items.append(
             Advice(

@@ -27,7 +27,8 @@ class Text(Struct):
 
 
 def guard_of(reason: str) -> str:
-    """The guard that failed, of a recompile's reason: without its numbers, its code and hints."""
+    """The guard that failed, of a recompile's reason: without the numbers of the frame, the code and the
+    hints around it."""
     return re.sub(r"\s+(# |\(?HINT:).*$", "", re.sub(r"^\d+/\d+: ", "", reason))
 
 

@@ -115,7 +115,7 @@ PATCHES = (
 def apply() -> None:
     """Replace every function of the table. Raises ASV's UserError where ASV is another one.
 
-    What the suite raises in them is an error of ASV's, in one line.
+    What the suite raises in them becomes an error of ASV's, in one line.
     """
     installed = metadata.version("asv")
     if installed != TESTED:

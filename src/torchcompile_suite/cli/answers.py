@@ -10,6 +10,7 @@ from ..analysis.summary import version_key
 from ..presentation import answers, documents, terminal
 from ..presentation.answers import Answered, Asked
 from ..presentation.terminal import Output
+from ..presentation.wording import printable
 from ..releases import catalogue
 from ..results.machines import NoResultsError
 from ..results.records import Record
@@ -44,9 +45,10 @@ def answers_command(
     answered = _generated([one for one in wanted if one.of_targets], asked)
     try:
         answered += _timed([one for one in wanted if not one.of_targets], machine_name, asked)
-    except NoResultsError:
+    except NoResultsError as error:
         if question or machine_name or not any(one.answer.measured for one in answered):
             raise
+        click.echo(printable(f"only code for targets is answered: {error}"), err=True)
     answered.sort(key=lambda one: wanted.index(one.asked))
     if form is Format.JSON:
         click.echo(documents.answers_json(answered))

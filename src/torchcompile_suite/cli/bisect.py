@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import shlex
 from collections.abc import Callable
@@ -20,7 +19,7 @@ from ..commits.clone import Clone
 from ..commits.judge import Side
 from ..commits.measuring import METRICS, Measuring
 from ..engine import settings
-from ..errors import SuiteError, cannot_write
+from ..errors import SuiteError, cannot_write, similar
 from ..host import machine
 from ..host.files import cache_folder, held, write_or_say
 from ..measurement import Launch
@@ -144,11 +143,9 @@ def cell_named(text: str) -> Cell:
     known = {str(cell): cell for each in matrix.QUESTIONS.values() for cell in each.by_cell}
     known |= {name: Cell(name, 1, "default") for name in workloads.names()}
     if plain not in known:
-        similar = difflib.get_close_matches(plain, known, 3, 0.5)
-        hint = f"; similar: {'; '.join(similar)}" if similar else ""
         raise SuiteError(
-            f"no cell {plain!r}{hint}. Write it as the report does: 'resnet18, batch 1, default' "
-            f"(modes: {', '.join(MODES)})"
+            f"no cell {plain!r}{similar(plain, known)}. Write it as the report does: "
+            f"'resnet18, batch 1, default' (modes: {', '.join(MODES)})"
         )
     return msgspec.structs.replace(known[plain], device=device)
 

@@ -17,6 +17,7 @@ from .. import matrix
 from ..asv import command
 from ..engine.settings import BUDGET_VARIABLE, LAUNCHES_VARIABLE
 from ..errors import SuiteError
+from ..presentation.wording import printable
 from ..releases import catalogue, environments, room
 from ..releases.catalogue import Release
 from .options import releases_argument, rounds_option
@@ -52,7 +53,8 @@ def run(
             if len(groups) > 1:
                 click.echo(f"\n== group {number} of {len(groups)}: {_versions(group)} ==")
             _run(group, [*options, *_selection(patterns, skip_existing)], variables)
-            room.finished(together, python)
+            for fault in room.finished(together, python):
+                click.echo(printable(fault), err=True)
 
 
 def by_python(releases: Sequence[Release], usual: str) -> dict[str, list[Release]]:

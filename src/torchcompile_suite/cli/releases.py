@@ -8,6 +8,7 @@ import click
 
 from ..presentation.sheets import Sheet
 from ..presentation.terminal import Output
+from ..presentation.wording import printable
 from ..releases import adoption, catalogue, environments, ledger, room
 from .commands import Commands
 
@@ -140,7 +141,8 @@ def remove(versions: tuple[str, ...]) -> None:
     releases = [catalogue.find(version) for version in versions]
     before = environments.free_bytes()
     for release in releases:
-        room.remove(release)
+        if fault := room.remove(release):
+            click.echo(printable(fault), err=True)
     freed = environments.free_bytes() - before
     names = ", ".join(release.version for release in releases)
     click.echo(f"removed: {names}; {max(0, freed) / 1e9:.1f} GB were freed")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 import click
 
 from ..analysis import change, generated, summaries, summary
 from ..analysis.ends import REMEDY, Ends, both_ends
 from ..cell import Cell
-from ..errors import SuiteError
+from ..errors import SuiteError, similar
 from ..measurement import Measurement
 from ..presentation import documents, sheets, stories, terminal, wording
 from ..presentation.sheets import Sheet
@@ -36,6 +35,14 @@ from .recorded import (
 MOST_ROWS = 40
 
 
+class _OfCell(Protocol):
+    @property
+    def cell(self) -> Cell: ...
+
+
+_Has = TypeVar("_Has", bound=_OfCell)
+
+
 class Rows(NamedTuple):
     """The cells of which every figure is shown: all, or those of a model."""
 
@@ -46,12 +53,21 @@ class Rows(NamedTuple):
         """Whether the cell is one of them."""
         return self.everything or cell.workload == self.model
 
-    def need(self, cells: Iterable[Cell]) -> None:
-        """Raise SuiteError if none of these cells is of the model that is asked for."""
-        models = sorted({cell.workload for cell in cells})
+    def of(self, found: Sequence[_Has]) -> list[_Has]:
+        """What is of the model that is asked for; all, if none is."""
+        return [one for one in found if self.model in (None, one.cell.workload)]
+
+    def need(self, versions: Sequence[str], records: Iterable[Record]) -> None:
+        """Raise SuiteError if no record of those versions is of the model that is asked for."""
+        models = {
+            record.measurement.cell.workload
+            for record in records
+            if not versions or record.release in versions
+        }
         if self.model is not None and self.model not in models:
-            close = difflib.get_close_matches(self.model, models) or models
-            raise SuiteError(f"no cell here has the model {self.model!r}; try: {', '.join(close)}")
+            raise SuiteError(
+                f"no cell here has the model {self.model!r}{similar(self.model, models)}"
+            )
 
 
 @click.command()
@@ -90,6 +106,7 @@ def report_command(
         _show(wanted, machine_name, form, rows)
     else:
         results = read_results()
+        rows.need([], [*results.records, *results.generated])
         code = generated.rows(_warned(results.generated), [])
         print_report(results.records, wanted, form, rows, code=code)
 
@@ -107,9 +124,10 @@ def _compare(
     enough = bool(code.compared) and not fail_on_regression
     # What is judged is what was measured here.
     selection = _selected(machine_name, versions, of_targets, enough, own=fail_on_regression)
+    rows.need(versions, [*of_targets, *(selection.records if selection else ())])
     if selection is None:
         if form is Format.JSON:
-            click.echo(documents.generated_json(code))
+            click.echo(documents.generated_json(_code_of(code, rows)))
             return
         _print_changes(code, form, rows)
         both = f"both v{code.before} and v{code.after}"
@@ -133,8 +151,9 @@ def _show(versions: list[str], machine_name: str | None, form: Format, rows: Row
     code = generated.rows(of_targets, versions)
     enough = bool(code) and form is not Format.JSON
     selection = _selected(machine_name, versions, of_targets, enough, every=False)
+    rows.need(versions, [*of_targets, *(selection.records if selection else ())])
     if selection is None:
-        _print_generated(code, form)
+        _print_generated(rows.of(code), form)
         return
     print_report(selection.records, versions, form, rows, selection.machine, code)
 
@@ -201,9 +220,10 @@ def print_comparison(
     generated for targets. ``reasons``: why calls changed.
     """
     if form is Format.JSON:
-        click.echo(documents.comparison_json(comparison, code, reasons))
+        shown = comparison._replace(changes=rows.of(comparison.changes))
+        of_model = _code_of(code, rows) if code else None
+        click.echo(documents.comparison_json(shown, of_model, reasons))
         return
-    rows.need(one.cell for one in [*comparison.changes, *(code.differences if code else ())])
     found = change.findings(comparison)
     most = sheets.findings(found[: change.MOST_FINDINGS])
     wanted = comparison._replace(changes=[one for one in comparison.changes if rows(one.cell)])
@@ -230,6 +250,11 @@ def _left(findings: int, comparison: change.Comparison) -> str:
     left = [f"{wording.plural(findings, 'more change')}"] if findings else []
     left += [f"{wording.plural(gaps, 'cell')} that cannot be compared"] if gaps else []
     return f"Each figure{', '.join(['', *left])}: --all, or --model NAME."
+
+
+def _code_of(code: generated.Comparison, rows: Rows) -> generated.Comparison:
+    """The code of the model that is asked for."""
+    return code._replace(differences=rows.of(code.differences), gaps=rows.of(code.gaps))
 
 
 def _print_changes(code: generated.Comparison | None, form: Format, rows: Rows) -> None:
@@ -265,12 +290,11 @@ def print_report(
     rows = summary.rows(shown)
     if not rows:
         if code and form is not Format.JSON and not machine_name:
-            _print_generated(code, form)
+            _print_generated(wanted.of(code), form)
             return
         if records and versions:
             raise not_measured(versions, machine_name)
         raise SuiteError("nothing was measured yet; start with: nox -s bench")
-    wanted.need([*(one.measurement.cell for one in shown), *(one.cell for one in code)])
     asked = [record for record in shown if wanted(record.measurement.cell)]
     if form is Format.JSON:
         click.echo(wording.written(summary.rows(asked) if wanted.model else rows))
@@ -291,7 +315,8 @@ def print_report(
         "The heap decides, too. default: malloc as a script gets it; settled: malloc keeps its "
         f"memory, as with {REMEDY}. Malloc's share is of the time with the default heap."
     )
-    _print(form, [sheets.measured(rows)], explained)
+    if rows:
+        _print(form, [sheets.measured(rows)], explained)
     if both.lines:
         _print(form, [both], heap, apart=True)
     _print_generated(code, form)

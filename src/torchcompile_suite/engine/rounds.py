@@ -158,13 +158,13 @@ def in_turns(
 ) -> dict[str, Measurement]:
     """Measure a series, or what is left of it, with real launches.
 
-    ``environments``: that of each release. ``quiet_s``: as in `measure`. Raises SuiteError if the
-    disk has no room for compiled code, which says what to do ``again``, and OSError.
+    ``environments``: that of each release. ``quiet_s``: as in `measure`. ``again``: what the user
+    does when there is room. Raises SuiteError if the disk has none for compiled code, and OSError.
     """
 
     def make(release: str, cache: Path) -> Launch:
         # A disk that fills up is the fault of no release.
-        need_free(known.caches, NEEDED_FOR_CACHE_BYTES, "compiled code (TMPDIR)", again)
+        need_free(known.caches, NEEDED_FOR_CACHE_BYTES, f"compiled code ({known.caches})", again)
         return launches.of_series(environments[release], series, cache)
 
     known.caches.mkdir(parents=True, exist_ok=True)
@@ -174,7 +174,8 @@ def in_turns(
 def results(series: Series, known: Journal) -> dict[str, Measurement]:
     """The measurement of each release that has launches, complete or not, or was refused.
 
-    Not that of a release whose launches were all disturbed, before the first repetition came.
+    A release is left out if all of its launches were disturbed. This happens if a run was stopped
+    before a launch was repeated.
     """
     open_ = set(wanting(series, known))
     made = {}

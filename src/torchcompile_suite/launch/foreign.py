@@ -20,7 +20,7 @@ import torch
 
 from .. import workloads
 from ..cell import Cell
-from ..measurement import Outcome, Status
+from ..measurement import CALLED_UNDER, Outcome, Status
 from ..workloads import WorkloadError
 from . import failures, original, values
 from .build import build
@@ -107,7 +107,7 @@ def _find_context(subject: Subject, restore: Callable[[], None]) -> list[str]:
             return []
         how = "torch.no_grad()" if name == "no-grad" else "no context, with gradients"
         reason = failures.said(errors[0])
-        return [f"called under {how}: torch.inference_mode(), which is usual, fails ({reason})"]
+        return [f"{CALLED_UNDER}{how}: torch.inference_mode(), which is usual, fails ({reason})"]
     raise errors[0]
 
 

@@ -179,8 +179,9 @@ def check(version: str, text: str) -> None:
         raise SuiteError(f"the lock of PyTorch {version} lacks {lacks}; run uv's newest version")
 
 
-# A release is 3 GB of downloads. Each read has uv's own limit; this one is for all of them.
-UV_LIMIT_S = 7200.0
+# A release is 3 GB of downloads. Less than an hour: so long others wait for an installation (the
+# lock of its environment, a fleet, ASV).
+UV_LIMIT_S = 3300.0
 
 # Runs a program to its end, with nothing on its standard input unless ``input`` says so. Its exit
 # status is the caller's to judge.

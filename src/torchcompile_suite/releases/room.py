@@ -74,20 +74,23 @@ def fit_together(releases: Sequence[Release], python: str) -> bool:
     return _fits(_missing(releases, python))
 
 
-def finished(releases: Sequence[Release], python: str) -> None:
+def finished(releases: Sequence[Release], python: str) -> list[str]:
     """The first of the `groups` is measured. Makes room for the next one, if there is one.
 
-    The environments that were there before stay. Raises SuiteError.
+    The environments that were there before stay. Returns what uv could not remove, in lines.
+    Raises SuiteError.
     """
     plan = _plan(releases, python)
     measured = plan.groups.pop(0)
+    faults = []
     if plan.groups:
         for release in releases:
             if release.version in measured and release.version not in plan.installed:
-                remove(release, python)
+                faults.append(remove(release, python))
         _keep(releases, python, plan)
     else:
         _file(releases, python).unlink(missing_ok=True)
+    return list(dict.fromkeys(filter(None, faults)))
 
 
 def line(releases: Sequence[Release], python: str) -> str:
@@ -102,16 +105,17 @@ def line(releases: Sequence[Release], python: str) -> str:
     return text
 
 
-def remove(release: Release, python: str = "*") -> None:
+def remove(release: Release, python: str = "*") -> str:
     """Remove the release's environments of that Python, or of any, and its large packages from
     uv's cache.
 
     uv downloads a package again when another environment needs it. Environments that exist keep
-    theirs.
+    theirs. Returns why uv's cache is as it was, in one line, or the empty string.
     """
     environments.remove(release, python)
     names = sorted({pin.partition("==")[0] for pin in large_pins(release)})
-    uv("cache", "clean", "--quiet", *names)
+    done = uv("cache", "clean", "--quiet", *names, limit_s=600)
+    return f"uv could not clean its cache: {' '.join(done.stderr.split())}" * bool(done.returncode)
 
 
 def _plan(releases: Sequence[Release], python: str) -> _Plan:

@@ -233,8 +233,8 @@ def give(target: Target) -> None:
 def _keep_constants_on_host() -> None:
     """Let the tracer keep the value of a small constant of the device in a tensor of the CPU.
 
-    ``torch.tensor(0.5, device="cuda")`` is one. The tracer computes with it beside the graph, in
-    case that the model asks for its value.
+    ``torch.tensor(0.5, device="cuda")`` is one. The tracer computes with it beside the graph,
+    because the model may ask for its value.
     """
     import torch
     import torch.fx.experimental.proxy_tensor as tracer
@@ -247,7 +247,10 @@ def _keep_constants_on_host() -> None:
         def __torch_dispatch__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
-            args, kwargs = tree_map_only(torch.device, lambda _: host, (args, kwargs or {}))
+            kwargs = kwargs or {}
+            # 2.4 enters this where Inductor builds its patterns, too, out of fake tensors.
+            if torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) is None:
+                args, kwargs = tree_map_only(torch.device, lambda _: host, (args, kwargs))
             return func(*args, **kwargs)
 
     of_torch = tracer.unset_fake_temporarily

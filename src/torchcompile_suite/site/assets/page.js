@@ -75,10 +75,9 @@ const Page = (() => {
         ? Words.fixed(value, 2)
         : `${Words.fixed(value, 2)} [${Words.fixed(low, 2)}, ${Words.fixed(high, 2)}]`;
     },
-    calls: (row) =>
-      row.break_even_state === "calls"
-        ? Words.plural(row.break_even_calls, "call")
-        : row.break_even_state,
+    calls: (number) => Words.plural(Math.max(1, Math.round(number)), "call"),
+    paysAfter: (row) =>
+      row.break_even_state === "calls" ? Words.calls(row.break_even_calls) : row.break_even_state,
     plural: (count, noun) => `${Words.count(count)} ${noun}${count === 1 ? "" : "s"}`,
   };
 
@@ -123,7 +122,7 @@ const Page = (() => {
     // A row without an outcome has been compiled: the first page lists only such cells.
     paysAfter: number(
       "pays after",
-      (row) => ((row.outcome ?? "ok") === "ok" ? Words.calls(row) : ""),
+      (row) => ((row.outcome ?? "ok") === "ok" ? Words.paysAfter(row) : ""),
       (row) => row.break_even_calls,
     ),
   };

@@ -472,7 +472,7 @@
     const words =
       even === null
         ? "The measurement does not show that compiling pays: the curves need not come below 1."
-        : `Compiling pays after ${Words.plural(even, "call")}: ${Words.general(row.break_even_s)} s after the first call begins.`;
+        : `Compiling pays after ${Words.calls(even)}: ${Words.general(row.break_even_s)} s after the first call begins.`;
     return section(
       "pays",
       "When has compiling paid?",
