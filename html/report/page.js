@@ -3,16 +3,6 @@
 "use strict";
 
 const Page = (() => {
-  const KINDS = {
-    faster: "gain",
-    slower: "loss",
-    "no gain": "none",
-    "cannot tell": "unknown",
-    better: "gain",
-    worse: "loss",
-    confirmed: "gain",
-    contradicted: "loss",
-  };
   // Lines of a table that are shown at once: a browser needs long for thousands.
   const MOST_LINES = 200;
   const FEWEST_TO_FILTER = 20;
@@ -85,15 +75,17 @@ const Page = (() => {
         ? Words.fixed(value, 2)
         : `${Words.fixed(value, 2)} [${Words.fixed(low, 2)}, ${Words.fixed(high, 2)}]`;
     },
-    calls: (row) =>
-      row.break_even_state === "calls"
-        ? `${Words.count(row.break_even_calls)} calls`
-        : row.break_even_state,
+    calls: (number) => Words.plural(Math.max(1, Math.round(number)), "call"),
+    paysAfter: (row) =>
+      row.break_even_state === "calls" ? Words.calls(row.break_even_calls) : row.break_even_state,
     plural: (count, noun) => `${Words.count(count)} ${noun}${count === 1 ? "" : "s"}`,
   };
 
   // A field with a meaning that the style shows.
-  const marked = (text, kind) => ({ text, kind: KINDS[kind] ?? kind ?? "" });
+  const marked = (text, judged, otherwise = "") => ({
+    text,
+    kind: manifest.styles[judged] ?? otherwise,
+  });
 
   // A ratio and whether it pays, or how the cell ended.
   function paying(row) {
@@ -103,13 +95,16 @@ const Page = (() => {
     return marked(`${Words.interval(row, "ratio")} ${row.verdict}${fastest}`, row.verdict);
   }
 
+  // A column of numbers.
+  const number = (title, value, sort) => ({ title, number: true, value, sort });
+
   // A column with a figure of each row, which it sorts by.
-  const figure = (title, name, words) => ({
-    title,
-    number: true,
-    value: (row) => words(row[name]),
-    sort: (row) => row[name],
-  });
+  const figure = (title, name, words) =>
+    number(
+      title,
+      (row) => words(row[name]),
+      (row) => row[name],
+    );
 
   // A column with an interval of each row.
   const interval = (title, name) => ({
@@ -124,13 +119,12 @@ const Page = (() => {
     ratio: { title: "ratio", value: paying, sort: (row) => row.ratio },
     cold: figure("cold s", "cold_compile_s", Words.seconds),
     warm: figure("warm s", "warm_compile_s", Words.seconds),
-    paysAfter: {
-      title: "pays after",
-      number: true,
-      // A row without an outcome has been compiled: the first page lists only such cells.
-      value: (row) => ((row.outcome ?? "ok") === "ok" ? Words.calls(row) : ""),
-      sort: (row) => row.break_even_calls,
-    },
+    // A row without an outcome has been compiled: the first page lists only such cells.
+    paysAfter: number(
+      "pays after",
+      (row) => ((row.outcome ?? "ok") === "ok" ? Words.paysAfter(row) : ""),
+      (row) => row.break_even_calls,
+    ),
   };
 
   function field(content) {
@@ -392,14 +386,15 @@ const Page = (() => {
     const wanted = state();
     const machine =
       manifest.machines.find((one) => one.name === wanted.machine) ?? manifest.machines[0];
-    const at = machine.points.includes(wanted.at) ? wanted.at : machine.points.at(-1);
-    const index = await Data.index(machine);
+    const points = machine?.points ?? [];
+    const at = points.includes(wanted.at) ? wanted.at : points.at(-1);
+    const index = machine && (await Data.index(machine));
     return {
       manifest,
       machine,
       index,
       wanted,
-      chosen: { ...wanted, machine: machine.name, at },
+      chosen: { ...wanted, machine: machine?.name, at },
       at,
       label: (point) => manifest.points[point]?.label ?? point,
       title: (point) => manifest.points[point]?.title ?? point,
@@ -504,7 +499,7 @@ const Page = (() => {
     const place = document.getElementById("view");
     place.setAttribute("aria-busy", "true");
     try {
-      if (!manifest.machines.length) {
+      if (!manifest.machines.length && !view.withoutMachine) {
         place.replaceChildren(make("p", {}, "Nothing was measured yet. Start with: nox -s bench"));
         return;
       }
@@ -576,6 +571,7 @@ const Page = (() => {
     link,
     marked,
     paying,
+    number,
     figure,
     interval,
     COLUMNS,
@@ -589,7 +585,6 @@ const Page = (() => {
     line,
     releasePage,
     Words,
-    KINDS,
     get noun() {
       return manifest.noun;
     },

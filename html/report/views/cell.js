@@ -3,8 +3,20 @@
 "use strict";
 
 (() => {
-  const { section, table, sheet, COLUMNS, link, Words, downloads, stories, choice, choose, make } =
-    Page;
+  const {
+    section,
+    table,
+    sheet,
+    number,
+    COLUMNS,
+    link,
+    Words,
+    downloads,
+    stories,
+    choice,
+    choose,
+    make,
+  } = Page;
   // A site may have hundreds of machines. The manifest has those first that measured most.
   const MOST_ASKED = 12;
   // Lines of a picture that can be told apart.
@@ -272,7 +284,7 @@
 
   function answer(context, history, row, at) {
     const title = `With ${context.title(at)} on ${context.machine.title}: `;
-    if (row.outcome !== "ok") return `${title}${row.outcome}: ${row.reason}.`;
+    if (row.outcome !== "ok") return `${title}${row.outcome}${row.reason && `: ${row.reason}`}.`;
     if (!history.compiles) return `${title}${Words.milliseconds(row.eager_s)} ms a call.`;
     return `${title}${Words.milliseconds(row.mode_s)} ms a call; ${history.baseline} takes ${Words.milliseconds(
       row.eager_s,
@@ -412,28 +424,19 @@
           Page.figure("baseline ms", "eager_s", (value) => Words.milliseconds(value, 4)),
           Page.figure("mode ms", "mode_s", (value) => Words.milliseconds(value, 4)),
           Page.figure("ratio", "ratio", (value) => Words.fixed(value, 4)),
-          { title: "first call s", number: true, value: (row) => Words.general(row.first_call_s) },
-          { title: "compile s", number: true, value: (row) => Words.general(row.compile_s) },
-          {
-            title: "load",
-            number: true,
-            value: (row) =>
-              row.others_share === null ? "-" : `${(row.others_share * 100).toFixed(1)}%`,
-          },
-          {
-            title: "calibration us",
-            number: true,
-            value: (row) =>
-              row.yardstick_s === null ? "-" : Words.fixed(row.yardstick_s * 1e6, 0),
-          },
-          {
-            title: "faults: baseline, mode",
-            number: true,
-            value: (row) =>
-              row.mode_faults === null
-                ? "-"
-                : `${Words.count(row.eager_faults)}, ${Words.count(row.mode_faults)}`,
-          },
+          number("first call s", (row) => Words.general(row.first_call_s)),
+          number("compile s", (row) => Words.general(row.compile_s)),
+          number("load", (row) =>
+            row.others_share === null ? "-" : `${(row.others_share * 100).toFixed(1)}%`,
+          ),
+          number("calibration us", (row) =>
+            row.yardstick_s === null ? "-" : Words.fixed(row.yardstick_s * 1e6, 0),
+          ),
+          number("faults: baseline, mode", (row) =>
+            row.mode_faults === null
+              ? "-"
+              : `${Words.count(row.eager_faults)}, ${Words.count(row.mode_faults)}`,
+          ),
           { title: "heap", value: (row) => row.heap || "not known" },
           { title: "note", value: note },
         ],
@@ -441,7 +444,7 @@
       ),
       downloads(
         `launches ${name} ${context.machine.name} ${at}`,
-        rows.map((row) => ({ release: at, cell: name, ...row })),
+        rows.map((row) => ({ [context.manifest.noun]: at, cell: name, ...row })),
       ),
     );
   }
@@ -469,7 +472,7 @@
     const words =
       even === null
         ? "The measurement does not show that compiling pays: the curves need not come below 1."
-        : `Compiling pays after ${Words.count(even)} calls: ${Words.general(row.break_even_s)} s after the first call begins.`;
+        : `Compiling pays after ${Words.calls(even)}: ${Words.general(row.break_even_s)} s after the first call begins.`;
     return section(
       "pays",
       "When has compiling paid?",
@@ -485,27 +488,15 @@
         "Seconds from the first call to the end of some calls.",
         [
           { title: "calls", value: (count) => Words.count(count) },
-          {
-            title: `${baseline} s`,
-            number: true,
-            value: (count) => Words.general(count * row.eager_s),
-          },
-          {
-            title: "cold s",
-            number: true,
-            value: (count) => Words.general(row.cold_compile_s + count * row.mode_s),
-          },
+          number(`${baseline} s`, (count) => Words.general(count * row.eager_s)),
+          number("cold s", (count) => Words.general(row.cold_compile_s + count * row.mode_s)),
           ...(row.warm_compile_s === null
             ? []
             : [
-                {
-                  title: "warm s",
-                  number: true,
-                  value: (count) => Words.general(row.warm_compile_s + count * row.mode_s),
-                },
+                number("warm s", (count) => Words.general(row.warm_compile_s + count * row.mode_s)),
               ]),
         ],
-        [1, 10, 100, 1000, 10000, ...(even === null ? [] : [even])].sort(
+        [...new Set([1, 10, 100, 1000, 10000, ...(even === null ? [] : [even])])].sort(
           (one, other) => one - other,
         ),
       ),
@@ -551,7 +542,7 @@
         "Seconds of the cold compile by phase.",
         [
           { title: "phase", value: ([name]) => name },
-          { title: "seconds", number: true, value: ([, seconds]) => Words.general(seconds) },
+          number("seconds", ([, seconds]) => Words.general(seconds)),
         ],
         phases,
       ),
@@ -559,7 +550,7 @@
         "Graphs, guards, kernels and fusion at a cold start.",
         [
           { title: "property", value: (row) => row.property },
-          { title: "value", number: true, value: (row) => Words.count(row.value) },
+          number("value", (row) => Words.count(row.value)),
           { title: "why not known", value: (row) => row["why not known"] },
         ],
         facts,

@@ -28,7 +28,7 @@
                 { title: "the document says", value: (row) => row.says },
                 {
                   title: "verdict",
-                  value: (row) => marked(row.verdict, Page.KINDS[row.verdict] ?? "gap"),
+                  value: (row) => marked(row.verdict, row.verdict, "gap"),
                 },
                 { title: "our results", value: (row) => row.reason },
               ],

@@ -2,7 +2,7 @@
 "use strict";
 
 (() => {
-  const { section, table, sheet, marked, Words, downloads, stories, choice, make } = Page;
+  const { section, table, number, sheet, marked, Words, downloads, stories, choice, make } = Page;
   const MOST_DRAWN = 40;
 
   Page.view = async (context) => {
@@ -57,9 +57,7 @@
     const changed = rows
       .filter((row) => row.verdict === "worse" || row.verdict === "better")
       .sort((one, other) => size(other) - size(one));
-    const drawn = changed
-      .slice(0, MOST_DRAWN)
-      .sort((one, other) => other.factor - one.factor);
+    const drawn = changed.slice(0, MOST_DRAWN).sort((one, other) => other.factor - one.factor);
     const some =
       drawn.length < changed.length
         ? ` The picture shows the ${drawn.length} largest of ${changed.length}.`
@@ -116,7 +114,7 @@
           [
             { title: "figure", value: (row) => row.figure },
             Page.interval("geometric mean of after/before", "mean"),
-            { title: "cells", number: true, value: (row) => String(row.cells) },
+            number("cells", (row) => String(row.cells)),
           ],
           means,
         ),

@@ -2,7 +2,7 @@
 "use strict";
 
 (() => {
-  const { section, table, COLUMNS, Words, downloads } = Page;
+  const { section, table, number, COLUMNS, Words, downloads } = Page;
   const MOST_DRAWN = 40;
   const PHASES = {
     dynamo: "Dynamo",
@@ -66,13 +66,12 @@
                     Page.figure(PHASES[name], `phase_${name}_s`, Words.seconds),
                   ),
                   COLUMNS.paysAfter,
-                  {
-                    title: "seconds to pay",
-                    number: true,
-                    value: (row) =>
+                  number(
+                    "seconds to pay",
+                    (row) =>
                       row.break_even_state === "calls" ? Words.count(row.break_even_s) : "",
-                    sort: (row) => row.break_even_s,
-                  },
+                    (row) => row.break_even_s,
+                  ),
                 ],
                 rows,
               ),

@@ -3,11 +3,11 @@
 "use strict";
 
 (() => {
-  const { section, table, downloads, choice, make, Words } = Page;
+  const { section, table, downloads, choice, make, number, Words } = Page;
   const KINDS = { fewer: "gain", more: "loss" };
   const FIRST = ["launches", "with CUDA graphs"];
 
-  Page.view = async (context) => {
+  const show = async (context) => {
     const { manifest, chosen } = context;
     const read = (key) =>
       Object.hasOwn(manifest.generated, key) ? Data.read(manifest.generated[key], key) : null;
@@ -68,6 +68,7 @@
       ],
     };
   };
+  Page.view = Object.assign(show, { withoutMachine: true });
 
   const one = (all, wanted, name) => all.find((each) => name(each) === wanted);
   const most = (targets) => targets.reduce((a, b) => (b.cells > a.cells ? b : a));
@@ -134,12 +135,13 @@
         `${count} of each cell by ${manifest.noun}. A change is one against the last ${manifest.noun} before that has code of the cell.`,
         [
           { title: "cell", value: ([cell]) => cell, sort: ([cell]) => cell },
-          ...points.map((point) => ({
-            title: label(point),
-            number: true,
-            value: ([, by]) => text(by.get(point)),
-            sort: ([, by]) => by.get(point)?.value,
-          })),
+          ...points.map((point) =>
+            number(
+              label(point),
+              ([, by]) => text(by.get(point)),
+              ([, by]) => by.get(point)?.value,
+            ),
+          ),
         ],
         [...cells],
       ),
@@ -218,8 +220,8 @@
         [
           { title: "target", value: (row) => row.target },
           { title: "GPU", value: (row) => row.device },
-          { title: "cells", number: true, value: (row) => Words.count(row.cells) },
-          { title: "without code", number: true, value: (row) => Words.count(row.without_code) },
+          number("cells", (row) => Words.count(row.cells)),
+          number("without code", (row) => Words.count(row.without_code)),
         ],
         targets,
       ),

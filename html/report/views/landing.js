@@ -3,7 +3,19 @@
 "use strict";
 
 (() => {
-  const { section, table, COLUMNS, link, marked, paying, Words, downloads, choice, choose } = Page;
+  const {
+    section,
+    table,
+    number,
+    COLUMNS,
+    link,
+    marked,
+    paying,
+    Words,
+    downloads,
+    choice,
+    choose,
+  } = Page;
   // Where to go from here: it stands in the page, and keeps its place below the headline.
   const start = document.getElementById("start");
 
@@ -67,16 +79,8 @@
           },
           { title: "what is compared", value: ({ about }) => about },
           { title: "mode", value: (group) => best(group).mode },
-          {
-            title: "mean ratio",
-            number: true,
-            value: (group) => Words.bounds(best(group).mean),
-          },
-          {
-            title: "faster",
-            number: true,
-            value: (group) => `${best(group).counts.faster} of ${best(group).cells}`,
-          },
+          number("mean ratio", (group) => Words.bounds(best(group).mean)),
+          number("faster", (group) => `${best(group).counts.faster} of ${best(group).cells}`),
         ],
         firsts,
       ),
@@ -137,12 +141,11 @@
             value: ([, by]) => paying(by.get(mode)),
             sort: ([, by]) => order(by, mode),
           })),
-          {
-            title: "baseline ms",
-            number: true,
-            value: ([, by]) => Words.milliseconds(first(by).eager_s),
-            sort: ([, by]) => first(by).eager_s,
-          },
+          number(
+            "baseline ms",
+            ([, by]) => Words.milliseconds(first(by).eager_s),
+            ([, by]) => first(by).eager_s,
+          ),
         ],
         [...models],
       ),
@@ -150,17 +153,11 @@
         "The modes: geometric means, and how many cells gain.",
         [
           { title: "mode", value: (mode) => mode.mode },
-          {
-            title: "mean ratio",
-            number: true,
-            value: (mode) => Words.bounds(mode.mean),
-          },
-          ...Object.keys(group.modes[0].counts).map((kind) => ({
-            title: kind,
-            number: true,
-            value: (mode) => String(mode.counts[kind]),
-          })),
-          { title: "without numbers", number: true, value: (mode) => String(mode.without) },
+          number("mean ratio", (mode) => Words.bounds(mode.mean)),
+          ...Object.keys(group.modes[0].counts).map((kind) =>
+            number(kind, (mode) => String(mode.counts[kind])),
+          ),
+          number("without numbers", (mode) => String(mode.without)),
         ],
         group.modes,
       ),

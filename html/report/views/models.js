@@ -2,7 +2,7 @@
 "use strict";
 
 (() => {
-  const { section, table, COLUMNS, Words, downloads, choice } = Page;
+  const { section, table, number, COLUMNS, Words, downloads, choice } = Page;
   const MOST_DRAWN = 60;
 
   Page.view = async (context) => {
@@ -103,41 +103,15 @@
             value: (line) => cell(line.row[line.end === "default" ? "cell_default" : "cell"]),
           },
           { title: "heap", value: (line) => line.end },
-          {
-            title: "eager ms",
-            number: true,
-            value: (line) => Words.milliseconds(of(line, "eager_s")),
-          },
-          {
-            title: "mode ms",
-            number: true,
-            value: (line) => Words.milliseconds(of(line, "mode_s")),
-          },
-          {
-            title: "ratio",
-            number: true,
-            value: (line) => Words.interval(line.row, `${line.end}_ratio`),
-          },
-          {
-            title: "faults eager",
-            number: true,
-            value: (line) => only(line, Words.count(line.row.default_eager_faults)),
-          },
-          {
-            title: "faults mode",
-            number: true,
-            value: (line) => only(line, Words.count(line.row.default_mode_faults)),
-          },
-          {
-            title: "malloc's share: eager",
-            number: true,
-            value: (line) => only(line, Words.percent(line.row.eager_share)),
-          },
-          {
-            title: "share: mode",
-            number: true,
-            value: (line) => only(line, Words.percent(line.row.mode_share)),
-          },
+          number("eager ms", (line) => Words.milliseconds(of(line, "eager_s"))),
+          number("mode ms", (line) => Words.milliseconds(of(line, "mode_s"))),
+          number("ratio", (line) => Words.interval(line.row, `${line.end}_ratio`)),
+          number("faults eager", (line) => only(line, Words.count(line.row.default_eager_faults))),
+          number("faults mode", (line) => only(line, Words.count(line.row.default_mode_faults))),
+          number("malloc's share: eager", (line) =>
+            only(line, Words.percent(line.row.eager_share)),
+          ),
+          number("share: mode", (line) => only(line, Words.percent(line.row.mode_share))),
         ],
         lines,
       ),

@@ -3,13 +3,7 @@
 
 (() => {
   const { sheet, Words } = Page;
-  const KINDS = ["better", "worse", "no change beyond 5 %", "cannot tell"];
-
-  const kind = ({ mean_low, mean_high }) => {
-    if (mean_low >= 0.95 && mean_high <= 1.05) return 2;
-    if (mean_low <= 1 && mean_high >= 1) return 3;
-    return mean_low > 1 ? 1 : 0;
-  };
+  const KINDS = ["better", "worse", "not changed", "cannot tell"];
 
   Page.view = async ({ manifest, label }) => {
     const { machine: name, before, after } = document.getElementById("view").dataset;
@@ -20,7 +14,7 @@
       .filter((row) => row.mean !== null)
       .map((row) => ({
         label: row.figure,
-        series: KINDS[kind(row)],
+        series: row.judged,
         value: row.mean,
         low: row.mean_low,
         high: row.mean_high,
@@ -33,7 +27,7 @@
       content: [
         marks.length
           ? Draw.figure(
-              `${over}, on average over ${Words.plural(pair.compared, "cell")} on ${machine.title}, with 95 % intervals.`,
+              `${over}, on average over ${Words.plural(pair.compared, "cell")} on ${machine.title}, with 95 % intervals. Not changed: the whole interval is within 5 % of 1.`,
               Draw.ratios(marks, KINDS, `${over} (above 1: slower, or more)`),
             )
           : null,

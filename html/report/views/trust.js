@@ -4,16 +4,28 @@
 (() => {
   const { section, table, downloads, make, link } = Page;
 
-  Page.view = async (context) => {
+  const show = async (context) => {
     const { machine, manifest, label, cell } = context;
-    const [trust, problems] = await Promise.all([
-      context.document("trust"),
-      Data.read(manifest.problems, "problems"),
-    ]);
+    const problems = await Data.read(manifest.problems, "problems");
+    const left = problems.where.map((where, place) => ({ where, reason: problems.reason[place] }));
+    const leftOut = section(
+      "left-out",
+      "Left out",
+      table(
+        "Result files, lines and measurements that are not shown.",
+        ["where", "reason"].map((title) => ({ title, value: (row) => row[title] })),
+        left,
+      ),
+      downloads("left out", left),
+    );
+    if (!machine) {
+      const answer = "No machine has times. Start with: nox -s bench";
+      return { ofNoMachine: true, answer, content: [leftOut] };
+    }
+    const trust = await context.document("trust");
     const failures = Data.rows(trust.failures);
     const coverage = Data.rows(trust.coverage);
     const environments = Data.rows(trust.environments);
-    const left = problems.where.map((where, place) => ({ where, reason: problems.reason[place] }));
     const point = { title: manifest.noun, value: (row) => label(row.point) };
     const plain = (name) => ({ title: name.replaceAll("_", " "), value: (row) => row[name] });
     const count = (name) => ({ ...plain(name), number: true });
@@ -81,18 +93,10 @@
             environments,
           ),
         ),
-        section(
-          "left-out",
-          "Left out",
-          table(
-            "Result files, lines and measurements that are not shown.",
-            [plain("where"), plain("reason")],
-            left,
-          ),
-          downloads("left out", left),
-        ),
+        leftOut,
         make("p", {}, link("The newest results as plain tables", "tables.html", {})),
       ],
     };
   };
+  Page.view = Object.assign(show, { withoutMachine: true });
 })();
