@@ -27,8 +27,9 @@ class Text(Struct):
 
 
 def guard_of(reason: str) -> str:
-    """The guard that failed, of a recompile's reason: without the numbers of the frame, the code and the
-    hints around it."""
+    """The guard that failed, of a recompile's reason: without the frame's numbers before it, and
+    without the code and the hints after it.
+    """
     return re.sub(r"\s+(# |\(?HINT:).*$", "", re.sub(r"^\d+/\d+: ", "", reason))
 
 
