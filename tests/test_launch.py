@@ -51,13 +51,13 @@ if __name__ == "__main__":
     die_with_parent()
     request = json.loads(sys.argv[1])
     record = Path(request.pop("record"))
-    workload, mode = request.pop("workload"), request.pop("mode")
+    cell = Cell(request.pop("workload"), 1, request.pop("mode"), device=request.pop("device"))
     plan = Plan(warm_up_limit_s=1, min_pairs=5, min_timed_s=0.1, max_timed_s=100, error=1)
     request.setdefault("launches", 3)
     # Other tests run at the same time, and disturb this one.
     request.setdefault("repeats", 0)
     reuse = request.pop("reuse", False)
-    alone, cell = Alone(HERE, Settings(plan=plan, **request), record), Cell(workload, 1, mode)
+    alone = Alone(HERE, Settings(plan=plan, **request), record)
     measurement = (alone.recorded(cell) if reuse else None) or alone.measure(cell)
     print(msgspec.json.encode(measurement).decode())
 """
@@ -71,7 +71,8 @@ def start(
         TESTS_SLEEP_S=SLEEP_S,
         **settings.pop("variables", {}),
     )
-    request = {"workload": workload, "mode": mode, "record": str(folder / "r.jsonl"), **settings}
+    request = {"workload": workload, "mode": mode, "record": str(folder / "r.jsonl")}
+    request |= {"device": "cpu", **settings}
     return subprocess.Popen(
         [str(environment.python), "-c", MEASURE, json.dumps(request)],
         cwd=folder,

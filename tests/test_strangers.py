@@ -373,14 +373,17 @@ def test_the_breaks_of_newer_releases_have_remedies(reason: str, remedy: str) ->
     assert remedy in advice.break_remedy(GraphBreak(reason, ""))
 
 
-def test_what_was_found_out_is_a_note() -> None:
+@pytest.mark.parametrize(
+    ("note", "usual"),
+    [("its inputs change", True), ("called under torch.no_grad(): it fails otherwise", False)],
+)
+def test_what_was_found_out_is_a_note(note: str, usual: bool) -> None:
+    """Only a note on the context changes the advice on the context."""
     made = examples.measurement("model", mode="default")
-    launches = [
-        msgspec.structs.replace(each, notes=["its inputs change"]) for each in made.launches
-    ]
+    launches = [msgspec.structs.replace(each, notes=[note]) for each in made.launches]
     outline = Outline(torch="2.15.0", notes=["compiled already"])
     measurement = msgspec.structs.replace(made, launches=launches)
     result = TrialResult(outline, [measurement], interrupted=False)
-    assert view.notes(result) == ["compiled already", "its inputs change"]
+    assert view.notes(result) == ["compiled already", note]
     remarks = advice.advice([measurement], came_training=True, varying=False)
-    assert not any("inference_mode" in remark.remedy for remark in remarks)
+    assert any("inference_mode" in remark.remedy for remark in remarks) is usual
