@@ -225,24 +225,29 @@ def launched(
     request: Request,
     prefix: str,
     work: Callable[[Device, Stages], dict[str, Any]],
+    *,
+    describing: bool = True,
     **known: Any,
 ) -> Launch:
     """The launch of a process that works on the request alone, without a partner.
 
     ``work`` returns further fields of the launch; ``known``: others. ``prefix``: as in `Stages`.
-    Never raises for what the cell does: a failure is the launch's outcome.
+    Without ``describing`` the environment is described only if the work fails. Never raises for
+    what the cell does: a failure is the launch's outcome.
     """
     load = os.getloadavg()[0]
     stages = Stages(str(request.cell), prefix)
-    outcome, environment = OK, None
+    outcome, environment, done = OK, None, False
     try:
         with stages("prepare"):
             on = get(request.cell.device)
             on.need()
         try:
             known |= work(on, stages)
+            done = True
         finally:
-            environment = describe(on, load)
+            if describing or not done:
+                environment = describe(on, load)
     except Exception as error:
         outcome = failures.outcome(error, stages.now)
     known |= {"environment": environment, "stages_s": stages.seconds}

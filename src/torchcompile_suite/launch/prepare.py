@@ -45,7 +45,10 @@ def prepare(request: Request) -> Launch:
         _prepare(request.cell, Path(request.cache_dir), on, stages)
         return {}
 
-    return device.launched(request, "preparing: ", work, preloaded=[], heap="default")
+    # The service describes the environment. A failure is that of a release, too.
+    return device.launched(
+        request, "preparing: ", work, describing=False, preloaded=[], heap="default"
+    )
 
 
 def _prepare(cell: Cell, cache: Path, on: device.Device, stages: Stages) -> None:
