@@ -20,6 +20,7 @@ def measurement(
 ) -> Measurement:
     """Launches drawn until the stopping rule ends. The first one stands for the cold launch.
 
+    They are the rounds of a series, so that two drawn measurements are compared round by round.
     ``in_a_row`` takes launches that followed each other in the pool, from a random one on.
     """
     if in_a_row:
@@ -31,7 +32,8 @@ def measurement(
     drawn: list[Launch] = []
     for index in order:
         kind = "warm" if drawn else "cold"
-        drawn.append(msgspec.structs.replace(launches[index], kind=kind))
+        of_round = {"kind": kind, "series": "pools", "round": len(drawn) + 1}
+        drawn.append(msgspec.structs.replace(launches[index], **of_round))
         if statistics.precise(drawn, precision):
             break
     stopped = "precise" if statistics.precise(drawn, precision) else "budget"

@@ -33,7 +33,6 @@ from torchcompile_suite.results import records
 
 from . import tables
 from .collect import ROOT
-from .series import without_rounds
 
 RELEASES = ("v2.4", "v2.9", "v2.15")
 # Eager is measured in both cells of a model. So two runs show how the machine drifts, and their
@@ -124,22 +123,20 @@ def table() -> list[tables.Part]:
         for way in (APART, IN_TURNS)
     }
     seconds = {way: sum(one.seconds for one in kept if one.way == way) for way in measured}
-    judged = {
-        APART: measured[APART],
-        IN_TURNS: measured[IN_TURNS],
-        "the launches in turns, judged apart": without_rounds(measured[IN_TURNS]),
-    }
     names = ["minutes", "launches", *(f"± {figure}" for figure in FIGURES)]
     lines = []
-    for way, measurements in judged.items():
+    for way, measurements in measured.items():
         compared = comparisons(measurements)
         launches = sum(len(statistics.counted(one.launches)) for one in measurements)
         lines.append(
             [
                 way,
-                f"{seconds[way] / 60:.1f}" if way in seconds else "",
+                f"{seconds[way] / 60:.1f}",
                 str(launches),
-                *(f"{np.median(widths(compared, figure)):.2%}" for figure in FIGURES),
+                *(
+                    f"{np.median(found):.2%}" if (found := widths(compared, figure)) else "-"
+                    for figure in FIGURES
+                ),
             ]
         )
     versions = ", ".join(catalogue.find(name).version for name in RELEASES)

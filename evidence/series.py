@@ -3,13 +3,10 @@
 Resamples the pools of `evidence.pools` and `evidence.power`, whose launches were made in turns: the
 launches of the same number in two pools were made within a minute. A try is a comparison of eight
 workloads; of one of them the second release is faulty, or no release is. Each series ends by the
-suite's own rule. The same launches are judged twice: round by round, and as if each release had
-been measured apart.
+suite's own rule.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -63,30 +60,22 @@ def _told(cell: Cell, sides: Pair) -> bool:
     return precise and change.told(cell, *sides)
 
 
-def without_rounds(measurements: Sequence[Measurement]) -> list[Measurement]:
-    """The same launches without their rounds."""
-    return [
-        msgspec.structs.replace(
-            one, launches=[msgspec.structs.replace(launch, round=0) for launch in one.launches]
-        )
-        for one in measurements
-    ]
-
-
 def table() -> list[tables.Part]:
-    """A line for each fault and way to judge."""
+    """A line for each fault."""
     names = ["found", "other cells flagged", "rounds", "± eager", "± compiled"]
     made = power.measured()
     pools = every_pool()
     lines = [
-        [f"{power.FAULTS[fault]} {power.size(fault, made)}" if fault else "none", *figures]
+        [
+            f"{power.FAULTS[fault]} {power.size(fault, made)}" if fault else "none",
+            *tried(pools, made, fault),
+        ]
         for fault in ("", *power.FAULTS)
-        for figures in tried(pools, made, fault)
     ]
     return [
         f"{TRIES} comparisons of eight workloads in series of at most {TELLING_ROUNDS} rounds, one "
         "of the workloads faulty in the second release. ±: the median half-width of a change.",
-        Sheet(["injected", "judged", *names], frozenset(names), lines),
+        Sheet(["injected", *names], frozenset(names), lines),
         tables.measured_on(one for launches in pools.values() for one in launches),
     ]
 
@@ -96,16 +85,15 @@ def tried(
     launches: dict[str, list[Launch]],
     fault: str,
     most: int = TELLING_ROUNDS,
-) -> Iterator[list[str]]:
-    """A line of figures for each way to judge series of at most so many rounds."""
+) -> list[str]:
+    """The figures of series of at most so many rounds."""
     pools = {name: twins(made) for name, made in healthy.items()}
     target = next(name for name, cell in CELLS.items() if cell.workload == faults.HEALTHY)
     target_cell = Cell(f"{target}-0", 1, "default")
     random = np.random.default_rng(2024)
     faulty = (launches[faults.HEALTHY], launches[fault]) if fault else pools[target]
-    counts = {"round by round": [0, 0], "apart": [0, 0]}
-    widths: dict[str, dict[str, list[float]]] = {way: {} for way in counts}
-    cells = rounds = 0
+    widths: dict[str, list[float]] = {}
+    found = wrong = cells = rounds = 0
     for _ in range(TRIES):
         before, after = [], []
         for copy in range(COPIES):
@@ -116,25 +104,19 @@ def tried(
                 after.append(sides[1])
                 if cell == target_cell:
                     rounds += len(sides[0].launches)
-        for way, (one, other) in {
-            "round by round": (before, after),
-            "apart": (without_rounds(before), without_rounds(after)),
-        }.items():
-            comparison = change.compare("pools", Side("a", one), Side("b", other))
-            figure = power.FAULTS.get(fault, "")
-            was_found, wrong = _judged(comparison, target_cell if fault else None, figure)
-            counts[way][0] += was_found
-            counts[way][1] += wrong
-            _widths(comparison, widths[way])
+        comparison = change.compare("pools", Side("a", before), Side("b", after))
+        figure = power.FAULTS.get(fault, "")
+        was_found, flagged = _judged(comparison, target_cell if fault else None, figure)
+        found += was_found
+        wrong += flagged
+        _widths(comparison, widths)
         cells += len(pools) * COPIES - bool(fault)
-    for way, (found, wrong) in counts.items():
-        yield [
-            way,
-            f"{found / TRIES:.1%}" if fault else "",
-            f"{wrong / cells:.2%}",
-            f"{rounds / TRIES:.1f}",
-            *(f"{np.median(widths[way][name]):.2%}" for name in ("eager", "compiled")),
-        ]
+    return [
+        f"{found / TRIES:.1%}" if fault else "",
+        f"{wrong / cells:.2%}",
+        f"{rounds / TRIES:.1f}",
+        *(f"{np.median(widths[name]):.2%}" for name in ("eager", "compiled")),
+    ]
 
 
 def _judged(comparison: Comparison, faulty: Cell | None, figure: str) -> tuple[bool, int]:

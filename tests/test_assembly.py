@@ -153,7 +153,9 @@ def test_the_mean_of_one_machine_drifts_with_it() -> None:
     for number, release in enumerate(RELEASES, 1):
         assert found[release, "eager"].value == pytest.approx(1)
         assert found[release, "compiled"].value == pytest.approx(number)
-        assert found[release, "compiled"].high == pytest.approx(number * math.exp(0.03))
+        # A time over the first release's has the drift of both.
+        reach = 0.0 if number == 1 else math.sqrt(2) * 0.03
+        assert found[release, "compiled"].high == pytest.approx(number * math.exp(reach))
         # In a ratio the drift cancels.
         assert found[release, "ratio"] == pytest.approx((number / 4,) * 3)
 

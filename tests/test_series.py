@@ -305,7 +305,7 @@ def test_a_slower_release_is_found_although_the_machine_drifts(tmp_path: Path) -
     measured = measure(tmp_path, machine, rounds=6)
     effect = compared(measured, "2.4.1", "2.9.1").changes[0].effects["compiled"]
     assert effect.difference is change.Difference.WORSE
-    # The same launches without their rounds: nothing shows the drift, so nothing is claimed.
+    # The same launches without their rounds: nothing shows the drift, so times are not compared.
     apart = {
         release: msgspec.structs.replace(
             one, launches=[msgspec.structs.replace(launch, round=0) for launch in one.launches]
@@ -322,7 +322,7 @@ def test_releases_of_two_series_are_not_paired(tmp_path: Path) -> None:
     second = measure(tmp_path / "b", Machine(), rounds=3)
     apart = compared({**first, "2.9.1": second["2.9.1"]}, "2.4.1", "2.9.1")
     assert apart.paired == 0
-    assert "They were measured one run after the other" in wording.judgement(apart)
+    assert "They were measured one run after the other, so only their ratios" in wording.judgement(apart)
     beside = compared(first, "2.4.1", "2.9.1")
     assert "All of them were measured in turns" in wording.judgement(beside)
 

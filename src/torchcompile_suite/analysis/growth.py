@@ -57,14 +57,22 @@ class Growing(NamedTuple):
 def slope(calls: Sequence[float], values: Sequence[float]) -> float:
     """The growth of the values a call, after the warm-up; NaN with fewer than two samples there.
 
-    It is the median over all pairs of samples (Theil 1950, Sen 1968), which one step of the heap
-    in between does not move.
+    It is the median over all pairs of samples (Theil 1950, Sen 1968). One step of the heap near
+    the middle is in half of these pairs, but in no pair of one of the halves. So it is the median
+    of three: the slope of all samples, and those of both halves.
     """
     start = WARM_UP_SHARE * calls[-1] if calls else 0.0
     counted = [pair for pair in zip(calls, values, strict=True) if pair[0] >= start]
+    half = len(counted) // 2
+    parts = [counted, counted[:half], counted[half:]]
+    slopes = [_slope(part) for part in parts]
+    return slopes[0] if any(map(math.isnan, slopes)) else median(slopes)
+
+
+def _slope(samples: Sequence[tuple[float, float]]) -> float:
     slopes = [
         (later - earlier) / (more - fewer)
-        for (fewer, earlier), (more, later) in combinations(counted, 2)
+        for (fewer, earlier), (more, later) in combinations(samples, 2)
         if more > fewer
     ]
     return median(slopes) if slopes else math.nan

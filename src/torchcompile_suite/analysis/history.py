@@ -1,8 +1,9 @@
 """One figure over the releases: of one cell, and as geometric mean over a fixed set of cells.
 
-Releases are measured at different times, and the whole machine may be slower at one of them. This
-drift (`change.drift_between`) changes times and not ratios. It is the same for all cells of a
-release. Every interval of a time in this module includes it.
+Cells are measured at different times, and the whole machine may be slower at one of them. This
+drift (`change.drift_between`) changes times and not ratios. Every interval of a time in this module
+includes it. It does not show that all of a release was measured on a slower machine: releases that
+were measured in turns have that in common, and only `change` tells two others apart, by ratios.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def drift(releases: Sequence[change.Side]) -> float:
 
     The half-width of a 95 % interval of the log of a time. NaN if no eager time was measured twice.
     """
-    return 1.96 * math.sqrt(change.drift_between(releases).variance)
+    return change.drift_between(releases).reach
 
 
 def drifting(row: Row, drift: float) -> dict[str, Interval]:
@@ -94,13 +95,16 @@ def means(
         for name in SERIES:
             values = [_within(of, release, releases[0], name) for of in at.values()]
             mean = statistics.geometric_mean([value for value in values if value])
-            means[release, name] = _with_drift(name, mean, drift)
+            # A time over another one has the drift of both.
+            of_both = 0.0 if release == releases[0] else math.sqrt(2) * drift
+            means[release, name] = _with_drift(name, mean, of_both)
     return means
 
 
 def _within(rows: Mapping[str, Row], release: str, first: str, name: str) -> Interval | None:
     """The cell's value at the release: a ratio, or a time over that of the first release."""
     value, base = (SERIES[name](rows[one]) for one in (release, first))
-    if value is None or base is None:
-        return None
-    return value if name == "ratio" else value.per(base.value)
+    if value is None or base is None or name == "ratio":
+        return None if base is None else value
+    # The first release has no error beside itself.
+    return Interval(1.0, 1.0, 1.0) if release == first else statistics.quotient(value, base)

@@ -39,8 +39,8 @@ class Way(NamedTuple):
 class Model(NamedTuple):
     """A model with all its ways.
 
-    ``cell``: without a start. ``eager_s``: seconds to the first result in eager, over the launches
-    of all ways; None without any. ``eager_phases_s``: see `Way`.
+    ``cell``: without a start. ``eager_s``: seconds to the first result in eager, over the
+    measurements of all ways; None without any. ``eager_phases_s``: see `Way`.
     """
 
     cell: Cell
@@ -71,13 +71,14 @@ def models(records: Iterable[Record]) -> list[Model]:
 
 
 def _model(cell: Cell, records: Sequence[Record]) -> Model:
-    launches = [
-        launch
+    of_ways = [
+        statistics.counted(record.measurement.launches)
         for record in records
         if record.measurement.outcome.ok
-        for launch in statistics.counted(record.measurement.launches)
     ]
-    eager_s = [statistics.eager_latency_of(launch) for launch in launches]
+    # Launches of one measurement share its minutes, so the measurement is the unit.
+    eager_s = [statistics.measured_eager(launches).value for launches in of_ways if launches]
+    launches = [launch for of_way in of_ways for launch in of_way]
     return Model(
         cell,
         statistics.geometric_interval(eager_s) if eager_s else None,

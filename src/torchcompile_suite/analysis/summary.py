@@ -85,11 +85,14 @@ def _most(peaks_bytes: Iterable[int | None]) -> int | None:
 
 
 def mean_cost(measurement: Measurement, kind: str) -> float | None:
-    """Mean compile cost in seconds over the launches of that kind ("cold" or "warm").
+    """Mean compile cost in seconds over the undisturbed launches of that kind ("cold" or "warm").
 
+    There is one cold launch. If it was disturbed, its cost is too large, but better than none.
     None without such a launch.
     """
-    costs = statistics.compile_costs(measurement.launches, kind)
+    costs = statistics.compile_costs(measurement.launches, kind) or statistics.compile_costs(
+        measurement.launches, kind, every=True
+    )
     return math.fsum(costs) / len(costs) if costs else None
 
 

@@ -63,12 +63,14 @@ def errors(subject: TrainingStep, *several: Gradients) -> list[float]:
 def _slope(weights: Gradients, direction: Gradients, loss: Callable[[], float]) -> float:
     """The slope of the loss along a direction, from two losses on both sides."""
 
-    def moved(steps: float) -> float:
+    def move(steps: float) -> None:
         with torch.no_grad():
             for weight, each in zip(weights, direction, strict=True):
                 weight.add_(each, alpha=steps * STEP)
-        return loss()
 
-    above, below = moved(1.0), moved(-2.0)
-    moved(1.0)
+    move(1.0)
+    above = loss()
+    move(-2.0)
+    below = loss()
+    move(1.0)
     return (above - below) / (2 * STEP)

@@ -89,15 +89,17 @@ def judgement(comparison: Comparison) -> str:
 def _turns(comparison: Comparison) -> str:
     """The sentence that says which cells were measured in turns."""
     paired, compared = comparison.paired, comparison.compared
-    apart = "one run after the other, so the machine's drift is part of their intervals"
-    if paired == compared:
-        return "All of them were measured in turns, and are compared round by round."
-    if not paired:
-        return f"They were measured {apart}."
-    return (
-        f"{paired} of them were measured in turns, and are compared round by round; the others "
-        f"were measured {apart}."
+    before, after = comparison.before, comparison.after
+    together = "measured in turns, so their times and compile costs are compared round by round"
+    apart = (
+        "measured one run after the other, so only their ratios and memory are compared (for times: "
+        f"torchcompile-suite history v{before} v{after})"
     )
+    if paired == compared:
+        return f"All of them were {together}."
+    if not paired:
+        return f"They were {apart}."
+    return f"{paired} of them were {together}; the others were {apart}."
 
 
 def printable(text: str) -> str:

@@ -23,7 +23,7 @@ from .discovery import (
     mean_factor,
     paired_change,
 )
-from .quantities import NO_DRIFT, QUANTITIES, Drift, Logs, Side, drift_between, values
+from .quantities import QUANTITIES, Logs, Side, values
 
 # Limit for the weight of the machine's spread against the spread of a cell, in launches. Cells that
 # spread alike would give an infinite weight, but launches are not normal, and in some cells one
@@ -60,7 +60,7 @@ class Change(NamedTuple):
 class Comparison(NamedTuple):
     """All cells of two releases on one machine, or each on one of several machines.
 
-    - ``means``: geometric mean of each figure over the cells that both releases have. No value is
+    - ``means``: geometric mean of each figure over the cells in which it is compared. No value is
       clipped. The interval is that of the measurement, because the set of cells is fixed.
     - ``noise``: the machine's noise floor (`noise_floor`); None when it was not measured.
     - ``unlike``: cells whose compile costs and memory are not compared, because their processes
@@ -99,17 +99,6 @@ class Comparison(NamedTuple):
         ]
 
 
-class _Background(NamedTuple):
-    """What the whole machine says about one quantity.
-
-    ``prior`` and ``paired_prior``: the spread of launches, and of a round's factors.
-    """
-
-    prior: Prior | None
-    drift: Drift
-    paired_prior: Prior | None
-
-
 _Key = tuple[Cell, str]
 _NOT_MEASURED = "not measured"
 
@@ -140,23 +129,16 @@ def compare_machines(sides_of: Mapping[str, tuple[Side, Side]]) -> Comparison:
             + (f"the first cell: {unfit[0]}" if unfit else why)
         )
     log_changes: dict[_Key, LogChange] = {}
-    groups: dict[str, list[tuple[list[LogChange], Drift]]] = {name: [] for name in QUANTITIES}
     unlike = []
     for machine, sides in sides_of.items():
         both = [cell for cell, of in machine_of.items() if of == machine and not gaps[cell]]
-        background = _backgrounds(sides)
         differ = [
             cell
             for cell in both
             if len({start for side in sides for start in side.starts(cell)}) > 1
         ]
         unlike += differ
-        mine = _log_changes(both, differ, sides, background)
-        log_changes |= mine
-        for name in QUANTITIES:
-            of_name = [change for (_, quantity), change in mine.items() if quantity == name]
-            if of_name:
-                groups[name].append((of_name, background[name].drift))
+        log_changes |= _log_changes(both, differ, sides)
     judged = effects(log_changes, {key: QUANTITIES[key[1]].smallest for key in log_changes})
     changes = [
         Change(
@@ -166,7 +148,11 @@ def compare_machines(sides_of: Mapping[str, tuple[Side, Side]]) -> Comparison:
         )
         for cell in machine_of
     ]
-    means = {name: mean_factor(of_name) for name, of_name in groups.items() if of_name}
+    means = {
+        name: mean_factor(of_name)
+        for name in QUANTITIES
+        if (of_name := [log_changes[key] for key in log_changes if key[1] == name])
+    }
     noise = noise_floor(
         measurement
         for sides in sides_of.values()
@@ -204,56 +190,33 @@ def noise_floor(measurements: Iterable[Measurement]) -> float | None:
     return math.sqrt(math.fsum(squares) / len(squares)) if squares else None
 
 
-def _backgrounds(sides: Sequence[Side]) -> dict[str, _Background]:
-    """The spread and the drift of each quantity."""
-    references = {
-        reference for quantity in QUANTITIES.values() for reference in quantity.drift_references
-    }
-    drifts = {reference: drift_between(sides, reference) for reference in references}
-    return {
-        name: _Background(
-            _prior(name, sides),
-            next(
-                (drifts[ref] for ref in quantity.drift_references if drifts[ref].degrees),
-                # A drift that is not known is not taken for none.
-                Drift(math.nan, 0.0) if quantity.drift_references else NO_DRIFT,
-            ),
-            _paired_prior(name, sides),
-        )
-        for name, quantity in QUANTITIES.items()
-    }
-
-
 def _log_changes(
-    both: Sequence[Cell],
-    unlike: Sequence[Cell],
-    sides: Sequence[Side],
-    background: dict[str, _Background],
+    both: Sequence[Cell], unlike: Sequence[Cell], sides: Sequence[Side]
 ) -> dict[_Key, LogChange]:
     """The change of each quantity of each cell that has it on both sides."""
+    priors = {name: _prior(name, sides) for name in QUANTITIES}
     return {
         (cell, name): change
         for cell in both
         for name, quantity in QUANTITIES.items()
         if quantity.concerns(cell) and not (quantity.of_start and cell in unlike)
-        if (change := _log_change(cell, name, sides, background[name])) is not None
+        if (change := _log_change(cell, name, sides, priors[name])) is not None
     }
 
 
 def _log_change(
-    cell: Cell, name: str, sides: Sequence[Side], background: _Background
+    cell: Cell, name: str, sides: Sequence[Side], prior: Prior | None
 ) -> LogChange | None:
-    """The change of one quantity of one cell: round by round, where there are rounds and a drift.
+    """The change of one quantity of one cell: round by round, if the machine's drift is in it.
 
+    Runs that followed each other cannot show how much the machine changed in between: their
+    launches, and the work that one of them repeated, are all before the change or all after it.
     Without a drift, rounds would only halve the degrees of freedom.
     """
-    drifts = bool(QUANTITIES[name].drift_references)
-    if drifts and (paired := paired_change(_factors(cell, name, sides), background.paired_prior)):
-        return paired
+    if QUANTITIES[name].drifts:
+        return paired_change(_factors(cell, name, sides), prior)
     before, after = (side.logs(cell, name) for side in sides)
-    if before is None or after is None:
-        return None
-    return log_change(before, after, background.prior, background.drift)
+    return None if before is None or after is None else log_change(before, after, prior)
 
 
 def _factors(cell: Cell, name: str, sides: Sequence[Side]) -> list[float]:
@@ -293,34 +256,29 @@ def _order(cell: Cell) -> tuple[object, ...]:
 
 
 def _prior(name: str, sides: Sequence[Side]) -> Prior | None:
-    """How much the launches of all cells differ in that quantity."""
-    return _spread(
-        side.logs(cell, source)
-        for side in sides
-        for cell in side.cells
-        for source in _sources(name, cell)
+    """How much the launches of all cells differ in a quantity, or their rounds in its factor; None
+    where too few have two.
+    """
+    if QUANTITIES[name].drifts:
+        both = [cell for cell in sides[0].cells if cell in sides[1].cells]
+        found = [
+            Logs.of(_factors(cell, one, sides)) for cell in both for one in _sources(name, cell)
+        ]
+    else:
+        found = [
+            side.logs(cell, one)
+            for side in sides
+            for cell in side.cells
+            for one in _sources(name, cell)
+        ]
+    samples = [logs for logs in found if logs is not None and logs.number > 1]
+    prior = statistics.prior_spread(
+        [logs.variance for logs in samples], [logs.number - 1 for logs in samples]
     )
-
-
-def _paired_prior(name: str, sides: Sequence[Side]) -> Prior | None:
-    """How much the rounds of all cells differ in the factor of that quantity."""
-    return _spread(
-        Logs.of(_factors(cell, source, sides))
-        for cell in sides[0].cells
-        if cell in sides[1].cells
-        for source in _sources(name, cell)
-    )
+    return prior and prior._replace(degrees=min(prior.degrees, MOST_PRIOR_DEGREES))
 
 
 def _sources(name: str, cell: Cell) -> list[str]:
     """The quantities whose spread in the cell tells about the spread of that quantity."""
     quantity = QUANTITIES[name]
     return [one for one in (name, quantity.spreads_as) if one and quantity.concerns(cell)]
-
-
-def _spread(of_cells: Iterable[Logs | None]) -> Prior | None:
-    samples = [logs for logs in of_cells if logs is not None and logs.number > 1]
-    prior = statistics.prior_spread(
-        [logs.variance for logs in samples], [logs.number - 1 for logs in samples]
-    )
-    return prior and prior._replace(degrees=min(prior.degrees, MOST_PRIOR_DEGREES))

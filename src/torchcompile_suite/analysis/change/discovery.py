@@ -1,8 +1,8 @@
 """Which differences of two releases count as changes, with false discoveries controlled.
 
-Two releases whose launches were made in turns are compared round by round. In a round each release
-gets one launch, within minutes. What slows the whole machine for longer slows both, so it cancels
-in the difference of a round.
+What the machine's drift is in is compared round by round. In a round each release gets one launch,
+within minutes. What slows the whole machine for longer slows both, so it cancels in the difference
+of a round.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...cell import Cell
 from ...measurement import Launch
 from .. import statistics
 from ..statistics import Interval, Prior
-from .quantities import QUANTITIES, Drift, Logs, Round, by_round, values
+from .quantities import QUANTITIES, Logs, Round, by_round, values
 
 FALSE_DISCOVERY_RATE = 0.05
 # "Not changed" means: the whole interval lies within this of no change (relative).
@@ -78,31 +78,18 @@ class LogChange(NamedTuple):
     paired: bool = False
 
 
-def log_change(before: Logs, after: Logs, prior: Prior | None, drift: Drift) -> LogChange | None:
+def log_change(before: Logs, after: Logs, prior: Prior | None) -> LogChange | None:
     """The change of one quantity of one cell, from its logs over the launches.
 
-    None where neither the launches nor the prior give a variance, and where the drift is not known.
+    None where neither the launches nor the prior give a variance.
     """
     sides = (before, after)
     own = statistics.pooled((side.variance, side.number - 1) for side in sides)
     variance, freedom = statistics.moderated(*own, prior)
-    parts = [(variance * math.fsum(1 / side.number for side in sides), freedom)]
-    if drift.variance != 0:
-        parts.append((2 * drift.variance, drift.degrees))
-    if any(math.isnan(part) for part, _ in parts):
+    if math.isnan(variance):
         return None
-    total, freedom = _sum(parts)
-    return LogChange(after.mean - before.mean, math.sqrt(total), freedom)
-
-
-def _sum(parts: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The sum of variances, and its degrees of freedom: Satterthwaite, Biometrics Bulletin 2, 1946.
-
-    ``parts``: each variance with its degrees of freedom.
-    """
-    total = math.fsum(part for part, _ in parts)
-    weight = math.fsum(part**2 / freedom for part, freedom in parts)
-    return total, total**2 / weight if weight else math.inf
+    error = math.sqrt(variance * math.fsum(1 / side.number for side in sides))
+    return LogChange(after.mean - before.mean, error, freedom)
 
 
 def factors(before: Mapping[Round, float], after: Mapping[Round, float]) -> list[float]:
@@ -149,7 +136,7 @@ def effects(changes: Mapping[Key, LogChange], smallest: Mapping[Key, float]) -> 
     judged = {}
     for key, bound, p, q in zip(changes, bounds, p_values.tolist(), q_values.tolist(), strict=True):
         factor = Interval(*bound)
-        difference = _difference(factor, q, smallest[key])
+        difference = _difference(factor, q <= FALSE_DISCOVERY_RATE, smallest[key])
         judged[key] = Effect(factor, p, q, difference, changes[key].paired)
     return judged
 
@@ -166,46 +153,33 @@ def _false_discovery_rates(p_values: Any) -> Any:
     return rates
 
 
-def _difference(factor: Interval, q: float, smallest: float) -> Difference:
-    if q <= FALSE_DISCOVERY_RATE and abs(math.log(factor.value)) > math.log1p(smallest):
+def _difference(factor: Interval, surely: bool, smallest: float) -> Difference:
+    """``surely``: that the factor is not 1."""
+    if surely and abs(math.log(factor.value)) > math.log1p(smallest):
         return Difference.WORSE if factor.value > 1 else Difference.BETTER
-    return Difference.SAME if _is_same(factor) else Difference.UNKNOWN
+    same = factor.low >= 1 / (1 + MARGIN) and factor.high <= 1 + MARGIN
+    return Difference.SAME if same else Difference.UNKNOWN
 
 
-def _is_same(factor: Interval) -> bool:
-    return factor.low >= 1 / (1 + MARGIN) and factor.high <= 1 + MARGIN
+def mean_difference(name: str, mean: Interval) -> Difference:
+    """What the interval of a mean factor of a quantity says.
+
+    A mean is one figure: no rate of false findings.
+    """
+    return _difference(mean, mean.low > 1 or mean.high < 1, QUANTITIES[name].smallest)
 
 
-def mean_difference(mean: Interval) -> Difference:
-    """What the interval of a mean factor says. A mean is one figure: no rate of false findings."""
-    if _is_same(mean):
-        return Difference.SAME
-    if mean.low <= 1 <= mean.high or not mean.known:
-        return Difference.UNKNOWN
-    return Difference.WORSE if mean.low > 1 else Difference.BETTER
-
-
-def mean_factor(groups: Sequence[tuple[Sequence[LogChange], Drift]]) -> Interval:
+def mean_factor(changes: Sequence[LogChange]) -> Interval:
     """Geometric mean of the factors of many cells, at least one, with its 95 % interval.
 
-    A group is the cells of one machine, with that machine's drift. One drift may last for a whole
-    run. It is not averaged over the cells of its machine, as their own spread is; machines drift
-    apart from each other. Cells that were compared round by round have no drift.
+    The variances of independent changes add, and so do their degrees of freedom: Satterthwaite,
+    Biometrics Bulletin 2, 1946.
     """
     from scipy.special import stdtrit
 
-    changes = [change for of_machine, _ in groups for change in of_machine]
-    # Each source of variance with its degrees of freedom.
-    parts: list[tuple[float, float]] = []
-    for of_machine, drift in groups:
-        drifting = sum(not change.paired for change in of_machine)
-        drift_variance = 2 * drift.variance if drifting else 0.0
-        for change in of_machine:
-            own = change.error**2 - drift_variance * (not change.paired)
-            parts.append((max(0.0, own), change.degrees))
-        if drift_variance > 0:
-            parts.append((drifting**2 * drift_variance, drift.degrees))
-    total, degrees = _sum(parts)
+    total = math.fsum(change.error**2 for change in changes)
+    weight = math.fsum(change.error**4 / change.degrees for change in changes)
+    degrees = total**2 / weight if weight else math.inf
     centre = math.fsum(change.mean for change in changes) / len(changes)
     error = math.sqrt(total) / len(changes)
     reach = float(stdtrit(degrees, (1 + statistics.CONFIDENCE) / 2)) * error

@@ -41,45 +41,13 @@ def _memory(launches: Sequence[Launch]) -> list[float]:
     return [float(peak) for launch in kept if (peak := launch.peak_memory_bytes)]
 
 
-class DriftReference(NamedTuple):
-    """Work that is the same in many cells of a release, so that its time shows the drift.
-
-    ``key`` is equal for two measurements that did the same work. ``values`` are its seconds, one
-    value a launch.
-    """
-
-    key: Callable[[Measurement], Hashable]
-    values: LaunchValues
-
-
-def _start(measurement: Measurement) -> Hashable:
-    return tuple(sorted({launch.began for launch in measurement.launches}))
-
-
-EAGER_CALL = DriftReference(
-    lambda measurement: msgspec.structs.replace(measurement.cell, mode=EAGER),
-    _of_pairs(statistics.eager_latency_of),
-)
-# Import time tracks compile drift; eager time does not. Both drift by a tenth from hour to hour.
-# The correlation of a compile's time is 0.8 to 0.9 with the import of the compiler (both are
-# Python's work), and 0.0 to 0.6 with the eager call.
-_COMPILER_IMPORT = DriftReference(
-    _start,
-    lambda launches: [
-        launch.compiler_import_s for launch in launches if launch.compiler_import_s > 0
-    ],
-)
-# The second one is for launches that did not time the import apart from the first call.
-_FOR_COMPILING = (_COMPILER_IMPORT, EAGER_CALL)
-
-
 class Quantity(NamedTuple):
     """A figure that is compared between releases.
 
     - ``values``: the figure of each launch that has it.
     - ``of_eager``: whether eager cells have the figure too.
-    - ``drift_references``: what shows the drift; the first one that was measured is used. Empty
-      where the drift cancels.
+    - ``drifts``: the machine's drift is in it, so it is compared round by round or not at all. In a
+      ratio the drift cancels, and memory has none.
     - ``of_start``: the figure depends on what the process had imported when it was forked, so it is
       compared only where that was the same.
     - ``spreads_as``: another quantity, whose spread is the source of the variance for a quantity
@@ -89,7 +57,7 @@ class Quantity(NamedTuple):
 
     values: LaunchValues
     of_eager: bool
-    drift_references: tuple[DriftReference, ...] = ()
+    drifts: bool = False
     of_start: bool = False
     spreads_as: str = ""
     smallest: float = SMALLEST
@@ -101,13 +69,13 @@ class Quantity(NamedTuple):
 
 QUANTITIES = {
     "time ratio": Quantity(_of_pairs(statistics.ratio_of), False),
-    "eager": Quantity(_of_pairs(statistics.eager_latency_of), True, (EAGER_CALL,)),
-    "compiled": Quantity(_of_pairs(statistics.latency_of), False, (EAGER_CALL,)),
+    "eager": Quantity(_of_pairs(statistics.eager_latency_of), True, drifts=True),
+    "compiled": Quantity(_of_pairs(statistics.latency_of), False, drifts=True),
     # Measured again, cold starts of one cell differ by 7 %, and warm ones by 10 % (results/).
     "cold compile": Quantity(
-        _costs("cold"), False, _FOR_COMPILING, of_start=True, spreads_as="warm compile"
+        _costs("cold"), False, drifts=True, of_start=True, spreads_as="warm compile"
     ),
-    "warm compile": Quantity(_costs("warm"), False, _FOR_COMPILING, of_start=True),
+    "warm compile": Quantity(_costs("warm"), False, drifts=True, of_start=True),
     # A resident set grows in steps. Depending on the layout of the heap, one launch in three of a
     # transformer has 27 MB (4 %) more than the others. Three launches a side cannot tell such a
     # step from a change.
@@ -205,35 +173,41 @@ class Side:
 
 
 class Drift(NamedTuple):
-    """Variance of the log of a time between measurements, and its degrees of freedom.
+    """Variance of the log of a time between measurements of a release, and its degrees of freedom.
 
     NaN and 0 where no work was measured twice.
     """
 
     variance: float
-    degrees: float
+    degrees: int
+
+    @property
+    def reach(self) -> float:
+        """Half-width of a 95 % interval of the log of a time; NaN if the drift is not known."""
+        quantile = statistics.t_quantile((1 + statistics.CONFIDENCE) / 2, self.degrees)
+        return quantile * math.sqrt(self.variance)
 
 
-NO_DRIFT = Drift(0.0, math.inf)
+def drift_between(sides: Sequence[Side]) -> Drift:
+    """The drift between measurements of the same work, the same call in eager, within each release.
 
-
-def drift_between(sides: Sequence[Side], reference: DriftReference = EAGER_CALL) -> Drift:
-    """The drift between measurements of the same work, within each release.
-
-    It is what the means of these measurements differ by, beyond what their launches explain.
+    It is what the means of these measurements differ by, beyond what their launches explain. It
+    says nothing about two releases: what slows all measurements of one of them alike is not in it.
     """
-    parts = [side.kept(reference, partial(_within, side, reference)) for side in sides]
-    variance, degrees = statistics.pooled((part.variance, part.degrees) for part in parts)
-    return Drift(max(variance, 0.0), degrees)  # in this order NaN stays
+    parts = [side.kept("drift", partial(_within, side)) for side in sides]
+    variance, degrees = statistics.pooled(parts)
+    return Drift(max(variance, 0.0), int(degrees))  # in this order NaN stays
 
 
-def _within(side: Side, reference: DriftReference) -> Drift:
-    """The drift within one release. The estimate of its variance may be below 0."""
-    groups: dict[Hashable, list[list[float]]] = defaultdict(list)
-    for cell, measurement in side.cells.items():
-        times_s = reference.values(side.timed(cell))
+def _within(side: Side) -> tuple[float, float]:
+    """The variance of the drift within one release, whose estimate may be below 0, and its degrees
+    of freedom.
+    """
+    groups: dict[Cell, list[list[float]]] = defaultdict(list)
+    for cell in side.cells:
+        times_s = side.values(cell, "eager")
         if len(times_s) > 1:
-            groups[reference.key(measurement)].append(times_s)
+            groups[msgspec.structs.replace(cell, mode=EAGER)].append(times_s)
     squares, degrees = 0.0, 0
     for group in groups.values():
         if len(group) < 2:
@@ -244,4 +218,4 @@ def _within(side: Side, reference: DriftReference) -> Drift:
         ) / len(group)
         squares += (len(group) - 1) * (statistics.log_variance(means) - explained)
         degrees += len(group) - 1
-    return Drift(squares / degrees, float(degrees)) if degrees else Drift(math.nan, 0.0)
+    return (squares / degrees, degrees) if degrees else (math.nan, 0)

@@ -21,6 +21,8 @@ from .. import change, statistics
 from ..statistics import Interval
 
 ABOUT = 0.15
+# Half-width of the log of a cold compile's seconds.
+COLD_SPREAD = math.log1p(statistics.COMPILE_MARGIN)
 
 _T = TypeVar("_T")
 
@@ -124,10 +126,10 @@ class Evidence:
         The interval includes the drift between the two (`change.drift_between`). Raises Missing if
         that is unknown.
         """
-        drift = change.drift_between([self._side])
-        if math.isnan(drift.variance):
+        drift = change.drift_between([self._side]).reach
+        if math.isnan(drift):
             raise Missing("no eager time was measured twice, so the between-run drift is unknown")
-        return statistics.quotient(one, other, more=1.96 * math.sqrt(2 * drift.variance))
+        return statistics.quotient(one, other, more=math.sqrt(2) * drift)
 
     def compiled(self, cell: Cell) -> Compiled:
         """What the compiler captured and generated."""
@@ -167,9 +169,14 @@ class Evidence:
             raise Missing(f"fewer than two warm launches of {cell}")
         return statistics.geometric_interval(costs)
 
-    def cold_compile(self, cell: Cell) -> float:
-        """Seconds lost to compiling at the cold start: one launch, so there is no interval."""
-        return some(self._compile_costs(cell, "cold"), f"no cold launch of {cell}")[0]
+    def cold_compile(self, cell: Cell) -> Interval:
+        """Seconds lost to compiling at the cold start.
+
+        It is one launch. The bounds are what cold compiles of one cell differ by.
+        """
+        missing = f"no undisturbed cold launch of {cell}"
+        cost_s = some(self._compile_costs(cell, "cold"), missing)[0]
+        return statistics.widened(Interval(cost_s, cost_s, cost_s), COLD_SPREAD)
 
     def _compile_costs(self, cell: Cell, kind: str) -> list[float]:
         return statistics.compile_costs(self.measured(cell).launches, kind)

@@ -41,6 +41,9 @@ MOST_OTHERS = 0.10
 # Limit for the time of the calibration loop, relative to the quietest one. In quiet hours the loop
 # varies by some per cent; on a core that a neighbour shares it takes 40 % longer.
 MOST_SLOWDOWN = 1.2
+# Measured again, cold compiles of one cell differ by 7 % and warm ones by 10 %. A measurement has
+# one cold launch, so its compile time has no interval: a smaller difference is not claimed.
+COMPILE_MARGIN = 0.10
 # Reasons for a lower clock of an accelerator that come from outside: heat, and a supply that fails.
 # The cap of the power is none of them: a GPU reaches it by the measured work itself, on every run.
 # Neither are clocks that somebody set: another launch would have them, too.
@@ -56,6 +59,8 @@ class Figures(Struct, frozen=True):
     - ``compile_cost_s`` (`compile_cost_of`): the `compile_cost`, in seconds.
     - ``calls_until_steady`` (`calls_until_steady_of`) and ``seconds_until_steady``
       (`seconds_until_steady_of`): see the functions of these names.
+    - ``stayed_steady`` (`stayed_steady`): whether the warm-up ended with steady calls, and those of
+      the turns were no faster.
     - ``first_call_s`` (`first_call_of`): seconds of the first call in the mode.
     - ``warm_up_mixed_ratio`` (`warm_up_mixed_ratio`): the mode/eager ratio of a benchmark that
       averages the first calls, compiling included.
@@ -70,6 +75,7 @@ class Figures(Struct, frozen=True):
     compile_cost_s: float
     calls_until_steady: int
     seconds_until_steady: float
+    stayed_steady: bool
     first_call_s: float
     warm_up_mixed_ratio: float
     single_call_s: tuple[float, float] | None = None
@@ -144,21 +150,30 @@ def _after_first(warm_up_s: Sequence[float]) -> Sequence[float]:
     return warm_up_s[1:] or warm_up_s
 
 
-def compile_cost(warm_up_s: Sequence[float], compiler_import_s: float = 0.0) -> float:
+def _steady_s(warm_up_s: Sequence[float], turns_s: float) -> float:
+    """Seconds of a steady call: at the end of the warm-up, or later in the turns (``turns_s``) if
+    these were faster. The warm-up may have ended with calls that compiled.
+    """
+    return min(steady_call(_after_first(warm_up_s)), turns_s)
+
+
+def compile_cost(
+    warm_up_s: Sequence[float], compiler_import_s: float = 0.0, turns_s: float = math.inf
+) -> float:
     """Seconds lost to compiling: the compiler's import, and the calls that compiled something.
 
-    The last two windows of ``warm_up_s`` give the time of a steady call. A call of more than twice
-    that time has compiled, recompiled or recorded a CUDA graph. This sum is what the user has to
+    ``turns_s``: seconds a call in the turns that followed. A call of more than twice the time of a
+    steady call has compiled, recompiled or recorded a CUDA graph. This sum is what the user has to
     earn back. The first call's time alone would miss the cost of later calls; the sum of all calls
     would include the drift of a busy machine.
     """
-    steady_s = steady_call(_after_first(warm_up_s))
+    steady_s = _steady_s(warm_up_s, turns_s)
     calls_s = math.fsum(call_s - steady_s for call_s in warm_up_s if call_s > 2 * steady_s)
     return compiler_import_s + calls_s
 
 
 def calls_until_steady(warm_up_s: Sequence[float]) -> int:
-    """The number of calls before the first window that is as fast as the steady ones.
+    """The number of calls before the first window that is as fast as the last ones.
 
     Uses the median of each window, so one slow call among steady ones does not count. A first call
     that compiles counts as one call.
@@ -203,6 +218,13 @@ def _mixed_ratio(launch: Launch) -> float:
     return math.fsum(calls_s) / len(calls_s) / launch_eager_latency(launch.pairs_s)
 
 
+def _stayed_steady(launch: Launch) -> bool:
+    if not launch.steady or not launch.pairs_s:
+        return False
+    end_s = steady_call(_after_first(launch.warm_up_s))
+    return launch_latency(launch.pairs_s) >= end_s * (1 - STEADY_TOLERANCE)
+
+
 def _single_call(launch: Launch) -> tuple[float, float] | None:
     if not launch.latency_s:
         return None
@@ -213,7 +235,12 @@ ratio_of = _figure("ratio", lambda launch: launch_ratio(_pairs(launch)))
 latency_of = _figure("latency_s", lambda launch: launch_latency(_pairs(launch)))
 eager_latency_of = _figure("eager_latency_s", lambda launch: launch_eager_latency(_pairs(launch)))
 compile_cost_of = _figure(
-    "compile_cost_s", lambda launch: compile_cost(launch.warm_up_s, launch.compiler_import_s)
+    "compile_cost_s",
+    lambda launch: compile_cost(
+        launch.warm_up_s,
+        launch.compiler_import_s,
+        launch_latency(launch.pairs_s) if launch.pairs_s else math.inf,
+    ),
 )
 calls_until_steady_of = _figure(
     "calls_until_steady", lambda launch: calls_until_steady(launch.warm_up_s)
@@ -221,6 +248,7 @@ calls_until_steady_of = _figure(
 seconds_until_steady_of = _figure(
     "seconds_until_steady", lambda launch: seconds_until_steady(launch.warm_up_s)
 )
+stayed_steady = _figure("stayed_steady", _stayed_steady)
 first_call_of = _figure("first_call_s", lambda launch: launch.warm_up_s[0])
 warm_up_mixed_ratio = _figure("warm_up_mixed_ratio", _mixed_ratio)
 single_call_of = _figure("single_call_s", _single_call)
@@ -231,14 +259,15 @@ def figures(launch: Launch) -> Figures:
     return Figures(**{name: of(launch) for name, of in _OF.items()})
 
 
-def compile_costs(launches: Iterable[Launch], kind: str) -> list[float]:
-    """The `compile_cost` in seconds of each launch of that kind, "cold" or "warm".
+def compile_costs(launches: Iterable[Launch], kind: str, every: bool = False) -> list[float]:
+    """The `compile_cost` in seconds of each undisturbed launch of that kind, "cold" or "warm".
 
-    Launches of whole processes have none: their pairs contain it.
+    ``every``: of disturbed launches, too. Launches of whole processes have none: their pairs
+    contain it.
     """
     return [
         compile_cost_of(launch)
-        for launch in launches
+        for launch in (launches if every else undisturbed(launches))
         if launch.kind == kind and launch.start is None
     ]
 

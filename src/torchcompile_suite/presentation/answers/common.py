@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import NamedTuple
@@ -185,11 +186,13 @@ class Between:
         """The time of a call over a time (a path of attributes) of the cell beside; None if one of
         them is missing.
 
-        The interval includes the drift of the machine between two measurements, if it is known:
-        that needs work that several cells have timed.
+        The interval includes the drift of the machine between two measurements; without bounds if
+        the drift is not known: that needs work that several cells have timed.
         """
         time, other = one.row.latency_s, one.beside and attrgetter(figure)(one.beside)
+        if time is None or other is None:
+            return None
         try:
-            return None if time is None or other is None else self._evidence.over(time, other)
+            return self._evidence.over(time, other)
         except Missing:
-            return over(time, other)
+            return Interval(time.value / other.value, math.nan, math.nan)

@@ -8,6 +8,7 @@ from collections.abc import Container, Mapping, Sequence
 
 import msgspec
 
+from ...analysis import statistics
 from ...analysis.payoff import Payoff, best, payoff
 from ...analysis.statistics import Interval
 from ...analysis.summary import Row
@@ -18,10 +19,6 @@ from ..sheets import PLACE, Columns
 from ..wording import count, listed, number, ratio
 from . import common
 from .common import Answer, Figures, mean, missing
-
-# Measured again, cold compiles of one cell differ by 7 % and warm ones by 10 %. A measurement has
-# one cold launch, so its compile time has no interval: a smaller difference is not claimed.
-COMPILE_MARGIN = 0.10
 
 
 def _whole(cell: Cell) -> Cell:
@@ -213,7 +210,7 @@ def _way(pairs: Sequence[Figures], words: str) -> str:
 def _starts_faster(one: Figures) -> bool:
     """Whether the cold compile is shorter by more than cold compiles differ anyway."""
     cold = one.over("cold_s")
-    return cold is not None and cold.value < 1 - COMPILE_MARGIN
+    return cold is not None and cold.value < 1 - statistics.COMPILE_MARGIN
 
 
 def _used_up_calls(one: Figures) -> float:

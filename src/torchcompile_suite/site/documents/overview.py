@@ -321,7 +321,7 @@ def _pair(machine: Machine, before: str, after: str) -> dict[str, Any] | None:
         "means": table(
             ["figure", *spread("mean"), "judged", "cells"],
             (
-                [name, *figures(mean), mean_difference(mean).value, _having(comparison, name)]
+                [name, *figures(mean), mean_difference(name, mean).value, _having(comparison, name)]
                 for name, mean in means
             ),
         ),
