@@ -225,12 +225,15 @@ def _found() -> Sheet:
     }
     made = power.measured(near, [FAULT], slowed=True)
     lines = [
-        [f"time ratio {power.size(FAULT, made)}" if fault else "none", str(most), *figures]
+        [
+            f"time ratio {power.size(FAULT, made)}" if fault else "none",
+            str(most),
+            *series.tried(drawn_from, made, fault, most),
+        ]
         for fault, most in itertools.product(("", FAULT), ROUNDS_IN_TURNS)
-        for figures in series.tried(drawn_from, made, fault, most)
     ]
     names = ["found", "other cells flagged", "rounds", "± eager", "± compiled"]
-    columns = ["injected", "most rounds", "judged", *names]
+    columns = ["injected", "most rounds", *names]
     return Sheet(columns, frozenset(["most rounds", *names]), lines)
 
 

@@ -98,7 +98,9 @@ def test_the_smallest_graph_that_gains_is_the_first_whose_interval_lies_below_1(
     assert "of 1000 operators with 1 input 90 [" in found.sentence
     assert "1.5 us of it check guards" in found.sentence
     # No work was timed twice, so the drift between the two cells is not known.
-    assert "with 100 inputs instead of 1, a call of 100 operators takes 6.67 times" in found.sentence
+    assert (
+        "with 100 inputs instead of 1, a call of 100 operators takes 6.67 times" in found.sentence
+    )
     assert [line[:2] for line in found.sheet.lines] == [
         ["1", "1"], ["10", "1"], ["100", "1"], ["1,000", "1"], ["100", "100"]
     ]  # fmt: skip

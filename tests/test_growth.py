@@ -72,9 +72,8 @@ def test_the_slope_of_a_line_is_its_slope(slope: float, start: int, samples: int
         assert found == pytest.approx(slope, rel=1e-3, abs=1e-2)
 
 
-@given(st.integers(1, 50).filter(lambda place: abs(place - 33) > 5), st.integers(1, 1 << 30))
+@given(st.integers(1, 50), st.integers(1, 1 << 30))
 def test_one_step_of_the_heap_is_no_growth(place: int, step: int) -> None:
-    """Unless it is in the middle of the calls that count: there it could be a line."""
     values = [100 << 20] * place + [(100 << 20) + step] * (len(CALLS) - place)
     assert growth.slope(CALLS, values) == 0
 

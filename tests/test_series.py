@@ -322,7 +322,9 @@ def test_releases_of_two_series_are_not_paired(tmp_path: Path) -> None:
     second = measure(tmp_path / "b", Machine(), rounds=3)
     apart = compared({**first, "2.9.1": second["2.9.1"]}, "2.4.1", "2.9.1")
     assert apart.paired == 0
-    assert "They were measured one run after the other, so only their ratios" in wording.judgement(apart)
+    assert "They were measured one run after the other, so only their ratios" in wording.judgement(
+        apart
+    )
     beside = compared(first, "2.4.1", "2.9.1")
     assert "All of them were measured in turns" in wording.judgement(beside)
 

@@ -337,6 +337,12 @@ def test_the_answer_does_not_claim_what_cannot_be_told() -> None:
         of(started("disk-cache", 2.0, 5.0), started("precompile", 2.0, 5.0))
     )
     assert [way.row.cell.start for way in close.fastest] == ["disk-cache", "precompile"]
+    # Eager's seconds are those beside the fastest way, so that they and the ratio go together.
+    (drifted,) = of_starts.models(
+        of(started("uncached", 3.0, 9.0), started("disk-cache", 2.0, 5.0))
+    )
+    assert drifted.eager_s is not None
+    assert drifted.eager_s.value == pytest.approx(2.0, rel=1e-3)
     assert answer([]).sentence == NOTHING
     assert "no start has a number" in answer(of(failed("precompile"))).sentence
 

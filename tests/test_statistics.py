@@ -47,6 +47,10 @@ def test_compile_cost_is_never_negative(calls: list[float]) -> None:
 def test_the_first_call_is_not_taken_for_a_steady_one() -> None:
     """A model whose calls are so slow that the warm-up ends after one."""
     assert statistics.compile_cost([60.0, 7.0], 3.0) == 3.0 + 53.0
+    # The warm-up ended with a call that compiled again. The turns that followed show it.
+    assert statistics.compile_cost([15.0, 8.0], 1.0, turns_s=0.01) == pytest.approx(
+        1 + 14.99 + 7.99
+    )
     assert statistics.calls_until_steady([60.0, 7.0]) == 1
 
 
@@ -165,6 +169,15 @@ def test_a_disturbed_launch_does_not_count() -> None:
     ]
     assert statistics.counted(launches) == launches[:1]
     assert statistics.measured_ratio(launches).value == pytest.approx(0.5)
+
+
+def test_a_disturbed_launch_has_no_compile_cost() -> None:
+    launches = [
+        Launch("warm", OK, pairs_s=[(0.1, 0.1)], warm_up_s=[seconds, *[0.1] * 10], disturbed=why)
+        for seconds, why in ((5.1, ""), (9.1, "disturbed"))
+    ]
+    assert statistics.compile_costs(launches, "warm") == pytest.approx([5.0])
+    assert statistics.compile_costs(launches, "warm", every=True) == pytest.approx([5.0, 9.0])
 
 
 def test_a_slowdown_is_that_of_the_launches_that_count() -> None:

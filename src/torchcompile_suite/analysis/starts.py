@@ -39,12 +39,10 @@ class Way(NamedTuple):
 class Model(NamedTuple):
     """A model with all its ways.
 
-    ``cell``: without a start. ``eager_s``: seconds to the first result in eager, over the
-    measurements of all ways; None without any. ``eager_phases_s``: see `Way`.
+    ``cell``: without a start. ``eager_phases_s``: see `Way`, over the launches of all ways.
     """
 
     cell: Cell
-    eager_s: Interval | None
     eager_phases_s: dict[str, float]
     ways: list[Way]
 
@@ -52,6 +50,11 @@ class Model(NamedTuple):
     def fastest(self) -> list[Way]:
         """The compiled way that starts fastest, then those that cannot be told from it."""
         return fastest((way.row.ratio, way) for way in self.ways if way.row.ratio is not None)
+
+    @property
+    def eager_s(self) -> Interval | None:
+        """Seconds to the first result in eager, beside the fastest way; None without any."""
+        return self.fastest[0].row.eager_s if self.fastest else None
 
     @property
     def payoff(self) -> Payoff:
@@ -71,20 +74,13 @@ def models(records: Iterable[Record]) -> list[Model]:
 
 
 def _model(cell: Cell, records: Sequence[Record]) -> Model:
-    of_ways = [
-        statistics.counted(record.measurement.launches)
+    eager = [
+        launch.eager_start
         for record in records
         if record.measurement.outcome.ok
+        for launch in statistics.counted(record.measurement.launches)
     ]
-    # Launches of one measurement share its minutes, so the measurement is the unit.
-    eager_s = [statistics.measured_eager(launches).value for launches in of_ways if launches]
-    launches = [launch for of_way in of_ways for launch in of_way]
-    return Model(
-        cell,
-        statistics.geometric_interval(eager_s) if eager_s else None,
-        _phases([launch.eager_start for launch in launches]),
-        [_way(record) for record in records],
-    )
+    return Model(cell, _phases(eager), [_way(record) for record in records])
 
 
 def _way(record: Record) -> Way:
