@@ -47,12 +47,14 @@ collect_ignore = [] if find_spec("playwright") else ["test_browser.py"]
 # Settings for measurements whose figures nobody reads. Three launches are precise enough, wherever
 # the host runs the processors, and a launch that another process disturbed is not repeated.
 # Inductor does not compile six programs in each empty cache to learn which vector instructions the
-# C++ compiler knows.
+# C++ compiler knows. A cache for one kernel is filled sooner without a precompiled header.
+HEADERS = "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS"
 QUICK = {
     PRECISION_VARIABLE: "1",
     BUDGET_VARIABLE: "1",
     REPEATS_VARIABLE: "0",
     "TORCHINDUCTOR_VEC_ISA_OK": "1",
+    HEADERS: "0",
 }
 
 # A launch whose figures nobody reads. The number of pairs ends it, not the time: a busy machine

@@ -398,3 +398,19 @@ def test_samples_without_a_second_value_have_no_variance_in_common() -> None:
     assert math.isnan(variance)
     assert degrees == 0
     assert statistics.pooled([(math.nan, 0), (2.0, 1), (5.0, 2)]) == (4.0, 3)
+
+
+def test_a_mean_is_one_of_models_as_users_run_them() -> None:
+    """Small programs, and models with another heap, have twice the time with the newer release."""
+    random = np.random.default_rng(8)
+    others = [Cell("small_1x1", 1, "default"), Cell("model0", 1, "default", allocator="default")]
+    comparison = compare(
+        [*matrix(random), *(measurement(random, cell) for cell in others)],
+        [*matrix(random), *(measurement(random, cell, mode_s=0.06) for cell in others)],
+    )
+    assert comparison.means["compiled"].value == pytest.approx(1.0, abs=0.02)
+    assert comparison.in_means == {Cell(f"model{number}", 1, "default") for number in range(10)}
+    programs = compare(
+        [measurement(random, others[0])], [measurement(random, others[0], mode_s=0.06)]
+    )
+    assert programs.means["compiled"].value == pytest.approx(2.0, rel=0.05)

@@ -21,7 +21,7 @@ from torchcompile_suite.measurement import Launch, Status
 from torchcompile_suite.releases import extras
 from torchcompile_suite.request import Request
 
-from .conftest import BRIEF, ReleaseEnvironment, releases
+from .conftest import BRIEF, HEADERS, ReleaseEnvironment, releases
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -29,8 +29,8 @@ WORKLOADS = Path(__file__).with_name("workloads_to_look_into.py")
 
 Run = Callable[..., Launch]
 
-# The compiler is not asked which vector instructions it knows.
-VARIABLES = {"TORCHINDUCTOR_VEC_ISA_OK": "1"}
+# All launches share the precompiled header.
+VARIABLES = {HEADERS: "1"}
 
 CELLS = {
     "softmax": Cell("softmax_matmul", 1, "default"),

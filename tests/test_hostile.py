@@ -329,7 +329,6 @@ def test_nothing_executes(
     with served(site) as host, visited(chromium, host) as visit:
         for name in pages:
             page = visit.open(host + name)
-            page.wait_for_timeout(200)
             assert page.evaluate("window.attacked === undefined"), name
         for name in views:
             page.goto("about:blank")

@@ -22,7 +22,7 @@ from torchcompile_suite.launch import caches
 from torchcompile_suite.measurement import METHOD, TOO_BUSY, Launch, Measurement, Status
 from torchcompile_suite.request import Plan, Request
 
-from .conftest import NEWEST, ReleaseEnvironment, releases
+from .conftest import HEADERS, NEWEST, ReleaseEnvironment, releases
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -92,12 +92,14 @@ def measure(
     return msgspec.json.decode(out.splitlines()[-1], type=Measurement)
 
 
+PLAN = Plan(min_pairs=5, min_timed_s=0.5, max_timed_s=100.0, error=1)
+
+
 def one_launch(
     environment: ReleaseEnvironment, folder: Path, workload: str, mode: str, **cell: str
 ) -> Launch:
-    plan = Plan(min_pairs=5, min_timed_s=0.5, max_timed_s=100.0, error=1)
     of = Cell(workload, 1, mode, **cell)  # type: ignore[arg-type]
-    return environment.launch(Request(of, "cold", str(folder / "cache"), plan), WORKLOADS)
+    return environment.launch(Request(of, "cold", str(folder / "cache"), PLAN), WORKLOADS)
 
 
 def processes_named(*texts: str) -> list[int]:
@@ -145,7 +147,11 @@ def eager(newest: ReleaseEnvironment, tmp_path_factory: pytest.TempPathFactory) 
 
 def test_json_in_json_out(newest: ReleaseEnvironment, tmp_path: Path) -> None:
     """One command writes one launch to stdout, without what the model prints."""
-    launch = one_launch(newest, tmp_path, "chatty", "default")
+    launch = newest.launch(
+        Request(Cell("chatty", 1, "default"), "cold", str(tmp_path / "cache"), PLAN),
+        WORKLOADS,
+        **{HEADERS: "1"},
+    )
     assert launch.outcome.ok, launch.outcome
     assert launch.process == "fresh", "a fork is not what a user runs"
     assert len(launch.pairs_s) >= 5

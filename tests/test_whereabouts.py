@@ -114,7 +114,7 @@ with Stages("cell")("eager"):
     [
         ("time.sleep(100)", r"the last \d+ s in eager"),
         # No handler of Python's runs before it returns.
-        ("time.sleep(2); sum(range(10**13))", r"the (end|last \d+ s) in (eager|native code)"),
+        ("time.sleep(1); sum(range(10**13))", r"the (end|last \d+ s) in (eager|native code)"),
     ],
 )
 def test_a_process_says_how_far_it_is_even_in_native_code(
@@ -125,7 +125,7 @@ def test_a_process_says_how_far_it_is_even_in_native_code(
     process = processes.spawn(HERE, tmp_path / "log", "waits", path)
     try:
         with pytest.raises(turns.TimedOut, match=words):
-            process.hear(time.monotonic() + 5)
+            process.hear(time.monotonic() + 3)
     finally:
         process.end()
 

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from .fields import Name
+from .modes import EAGER
 
 Shapes = Literal[
     "static", "recompile", "automatic", "dynamic", "marked", "buckets", "unbacked", "oblivious"
@@ -106,6 +107,15 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True, cache_hash=True):
         The device is no such axis: it belongs to the machine.
         """
         return frozenset(name for name, plain in _PLAIN.items() if getattr(self, name) != plain)
+
+    @property
+    def asks_whether_it_pays(self) -> bool:
+        """Whether it compares a compiled model with eager, and both run as a user runs them.
+
+        False for cells that analyse a gain (another backend, a mistaken protocol), and for cells
+        that compare something else (dtypes, allocators, streams of shapes).
+        """
+        return self.mode != EAGER and self.differs() <= {"phase", "dtype", "accumulation", "layout"}
 
     @property
     def variant(self) -> str:

@@ -9,7 +9,6 @@ from enum import Enum
 from typing import NamedTuple, TypeVar
 
 from ..cell import Cell
-from ..modes import EAGER
 from .change import MARGIN
 from .statistics import Interval
 from .summary import Row
@@ -39,15 +38,6 @@ def payoff(ratio: Interval | None) -> Payoff:
     if ratio.low > 1:
         return Payoff.LOSS
     return Payoff.NONE if ratio.low >= 1 / (1 + MARGIN) else Payoff.UNKNOWN
-
-
-def asks_whether_it_pays(cell: Cell) -> bool:
-    """Whether the cell compares a compiled model with eager, and both run as a user runs them.
-
-    False for cells that analyse a gain (another backend, a mistaken protocol), and for cells that
-    compare something else (dtypes, allocators, streams of shapes).
-    """
-    return cell.mode != EAGER and cell.differs() <= {"phase", "dtype", "accumulation", "layout"}
 
 
 def fastest(ratios: Iterable[tuple[Interval, _T]]) -> list[_T]:

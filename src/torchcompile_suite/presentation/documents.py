@@ -116,7 +116,9 @@ class ComparedReason(Struct):
 
 
 class ComparedReleases(Struct):
-    """Two releases compared; see `analysis.change.Comparison`. ``cells``: their number."""
+    """Two releases compared; see `analysis.change.Comparison`. ``cells``, ``in_means``: their
+    number.
+    """
 
     machine: str
     before: str
@@ -125,6 +127,7 @@ class ComparedReleases(Struct):
     compared: int
     paired: int
     noise: float | None
+    in_means: int
     means: dict[str, Interval]
     unlike: list[Cell]
     changes: list[ComparedCell]
@@ -154,6 +157,7 @@ def comparison_json(
         compared=comparison.compared,
         paired=comparison.paired,
         noise=comparison.noise,
+        in_means=len(comparison.in_means),
         means=comparison.means,
         unlike=comparison.unlike,
         changes=[

@@ -12,7 +12,7 @@ from ..analysis.change import Comparison, Difference, Finding
 from ..analysis.claims import Judged
 from ..analysis.coverage import Coverage, SeriesCoverage
 from ..analysis.ends import Ends
-from ..analysis.payoff import Payoff, asks_whether_it_pays, break_even, counts
+from ..analysis.payoff import Payoff, break_even, counts
 from ..analysis.statistics import geometric_mean
 from ..analysis.summary import Row
 from ..cell import Cell
@@ -120,7 +120,7 @@ def payoffs(rows: Iterable[Row]) -> Sheet:
     """One line for each phase and mode, of the cells that ask whether compiling pays."""
     of_mode: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
-        if asks_whether_it_pays(row.cell) and row.ratio is not None:
+        if row.cell.asks_whether_it_pays and row.ratio is not None:
             of_mode.setdefault((row.cell.phase, row.cell.mode), []).append(row)
     lines = []
     for (phase, mode), mine in of_mode.items():
@@ -136,7 +136,7 @@ def extremes(rows: Iterable[Row], most: int) -> Sheet:
     known = [
         (row.ratio, row.cell)
         for row in rows
-        if asks_whether_it_pays(row.cell) and row.ratio is not None and row.ratio.known
+        if row.cell.asks_whether_it_pays and row.ratio is not None and row.ratio.known
     ]
     gains = sorted((one for one in known if one[0].high < 1), key=lambda one: one[0].high)[:most]
     losses = sorted((one for one in known if one[0].low > 1), key=lambda one: -one[0].low)[:most]
@@ -213,15 +213,18 @@ def gaps(comparison: Comparison) -> Sheet:
 
 
 def means(comparison: Comparison) -> Sheet:
-    """The geometric mean of each figure over the cells that both releases have, and in how many of
-    them it changed.
+    """The geometric mean of each figure over the cells of models, and in how many of all cells it
+    changed.
     """
     lines = []
     for name, mean in comparison.means.items():
-        effects = [one.effects[name] for one in comparison.changes if name in one.effects]
-        number = Counter(effect.difference for effect in effects)
-        lines.append([name, ratio(mean), *(str(number[one]) for one in Difference)])
-    columns = ["figure", "geometric mean [95 %]", *(one.value for one in Difference)]
+        having = [one for one in comparison.changes if name in one.effects]
+        number = Counter(one.effects[name].difference for one in having)
+        averaged = sum(one.cell in comparison.in_means for one in having)
+        counts = [str(number[one]) for one in Difference]
+        lines.append([name, ratio(mean), str(averaged), str(len(having)), *counts])
+    differences = [one.value for one in Difference]
+    columns = ["figure", "mean of models [95 %]", "models", "all cells", *differences]
     return Sheet(columns, frozenset(columns[1:]), lines)
 
 

@@ -92,8 +92,8 @@ def _turns(comparison: Comparison) -> str:
     before, after = comparison.before, comparison.after
     together = "measured in turns, so their times and compile costs are compared round by round"
     apart = (
-        "measured one run after the other, so only their ratios and memory are compared (for times: "
-        f"torchcompile-suite history v{before} v{after})"
+        "measured one run after the other, so only their ratios and memory are compared (for "
+        f"times: torchcompile-suite history v{before} v{after})"
     )
     if paired == compared:
         return f"All of them were {together}."

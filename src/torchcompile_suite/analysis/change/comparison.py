@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from ... import workloads
 from ...cell import Cell
 from ...errors import SuiteError
 from ...host.probes import FAR
@@ -60,8 +61,9 @@ class Change(NamedTuple):
 class Comparison(NamedTuple):
     """All cells of two releases on one machine, or each on one of several machines.
 
-    - ``means``: geometric mean of each figure over the cells in which it is compared. No value is
-      clipped. The interval is that of the measurement, because the set of cells is fixed.
+    - ``in_means``: the cells of models, as users run them; all cells if there are none.
+      ``means``: geometric mean of each figure over those of them in which it is compared. No value
+      is clipped. The interval is that of the measurement, because the set of cells is fixed.
     - ``noise``: the machine's noise floor (`noise_floor`); None when it was not measured.
     - ``unlike``: cells whose compile costs and memory are not compared, because their processes
       started differently (`Launch.began`).
@@ -72,6 +74,7 @@ class Comparison(NamedTuple):
     before: str
     after: str
     changes: list[Change]
+    in_means: frozenset[Cell]
     means: dict[str, Interval]
     noise: float | None
     unlike: list[Cell]
@@ -148,10 +151,18 @@ def compare_machines(sides_of: Mapping[str, tuple[Side, Side]]) -> Comparison:
         )
         for cell in machine_of
     ]
+    compared = {cell for cell, _ in log_changes}
+    in_means = frozenset(filter(_of_model, compared)) or frozenset(compared)
     means = {
         name: mean_factor(of_name)
         for name in QUANTITIES
-        if (of_name := [log_changes[key] for key in log_changes if key[1] == name])
+        if (
+            of_name := [
+                change
+                for (cell, quantity), change in log_changes.items()
+                if quantity == name and cell in in_means
+            ]
+        )
     }
     noise = noise_floor(
         measurement
@@ -159,7 +170,13 @@ def compare_machines(sides_of: Mapping[str, tuple[Side, Side]]) -> Comparison:
         for side in sides
         for measurement in side.cells.values()
     )
-    return Comparison(", ".join(sides_of), before, after, changes, means, noise, unlike, machine_of)
+    machines = ", ".join(sides_of)
+    return Comparison(machines, before, after, changes, in_means, means, noise, unlike, machine_of)
+
+
+def _of_model(cell: Cell) -> bool:
+    """Whether the cell is of a model, as users run it: no small program, no analysis of a gain."""
+    return cell.asks_whether_it_pays and not workloads.made_for(cell.workload)
 
 
 def _machine_of(sides_of: Mapping[str, tuple[Side, Side]]) -> dict[Cell, str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from ... import workloads
-from ...analysis.payoff import Payoff, asks_whether_it_pays, counts
+from ...analysis.payoff import Payoff, counts
 from ...analysis.summary import Row
 from ...cell import Cell
 from ...results.records import Record
@@ -24,17 +24,27 @@ def inference(records: Sequence[Record]) -> Answer:
 
     def asked(cell: Cell) -> bool:
         model = not workloads.made_for(cell.workload)
-        return model and asks_whether_it_pays(cell) and not cell.differs()
+        return model and cell.asks_whether_it_pays and not cell.differs()
 
     return _answer(records, asked, lambda rows: _pays(rows, "a call"))
 
 
 def training(records: Sequence[Record]) -> Answer:
-    """Whole optimizer steps, in any precision and number of micro-batches, by mode."""
+    """Whole optimizer steps, in any precision and number of micro-batches, by mode.
+
+    Those of models, and after them those of programs that were made for a question.
+    """
+
+    def said(rows: Sequence[Row]) -> str:
+        models = [row for row in rows if not workloads.made_for(row.cell.workload)]
+        programs = [row for row in rows if row not in models]
+        sentence = "No step of a model was measured here."
+        if any(row.ratio is not None for row in models):
+            sentence = _pays(models, "an optimizer step")
+        return sentence + (f" Small programs: {by_mode(programs)}." if programs else "")
+
     return _answer(
-        records,
-        lambda cell: asks_whether_it_pays(cell) and cell.phase == "training",
-        lambda rows: _pays(rows, "an optimizer step"),
+        records, lambda cell: cell.asks_whether_it_pays and cell.phase == "training", said
     )
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from ...analysis import history, statistics
 from ...analysis.ends import REMEDY, Ends, both_ends
-from ...analysis.payoff import asks_whether_it_pays, best, break_even, payoff
+from ...analysis.payoff import best, break_even, payoff
 from ...analysis.summary import Row
 from ...cell import DEFAULT_HEAP, Cell
 from ...modes import EAGER
@@ -98,7 +98,7 @@ def _row(machine: Machine, entry: Entry, fastest: bool) -> list[Any]:
         *figures(row.ratio),
         *(figure(row.cold_compile_s), figure(row.warm_compile_s), row.peak_memory_bytes),
         *(figure(row.break_even_calls), figure(paid.seconds), paid.state.value),
-        *(users_compile(cell), asks_whether_it_pays(cell)),
+        *(users_compile(cell), cell.asks_whether_it_pays),
         *(figure(phases.get(name)) for name in PHASES),
         *((compiled.cache_bytes, compiled.peak_memory_bytes) if compiled else (None, None)),
         figure(slowdown) if slowdown > statistics.MOST_SLOWDOWN else None,

@@ -158,7 +158,8 @@ def _row(machine: Machine, row: Row, fastest: bool, with_batch: bool) -> list[An
 
 
 def _mode(mode: str, rows: Sequence[Row]) -> dict[str, Any]:
-    """How many cells of a mode gain and lose, and the mean ratio."""
+    """How many cells of a mode gain and lose, and the mean ratio: of models, if there are any."""
+    rows = [row for row in rows if not workloads.made_for(row.cell.workload)] or rows
     ratios = [row.ratio for row in rows if row.ratio is not None]
     return {
         "mode": mode,
@@ -342,7 +343,7 @@ def _pair(machine: Machine, before: str, after: str) -> dict[str, Any] | None:
 
 
 def _having(comparison: Comparison, name: str) -> int:
-    return sum(name in one.effects for one in comparison.changes)
+    return sum(name in one.effects for one in comparison.changes if one.cell in comparison.in_means)
 
 
 def _effects(machine: Machine, comparison: Comparison) -> Iterator[list[Any]]:
