@@ -32,16 +32,16 @@ def inference(records: Sequence[Record]) -> Answer:
 def training(records: Sequence[Record]) -> Answer:
     """Whole optimizer steps, in any precision and number of micro-batches, by mode.
 
-    Those of models, and after them those of programs that were made for a question.
+    Those of models, and after them those of workloads that were made for another question.
     """
 
     def said(rows: Sequence[Row]) -> str:
         models = [row for row in rows if not workloads.made_for(row.cell.workload)]
-        programs = [row for row in rows if row not in models]
+        others = [row for row in rows if row not in models]
         sentence = "No step of a model was measured here."
         if any(row.ratio is not None for row in models):
             sentence = _pays(models, "an optimizer step")
-        return sentence + (f" Small programs: {by_mode(programs)}." if programs else "")
+        return sentence + (f" Made for other questions: {by_mode(others)}." if others else "")
 
     return _answer(
         records, lambda cell: cell.asks_whether_it_pays and cell.phase == "training", said
