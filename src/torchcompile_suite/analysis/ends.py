@@ -26,13 +26,16 @@ REMEDY = " ".join(f"{name}={value}" for name, value in heap.VARIABLES.items())
 
 
 class End(NamedTuple):
-    """One end: seconds a call, page faults a call, and the ratio, with 95 % intervals."""
+    """One end: seconds a call and the ratio, with 95 % intervals, page faults a call, and seconds of
+    the calibration loop (None if not known).
+    """
 
     eager_s: Interval
     mode_s: Interval
     ratio: Interval
     eager_faults: float
     mode_faults: float
+    calibration_s: float | None
 
 
 class Ends(NamedTuple):
@@ -50,18 +53,27 @@ class Ends(NamedTuple):
     @property
     def eager_share(self) -> float:
         """Malloc's share of eager's time with the default heap, 0 to 1."""
-        return _share(self.settled.eager_s, self.default.eager_s, self.default.eager_faults)
+        return self._share(self.settled.eager_s, self.default.eager_s, self.default.eager_faults)
 
     @property
     def mode_share(self) -> float:
         """Malloc's share of the mode's time with the default heap, 0 to 1."""
-        return _share(self.settled.mode_s, self.default.mode_s, self.default.mode_faults)
+        return self._share(self.settled.mode_s, self.default.mode_s, self.default.mode_faults)
 
+    def _share(self, settled: Interval, default: Interval, faults: float) -> float:
+        """0 without page faults: a longer time has then another cause, such as a neighbour."""
+        share = 1 - self._slower * settled.value / default.value
+        return share if share >= SMALLEST and faults > MOST_FAULTS else 0.0
 
-def _share(settled: Interval, default: Interval, faults: float) -> float:
-    """0 without page faults: a longer time has then another cause, such as a neighbour."""
-    share = 1 - settled.value / default.value
-    return share if share >= SMALLEST and faults > MOST_FAULTS else 0.0
+    @property
+    def _slower(self) -> float:
+        """How many times as slow the machine was when the default heap was measured.
+
+        Eager shows it, unless the heap costs eager time; else the calibration loop.
+        """
+        if max(self.settled.eager_faults, self.default.eager_faults) <= MOST_FAULTS:
+            return self.default.eager_s.value / self.settled.eager_s.value
+        return statistics.times_as_slow(self.default.calibration_s, self.settled.calibration_s)
 
 
 def both_ends(measurements: Iterable[Measurement]) -> list[Ends]:
@@ -92,6 +104,7 @@ def _end(measurement: Measurement) -> End | None:
         statistics.measured_ratio(launches, measurement.sequential),
         median(eager),
         median(mode),
+        statistics.calibration_time(launches),
     )
 
 
