@@ -20,8 +20,10 @@ def measurement(
 ) -> Measurement:
     """Launches drawn until the stopping rule ends. The first one stands for the cold launch.
 
-    They are the rounds of a series, so that two drawn measurements are compared round by round.
-    ``in_a_row`` takes launches that followed each other in the pool, from a random one on.
+    At random they stand for the rounds of a series, so that two drawn measurements are compared
+    round by round.
+    ``in_a_row`` takes launches that followed each other in the pool, from a random one on: those of
+    a run of its own, whose times are not compared.
     """
     if in_a_row:
         order = (random.integers(0, len(launches)) + np.arange(settings.MOST_LAUNCHES)) % len(
@@ -32,8 +34,9 @@ def measurement(
     drawn: list[Launch] = []
     for index in order:
         kind = "warm" if drawn else "cold"
-        of_round = {"kind": kind, "series": "pools", "round": len(drawn) + 1}
-        drawn.append(msgspec.structs.replace(launches[index], **of_round))
+        number = 0 if in_a_row else len(drawn) + 1
+        launch = msgspec.structs.replace(launches[index], kind=kind, series="pools", round=number)
+        drawn.append(launch)
         if statistics.precise(drawn, precision):
             break
     stopped = "precise" if statistics.precise(drawn, precision) else "budget"

@@ -78,7 +78,7 @@ def test_malloc_has_a_share_where_the_default_heap_is_slower() -> None:
 
 
 def test_a_machine_that_became_slower_is_no_part_of_mallocs_share() -> None:
-    """Eager makes no page faults, and takes 1.25 times as long when the default heap is measured."""
+    """Eager makes no page faults, and takes longer when the default heap is measured."""
     (both,) = both_ends(
         [twin("settled", 0.02, 0.016, (0, 0)), twin("default", 0.025, 0.04, (0, 4870))]
     )
