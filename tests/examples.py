@@ -26,12 +26,12 @@ from torchcompile_suite.measurement import (
 SM90 = "cuda:sm90"
 
 
-def environment(torch: str = "2.9.1+cu128") -> Environment:
+def environment(torch: str = "2.9.1+cu128", **packages: str) -> Environment:
     return Environment(
         torch=torch,
         torch_git="5811a8d7da873dd699ff6687092c225caffcf1bb",
         python="3.11.7",
-        packages={"timm": "1.0.31"},
+        packages={"timm": "1.0.31", **packages},
         cpu="AMD EPYC",
         device_name="AMD EPYC",
         driver="",

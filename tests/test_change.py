@@ -19,6 +19,7 @@ from torchcompile_suite.conditions import HostState, Interference
 from torchcompile_suite.measurement import OK, Launch, Measurement, Outcome, Status
 from torchcompile_suite.presentation import documents, sheets, terminal, wording
 
+from . import examples
 from .schemas import validated
 
 
@@ -414,3 +415,21 @@ def test_a_mean_is_one_of_models_as_users_run_them() -> None:
         [measurement(random, others[0])], [measurement(random, others[0], mode_s=0.06)]
     )
     assert programs.means["compiled"].value == pytest.approx(2.0, rel=0.05)
+
+
+def test_another_package_that_differs_is_named() -> None:
+    """An int8 model came with another torchao: what changed may be torchao's."""
+    random = np.random.default_rng(9)
+    cell = Cell("model0", 1, "eager", dtype="int8-dynamic", baseline="eager-float32")
+    before, after = (
+        with_launches(
+            measurement(random, cell, mode_s=mode_s),
+            environment=examples.environment(torchao=version),
+        )
+        for mode_s, version in ((0.03, "0.15.0"), (0.3, "0.18.0"))
+    )
+    comparison = compare([before], [after])
+    assert comparison.packages == {"torchao 0.15.0, then 0.18.0": [cell]}
+    assert "another package differs, too (torchao 0.15.0, then 0.18.0)" in wording.judgement(
+        comparison
+    )

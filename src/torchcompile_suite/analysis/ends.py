@@ -26,8 +26,8 @@ REMEDY = " ".join(f"{name}={value}" for name, value in heap.VARIABLES.items())
 
 
 class End(NamedTuple):
-    """One end: seconds a call and the ratio, with 95 % intervals; page faults a call; seconds of the
-    calibration loop, None if not known.
+    """One end: seconds a call and the ratio, with 95 % intervals; page faults a call; seconds
+    of the calibration loop, None if not known.
     """
 
     eager_s: Interval

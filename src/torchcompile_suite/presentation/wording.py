@@ -76,13 +76,18 @@ def judgement(comparison: Comparison) -> str:
         if comparison.unlike
         else ""
     )
+    packages = "".join(
+        f" In {plural(len(cells), 'cell')} another package differs, too ({said}): a change there may "
+        "be its own."
+        for said, cells in comparison.packages.items()
+    )
     return (
         f"{comparison.before} to {comparison.after} on {comparison.machine}: "
         f"{comparison.compared} of {len(comparison.changes)} cells were measured with both. "
         f"{_turns(comparison)} "
         f"Of {plural(sum(counts.values()), 'figure')}: {counts[Difference.WORSE]} worse, "
         f"{counts[Difference.BETTER]} better, {counts[Difference.SAME]} not changed, and for "
-        f"{counts[Difference.UNKNOWN]} the measurement does not decide. {floor}{unlike}"
+        f"{counts[Difference.UNKNOWN]} the measurement does not decide. {floor}{unlike}{packages}"
     )
 
 

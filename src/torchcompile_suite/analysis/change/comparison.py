@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ... import workloads
@@ -67,6 +67,8 @@ class Comparison(NamedTuple):
     - ``noise``: the machine's noise floor (`noise_floor`); None when it was not measured.
     - ``unlike``: cells whose compile costs and memory are not compared, because their processes
       started differently (`Launch.began`).
+    - ``packages``: other packages than PyTorch that differ ("torchao 0.15.0, then 0.18.0"), with the
+      cells that use them.
     - ``machine``: the name, or all names. ``machine_of``: that of each cell.
     """
 
@@ -78,6 +80,7 @@ class Comparison(NamedTuple):
     means: dict[str, Interval]
     noise: float | None
     unlike: list[Cell]
+    packages: dict[str, list[Cell]]
     machine_of: dict[Cell, str]
 
     @property
@@ -132,7 +135,8 @@ def compare_machines(sides_of: Mapping[str, tuple[Side, Side]]) -> Comparison:
             + (f"the first cell: {unfit[0]}" if unfit else why)
         )
     log_changes: dict[_Key, LogChange] = {}
-    unlike = []
+    unlike: list[Cell] = []
+    packages: dict[str, list[Cell]] = {}
     for machine, sides in sides_of.items():
         both = [cell for cell, of in machine_of.items() if of == machine and not gaps[cell]]
         differ = [
@@ -141,6 +145,9 @@ def compare_machines(sides_of: Mapping[str, tuple[Side, Side]]) -> Comparison:
             if len({start for side in sides for start in side.starts(cell)}) > 1
         ]
         unlike += differ
+        for cell in both:
+            for said in _packages(cell, sides):
+                packages.setdefault(said, []).append(cell)
         log_changes |= _log_changes(both, differ, sides)
     judged = effects(log_changes, {key: QUANTITIES[key[1]].smallest for key in log_changes})
     changes = [
@@ -153,17 +160,7 @@ def compare_machines(sides_of: Mapping[str, tuple[Side, Side]]) -> Comparison:
     ]
     compared = {cell for cell, _ in log_changes}
     in_means = frozenset(filter(_of_model, compared)) or frozenset(compared)
-    means = {
-        name: mean_factor(of_name)
-        for name in QUANTITIES
-        if (
-            of_name := [
-                change
-                for (cell, quantity), change in log_changes.items()
-                if quantity == name and cell in in_means
-            ]
-        )
-    }
+    means = _means({key: one for key, one in log_changes.items() if key[0] in in_means})
     noise = noise_floor(
         measurement
         for sides in sides_of.values()
@@ -171,7 +168,26 @@ def compare_machines(sides_of: Mapping[str, tuple[Side, Side]]) -> Comparison:
         for measurement in side.cells.values()
     )
     machines = ", ".join(sides_of)
-    return Comparison(machines, before, after, changes, in_means, means, noise, unlike, machine_of)
+    return Comparison(
+        machines, before, after, changes, in_means, means, noise, unlike, packages, machine_of
+    )
+
+
+def _means(changes: Mapping[_Key, LogChange]) -> dict[str, Interval]:
+    """The mean factor of each quantity that a cell has."""
+    return {
+        name: mean_factor(of_name)
+        for name in QUANTITIES
+        if (of_name := [change for (_, quantity), change in changes.items() if quantity == name])
+    }
+
+
+def _packages(cell: Cell, sides: Sequence[Side]) -> Iterator[str]:
+    """Packages beside PyTorch whose versions differ."""
+    before, after = (side.packages(cell) for side in sides)
+    for name in sorted(before.keys() & after.keys()):
+        if before[name] != after[name]:
+            yield f"{name} {before[name]}, then {after[name]}"
 
 
 def _of_model(cell: Cell) -> bool:

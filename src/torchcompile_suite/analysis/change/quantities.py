@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -153,6 +153,11 @@ class Side:
     def methods(self, cell: Cell) -> frozenset[int]:
         """The methods by which the cell was timed."""
         return self._of(cell, "methods", lambda launches: frozenset(one.method for one in launches))
+
+    def packages(self, cell: Cell) -> Mapping[str, str]:
+        """The versions of the packages that the cell uses, without PyTorch."""
+        environments = [one.environment for one in self.cells[cell].launches if one.environment]
+        return environments[-1].packages if environments else {}
 
     def calibration_s(self, cell: Cell) -> float | None:
         """Median seconds of the calibration loop during the cell; None if unknown."""
