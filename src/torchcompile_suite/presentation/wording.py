@@ -77,8 +77,8 @@ def judgement(comparison: Comparison) -> str:
         else ""
     )
     packages = "".join(
-        f" In {plural(len(cells), 'cell')} another package differs, too ({said}): a change there may "
-        "be its own."
+        f" In {plural(len(cells), 'cell')} another package differs, too ({said}): a change there "
+        "may be its own."
         for said, cells in comparison.packages.items()
     )
     return (

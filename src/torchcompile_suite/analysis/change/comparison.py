@@ -67,8 +67,8 @@ class Comparison(NamedTuple):
     - ``noise``: the machine's noise floor (`noise_floor`); None when it was not measured.
     - ``unlike``: cells whose compile costs and memory are not compared, because their processes
       started differently (`Launch.began`).
-    - ``packages``: other packages than PyTorch that differ ("torchao 0.15.0, then 0.18.0"), with the
-      cells that use them.
+    - ``packages``: what differs beside PyTorch ("torchao 0.15.0, then 0.18.0"), with the cells that
+      use it.
     - ``machine``: the name, or all names. ``machine_of``: that of each cell.
     """
 
