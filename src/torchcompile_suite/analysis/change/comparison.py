@@ -183,10 +183,10 @@ def _means(changes: Mapping[_Key, LogChange]) -> dict[str, Interval]:
 
 
 def _packages(cell: Cell, sides: Sequence[Side]) -> Iterator[str]:
-    """Packages beside PyTorch whose versions differ."""
+    """Packages of which the cell uses two versions."""
     before, after = (side.packages(cell) for side in sides)
-    for name in sorted(before.keys() & after.keys()):
-        if before[name] != after[name]:
+    for name in (*workloads.libraries(cell.workload), *(["torchao"] if cell.quantised else ())):
+        if name in before and name in after and before[name] != after[name]:
             yield f"{name} {before[name]}, then {after[name]}"
 
 

@@ -155,7 +155,7 @@ class Side:
         return self._of(cell, "methods", lambda launches: frozenset(one.method for one in launches))
 
     def packages(self, cell: Cell) -> Mapping[str, str]:
-        """The versions of the packages that the cell uses, without PyTorch."""
+        """The versions of packages beside PyTorch."""
         environments = [one.environment for one in self.cells[cell].launches if one.environment]
         return environments[-1].packages if environments else {}
 
