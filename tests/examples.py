@@ -83,6 +83,19 @@ def measurement(
     )
 
 
+def calibrated(measured: Measurement, taken_s: float, times: float = 1) -> Measurement:
+    """The measurement with that time of the calibration loop, and all times so much longer."""
+    launches = [
+        msgspec.structs.replace(
+            one,
+            calibration_s=taken_s,
+            pairs_s=[(eager * times, mode * times) for eager, mode in one.pairs_s],
+        )
+        for one in measured.launches
+    ]
+    return msgspec.structs.replace(measured, launches=launches)
+
+
 def at(release: str, measured: Measurement) -> Measurement:
     """The measurement, as if it had been made with that release."""
     launches = [

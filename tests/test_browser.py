@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, expect
@@ -33,7 +34,7 @@ from torchcompile_suite.asv.staging import is_published
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.measurement import OK, Outcome, Status
 from torchcompile_suite.presentation import answers
-from torchcompile_suite.presentation.wording import milliseconds, ratio
+from torchcompile_suite.presentation.wording import duration, ratio
 from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import records
 from torchcompile_suite.site import build, packs, render
@@ -492,7 +493,7 @@ def test_a_model_says_which_release_is_the_fastest(
     ("name", "table"),
     [
         ("index.html", "#pays table"),
-        ("cell.html#model=resnet18", "#cells table:has-text('baseline ms')"),
+        ("cell.html#model=resnet18", "#cells table:has-text('eager time')"),
         ("models.html", "#ratios table"),
     ],
 )
@@ -577,8 +578,12 @@ def test_the_numbers_on_screen_are_those_of_the_report(
                 if row.ratio is None:
                     continue
                 assert line["ratio"].startswith(ratio(row.ratio)), line
-                assert line["baseline ms"] == milliseconds(row.eager_s)
-                assert line["mode ms"] == milliseconds(row.latency_s)
+                assert row.eager_s is not None
+                assert row.latency_s is not None
+                times = {name for name in line if name.endswith(" time")}
+                (baseline,) = times - {"mode time"}
+                assert line[baseline] == duration(row.eager_s.value)
+                assert line["mode time"] == duration(row.latency_s.value)
                 seen += 1
         assert seen >= 5
 
@@ -774,6 +779,88 @@ def test_a_site_without_times_shows_its_code_and_what_was_left_out(
         page = opened(visit, f"{host}report/index.html")
         assert "Nothing was measured yet" in page.locator("#view").inner_text()
         assert visit.faults == []
+
+
+# What the committed results need not have
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a report of two machines and three releases."""
+    results = tmp_path_factory.mktemp("results")
+    commits = ledger.commit_of()
+    start = Cell("resnet18", 1, "default", start="uncached")
+    for machine, releases in {"one": ("2.8.0", "2.9.1", "2.15.0"), "two": ("2.9.1",)}.items():
+        (results / machine).mkdir()
+        (results / machine / "machine.json").write_text(json.dumps({"machine": machine}))
+        for release in releases:
+            made = [
+                examples.calibrated(examples.measurement(mode="max-autotune", scale=0.9), 1.5e-4),
+                examples.calibrated(examples.measurement(), 1e-4),
+                examples.measurement("convnext", mode="max-autotune", scale=0.5),
+                examples.measurement("attention_sdpa_128"),
+                msgspec.structs.replace(
+                    examples.calibrated(examples.measurement(), 1e-4, 500), cell=start
+                ),
+            ]
+            file = records.path(results / machine, commits[release], "env-py3.11")
+            for one in made:
+                records.append(file, examples.at(release, one))
+    place = tmp_path_factory.mktemp("own")
+    assert build.build(results, place / "report") == []
+    (place / "swallow.ico").touch()  # one of ASV's own
+    with served(place) as host:
+        yield host
+
+
+@pytest.fixture
+def visitor(chromium: Browser, own: str) -> Iterator[Visit]:
+    with visited(chromium, own) as visit:
+        yield visit
+        assert visit.faults == []
+
+
+def test_a_slowed_cell_is_marked_in_every_table_of_its_times(visitor: Visit, own: str) -> None:
+    for name in (
+        "index.html",
+        "models.html",
+        "cell.html#model=resnet18",
+        "cell.html#cell=resnet18, batch 1, max-autotune",
+    ):
+        page = opened(visitor, f"{own}report/{name}")
+        mark = page.locator("abbr", has_text="slowed").first
+        assert "1.50 times as slow" in (mark.get_attribute("title") or ""), name
+        assert violations(page, LIGHT) == "", name
+    page = opened(visitor, f"{own}report/cell.html#cell=resnet18, batch 1, default")
+    assert page.locator("abbr").count() == 0
+
+
+def test_all_models_open_with_inference(visitor: Visit, own: str) -> None:
+    page = opened(visitor, f"{own}report/models.html")
+    chosen = page.get_by_label("Question", exact=True)
+    assert chosen.locator("option").all_inner_texts() == ["inference", "attention", "cold starts"]
+    assert chosen.input_value() == "inference"
+
+
+def test_a_mode_has_one_colour_on_all_pages(visitor: Visit, own: str) -> None:
+    """Also where the fastest cell, which is drawn first, is of another mode."""
+    for name in ("index.html", "models.html"):
+        page = opened(visitor, f"{own}report/{name}")
+        items = page.locator("#view .legend").first.locator("li")
+        shown = {
+            item.inner_text().strip(): item.locator("svg > *").get_attribute("class")
+            for item in items.all()
+        }
+        assert shown == {"default": "s0 fill", "max-autotune": "s2 fill"}, name
+
+
+def test_a_long_time_is_in_seconds(visitor: Visit, own: str) -> None:
+    page = opened(visitor, f"{own}report/models.html#question={quote('cold starts')}&at=2.15.0")
+    (line,) = fields(page.locator("#ratios table").first)
+    assert (line["eager time"], line["mode time"]) == ("20 s", "15 s")
+    said = page.evaluate("[0.9996, 0.0123456, 0.00001234].map((one) => Page.Words.duration(one))")
+    assert said == [duration(one) for one in (0.9996, 0.0123456, 0.00001234)]
+    assert said == ["1 s", "12.3 ms", "12.3 us"]
 
 
 def test_the_words_of_a_number_are_pythons(visit: Visit, address: str) -> None:

@@ -530,6 +530,57 @@ def test_the_overview_counts_what_its_table_shows(first: Machine) -> None:
                     assert sum(row["verdict"] == kind for row in with_numbers) == number
 
 
+@pytest.fixture(scope="module")
+def slowed(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """A neighbour slowed one of the modes of a model, and both of another one."""
+    folder = tmp_path_factory.mktemp("slowed") / "results"
+    file = records.path(folder / "box", ledger.commit_of()[RELEASES[0]], "virtualenv-py3.11")
+    file.parent.mkdir(parents=True)
+    (file.parent / "machine.json").write_text(json.dumps({"machine": "box"}))
+    for workload, factors in {"resnet18": (1.0, 1.4), "convnext": (1.4, 1.4)}.items():
+        for mode, factor in zip(("default", "max-autotune"), factors, strict=True):
+            measured = made(RELEASES[0], workload, mode)
+            records.append(file, examples.calibrated(measured, 1e-4 * factor, factor))
+    return Report(_built(folder, folder.parent / "site"))
+
+
+def test_times_that_a_neighbour_made_longer_are_marked_wherever_they_stand(slowed: Report) -> None:
+    (machine,) = slowed.machines.values()
+    (group,) = machine.document(f"overview/{RELEASES[0]}")["groups"]
+    factors = {row["cell"]: row["slowdown"] for row in rows(group)}
+    assert factors == {
+        "resnet18, batch 1, default": None,
+        "resnet18, batch 1, max-autotune": 1.4,
+        "convnext, batch 1, default": 1.4,
+        "convnext, batch 1, max-autotune": 1.4,
+    }
+    assert {row["cell"]: row["slowdown"] for row in machine.figures(RELEASES[0])} == factors
+    history = {name: line["rows"][0][-1] for name, line in machine.lines().items()}
+    assert history == factors
+    said = "Measured while another virtual machine slowed the processors: 3 of the 4 cells"
+    assert said in group["headline"]
+    text = (slowed.folder / "tables.html").read_text()
+    assert text.count("faster, slowed<") + text.count("faster, fastest, slowed<") == 3
+    assert said in text
+
+
+def test_modes_that_a_neighbour_did_not_slow_alike_are_not_compared(slowed: Report) -> None:
+    (machine,) = slowed.machines.values()
+    (group,) = machine.document(f"overview/{RELEASES[0]}")["groups"]
+    shown = {row["cell"]: row for row in rows(group)}
+    assert {name for name, row in shown.items() if row["fastest"]} == {
+        name for name in shown if "convnext" in name
+    }
+    assert {row["cell"] for row in machine.figures(RELEASES[0]) if row["fastest"]} == {
+        name for name in shown if "convnext" in name
+    }
+    baselines = {row["label"]: row["baseline_time"] for row in rows(group)}
+    assert baselines == {
+        "resnet18": "40 ms (default), 56 ms (max-autotune)",
+        "convnext": "56 ms",
+    }
+
+
 def test_the_claims_describe_each_document_once(first: Machine) -> None:
     found = first.document(f"claims/{RELEASES[1]}")
     settings = {row["id"]: row["setting"] for row in rows(found["documents"])}

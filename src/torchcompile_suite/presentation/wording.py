@@ -22,6 +22,15 @@ def milliseconds(interval: Interval | None) -> str:
     return "-" if interval is None else f"{interval.value * 1e3:.3g}"
 
 
+def duration(seconds: float | None) -> str:
+    """A time with three digits in a unit that suits it; a dash without a time."""
+    if seconds is None:
+        return "-"
+    units = (("s", 1.0), ("ms", 1e3), ("us", 1e6))
+    unit, scale = units[0 if seconds >= 0.9995 else 1 if seconds >= 1e-4 else 2]
+    return f"{seconds * scale:.3g} {unit}"
+
+
 def seconds(value: float | None) -> str:
     """Seconds with one decimal; a dash without a time."""
     return number(value, ".1f")

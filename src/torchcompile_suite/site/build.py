@@ -9,13 +9,14 @@ from pathlib import Path
 
 from ..analysis import summaries
 from ..host import workers
+from ..modes import EAGER, MODES
 from ..presentation import answers
 from ..results import records
 from ..results.machines import classes, in_order
 from ..results.records import Problem
 from . import packs, render, sections, shards, stories
 from .axis import Axis, Releases
-from .cells import grouped
+from .cells import ABOUT, grouped
 from .content import code_of
 from .documents import generated
 from .render import Content
@@ -83,8 +84,9 @@ def build(
 def _manifest(content: Content, pages: Sequence[str]) -> dict[str, str]:
     """What every view reads first; and what few views read: the problems, the generated code.
 
-    ``generated``: the pack of each document. ``questions``: name, title and page of each.
-    ``stories``: title, page, releases and models of each. ``releases``: the pages about one.
+    ``groups``: the questions of cells, and ``modes``, in their orders. ``generated``: the pack of
+    each document. ``questions``: name, title and page of each. ``stories``: title, page, releases
+    and models of each. ``releases``: the pages about one.
     """
     problems = {
         "where": [one.where for one in content.problems],
@@ -97,6 +99,8 @@ def _manifest(content: Content, pages: Sequence[str]) -> dict[str, str]:
     manifest = {
         "noun": content.axis.noun,
         "styles": sections.STYLES,
+        "groups": list(ABOUT),
+        "modes": [*(mode for mode in MODES if mode != EAGER), EAGER],
         "machines": [made.entry for made in content.machines],
         "points": content.points,
         "problems": places.pop("problems"),

@@ -212,9 +212,19 @@ class Machine:
             for machine, many in self._by_machine.items()
         }
 
-    def slowdown(self, entry: Entry) -> float:
-        """How many times as slow as at their best the processors were during the measurement."""
-        return statistics.slowdown(entry.measurement.launches, self.quiet_s[entry.row.machine])
+    @cached_property
+    def slowed(self) -> dict[Key, float]:
+        """Each point and cell that should be measured again: a neighbour slowed the processors.
+
+        With how many times as slow as at their best they were.
+        """
+        factors = {
+            (entry.row.release, entry.row.cell): statistics.slowdown(
+                entry.measurement.launches, self.quiet_s[entry.row.machine]
+            )
+            for entry in self.entries
+        }
+        return {key: one for key, one in factors.items() if one > statistics.MOST_SLOWDOWN}
 
     @property
     def device(self) -> str:

@@ -32,13 +32,9 @@ def _paying(row: Row | None) -> Value | str:
         return ""
     if row["outcome"] != "ok":
         return Value(row["outcome"], "", "gap", row["reason"])
-    fastest = ", fastest" if row["fastest"] else ""
-    text = f"{ratio(row, 'ratio')} {row['verdict']}{fastest}"
+    marks = ", fastest" * row["fastest"] + ", slowed" * bool(row["slowdown"])
+    text = f"{ratio(row, 'ratio')} {row['verdict']}{marks}"
     return Value(text, "", STYLES.get(row["verdict"], ""))
-
-
-def _milliseconds(seconds: float | None) -> str:
-    return "-" if seconds is None else f"{seconds * 1e3:.3g}"
 
 
 class Tables:
@@ -75,11 +71,12 @@ class Tables:
     def _group(self, group: Row) -> Section:
         models = grouped(rows(group), itemgetter("label")).values()
         modes = [mode["mode"] for mode in group["modes"]]
+        baseline = f"{group['baseline']} time"
         lines: list[Line] = []
         for model in models:
             by_mode = {row["mode"]: row for row in model}
             first, *_ = by_mode.values()
-            line = self._cell(first, "label"), _milliseconds(first["eager_s"])
+            line = self._cell(first, "label"), first["baseline_time"]
             lines.append([*line, *(_paying(by_mode.get(mode)) for mode in modes)])
         caption = "The time ratio of each model in each mode, with its 95 % interval."
         if len(models) < group["models"]:
@@ -90,7 +87,7 @@ class Tables:
         return Section(
             f"Does it pay? {group['question']}, batch size {group['batch']}",
             [group["headline"]],
-            [table(caption, ["model", "baseline ms", *modes], lines, ["baseline ms"])],
+            [table(caption, ["model", baseline, *modes], lines, [baseline])],
         )
 
     def _means(self, question: str, document: Row) -> Iterable[Section]:

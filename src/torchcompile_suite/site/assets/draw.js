@@ -163,8 +163,11 @@ const Draw = (() => {
     svg("a", { href, tabindex: "-1", "aria-label": words }, svg("title", {}, words), ...parts);
 
   // Ratios with their intervals around 1, a line for each label. Marks: {label, series, value, low,
-  // high, href, words}.
-  function ratios(marks, series, title) {
+  // high, href, words}. The place in `all` decides the colour and shape of a series, also on a picture
+  // that does not have all of them.
+  function ratios(marks, all, title) {
+    const series = all.filter((one) => marks.some((mark) => mark.series === one));
+    const style = (name) => all.indexOf(name) % SHAPES.length;
     return (width) => {
       const labels = [...new Set(marks.map((mark) => mark.label))];
       const narrow = width < 520;
@@ -202,20 +205,22 @@ const Draw = (() => {
         root.append(named(label, narrow, left, y, Math.floor(most)));
       }
       for (const mark of marks) {
-        const place = series.indexOf(mark.series);
+        const place = style(mark.series);
         const part = step / (slots + 1);
-        const y = offset.get(mark.label) + (narrow ? 16 : 0) + part * ((place % slots) + 1);
+        const slot = slots > 1 ? series.indexOf(mark.series) : 0;
+        const y = offset.get(mark.label) + (narrow ? 16 : 0) + part * (slot + 1);
         const parts = [];
         if (mark.low !== null && mark.low !== undefined) {
           parts.push(line(x(mark.low), x(mark.high), y, y, `s${place} stroke`));
         }
         parts.push(
-          shape(SHAPES[place % 5], x(mark.value), y, 4.5, { class: `s${place} fill` }),
+          shape(SHAPES[place], x(mark.value), y, 4.5, { class: `s${place} fill` }),
           svg("circle", { cx: x(mark.value), cy: y, r: 9, class: "target" }),
         );
         root.append(linked(mark, ...parts));
       }
-      const mark = (place) => shape(SHAPES[place % 5], 13, 7, 5, { class: `s${place} fill` });
+      const mark = (place) =>
+        shape(SHAPES[style(series[place])], 13, 7, 5, { class: `s${style(series[place])} fill` });
       return legend(series, mark, root);
     };
   }

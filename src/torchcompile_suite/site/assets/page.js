@@ -59,8 +59,13 @@ const Page = (() => {
     },
     fixed: (value, digits) => (value === null || value === undefined ? "-" : value.toFixed(digits)),
     seconds: (value) => Words.fixed(value, 1),
-    milliseconds: (value, digits = 3) =>
-      value === null ? "-" : Words.general(value * 1e3, digits),
+    // The unit that suits a time, and how many of it are a second.
+    unit: (seconds) => (seconds >= 0.9995 ? ["s", 1] : seconds >= 1e-4 ? ["ms", 1e3] : ["us", 1e6]),
+    duration(seconds, digits = 3) {
+      if (seconds === null) return "-";
+      const [unit, scale] = Words.unit(seconds);
+      return `${Words.general(seconds * scale, digits)} ${unit}`;
+    },
     count: (value) =>
       value === null || value === undefined
         ? "-"
@@ -92,7 +97,10 @@ const Page = (() => {
     if (!row) return "";
     if (row.outcome !== "ok") return { text: row.outcome, kind: "gap", why: row.reason };
     const fastest = row.fastest ? ", fastest" : "";
-    return marked(`${Words.interval(row, "ratio")} ${row.verdict}${fastest}`, row.verdict);
+    return {
+      ...marked(`${Words.interval(row, "ratio")} ${row.verdict}${fastest}`, row.verdict),
+      slowed: row.slowdown,
+    };
   }
 
   // A column of numbers.
@@ -114,8 +122,14 @@ const Page = (() => {
 
   // The columns that tables of several pages have.
   const COLUMNS = {
-    baseline: figure("baseline ms", "eager_s", Words.milliseconds),
-    mode: figure("mode ms", "mode_s", Words.milliseconds),
+    // Of the baselines of these rows.
+    baseline: (rows) =>
+      figure(
+        `${[...new Set(rows.map((row) => row.baseline))].join(" or ")} time`,
+        "eager_s",
+        Words.duration,
+      ),
+    mode: figure("mode time", "mode_s", Words.duration),
     ratio: { title: "ratio", value: paying, sort: (row) => row.ratio },
     cold: figure("cold s", "cold_compile_s", Words.seconds),
     warm: figure("warm s", "warm_compile_s", Words.seconds),
@@ -127,11 +141,25 @@ const Page = (() => {
     ),
   };
 
+  // The mark of a measurement that should be made again.
+  const slowed = (factor) =>
+    make(
+      "abbr",
+      {
+        title: `A neighbour made the processors ${Words.fixed(factor, 2)} times as slow during this measurement: the times are too long; the ratio is of pairs in turns.`,
+      },
+      "slowed",
+    );
+
   function field(content) {
     if (content instanceof Node) return [content];
     if (content === null || content === undefined) return [""];
     if (typeof content !== "object") return [String(content)];
-    return content.why ? [content.text, make("small", {}, content.why)] : [content.text];
+    return [
+      content.text,
+      content.why ? make("small", {}, content.why) : null,
+      ...(content.slowed ? [" ", slowed(content.slowed)] : []),
+    ];
   }
 
   // A table. Columns: {title, value(row), number, sort(row)}. The first column names the line. A
@@ -443,6 +471,9 @@ const Page = (() => {
     ];
   }
 
+  // All modes, in the order that gives each its colour and shape.
+  const modesOf = (rows) => [...new Set([...manifest.modes, ...rows.map((row) => row.mode)])];
+
   const minor = (point) => point.split(".").slice(0, 2).join(".");
   const releasePage = (point) => `release-${minor(point)}.html`;
 
@@ -584,6 +615,7 @@ const Page = (() => {
     marks,
     line,
     releasePage,
+    modesOf,
     Words,
     get noun() {
       return manifest.noun;

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Any
 
 from ... import matrix
-from ...analysis import change, statistics
+from ...analysis import change
 from ...analysis.claims import Verdict, judge
 from ...analysis.coverage import coverage
 from ...presentation import answers, sheets
@@ -105,7 +105,6 @@ def _text(machine: Machine) -> list[str]:
             f"{noise:.1%} (root mean square). Intervals are over launches, so they include this "
             "error."
         )
-    slowed = sum(machine.slowdown(entry) > statistics.MOST_SLOWDOWN for entry in machine.entries)
     several = (
         f"These are {plural(len(machine.machines), 'machine')} of one class: "
         f"{', '.join(machine.machines)}. All of a cell comes from one of them, the one that has it "
@@ -120,9 +119,9 @@ def _text(machine: Machine) -> list[str]:
         floor,
         "Between-run drift: the eager time of the same work, measured in another run, may differ "
         f"by {_percent(machine.drift)}. Drift changes times; in ratios it cancels.",
-        f"A neighbour slowed the processors during the whole of "
-        f"{plural(slowed, 'measurement')}. The pages of these cells say so. asv run with "
-        "--skip-existing measures them again.",
+        "A neighbour slowed the processors during the whole of "
+        f"{plural(len(machine.slowed), 'measurement')}. The pages of these cells say so. asv run "
+        "with --skip-existing measures them again.",
     ]
 
 

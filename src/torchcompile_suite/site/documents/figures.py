@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
-from ...analysis import history, statistics
+from ...analysis import history
 from ...analysis.ends import REMEDY, Ends, both_ends
 from ...analysis.payoff import best, break_even, payoff
 from ...analysis.summary import Row
 from ...cell import DEFAULT_HEAP, Cell
 from ...modes import EAGER
 from .. import cells
-from ..content import Entry, Machine
+from ..content import Entry, Key, Machine
 from ..packs import figure, figures, spread, table
 
 PHASES = ("dynamo", "aot_autograd", "inductor", "kernel_build")
@@ -28,7 +28,7 @@ COLUMNS = [
     *("cold_compile_s", "warm_compile_s", "peak_memory_bytes", "break_even_calls"),
     *("break_even_s", "break_even_state", "users_compile", "asks"),
     *(f"phase_{name}_s" for name in PHASES),
-    *("cache_bytes", "compile_peak_memory_bytes", "slowdown"),
+    *("cache_bytes", "compile_peak_memory_bytes", "slowdown", "baseline"),
 ]
 END_COLUMNS = [
     *("cell", "cell_default"),
@@ -45,14 +45,14 @@ LINE_COLUMNS = [
     *spread("eager_s"),
     *spread("mode_s"),
     *spread("ratio"),
-    *("cold_compile_s", "warm_compile_s", "break_even_calls", "break_even_state"),
+    *("cold_compile_s", "warm_compile_s", "break_even_calls", "break_even_state", "slowdown"),
 ]
 
 
 def document(machine: Machine, point: str, bucket: int) -> dict[str, Any]:
     """The figures of the cells of a bucket, those of one model and question side by side."""
     entries = machine.of(point, bucket)
-    fastest = best_modes(entry.row for entry in entries)
+    fastest = best_modes((entry.row for entry in entries), machine.slowed)
     rows = [_row(machine, entry, entry.row.cell in fastest) for entry in entries]
     if not machine.several:
         return table(COLUMNS, rows)
@@ -60,16 +60,21 @@ def document(machine: Machine, point: str, bucket: int) -> dict[str, Any]:
     return table([*COLUMNS, "machine"], named)
 
 
-def best_modes(rows: Iterable[Row]) -> set[Cell]:
+def best_modes(rows: Iterable[Row], slowed: Collection[Key]) -> set[Cell]:
     """The cells of the fastest mode of each model, and those that cannot be told from it.
 
-    Empty for a model with one mode.
+    Empty for a model with one mode, and for one whose modes a neighbour did not slow alike.
     """
     models = cells.grouped(
         (row for row in rows if cells.compiles(row.cell)),
         lambda row: (row.machine, row.cell.workload, row.cell.batch_size, row.cell.variant),
     )
-    return {cell for modes in models.values() if len(modes) > 1 for cell in best(modes)}
+    alike = (
+        modes
+        for modes in models.values()
+        if len({(row.release, row.cell) in slowed for row in modes if row.ratio}) == 1
+    )
+    return {cell for modes in alike if len(modes) > 1 for cell in best(modes)}
 
 
 def verdict(row: Row) -> str:
@@ -88,7 +93,6 @@ def _row(machine: Machine, entry: Entry, fastest: bool) -> list[Any]:
     cell = row.cell
     paid = break_even(row)
     phases = compiled.phases_s if compiled else {}
-    slowdown = machine.slowdown(entry)
     return [
         *(machine.ids[cell], cell.workload, cell.batch_size, cell.mode, cell.variant),
         *(cells.question(cell), cells.label(cell)),
@@ -101,7 +105,7 @@ def _row(machine: Machine, entry: Entry, fastest: bool) -> list[Any]:
         *(users_compile(cell), cell.asks_whether_it_pays),
         *(figure(phases.get(name)) for name in PHASES),
         *((compiled.cache_bytes, compiled.peak_memory_bytes) if compiled else (None, None)),
-        figure(slowdown) if slowdown > statistics.MOST_SLOWDOWN else None,
+        *(figure(machine.slowed.get((row.release, cell))), cell.baseline),
     ]
 
 
@@ -166,4 +170,5 @@ def _line(machine: Machine, entry: Entry) -> list[Any]:
         *(number for name in history.SERIES for number in figures(drifting.get(name))),
         *(figure(row.cold_compile_s), figure(row.warm_compile_s)),
         *(figure(row.break_even_calls), break_even(row).state.value),
+        figure(machine.slowed.get((row.release, row.cell))),
     ]

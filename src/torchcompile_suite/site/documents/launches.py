@@ -80,8 +80,7 @@ def _cell(machine: Machine, entry: Entry, environments: dict[bytes, int]) -> dic
             f"baseline {milliseconds(eager_single_s)} ms. The other times are of calls that follow "
             "one another."
         )
-    factor = machine.slowdown(entry)
-    if factor > statistics.MOST_SLOWDOWN:
+    if factor := machine.slowed.get((entry.row.release, measurement.cell)):
         text.append(
             f"During the measurement, {statistics.neighbour(factor)}. It should be measured again."
         )

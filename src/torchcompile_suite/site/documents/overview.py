@@ -31,7 +31,7 @@ from ...analysis.summary import Row
 from ...compiled import Compiled
 from ...modes import EAGER
 from ...presentation import sheets, stories
-from ...presentation.wording import judgement, plural, ratio, without_gain
+from ...presentation.wording import duration, judgement, plural, ratio, without_gain
 from ...results import cached
 from ...results.cached import Made
 from .. import cells, packs
@@ -49,6 +49,7 @@ MOST_MODELS = 40
 COLUMNS = [
     *("label", "cell", "mode", "outcome", "reason", "verdict", "fastest", "eager_s"),
     *spread("ratio"),
+    *("slowdown", "baseline_time"),
 ]
 # Changes and costs: those that are the largest.
 MOST_LINES = 5
@@ -109,21 +110,23 @@ def _group(machine: Machine, point: str, rows: Sequence[Row], group: Group) -> d
     if len(shown) > MOST_MODELS:
         half = MOST_MODELS // 2
         shown = [*shown[:half], *shown[-half:]]
-    fastest = of_cells.best_modes(mine)
+    fastest = of_cells.best_modes(mine, machine.slowed)
     modes = [_mode(mode, of_mode) for mode, of_mode in _by_mode(mine).items()]
     return {
         "question": group.question,
         "batch": group.batch,
         "about": cells.ABOUT[group.question],
         "of_models": group.question not in workloads.MADE_FOR.values(),
-        "headline": _headline(machine, point, group, modes),
+        "headline": _headline(machine, point, group, modes) + _slowed(machine, mine),
+        "baseline": " or ".join(sorted({row.cell.baseline for row in mine})),
         "modes": [{**mode, "mean": figures(mode["mean"])} for mode in modes],
         "models": len(models),
         **table(
             COLUMNS,
             (
-                _row(machine, row, row.cell in fastest, group.batch == ALL)
+                [*_row(machine, row, row.cell in fastest, group.batch == ALL), baseline]
                 for of_model in shown
+                for baseline in [_baseline(of_model)]
                 for row in of_model
             ),
         ),
@@ -154,7 +157,16 @@ def _row(machine: Machine, row: Row, fastest: bool, with_batch: bool) -> list[An
         *(of_cells.verdict(row), fastest),
         figure(row.eager_s.value) if row.eager_s else None,
         *figures(row.ratio),
+        figure(machine.slowed.get((row.release, row.cell))),
     ]
+
+
+def _baseline(rows: Sequence[Row]) -> str:
+    """The time of a model's baseline; that of each mode if a neighbour may have slowed some."""
+    times = {row.cell.mode: row.eager_s.value for row in rows if row.eager_s}
+    if max(times.values(), default=0) <= statistics.MOST_SLOWDOWN * min(times.values(), default=0):
+        return duration(next(iter(times.values()), None))
+    return ", ".join(f"{duration(time)} ({mode})" for mode, time in times.items())
 
 
 def _mode(mode: str, rows: Sequence[Row]) -> dict[str, Any]:
@@ -186,6 +198,19 @@ def _headline(machine: Machine, point: str, group: Group, modes: Sequence[dict[s
         f"{call} takes on average {ratio(mean)} of {mode['baseline']}'s time: {title}, mode "
         f"{mode['mode']}, {group.question}, {size}, {machine.title}. It is faster in "
         f"{number[Payoff.GAIN]} of {plural(mode['cells'], 'cell')}{without_gain(number)}."
+    )
+
+
+def _slowed(machine: Machine, rows: Sequence[Row]) -> str:
+    """The sentence that says how many cells should be measured again; empty if none."""
+    timed = [row for row in rows if row.ratio is not None]
+    slowed = sum((row.release, row.cell) in machine.slowed for row in timed)
+    if not slowed:
+        return ""
+    return (
+        f" Measured while another virtual machine slowed the processors: {slowed} of the "
+        f"{plural(len(timed), 'cell')} of all modes. Such times are too long; a ratio compares "
+        "turns within a launch."
     )
 
 

@@ -125,7 +125,10 @@
       "pays",
       "Which models gain?",
       marks.length
-        ? Draw.figure(caption + some, Draw.ratios(marks, modes, "time ratio (below 1: faster)"))
+        ? Draw.figure(
+            caption + some,
+            Draw.ratios(marks, Page.modesOf(rows), "time ratio (below 1: faster)"),
+          )
         : null,
       table(
         `The time ratio of each model in each mode. Fastest: the fastest mode, and modes that cannot be told from it.${some}`,
@@ -142,8 +145,8 @@
             sort: ([, by]) => order(by, mode),
           })),
           number(
-            "baseline ms",
-            ([, by]) => Words.milliseconds(first(by).eager_s),
+            `${group.baseline} time`,
+            ([, by]) => first(by).baseline_time,
             ([, by]) => first(by).eager_s,
           ),
         ],
