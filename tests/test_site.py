@@ -406,16 +406,19 @@ def test_generated_code_is_shown_once_for_all_machines(report: Report) -> None:
     by_point = {row["point"]: row for row in rows(group["by_point"])}
     assert by_point[RELEASES[1]] == {
         **{"point": RELEASES[1], "cells": 2, "without_code": 1, "compared": 1, "changed": 1},
+        **{"with_an_older": 0, "changed_since_older": 0},
         **{"launches: fewer": 0, "launches: more": 1},
         **{"Triton kernels: fewer": 0, "Triton kernels: more": 1},
         **{"bytes after fusion: fewer": 0, "bytes after fusion: more": 0},
     }
-    # The release between has no code of this cell, and has changed nothing.
-    assert by_point[RELEASES[2]]["compared"] == 2
+    # The release between has no code of one cell: what changed since is of either of the two.
+    newest = by_point[RELEASES[2]]
+    assert (newest["compared"], newest["changed"]) == (1, 1)
+    assert (newest["with_an_older"], newest["changed_since_older"]) == (1, 0)
     (gap,) = [row for row in rows(group) if row["outcome"] != "ok"]
     assert (gap["workload"], gap["reason"]) == ("vit16x6x384", ATTACK)
     assert "2 of 2 cells have code with v2.15" in group["sentence"]
-    assert "became fewer 0 times and more 2 times" in group["sentence"]
+    assert "the launches of a cell became more 2 times." in group["sentence"]
 
 
 def test_generated_code_has_plain_tables(report: Report, parsed: dict[str, Parsed]) -> None:

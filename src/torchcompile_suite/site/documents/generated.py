@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ... import targets
 from ...analysis import generated
 from ...analysis.generated import LAUNCHES, WITH_CUDA_GRAPHS, Row, Step
 from ...modes import place
-from ...presentation.wording import plural
+from ...presentation.wording import listed, plural
 from ...results.records import Record
 from ..axis import Axis
 from ..cells import grouped
@@ -18,10 +19,14 @@ from ..packs import table
 
 # The counts whose changes are counted by point.
 _COUNTED = (LAUNCHES, WITH_CUDA_GRAPHS, "Triton kernels", "bytes after fusion")
+_WORDS = ("fewer", "more")
 TARGET_COLUMNS = ["target", "device", "cells", "without_code"]
 COLUMNS = ["cell", "workload", "batch_size", "point", "before", "outcome", "reason"]
 CHANGE_COLUMNS = ["cell", "workload", "before", "point", "count", "old", "new", "difference"]
-POINT_COLUMNS = ["point", "cells", "without_code", "compared", "changed"]
+POINT_COLUMNS = [
+    *("point", "cells", "without_code", "compared", "changed"),
+    *("with_an_older", "changed_since_older"),
+]
 
 
 class Group(NamedTuple):
@@ -85,7 +90,7 @@ def _group(
 ) -> dict[str, Any]:
     counts = [name for name in generated.COUNTS if any(name in one.row.counts for one in steps)]
     changes = [name for name in _COUNTED if name in counts]
-    more = [f"{name}: {word}" for name in changes for word in ("fewer", "more")]
+    more = [f"{name}: {word}" for name in changes for word in _WORDS]
     return {
         "phase": group.phase,
         "mode": group.mode,
@@ -94,7 +99,8 @@ def _group(
         **table([*COLUMNS, *counts], (_line(step, counts) for step in steps)),
         "changes": table(CHANGE_COLUMNS, (line for step in steps for line in _changes(step))),
         "by_point": table(
-            [*POINT_COLUMNS, *more], (_by_point(point, steps, changes) for point in order)
+            [*POINT_COLUMNS, *more],
+            (_by_point(point, order, steps, changes) for point in order),
         ),
     }
 
@@ -133,15 +139,27 @@ def difference(of: generated.Difference) -> str:
     return "fewer" if of.after < of.before else "more"
 
 
-def _by_point(point: str, steps: Sequence[Step], counts: Sequence[str]) -> list[Any]:
+def _by_point(
+    point: str, order: Sequence[str], steps: Sequence[Step], counts: Sequence[str]
+) -> list[Any]:
     mine = [step for step in steps if step.row.release == point]
-    compared = [step for step in mine if step.before]
+    compared = [step for step in mine if _is_next(step, order)]
+    older = [step for step in mine if step.before and not _is_next(step, order)]
     found = [(one.name, difference(one)) for step in compared for one in step.differences]
     return [
         *(point, len(mine), sum(step.row.generated is None for step in mine), len(compared)),
-        sum(bool(step.differences) for step in compared),
-        *(found.count((name, word)) for name in counts for word in ("fewer", "more")),
+        *(_changed(compared), len(older), _changed(older)),
+        *(found.count((name, word)) for name in counts for word in _WORDS),
     ]
+
+
+def _is_next(step: Step, order: Sequence[str]) -> bool:
+    """Whether it is compared with the point directly before. Other changes may be older."""
+    return (step.before, step.row.release) in pairwise(order)
+
+
+def _changed(steps: Iterable[Step]) -> int:
+    return sum(bool(step.differences) for step in steps)
 
 
 def _sentence(
@@ -159,21 +177,20 @@ def _sentence(
     if compared:
         name = generated.count_of_launches(made)
         found = [
-            (step.row.release, difference(one))
+            (step, difference(one))
             for step in compared
             for one in step.differences
             if one.name == name
         ]
         words = [word for _, word in found]
-        changed = Counter(point for point, _ in found)
+        changed = Counter(step.row.release for step, _ in found if _is_next(step, order))
         most = max(order, key=lambda point: changed[point])
         title = "launches" if name == LAUNCHES else "launches with CUDA graphs"
-        sentences.append(
-            f"In {plural(len(order), axis.noun)}, the {title} of a cell became fewer "
-            f"{_times(words.count('fewer'))} and more {_times(words.count('more'))}."
-        )
+        times = [f"{word} {_times(number)}" for word in _WORDS if (number := words.count(word))]
+        became = f"became {listed(times)}" if times else "did not change"
+        sentences.append(f"In {plural(len(order), axis.noun)}, the {title} of a cell {became}.")
         if changed[most]:
-            of = sum(one.row.release == most for one in compared)
+            of = sum(one.row.release == most and _is_next(one, order) for one in compared)
             sentences.append(
                 f"{axis.facts(most).label} changed most: {changed[most]} of {plural(of, 'cell')} "
                 f"got another number of {title}."

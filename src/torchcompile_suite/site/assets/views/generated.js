@@ -156,7 +156,7 @@
       "points",
       `Which ${manifest.noun} changed what?`,
       table(
-        `Cells by ${manifest.noun}. Compared: with the last ${manifest.noun} before that has code of the cell. Changed: at least one count differs.`,
+        `Cells by ${manifest.noun}. Compared: with the ${manifest.noun} directly before, if it has code of the cell; else with an older one, and then the change may be that of a ${manifest.noun} between. Changed: at least one count differs.`,
         columns.map((column) => ({
           title: column === "point" ? manifest.noun : column.replaceAll("_", " "),
           number: column !== "point",
