@@ -104,16 +104,19 @@ def _turns(comparison: Comparison) -> str:
     """The sentence that says which cells were measured in turns."""
     paired, compared = comparison.paired, comparison.compared
     before, after = comparison.before, comparison.after
-    together = "measured in turns, so their times and compile costs are compared round by round"
+    turns = (
+        "measured in turns: times are compared round by round, and time ratios and memory, which "
+        "do not drift, launch by launch"
+    )
     apart = (
         "measured one run after the other, so only their ratios and memory are compared (for "
         f"times: torchcompile-suite history v{before} v{after})"
     )
     if paired == compared:
-        return f"All of them were {together}."
+        return f"All of them were {turns}."
     if not paired:
         return f"They were {apart}."
-    return f"{paired} of them were {together}; the others were {apart}."
+    return f"{paired} of them were {turns}. The others were {apart}."
 
 
 def printable(text: str) -> str:

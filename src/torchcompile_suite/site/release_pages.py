@@ -148,12 +148,12 @@ def _code_of(code: Mapping[str, Row], point: str) -> Iterable[Section]:
         for group in document.get("groups", ()):
             for row in rows(group["by_point"]):
                 counted = [f"{name} in {row[name]}" for name in row if ": " in name and row[name]]
-                if older := row["changed_since_older"]:
-                    counted.append(
-                        f"{older} of {plural(row['with_an_older'], 'other cell')} changed since an "
-                        "older release: the one before has no code of them"
-                    )
                 if row["point"] == point and counted:
+                    if older := row["changed_since_older"]:
+                        counted.append(
+                            f"any count in {older} of {plural(row['with_an_older'], 'other cell')},"
+                            " since an older release: the one before has no code of them"
+                        )
                     what = f"{group['phase']}, mode {group['mode']}"
                     lines.append([what, str(row["compared"]), "; ".join(counted)])
         if lines:

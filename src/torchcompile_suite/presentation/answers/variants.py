@@ -105,18 +105,21 @@ def _checks(one: Figures) -> str:
 
 
 def _least(known: Sequence[Figures]) -> str:
-    """The smallest graph that gains, by number of inputs."""
-    gain, none = [], []
+    """Of the measured graphs with a number of inputs, the smallest that gains."""
+    parts = []
     for inputs, graphs in itertools.groupby(known, key=lambda one: _size(one)[0]):
         mine = list(graphs)
+        sizes = ", ".join(count(_size(one)[1]) for one in mine)
+        of = f"of those with {plural(inputs, 'input')} (operators measured: {sizes})"
         first = next((one for one in mine if payoff(one.row.ratio) is Payoff.GAIN), None)
         if first is None:
-            sizes = ", ".join(count(_size(one)[1]) for one in mine)
-            none.append(f"of those with {plural(inputs, 'input')} (operators: {sizes}) none gains")
+            parts.append(f"{of} none gains")
         else:
-            gain.append(f"{_named(first)} ({first.row.ratio} of eager's time)")
-    text = [f"the smallest graph that gains has {listed(gain)}"] if gain else []
-    return "; ".join([*text, *none])
+            size = plural(_size(first)[1], "operator")
+            parts.append(
+                f"{of} the smallest that gains has {size} ({first.row.ratio} of eager's time)"
+            )
+    return "; ".join(parts)
 
 
 # Way -> its name in a sentence, and the way in eager that everybody has for the same result.
