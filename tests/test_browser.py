@@ -757,8 +757,22 @@ def test_generated_code_shows_exact_counts_with_their_changes(
         page.set_viewport_size(PHONE)
         drawn(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        # The newest release is always in view.
+        script = "(one) => [one.scrollWidth, one.clientWidth]"
+        needed, there = page.locator("#history .drawing").evaluate(script)
+        assert needed <= there
+        expect(page.locator("#history svg.picture").last).to_contain_text("v2.15")
         assert violations(page, LIGHT) == ""
         assert visit.faults == []
+
+
+def test_a_picture_of_long_counts_has_the_newest_releases(chromium: Browser, code: Path) -> None:
+    with served(code) as host, visited(chromium, host) as visit:
+        visit.page.set_viewport_size({"width": 120, "height": 800})
+        page = opened(visit, f"{host}report/generated.html#target=cuda:sm90")
+        assert page.get_by_text("From v2.9 on; the table has the others.").is_visible()
+        labels = page.locator("#history svg.picture text.tick").all_text_contents()
+        assert labels == ["v2.9", "v2.15"]
 
 
 def test_a_site_without_times_shows_its_code_and_what_was_left_out(
