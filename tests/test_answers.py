@@ -236,7 +236,7 @@ def test_generated_code_is_counted_by_target_phase_and_mode() -> None:
         examples.generated("gpt_decode", outcome=Outcome(Status.UNSUPPORTED, "asks the device")),
     ]
     sentence, sheet = answered("codegen", *found)
-    assert sentence.startswith("3 of 4 cells have code; nothing was timed.")
+    assert sentence.startswith("There is code of 3 of 4 cells; nothing was timed.")
     assert "cuda:sm90, inference, mode default: 5 to 70, median 5 (2 cells)" in sentence
     assert "mode reduce-overhead, a CUDA graph as one: 1 to 1, median 1 (1 cell)" in sentence
     assert "unsupported: asks the device" in str(sheet.lines)

@@ -32,6 +32,7 @@ from torchcompile_suite.analysis.payoff import BreakEven, State
 from torchcompile_suite.asv import export, repository
 from torchcompile_suite.asv.staging import is_published
 from torchcompile_suite.cell import Cell
+from torchcompile_suite.compiled import Compiled
 from torchcompile_suite.measurement import OK, Outcome, Status
 from torchcompile_suite.presentation import answers
 from torchcompile_suite.presentation.wording import duration, ratio
@@ -804,6 +805,9 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     results = tmp_path_factory.mktemp("results")
     commits = ledger.commit_of()
     start = Cell("resnet18", 1, "default", start="uncached")
+    slower = examples.measurement("slow", scale=2)
+    compiled = Compiled(phases_s={"inductor": 5.0, "another": 1.0, "dynamo": 2.0})
+    slower.launches[0] = msgspec.structs.replace(slower.launches[0], compiled=compiled)
     for machine, releases in {"one": ("2.8.0", "2.9.1", "2.15.0"), "two": ("2.9.1",)}.items():
         (results / machine).mkdir()
         (results / machine / "machine.json").write_text(json.dumps({"machine": machine}))
@@ -813,6 +817,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
                 examples.calibrated(examples.measurement(), 1e-4),
                 examples.measurement("convnext", mode="max-autotune", scale=0.5),
                 examples.measurement("attention_sdpa_128"),
+                slower,
                 msgspec.structs.replace(
                     examples.calibrated(examples.measurement(), 1e-4, 500), cell=start
                 ),
@@ -866,6 +871,29 @@ def test_a_mode_has_one_colour_on_all_pages(visitor: Visit, own: str) -> None:
             for item in items.all()
         }
         assert shown == {"default": "s0 fill", "max-autotune": "s2 fill"}, name
+
+
+def test_means_of_modes_with_different_cells_have_their_numbers(visitor: Visit, own: str) -> None:
+    page = opened(visitor, f"{own}report/index.html#machine=one")
+    table = page.locator("#pays table", has_text="The modes: geometric means")
+    assert "Means of different cells do not compare" in table.locator("caption").inner_text()
+    numbers = {line["mode"]: line["cells"] for line in fields(table)}
+    assert numbers == {"default": "2", "max-autotune": "2"}
+
+
+def test_a_cell_that_never_pays_says_so_once_and_names_phases_in_time_order(
+    visitor: Visit, own: str
+) -> None:
+    page = opened(visitor, f"{own}report/cell.html#machine=one&cell=slow, batch 1, default")
+    assert "Compiling never pays: compiled calls are slower." in page.locator("#pays").inner_text()
+    phases = page.locator("#compiler table", has_text="by phase")
+    assert [line["phase"] for line in fields(phases)] == ["Dynamo", "Inductor", "another"]
+
+
+def test_one_release_has_no_history(visitor: Visit, own: str) -> None:
+    page = opened(visitor, f"{own}report/index.html#machine=two")
+    said = "Only one release was measured here, so there is no history."
+    assert said in page.locator("#since").inner_text()
 
 
 def test_a_long_time_is_in_seconds(visitor: Visit, own: str) -> None:

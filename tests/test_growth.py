@@ -206,6 +206,9 @@ def test_the_answer_says_what_grows_by_how_much() -> None:
     assert "grows in 1 (softmax_matmul with changing shapes (recompile): 1,000 [" in found.sentence
     assert "does not grow in 1 (softmax_matmul with fixed shapes: 0.5 [" in found.sentence
     assert "8 graphs for 12 shapes" in found.sentence
+    both = msgspec.structs.replace(stays, cell=grows.cell)
+    alike = answer([record(one) for one in (both, stays)]).sentence
+    assert "does not grow in any of 2 cells: softmax_matmul with" in alike
     sheet = found.sheet
     assert all(len(line) == len(sheet.columns) for line in sheet.lines)
     verdicts = [line[sheet.columns.index("verdict")] for line in sheet.lines]

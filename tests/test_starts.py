@@ -317,7 +317,7 @@ def test_the_answer_names_the_fastest_way_and_every_other_one() -> None:
     )
     assert found.sentence.startswith("resnet18 starts fastest with aot-package (1.50 [")
     assert "eager: 2.00 [" in found.sentence
-    assert "0.75 [0.75, 0.75] of eager's" in found.sentence
+    assert "0.75 [0.75, 0.75] times eager's time" in found.sentence
     assert "; with nothing cached 30.00 [" in found.sentence
     sheet = found.sheet
     assert [line[2] for line in sheet.lines] == [

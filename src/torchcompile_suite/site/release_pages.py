@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..analysis.change import MARGIN
+from ..analysis.change import MARGIN, Difference
 from ..analysis.summary import version_key
 from ..presentation.wording import plural
 from ..releases import catalogue
@@ -20,6 +20,7 @@ from .stories import Story
 class ReleasePage(NamedTuple):
     """What a release changed.
 
+    - ``link``: the text of links to it.
     - ``machine``, ``before``, ``after``: the two points that the picture is of, and ``whole`` its
       figures as a table.
     - ``links``: text and address of each.
@@ -27,6 +28,7 @@ class ReleasePage(NamedTuple):
 
     file: str
     title: str
+    link: str
     machine: str
     before: str
     after: str
@@ -66,6 +68,7 @@ def changed(
             ReleasePage(
                 _file(point),
                 f"PyTorch {after.removeprefix('v')}: what it changed for torch.compile",
+                f"What changed for torch.compile from {before} to {after}",
                 *(name, step["before"], point),
                 sheet(f"Relative to {before}; above 1 is slower, or more memory.", step["whole"]),
                 [*_step(step), *_why(machines, point), *_code_of(code, point)],
@@ -127,7 +130,10 @@ def _calls(means: Iterable[Row]) -> Iterable[str]:
     """The first answer of the page: what became of compiled calls, where no remedy says it."""
     for row in means:
         if row["figure"] == "compiled" and row["mean"] is not None and not _is_worse(row):
-            yield f"On average compiled calls take {ratio(row, 'mean')} times as long."
+            mean = ratio(row, "mean")
+            same = row["judged"] == Difference.SAME.value
+            said = f"are as fast as before ({mean})" if same else f"take {mean} times as long"
+            yield f"On average compiled calls {said}."
 
 
 def _is_worse(row: Row) -> bool:
@@ -167,13 +173,13 @@ def listed(
     commit: str,
     machines: Sequence[Shards],
     told: Sequence[Story],
-    written: Set[str],
+    written: Mapping[str, ReleasePage],
 ) -> dict[str, Any]:
     """A release on the page that ASV's commit links lead to. ``id``: digits of its commit.
 
-    ``written``: the files of the pages that `changed` makes.
+    ``written``: the pages that `changed` makes, by file.
     """
-    name, page = label(release.version), _file(release.version)
+    name, page = label(release.version), written.get(_file(release.version))
     known = [made.upstream.get(release.version, "") for made in machines]
     upstream = release.git_version or next(filter(None, known), "")
     facts = [
@@ -196,7 +202,8 @@ def listed(
         "id": commit[:COMMIT_DIGITS],
         "label": name,
         "table": table(f"PyTorch {name}", ["property", "value"], [*facts, *measured]),
-        "page": page if page in written else "",
+        "page": page.file if page else "",
+        "changed": page.link if page else "",
         "stories": _about(told, release.version),
         "lock": release.lock.read_text() if release.lock.is_file() else "",
     }

@@ -132,7 +132,7 @@ def pages(content: Content) -> dict[str, str]:
     made[TABLES.file] = _page("tables.html", TABLES, kinds, parts_of_page=[*parts, of_none])
     if of_releases:
         commits = ledger.commit_of()
-        written = {page.file for page in changed}
+        written = {page.file: page for page in changed}
         releases = [
             release_pages.listed(
                 release, commits[release.version], machines, content.stories, written

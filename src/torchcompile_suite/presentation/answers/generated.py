@@ -26,7 +26,7 @@ def codegen(records: Sequence[Record]) -> Answer:
         groups.setdefault((row.cell.target, row.cell.phase, row.cell.mode), []).append(row)
     parts = [part for at, mine in groups.items() if (part := _launches(at, mine))]
     made = sum(row.generated is not None for row in rows)
-    sentence = f"{made} of {plural(len(rows), 'cell')} have code; nothing was timed."
+    sentence = f"There is code of {made} of {plural(len(rows), 'cell')}; nothing was timed."
     if parts:
         sentence += f" Launches of a call: {'; '.join(parts)}."
     return Answer(sentence, table)

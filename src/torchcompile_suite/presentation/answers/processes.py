@@ -47,7 +47,7 @@ def _fastest(model: Model) -> str:
         return f"{name}: no start has a number ({model.ways[0].row.outcome})"
     first, *others = model.fastest
     eager, seconds = _seconds(model.eager_s), _seconds(first.row.latency_s)
-    way = f"{_start(first)} ({seconds}, {ratio(first.row.ratio)} of eager's)"
+    way = f"{_start(first)} ({seconds}, {ratio(first.row.ratio)} times eager's time)"
     if model.payoff is Payoff.GAIN:
         text = f"{name} starts fastest with {way}; eager: {eager}"
     elif model.payoff is Payoff.LOSS:
@@ -149,10 +149,15 @@ def _of_memory(watched: Sequence[_Watched]) -> str:
         of_verdict = [(one, compiled) for one, compiled in known if compiled.grows is verdict]
         if of_verdict:
             parts.append(f"{verdict.value} in {len(of_verdict)} ({_cells(of_verdict)})")
+    said = f"{', '.join(parts)} of {plural(len(known), 'cell')}"
+    (verdict, *others) = {compiled.grows for _, compiled in known}
+    if len(known) > 1 and not others:
+        each = "any" if verdict is Grows.NO else "each"
+        said = f"{verdict.value} in {each} of {len(known)} cells: {_cells(known)}"
     on_host = all(one.cell.device == "cpu" for one, _ in known)
     text = (
         f"Over up to {most:,} calls, the {'resident set' if on_host else 'device memory'} of a "
-        f"compiled model {', '.join(parts)} of {plural(len(known), 'cell')}"
+        f"compiled model {said}"
     )
     # What happened where Dynamo reached its limit of graphs.
     for one, samples in ((one, compiled.samples) for one, compiled in known):

@@ -278,14 +278,17 @@ def _of_stream(name: str, policies: Sequence[Figures]) -> str:
         parts.append(
             f"the first pass takes {least_s:.1f} s with {least}, and {most_s:.1f} s with {most}"
         )
-    for which, words in (("tail", "a second pass"), ("new shapes", "new shapes")):
+    for which, words in (("tail", "in a second pass"), ("new shapes", "for new shapes")):
         counts = {one.cell.shapes: one.compiled.recaptures.get(which) for one in policies}
         if all(counted is None for counted in counts.values()):
             continue  # the release has no fail_on_recompile
         # The records of a site and of a command need not have one order.
         refused = [f"{policy} ({counts[policy]})" for policy in POLICIES if counts.get(policy)]
-        with_which = f"with {listed(refused)}" if refused else "with none of them"
-        parts.append(f"fail_on_recompile refuses requests of {words} {with_which}")
+        parts.append(
+            f"fail_on_recompile refuses requests {words} with {listed(refused)}"
+            if refused
+            else f"no policy recompiles {words}"
+        )
     return "; ".join(parts) + "."
 
 

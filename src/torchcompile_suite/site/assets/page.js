@@ -120,6 +120,14 @@ const Page = (() => {
     value: (row) => Words.interval(row, name),
   });
 
+  // The phases of a compile, in the order of time.
+  const PHASES = {
+    dynamo: "Dynamo",
+    aot_autograd: "AOTAutograd",
+    inductor: "Inductor",
+    kernel_build: "kernel build",
+  };
+
   // The columns that tables of several pages have.
   const COLUMNS = {
     // Of the baselines of these rows.
@@ -606,6 +614,7 @@ const Page = (() => {
     figure,
     interval,
     COLUMNS,
+    PHASES,
     section,
     table,
     sheet,
@@ -614,6 +623,7 @@ const Page = (() => {
     stories,
     marks,
     line,
+    minor,
     releasePage,
     modesOf,
     Words,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ...analysis.change import Difference
 from ...analysis.statistics import Interval, inverse
 from ...analysis.summary import Row
-from ...presentation.wording import listed, number, ratio
+from ...presentation.wording import duration, listed, plural, ratio
 from .. import cells
 from ..content import Machine
 from .figures import users_compile
@@ -92,12 +92,16 @@ def _sentence(machine: Machine, best: Row, others: Sequence[_Other]) -> str:
     def label(point: str) -> str:
         return machine.axis.facts(point).label
 
-    time = f"{number(best.latency_s, '.3g', 1e3)} ms a compiled call"
+    time = duration(_time(best))
     slower = [other for other in others if other.slower]
     if not slower:
+        noun = f"other {machine.axis.noun}"
+        rest = f"difference to the {noun} is"
+        if len(others) > 1:
+            rest = f"differences to the {plural(len(others), noun)} are"
         return (
-            f"None of {len(others) + 1} {machine.axis.noun}s is surely slower than the fastest, "
-            f"{label(best.release)}, with {time}."
+            f"{label(best.release)} has the shortest compiled time ({time}); the {rest} within "
+            "noise."
         )
     equal = [label(other.point) for other in others if not other.slower]
     if len(equal) > _MOST_NAMED:
@@ -107,6 +111,6 @@ def _sentence(machine: Machine, best: Row, others: Sequence[_Other]) -> str:
         keep_up = f"Slower: all {len(others)} others; "
     last = others[-1] if others[-1].slower else max(slower, key=lambda other: other.times.value)
     return (
-        f"Fastest with {label(best.release)}, {time}. {keep_up}"
+        f"Fastest with {label(best.release)}, {time} a compiled call. {keep_up}"
         f"{label(last.point)} takes {ratio(last.times)} times as long."
     )

@@ -170,8 +170,8 @@ def _sentence(
     newest = [step.row for step in steps if step.row.release == order[-1]]
     made = [row for row in newest if row.generated is not None]
     sentences = [
-        f"{target}, {group.phase}, mode {group.mode}: {len(made)} of "
-        f"{plural(len(newest), 'cell')} have code with {last}."
+        f"{target}, {group.phase}, mode {group.mode}: there is code of {len(made)} of "
+        f"{plural(len(newest), 'cell')} with {last}."
     ]
     compared = [step for step in steps if step.before]
     if compared:

@@ -9,6 +9,7 @@
     sheet,
     number,
     COLUMNS,
+    PHASES,
     link,
     Words,
     downloads,
@@ -470,9 +471,11 @@
       series.push({ name: "compiled, warm", values: over(row.warm_compile_s) });
     const ratio = row.mode_s / row.eager_s;
     const words =
-      even === null
-        ? "The measurement does not show that compiling pays: the curves need not come below 1."
-        : `Compiling pays after ${Words.calls(even)}: ${Words.general(row.break_even_s)} s after the first call begins.`;
+      row.break_even_state === "never"
+        ? "Compiling never pays: compiled calls are slower."
+        : even === null
+          ? "The measurement does not decide whether compiling pays: the curves may never go below 1."
+          : `Compiling pays after ${Words.calls(even)}: ${Words.general(row.break_even_s)} s after the first call begins.`;
     return section(
       "pays",
       "When has compiling paid?",
@@ -507,7 +510,9 @@
     const made = detail.compiled;
     if (!made) return null;
     const facts = Data.rows(made.facts);
-    const phases = Object.entries(made.phases).filter(([, seconds]) => seconds > 0);
+    const phases = Object.keys({ ...PHASES, ...made.phases })
+      .filter((name) => made.phases[name] > 0)
+      .map((name) => [PHASES[name] ?? name, made.phases[name]]);
     const list = (caption, rows) =>
       table(
         caption,

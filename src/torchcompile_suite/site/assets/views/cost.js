@@ -2,14 +2,8 @@
 "use strict";
 
 (() => {
-  const { section, table, number, COLUMNS, Words, downloads } = Page;
+  const { section, table, number, COLUMNS, PHASES, Words, downloads } = Page;
   const MOST_DRAWN = 40;
-  const PHASES = {
-    dynamo: "Dynamo",
-    aot_autograd: "AOTAutograd",
-    inductor: "Inductor",
-    kernel_build: "kernel build",
-  };
 
   Page.view = async (context) => {
     const { machine, at, cell } = context;
