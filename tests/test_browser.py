@@ -896,6 +896,34 @@ def test_one_release_has_no_history(visitor: Visit, own: str) -> None:
     assert said in page.locator("#since").inner_text()
 
 
+def test_a_tag_names_a_release_and_what_is_not_there_is_said(visitor: Visit, own: str) -> None:
+    page = opened(visitor, f"{own}report/index.html#machine=one&at=v2.9")
+    assert page.get_by_label("Release", exact=True).input_value() == "2.9.1"
+    assert page.get_by_role("note").count() == 0
+    page = opened(visitor, f"{own}report/compare.html#machine=one&before=v2.8&after=v2.9")
+    assert page.locator("h1").inner_text() == "What changed from v2.8 to v2.9?"
+    assert page.get_by_role("note").count() == 0
+    page = opened(visitor, f"{own}report/index.html#machine=two&at=2.15.0&question=<b>x")
+    said = page.get_by_role("note").inner_text()
+    assert said.startswith("Not found here: at v2.15, question <b>x.")
+
+
+def test_pages_without_a_view_keep_the_machine(visitor: Visit, own: str) -> None:
+    page = opened(visitor, f"{own}report/index.html#machine=two")
+    page.get_by_role("link", name="Releases", exact=True).click()
+    page.wait_for_url("**/releases.html#machine=two**")
+    page.get_by_role("link", name="Questions", exact=True).click()
+    page.wait_for_url("**/answers.html#**")
+    assert drawn(page).get_by_label("Machine", exact=True).input_value() == "two"
+
+
+def test_a_cell_says_since_which_release_it_pays(visitor: Visit, own: str) -> None:
+    page = opened(
+        visitor, f"{own}report/cell.html#machine=one&cell=convnext, batch 1, max-autotune"
+    )
+    assert page.get_by_text("Compiling surely pays in all 3 releases.").is_visible()
+
+
 def test_a_long_time_is_in_seconds(visitor: Visit, own: str) -> None:
     page = opened(visitor, f"{own}report/models.html#question={quote('cold starts')}&at=2.15.0")
     (line,) = fields(page.locator("#ratios table").first)

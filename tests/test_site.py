@@ -39,7 +39,7 @@ from torchcompile_suite.presentation import answers, documents, hardware
 from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import cached, records, sealing
 from torchcompile_suite.site import axis, build, cells, packs, render
-from torchcompile_suite.site.documents import fastest
+from torchcompile_suite.site.documents import fastest, since
 
 from . import divided, examples
 from .examples import twin
@@ -1115,6 +1115,52 @@ def test_a_release_s_page_says_what_it_changed(site: Path, report: Report) -> No
         "worse": f"compiled calls take {mean} times as long.",
     }[compiled["judged"]]
     assert text.count(said) == 1
+
+
+def test_a_link_to_a_release_s_page_names_the_releases_of_the_page(tmp_path: Path) -> None:
+    folder = tmp_path / "results" / "box"
+    folder.mkdir(parents=True)
+    (folder / "machine.json").write_text(json.dumps({"machine": "box"}))
+    for release in ("2.8.0", "2.9.1"):
+        file = records.path(folder, ledger.commit_of()[release], "virtualenv-py3.11")
+        records.append(file, made(release, "resnet18", "default"))
+    text = (_built(tmp_path / "results", tmp_path / "site") / "releases.html").read_text()
+    link = '<a href="release-2.9.html">What changed for torch.compile from v2.8 to v2.9</a>'
+    assert text.count(link) == 2, "2.9.0 and 2.9.1 have one page"
+
+
+def test_the_words_of_the_site_are_explained_on_it(tmp_path: Path) -> None:
+    (tmp_path / "docs" / "stories").mkdir(parents=True)
+    (tmp_path / "docs" / "glossary.md").write_text(
+        "# Glossary\n\n| word |\n|---|\n| **cell** [how](method.md), [all](workloads.md) |\n"
+    )
+    (tmp_path / "docs" / "method.md").write_text("# Method\n\n![A launch](launch.svg)\n")
+    (tmp_path / "results").mkdir()
+    build.build(tmp_path / "results", tmp_path / "site", told=tmp_path / "docs" / "stories")
+    words, method = (Parsed(tmp_path / "site" / f"{name}.html") for name in ("glossary", "method"))
+    assert "cell how, all" in words.text
+    assert "workloads.md" not in words.links
+    assert "img" not in method.tags
+    for page in (words, method, Parsed(tmp_path / "site" / "index.html")):
+        assert {"glossary.html", "method.html"} <= set(page.links)
+
+
+@pytest.mark.parametrize(
+    ("scales", "said"),
+    [
+        ((0.5, 0.5, 0.5), "Compiling surely pays in all 3 releases."),
+        ((2.0, 0.5, 0.5), "Compiling surely pays in every measured release since v2.9."),
+        ((0.5, 0.5, 2.0), "The last release in which compiling surely pays is v2.9."),
+        ((2.0, 2.0, 2.0), "Compiling surely pays in none of 3 releases."),
+        ((0.5,), ""),
+    ],
+)
+def test_a_cell_says_since_when_it_pays(scales: tuple[float, ...], said: str) -> None:
+    rows = [
+        row("default", (scale, 0.9 * scale, 1.1 * scale), release)
+        for scale, release in zip(scales, RELEASES, strict=False)
+    ]
+    assert since.sentence(axis.Releases(), rows) == said
 
 
 def test_a_minor_release_has_one_page_about_its_newest_patch(tmp_path: Path) -> None:

@@ -37,8 +37,9 @@ def build(
 ) -> list[Problem]:
     """Write the report on ``results`` into ``folder``, which is empty or does not exist.
 
-    ``axis``: what the results are of; else releases. ``told``: a folder of stories. Returns the
-    problems: those of ``left_out``, then what this function could not read or show. Raises OSError.
+    ``axis``: what the results are of; else releases. ``told``: a folder of stories, in that of the
+    guides. Returns the problems: those of ``left_out``, then what this function could not read or
+    show. Raises OSError.
     """
     axis = axis or Releases()
     (folder / packs.FOLDER).mkdir(parents=True)
@@ -73,7 +74,8 @@ def build(
     # What ASV's files are made of was read before.
     problems = list(dict.fromkeys(problems))
     of_stories = stories.read(told) if told and isinstance(axis, Releases) else []
-    content = Content(axis, ordered, points, problems, documents, of_stories)
+    of_guides = stories.guides(told.parent) if told else []
+    content = Content(axis, ordered, points, problems, documents, of_stories, of_guides)
     pages = render.pages(content)
     _write_all(folder, _manifest(content, [*pages]))
     _write_all(folder, pages)

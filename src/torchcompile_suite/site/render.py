@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from functools import partial
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -95,7 +96,7 @@ class Content(NamedTuple):
     - ``machines``: those with results, the first one opens the site. ``points``: all, in words.
     - ``problems``: what is not shown.
     - ``code``: the documents of generated code, which is of no machine.
-    - ``stories``: what people wrote about releases.
+    - ``stories``: what people wrote about releases. ``guides``: words, and how it is measured.
     """
 
     axis: Axis
@@ -104,6 +105,7 @@ class Content(NamedTuple):
     problems: Sequence[Problem]
     code: Mapping[str, Mapping[str, Any]]
     stories: Sequence[Story]
+    guides: Sequence[Story]
 
 
 def pages(content: Content) -> dict[str, str]:
@@ -120,34 +122,38 @@ def pages(content: Content) -> dict[str, str]:
     if of_releases:
         changed = release_pages.changed(machines, content.code, content.stories, labels)
     made = {}
+    written = partial(_page, kinds=kinds, guides=content.guides)
     for kind in KINDS:
         shown: dict[str, Any] = {"sections": [], "machines": [], "start": None}
         if kind is INDEX:
             entries = [one.entry for one in machines]
             start = _start(content, changed)
             shown = {"sections": first, "machines": entries, "start": start}
-        made[kind.file] = _page("shell.html", kind, kinds, **shown)
+        made[kind.file] = written("shell.html", kind, **shown)
     parts = [(one.entry, Tables(one, labels).everything()) for one in machines]
     of_none = (None, [*generated(content.code, labels), *left_out(content.problems)])
-    made[TABLES.file] = _page("tables.html", TABLES, kinds, parts_of_page=[*parts, of_none])
+    made[TABLES.file] = written("tables.html", TABLES, parts_of_page=[*parts, of_none])
     if of_releases:
         commits = ledger.commit_of()
-        written = {page.file: page for page in changed}
+        of_files = {page.file: page for page in changed}
         releases = [
             release_pages.listed(
-                release, commits[release.version], machines, content.stories, written
+                release, commits[release.version], machines, content.stories, of_files
             )
             for release in reversed(catalogue.everything())
         ]
-        made[RELEASES.file] = _page("releases.html", RELEASES, kinds, releases=releases)
+        made[RELEASES.file] = written("releases.html", RELEASES, releases=releases)
         for page in changed:
             kind = RELEASES._replace(file=page.file, title=page.title, script="release")
-            made[page.file] = _page("release.html", kind, kinds, page=page)
+            made[page.file] = written("release.html", kind, page=page)
     if content.stories:
-        made[STORIES.file] = _page("stories.html", STORIES, kinds, stories=content.stories)
+        made[STORIES.file] = written("stories.html", STORIES, stories=content.stories)
     for story in content.stories:
         kind = STORIES._replace(file=story.file, title=story.title)
-        made[story.file] = _page("story.html", kind, kinds, story=story)
+        made[story.file] = written("story.html", kind, story=story)
+    for guide in content.guides:
+        kind = TABLES._replace(file=guide.file, title=guide.title)
+        made[guide.file] = written("story.html", kind, story=guide)
     return made
 
 

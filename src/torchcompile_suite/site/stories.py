@@ -1,4 +1,4 @@
-"""The stories of docs/stories as pages of the site.
+"""The stories of docs/stories and the guides beside them as pages of the site.
 
 A story is Markdown, which a well-kept parser renders without any HTML of its own. A comment in it
 says what it is about: ``<!-- about: 2.9 2.10; resnet18 -->``, releases and then workloads.
@@ -7,9 +7,9 @@ says what it is about: ``<!-- about: 2.9 2.10; resnet18 -->``, releases and then
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -18,6 +18,8 @@ from markupsafe import Markup
 from ..errors import SuiteError
 
 INDEX = "stories.html"
+# The documents that explain the words of the pages, and how the suite measures.
+GUIDES = ("glossary", "method")
 _COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
 _ABOUT = re.compile(r"<!-- about: (?P<releases>[^;>]*)(?:;(?P<models>[^>]*))? -->")
 _TITLE = re.compile(r"\A# (?P<title>.+)\n")
@@ -47,10 +49,18 @@ def read(folder: Path) -> list[Story]:
     if not index.is_file():
         return []
     names = re.findall(r"\]\(([\w.-]+)\.md\)", index.read_text("utf-8"))
-    return [_story(folder / f"{name}.md", names) for name in names]
+    pages = {f"{name}.md": f"story-{name}.html" for name in names}
+    pages |= {f"../{name}.md": f"{name}.html" for name in GUIDES}
+    return [_story(folder / f"{name}.md", pages) for name in names]
 
 
-def _story(path: Path, names: Sequence[str]) -> Story:
+def guides(folder: Path) -> list[Story]:
+    """The guides of the folder of documents, as far as they are there. Raises as `read`."""
+    pages = {f"{name}.md": f"{name}.html" for name in GUIDES if (folder / f"{name}.md").is_file()}
+    return [_story(folder / name, pages) for name in pages]
+
+
+def _story(path: Path, pages: Mapping[str, str]) -> Story:
     text = path.read_text("utf-8")
     title = _TITLE.match(text)
     if title is None:
@@ -58,24 +68,20 @@ def _story(path: Path, names: Sequence[str]) -> Story:
     about = _ABOUT.search(text)
     body = _COMMENT.sub("", text[title.end() :])
     return Story(
-        _file(path.stem),
+        pages[path.name],
         title["title"],
         about["releases"].split() if about else [],
         (about["models"] or "").split() if about else [],
-        _html(body, names),
+        _html(body, pages),
     )
 
 
-def _file(name: str) -> str:
-    return f"story-{name}.html"
-
-
-def _html(text: str, names: Sequence[str]) -> Markup:
+def _html(text: str, pages: Mapping[str, str]) -> Markup:
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = parser.parse(text)
     for token in tokens:
         if token.children:
-            token.children = _linked(token.children, names)
+            token.children = _linked(token.children, pages)
         # The policy of the pages allows no style in an element.
         if aligned := token.attrs.pop("style", None):
             token.attrs["class"] = "number" if "right" in str(aligned) else ""
@@ -85,17 +91,19 @@ def _html(text: str, names: Sequence[str]) -> Markup:
     return Markup(html.replace("<pre><code", '<pre tabindex="0"><code'))
 
 
-def _linked(tokens: Sequence[Token], names: Sequence[str]) -> list[Token]:
-    """The tokens with links to stories and to other hosts; other files are not on the site."""
+def _linked(tokens: Sequence[Token], pages: Mapping[str, str]) -> list[Token]:
+    """The tokens with links to pages and to other hosts; other files are not on the site.
+
+    ``pages``: the page of each document, by the address that a link has. A picture is not there.
+    """
     kept: list[Token] = []
     inside: list[bool] = []
-    for token in tokens:
+    for token in (one for one in tokens if one.type != "image"):
         if token.type == "link_open":
-            to: Any = token.attrGet("href")
-            name = str(to).removesuffix(".md")
-            if name in names:
-                token.attrSet("href", _file(name))
-            inside.append(name in names or str(to).startswith("https://"))
+            to = str(token.attrGet("href"))
+            if to in pages:
+                token.attrSet("href", pages[to])
+            inside.append(to in pages or to.startswith("https://"))
         if token.type not in ("link_open", "link_close") or inside[-1]:
             kept.append(token)
         if token.type == "link_close":

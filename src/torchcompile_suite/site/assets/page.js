@@ -417,12 +417,21 @@ const Page = (() => {
     return form;
   }
 
+  // The point that a text names: itself, or the newest patch of a tag such as v2.9.
+  function pointOf(points, text) {
+    const name = text.replace(/^v/, "");
+    return points.includes(name) ? name : points.findLast((point) => minor(point) === name);
+  }
+
   // Everything that a view needs; the choices are completed with what there is.
   async function context() {
     const wanted = state();
     const machine =
       manifest.machines.find((one) => one.name === wanted.machine) ?? manifest.machines[0];
     const points = machine?.points ?? [];
+    for (const name of ["at", "before", "after"]) {
+      if (wanted[name]) wanted[name] = pointOf(points, wanted[name]) ?? wanted[name];
+    }
     const at = points.includes(wanted.at) ? wanted.at : points.at(-1);
     const index = machine && (await Data.index(machine));
     return {
@@ -481,6 +490,20 @@ const Page = (() => {
 
   // All modes, in the order that gives each its colour and shape.
   const modesOf = (rows) => [...new Set([...manifest.modes, ...rows.map((row) => row.mode)])];
+
+  // What the address asks for and the view does not have; null if it has everything.
+  function unknown({ wanted, chosen, label }) {
+    const missing = Object.entries(wanted).filter(
+      ([, value]) => value && !Object.values(chosen).includes(value),
+    );
+    return missing.length
+      ? make(
+          "p",
+          { class: "warning", role: "note" },
+          `Not found here: ${missing.map(([name, value]) => `${name} ${label(value)}`).join(", ")}. The choices above say what is shown instead.`,
+        )
+      : null;
+  }
 
   const minor = (point) => point.split(".").slice(0, 2).join(".");
   const releasePage = (point) => `release-${minor(point)}.html`;
@@ -545,6 +568,9 @@ const Page = (() => {
       const now = await context();
       const made = await view(now);
       if (mine !== drawing) return;
+      // A page about no machine keeps the choice for the others.
+      if (made.ofNoMachine)
+        Object.assign(now.chosen, { machine: now.wanted.machine, at: now.wanted.at });
       const focused = document.activeElement?.id;
       document
         .getElementById("choices")
@@ -555,7 +581,7 @@ const Page = (() => {
         );
       const [warning, names] = made.ofNoMachine ? [] : about(now.machine);
       const answers = [made.answer ?? []].flat().map((one) => make("p", { class: "answer" }, one));
-      const content = [warning, ...answers, ...(made.content ?? []), names];
+      const content = [unknown(now), warning, ...answers, ...(made.content ?? []), names];
       place.replaceChildren(...content.filter(Boolean).map(paragraph));
       const head = document.querySelector("h1");
       if (made.title && made.title !== head.textContent) {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -16,6 +16,7 @@ from ...modes import EAGER
 from .. import cells
 from ..content import Entry, Key, Machine
 from ..packs import figure, figures, spread, table
+from . import since
 
 PHASES = ("dynamo", "aot_autograd", "inductor", "kernel_build")
 # The names of the data are published and do not change.
@@ -146,11 +147,16 @@ def lines(machine: Machine, bucket: int, fastest: Mapping[str, str]) -> dict[str
             "compiles": cells.compiles(cell),
             "other_end": _other_end(machine, cell),
             "fastest": fastest.get(machine.ids[cell], ""),
+            "since": _since(machine, [entry.row for entry in entries]),
             **({"machine": machine.machine_of[cell]} if machine.several else {}),
             **table(LINE_COLUMNS, (_line(machine, entry) for entry in entries)),
         }
         for cell, entries in by_cell.items()
     }
+
+
+def _since(machine: Machine, rows: Sequence[Row]) -> str:
+    return since.sentence(machine.axis, rows) if cells.compiles(rows[0].cell) else ""
 
 
 def _other_end(machine: Machine, cell: Cell) -> str:

@@ -251,6 +251,7 @@
       choices: [Page.choosePoint({ ...context, at }, points)],
       answer: answer(context, history, figure, at),
       content: [
+        history.since,
         history.fastest,
         history.machine
           ? make("p", {}, "All of this cell was measured on ", make("code", {}, history.machine))

@@ -29,7 +29,7 @@
     const group = one(modes, chosen.mode, (each) => each.mode) ?? modes[0];
     const first = FIRST.findLast((name) => group.counts.includes(name)) ?? group.counts[0];
     const count = group.counts.includes(chosen.count) ? chosen.count : first;
-    Object.assign(chosen, { mode: group.mode });
+    Object.assign(chosen, { target: target.target, phase, mode: group.mode, count });
     const rows = Data.rows(group);
     const changes = Data.rows(group.changes);
     const name = `${target.target} ${phase} ${group.mode}`;
