@@ -132,8 +132,8 @@ def _calls(means: Iterable[Row]) -> Iterable[str]:
         if row["figure"] == "compiled" and row["mean"] is not None and not _is_worse(row):
             mean = ratio(row, "mean")
             same = row["judged"] == Difference.SAME.value
-            said = f"are as fast as before ({mean})" if same else f"take {mean} times as long"
-            yield f"On average compiled calls {said}."
+            within = f"are as fast as before, within {MARGIN:.0%} ({mean})"
+            yield f"On average compiled calls {within if same else f'take {mean} times as long'}."
 
 
 def _is_worse(row: Row) -> bool:
