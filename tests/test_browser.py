@@ -843,6 +843,7 @@ def test_a_slowed_cell_is_marked_in_every_table_of_its_times(visitor: Visit, own
     for name in (
         "index.html",
         "models.html",
+        "cost.html",
         "cell.html#model=resnet18",
         "cell.html#cell=resnet18, batch 1, max-autotune",
     ):
