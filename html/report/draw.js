@@ -163,8 +163,11 @@ const Draw = (() => {
     svg("a", { href, tabindex: "-1", "aria-label": words }, svg("title", {}, words), ...parts);
 
   // Ratios with their intervals around 1, a line for each label. Marks: {label, series, value, low,
-  // high, href, words}.
-  function ratios(marks, series, title) {
+  // high, href, words}. The place in `all` decides the colour and shape of a series, also on a picture
+  // that does not have all of them.
+  function ratios(marks, all, title) {
+    const series = all.filter((one) => marks.some((mark) => mark.series === one));
+    const style = (name) => all.indexOf(name) % SHAPES.length;
     return (width) => {
       const labels = [...new Set(marks.map((mark) => mark.label))];
       const narrow = width < 520;
@@ -202,20 +205,22 @@ const Draw = (() => {
         root.append(named(label, narrow, left, y, Math.floor(most)));
       }
       for (const mark of marks) {
-        const place = series.indexOf(mark.series);
+        const place = style(mark.series);
         const part = step / (slots + 1);
-        const y = offset.get(mark.label) + (narrow ? 16 : 0) + part * ((place % slots) + 1);
+        const slot = slots > 1 ? series.indexOf(mark.series) : 0;
+        const y = offset.get(mark.label) + (narrow ? 16 : 0) + part * (slot + 1);
         const parts = [];
         if (mark.low !== null && mark.low !== undefined) {
           parts.push(line(x(mark.low), x(mark.high), y, y, `s${place} stroke`));
         }
         parts.push(
-          shape(SHAPES[place % 5], x(mark.value), y, 4.5, { class: `s${place} fill` }),
+          shape(SHAPES[place], x(mark.value), y, 4.5, { class: `s${place} fill` }),
           svg("circle", { cx: x(mark.value), cy: y, r: 9, class: "target" }),
         );
         root.append(linked(mark, ...parts));
       }
-      const mark = (place) => shape(SHAPES[place % 5], 13, 7, 5, { class: `s${place} fill` });
+      const mark = (place) =>
+        shape(SHAPES[style(series[place])], 13, 7, 5, { class: `s${style(series[place])} fill` });
       return legend(series, mark, root);
     };
   }
@@ -322,25 +327,32 @@ const Draw = (() => {
 
   // Exact counts over points of the axis, a line for each label. Lines: {label, values: [{value, kind,
   // words} or null]}; each has a scale of its own, because counts of models differ by thousands.
-  // `kinds`: kind -> its name in the legend. A count that did not change has no number.
-  function counts(lines, labels, kinds) {
+  // `kinds`: kind -> its name in the legend. A count that did not change has no number. Where not all
+  // points have room, the newest are drawn.
+  function counts(every, all, kinds) {
     const MARKS = {
       same: ["circle", "s4 fill"],
       fewer: ["down", "s2 fill"],
       more: ["triangle", "s1 fill"],
       gap: ["cross", "hollow"],
     };
-    const [row, top, right, column] = [44, 28, 30, 84];
+    const [row, top] = [44, 28];
+    const longest = (texts) => Math.max(0, ...texts.map((text) => text.length));
+    const numbers = every.flatMap((line) =>
+      line.values.map((one) => Page.Words.count(one?.value ?? null)),
+    );
+    const column = 7 * Math.max(6, longest(numbers) + 1);
     return (width) => {
-      const longest = Math.max(...lines.map((line) => line.label.length));
-      const left = width < 520 ? 8 : Math.min(300, 24 + 7 * longest);
-      const above = width < 520 ? 14 : 0;
-      // A picture that is wider than its place scrolls.
-      const inner = Math.max(width - left - right - column / 2, (labels.length - 1) * column);
-      const full = left + column / 2 + inner + right;
+      const names = longest(every.map((line) => line.label));
+      const left = width < 520 ? 8 : Math.min(300, 24 + 7 * names);
+      const above = width < 520 ? 22 : 0;
+      const inner = width - left - column;
+      const room = Math.max(1, Math.floor(inner / column) + 1);
+      const labels = all.slice(-room);
+      const lines = every.map((line) => ({ ...line, values: line.values.slice(-room) }));
       const height = top + (row + above) * lines.length;
       const x = (place) => left + column / 2 + (inner * place) / Math.max(1, labels.length - 1);
-      const root = empty(full, height);
+      const root = empty(width, height);
       labels.forEach((label, place) => {
         root.append(
           line(x(place), x(place), top, height, "grid"),
@@ -354,7 +366,7 @@ const Draw = (() => {
         const [low, high] = [Math.min(...values), Math.max(...values)];
         // A line that never changes lies in the middle.
         const y = (value) => foot - (high > low ? ((value - low) / (high - low)) * 16 : 8);
-        root.append(named(label, above, left, above ? foot - row + 12 : foot - 4, above ? 44 : 42));
+        root.append(named(label, above, left, above ? foot - row + 2 : foot - 4, above ? 44 : 42));
         const path = points
           .map((one, place) => (one && one.value !== null ? `${x(place)},${y(one.value)}` : null))
           .filter(Boolean);
@@ -375,7 +387,11 @@ const Draw = (() => {
       });
       const marks = Object.keys(kinds).map((name) => MARKS[name]);
       const mark = (place) => shape(marks[place][0], 13, 7, 5, { class: marks[place][1] });
-      return legend(Object.values(kinds), mark, root);
+      const drawn = legend(Object.values(kinds), mark, root);
+      if (labels.length < all.length) {
+        drawn.prepend(make("p", {}, `From ${labels[0]} on; the table has the others.`));
+      }
+      return drawn;
     };
   }
 

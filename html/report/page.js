@@ -59,8 +59,13 @@ const Page = (() => {
     },
     fixed: (value, digits) => (value === null || value === undefined ? "-" : value.toFixed(digits)),
     seconds: (value) => Words.fixed(value, 1),
-    milliseconds: (value, digits = 3) =>
-      value === null ? "-" : Words.general(value * 1e3, digits),
+    // The unit that suits a time, and how many of it are a second.
+    unit: (seconds) => (seconds >= 0.9995 ? ["s", 1] : seconds >= 1e-4 ? ["ms", 1e3] : ["us", 1e6]),
+    duration(seconds, digits = 3) {
+      if (seconds === null) return "-";
+      const [unit, scale] = Words.unit(seconds);
+      return `${Words.general(seconds * scale, digits)} ${unit}`;
+    },
     count: (value) =>
       value === null || value === undefined
         ? "-"
@@ -92,7 +97,10 @@ const Page = (() => {
     if (!row) return "";
     if (row.outcome !== "ok") return { text: row.outcome, kind: "gap", why: row.reason };
     const fastest = row.fastest ? ", fastest" : "";
-    return marked(`${Words.interval(row, "ratio")} ${row.verdict}${fastest}`, row.verdict);
+    return {
+      ...marked(`${Words.interval(row, "ratio")} ${row.verdict}${fastest}`, row.verdict),
+      slowed: row.slowdown,
+    };
   }
 
   // A column of numbers.
@@ -112,10 +120,24 @@ const Page = (() => {
     value: (row) => Words.interval(row, name),
   });
 
+  // The phases of a compile, in the order of time.
+  const PHASES = {
+    dynamo: "Dynamo",
+    aot_autograd: "AOTAutograd",
+    inductor: "Inductor",
+    kernel_build: "kernel build",
+  };
+
   // The columns that tables of several pages have.
   const COLUMNS = {
-    baseline: figure("baseline ms", "eager_s", Words.milliseconds),
-    mode: figure("mode ms", "mode_s", Words.milliseconds),
+    // Of the baselines of these rows.
+    baseline: (rows) =>
+      figure(
+        `${[...new Set(rows.map((row) => row.baseline))].join(" or ")} time`,
+        "eager_s",
+        Words.duration,
+      ),
+    mode: figure("mode time", "mode_s", Words.duration),
     ratio: { title: "ratio", value: paying, sort: (row) => row.ratio },
     cold: figure("cold s", "cold_compile_s", Words.seconds),
     warm: figure("warm s", "warm_compile_s", Words.seconds),
@@ -127,11 +149,25 @@ const Page = (() => {
     ),
   };
 
+  // The mark of a measurement that should be made again.
+  const slowed = (factor) =>
+    make(
+      "abbr",
+      {
+        title: `A neighbour made the processors ${Words.fixed(factor, 2)} times as slow during this measurement: the times are too long; the ratio is of pairs in turns.`,
+      },
+      "slowed",
+    );
+
   function field(content) {
     if (content instanceof Node) return [content];
     if (content === null || content === undefined) return [""];
     if (typeof content !== "object") return [String(content)];
-    return content.why ? [content.text, make("small", {}, content.why)] : [content.text];
+    return [
+      content.text,
+      content.why ? make("small", {}, content.why) : null,
+      ...(content.slowed ? [" ", slowed(content.slowed)] : []),
+    ];
   }
 
   // A table. Columns: {title, value(row), number, sort(row)}. The first column names the line. A
@@ -381,12 +417,21 @@ const Page = (() => {
     return form;
   }
 
+  // The point that a text names: itself, or the newest patch of a tag such as v2.9.
+  function pointOf(points, text) {
+    const name = text.replace(/^v/, "");
+    return points.includes(name) ? name : points.findLast((point) => minor(point) === name);
+  }
+
   // Everything that a view needs; the choices are completed with what there is.
   async function context() {
     const wanted = state();
     const machine =
       manifest.machines.find((one) => one.name === wanted.machine) ?? manifest.machines[0];
     const points = machine?.points ?? [];
+    for (const name of ["at", "before", "after"]) {
+      if (wanted[name]) wanted[name] = pointOf(points, wanted[name]) ?? wanted[name];
+    }
     const at = points.includes(wanted.at) ? wanted.at : points.at(-1);
     const index = machine && (await Data.index(machine));
     return {
@@ -441,6 +486,23 @@ const Page = (() => {
       machine.warning ? make("p", { class: "warning" }, machine.warning) : null,
       make("p", { class: "quiet" }, `${machine.title}, in files and commands: `, names),
     ];
+  }
+
+  // All modes, in the order that gives each its colour and shape.
+  const modesOf = (rows) => [...new Set([...manifest.modes, ...rows.map((row) => row.mode)])];
+
+  // What the address asks for and the view does not have; null if it has everything.
+  function unknown({ wanted, chosen, label }) {
+    const missing = Object.entries(wanted).filter(
+      ([, value]) => value && !Object.values(chosen).includes(value),
+    );
+    return missing.length
+      ? make(
+          "p",
+          { class: "warning", role: "note" },
+          `Not found here: ${missing.map(([name, value]) => `${name} ${label(value)}`).join(", ")}. The choices above say what is shown instead.`,
+        )
+      : null;
   }
 
   const minor = (point) => point.split(".").slice(0, 2).join(".");
@@ -506,6 +568,9 @@ const Page = (() => {
       const now = await context();
       const made = await view(now);
       if (mine !== drawing) return;
+      // A page about no machine keeps the choice for the others.
+      if (made.ofNoMachine)
+        Object.assign(now.chosen, { machine: now.wanted.machine, at: now.wanted.at });
       const focused = document.activeElement?.id;
       document
         .getElementById("choices")
@@ -516,7 +581,7 @@ const Page = (() => {
         );
       const [warning, names] = made.ofNoMachine ? [] : about(now.machine);
       const answers = [made.answer ?? []].flat().map((one) => make("p", { class: "answer" }, one));
-      const content = [warning, ...answers, ...(made.content ?? []), names];
+      const content = [unknown(now), warning, ...answers, ...(made.content ?? []), names];
       place.replaceChildren(...content.filter(Boolean).map(paragraph));
       const head = document.querySelector("h1");
       if (made.title && made.title !== head.textContent) {
@@ -575,6 +640,7 @@ const Page = (() => {
     figure,
     interval,
     COLUMNS,
+    PHASES,
     section,
     table,
     sheet,
@@ -583,7 +649,9 @@ const Page = (() => {
     stories,
     marks,
     line,
+    minor,
     releasePage,
+    modesOf,
     Words,
     get noun() {
       return manifest.noun;

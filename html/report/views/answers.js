@@ -8,6 +8,7 @@
     const { at, chosen } = context;
     const found = await context.document(`answers/${at}`);
     const asked = found.questions.find((one) => one.name === chosen.ask);
+    chosen.ask = asked?.name;
     const whose = found.machine
       ? make("p", {}, `The answers are those of ${found.machine}, which has most of the cells.`)
       : null;

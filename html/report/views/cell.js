@@ -9,6 +9,7 @@
     sheet,
     number,
     COLUMNS,
+    PHASES,
     link,
     Words,
     downloads,
@@ -92,7 +93,7 @@
               // A phone shows the first columns.
               COLUMNS.ratio,
               COLUMNS.mode,
-              COLUMNS.baseline,
+              COLUMNS.baseline(rows),
               { title: "question", value: (row) => row.question },
             ],
             rows,
@@ -250,6 +251,7 @@
       choices: [Page.choosePoint({ ...context, at }, points)],
       answer: answer(context, history, figure, at),
       content: [
+        history.since,
         history.fastest,
         history.machine
           ? make("p", {}, "All of this cell was measured on ", make("code", {}, history.machine))
@@ -272,7 +274,7 @@
             : "",
         ),
         ofHistory(context, name, history, rows, other),
-        ofLaunches(context, name, detail, at),
+        ofLaunches(context, name, history.baseline, detail, at),
         ofParts(detail.parts),
         paid(history.baseline, figure),
         compiled(context, detail),
@@ -285,10 +287,10 @@
   function answer(context, history, row, at) {
     const title = `With ${context.title(at)} on ${context.machine.title}: `;
     if (row.outcome !== "ok") return `${title}${row.outcome}${row.reason && `: ${row.reason}`}.`;
-    if (!history.compiles) return `${title}${Words.milliseconds(row.eager_s)} ms a call.`;
-    return `${title}${Words.milliseconds(row.mode_s)} ms a call; ${history.baseline} takes ${Words.milliseconds(
+    if (!history.compiles) return `${title}${Words.duration(row.eager_s)} a call.`;
+    return `${title}${Words.duration(row.mode_s)} a call; ${history.baseline} takes ${Words.duration(
       row.eager_s,
-    )} ms. The ratio is ${Words.interval(row, "ratio")}: ${row.verdict}.`;
+    )}. The ratio is ${Words.interval(row, "ratio")}: ${row.verdict}.`;
   }
 
   function ofHistory(context, name, history, rows, other) {
@@ -305,12 +307,14 @@
         ? ["settled heap", "default heap"]
         : ["default heap", "settled heap"];
     const named = (title, heap) => (other ? `${title}, ${heap}` : title);
-    const times = [series(rows, "eager_s", named(history.baseline, here), 1e3)];
+    const longest = Math.max(...[...rows, ...others].flatMap((row) => [row.eager_s, row.mode_s]));
+    const [unit, scale] = Words.unit(longest);
+    const times = [series(rows, "eager_s", named(history.baseline, here), scale)];
     const ratios = [series(rows, "ratio", named("ratio", here))];
-    if (history.compiles) times.push(series(rows, "mode_s", named(history.mode, here), 1e3));
+    if (history.compiles) times.push(series(rows, "mode_s", named(history.mode, here), scale));
     if (other) {
-      times.push(series(others, "eager_s", named(history.baseline, there), 1e3));
-      if (history.compiles) times.push(series(others, "mode_s", named(history.mode, there), 1e3));
+      times.push(series(others, "eager_s", named(history.baseline, there), scale));
+      if (history.compiles) times.push(series(others, "mode_s", named(history.mode, there), scale));
       ratios.push(series(others, "ratio", named("ratio", there)));
     }
     const many = points.length > 1;
@@ -321,8 +325,8 @@
       "History",
       many
         ? Draw.figure(
-            `${name}: milliseconds a call by ${manifest.noun}; bands: 95 %, with the drift between runs.`,
-            Draw.lines(labels, times, "ms a call", `${name}: times`, open, marks),
+            `${name}: time of a call by ${manifest.noun}; bands: 95 %, with the drift between runs.`,
+            Draw.lines(labels, times, `${unit} a call`, `${name}: times`, open, marks),
           )
         : null,
       many && history.compiles
@@ -346,7 +350,7 @@
           },
           COLUMNS.ratio,
           COLUMNS.mode,
-          COLUMNS.baseline,
+          COLUMNS.baseline([history]),
           COLUMNS.cold,
           COLUMNS.warm,
           COLUMNS.paysAfter,
@@ -373,9 +377,7 @@
           ["eager", "compiled"].map((side) => ({
             label: side,
             parts: bars.map((bar) => bar[`${side}_s`] * 1e3),
-            words: bars
-              .map((bar) => `${bar.part} ${Words.milliseconds(bar[`${side}_s`])} ms`)
-              .join(", "),
+            words: bars.map((bar) => `${bar.part} ${Words.duration(bar[`${side}_s`])}`).join(", "),
           })),
           bars.map((bar) => bar.part),
           "milliseconds a call",
@@ -388,7 +390,7 @@
     );
   }
 
-  function ofLaunches(context, name, detail, at) {
+  function ofLaunches(context, name, baseline, detail, at) {
     const rows = Data.rows(detail);
     const timed = rows.filter((row) => row.ratio !== null);
     const note = (row) =>
@@ -402,8 +404,8 @@
       })),
     });
     const groups = [
-      group("eager_s", "baseline", (row) => `${Words.milliseconds(row.eager_s)} ms`),
-      group("mode_s", "mode", (row) => `${Words.milliseconds(row.mode_s)} ms`),
+      group("eager_s", baseline, (row) => Words.duration(row.eager_s)),
+      group("mode_s", "mode", (row) => Words.duration(row.mode_s)),
       group("ratio", "ratio", (row) => Words.fixed(row.ratio, 4)),
     ];
     return section(
@@ -421,8 +423,8 @@
         [
           { title: "launch", value: (row) => String(row.process) },
           { title: "start", value: (row) => row.start },
-          Page.figure("baseline ms", "eager_s", (value) => Words.milliseconds(value, 4)),
-          Page.figure("mode ms", "mode_s", (value) => Words.milliseconds(value, 4)),
+          Page.figure(`${baseline} time`, "eager_s", (value) => Words.duration(value, 4)),
+          Page.figure("mode time", "mode_s", (value) => Words.duration(value, 4)),
           Page.figure("ratio", "ratio", (value) => Words.fixed(value, 4)),
           number("first call s", (row) => Words.general(row.first_call_s)),
           number("compile s", (row) => Words.general(row.compile_s)),
@@ -432,7 +434,7 @@
           number("calibration us", (row) =>
             row.yardstick_s === null ? "-" : Words.fixed(row.yardstick_s * 1e6, 0),
           ),
-          number("faults: baseline, mode", (row) =>
+          number(`faults: ${baseline}, mode`, (row) =>
             row.mode_faults === null
               ? "-"
               : `${Words.count(row.eager_faults)}, ${Words.count(row.mode_faults)}`,
@@ -470,9 +472,11 @@
       series.push({ name: "compiled, warm", values: over(row.warm_compile_s) });
     const ratio = row.mode_s / row.eager_s;
     const words =
-      even === null
-        ? "The measurement does not show that compiling pays: the curves need not come below 1."
-        : `Compiling pays after ${Words.calls(even)}: ${Words.general(row.break_even_s)} s after the first call begins.`;
+      row.break_even_state === "never"
+        ? "Compiling never pays: compiled calls are slower."
+        : even === null
+          ? "The measurement does not decide whether compiling pays: the curves may never go below 1."
+          : `Compiling pays after ${Words.calls(even)}: ${Words.general(row.break_even_s)} s after the first call begins.`;
     return section(
       "pays",
       "When has compiling paid?",
@@ -507,7 +511,9 @@
     const made = detail.compiled;
     if (!made) return null;
     const facts = Data.rows(made.facts);
-    const phases = Object.entries(made.phases).filter(([, seconds]) => seconds > 0);
+    const phases = Object.keys({ ...PHASES, ...made.phases })
+      .filter((name) => made.phases[name] > 0)
+      .map((name) => [PHASES[name] ?? name, made.phases[name]]);
     const list = (caption, rows) =>
       table(
         caption,

@@ -24,13 +24,14 @@
             table(
               `The claims of ${document.id}.`,
               [
-                { title: "claim", value: (row) => row.id },
-                { title: "the document says", value: (row) => row.says },
+                { title: "the document says", value: (row) => ({ text: row.says, why: row.id }) },
                 {
-                  title: "verdict",
-                  value: (row) => marked(row.verdict, row.verdict, "gap"),
+                  title: "our results",
+                  value: (row) => ({
+                    ...marked(row.verdict, row.verdict, "gap"),
+                    why: row.reason,
+                  }),
                 },
-                { title: "our results", value: (row) => row.reason },
               ],
               rows.filter((row) => row.document === document.id),
             ),

@@ -92,7 +92,7 @@
       section(
         "changes",
         "Beyond noise",
-        `${Words.plural(changed.length, "figure")} changed beyond noise, worst first.${some}`,
+        `${Words.plural(changed.length, "figure")} changed beyond noise, the largest change first.${some}`,
         marks.length
           ? Draw.figure(
               `The figures that changed: ${label(after)} over ${label(before)}, with 95 % intervals.`,
@@ -100,7 +100,7 @@
             )
           : null,
         table(
-          "The figures that changed beyond noise. The time that changed is named for time ratios.",
+          "The figures that changed beyond noise. For a time ratio: which of the two times changed.",
           columns,
           changed,
         ),

@@ -2,14 +2,8 @@
 "use strict";
 
 (() => {
-  const { section, table, number, COLUMNS, Words, downloads } = Page;
+  const { section, table, number, COLUMNS, PHASES, Words, downloads } = Page;
   const MOST_DRAWN = 40;
-  const PHASES = {
-    dynamo: "Dynamo",
-    aot_autograd: "AOTAutograd",
-    inductor: "Inductor",
-    kernel_build: "kernel build",
-  };
 
   Page.view = async (context) => {
     const { machine, at, cell } = context;
@@ -60,7 +54,13 @@
                 "Seconds lost to calls that compiled, at a cold and at a warm start; the phases are those of the cold start. Compiling pays after this number of calls, if the gain is beyond doubt. Seconds to pay: the cold compile, then these calls.",
                 [
                   { title: "cell", value: (row) => cell(row.cell), sort: (row) => row.cell },
-                  COLUMNS.cold,
+                  {
+                    ...COLUMNS.cold,
+                    value: (row) => ({
+                      text: Words.seconds(row.cold_compile_s),
+                      slowed: row.slowdown,
+                    }),
+                  },
                   COLUMNS.warm,
                   ...names.map((name) =>
                     Page.figure(PHASES[name], `phase_${name}_s`, Words.seconds),

@@ -29,7 +29,7 @@
     const group = one(modes, chosen.mode, (each) => each.mode) ?? modes[0];
     const first = FIRST.findLast((name) => group.counts.includes(name)) ?? group.counts[0];
     const count = group.counts.includes(chosen.count) ? chosen.count : first;
-    Object.assign(chosen, { mode: group.mode });
+    Object.assign(chosen, { target: target.target, phase, mode: group.mode, count });
     const rows = Data.rows(group);
     const changes = Data.rows(group.changes);
     const name = `${target.target} ${phase} ${group.mode}`;
@@ -156,7 +156,7 @@
       "points",
       `Which ${manifest.noun} changed what?`,
       table(
-        `Cells by ${manifest.noun}. Compared: with the last ${manifest.noun} before that has code of the cell. Changed: at least one count differs.`,
+        `Cells by ${manifest.noun}. Compared: with the ${manifest.noun} directly before, if it has code of the cell; else with an older one, and then the change may be that of a ${manifest.noun} between. Changed: at least one count differs.`,
         columns.map((column) => ({
           title: column === "point" ? manifest.noun : column.replaceAll("_", " "),
           number: column !== "point",

@@ -71,7 +71,7 @@
       {},
       Page.make("summary", {}, "Small programs, each made for one question"),
       table(
-        "Their mean ratios at the batch size with most cells. No mean over models has them.",
+        "Their mean ratios at the batch size with most cells. They are not in any mean over models.",
         [
           {
             title: "question",
@@ -120,12 +120,16 @@
         : "";
     const caption =
       "Time in the mode over time of the baseline, with its 95 % interval: left of 1 is a gain.";
+    const alike = [...models.values()].every((by) => modes.every((mode) => by.get(mode)?.ratio));
     const order = (by, mode) => by.get(mode)?.ratio ?? null;
     return section(
       "pays",
       "Which models gain?",
       marks.length
-        ? Draw.figure(caption + some, Draw.ratios(marks, modes, "time ratio (below 1: faster)"))
+        ? Draw.figure(
+            caption + some,
+            Draw.ratios(marks, Page.modesOf(rows), "time ratio (below 1: faster)"),
+          )
         : null,
       table(
         `The time ratio of each model in each mode. Fastest: the fastest mode, and modes that cannot be told from it.${some}`,
@@ -142,17 +146,18 @@
             sort: ([, by]) => order(by, mode),
           })),
           number(
-            "baseline ms",
-            ([, by]) => Words.milliseconds(first(by).eager_s),
+            `${group.baseline} time`,
+            ([, by]) => first(by).baseline_time,
             ([, by]) => first(by).eager_s,
           ),
         ],
         [...models],
       ),
       table(
-        "The modes: geometric means, and how many cells gain.",
+        `The modes: geometric means, and how many cells gain.${alike ? "" : " Means of different cells do not compare: see All models."}`,
         [
           { title: "mode", value: (mode) => mode.mode },
+          number("cells", (mode) => String(mode.cells)),
           number("mean ratio", (mode) => Words.bounds(mode.mean)),
           ...Object.keys(group.modes[0].counts).map((kind) =>
             number(kind, (mode) => String(mode.counts[kind])),
@@ -167,7 +172,7 @@
   }
 
   async function since(context, question, group) {
-    const { machine, label, chosen } = context;
+    const { machine, manifest, label, chosen } = context;
     const document = await context.document(`means/${question}`);
     const modes = Object.entries(document?.batches?.[group.batch] ?? {});
     if (!modes.length) {
@@ -175,13 +180,15 @@
         section(
           "since",
           "Since when?",
-          "A history needs two points of the axis with cells in common. There are none yet.",
+          machine.points.length < 2
+            ? `Only one ${manifest.noun} was measured here, so there is no history.`
+            : `No two ${manifest.noun}s have measured cells in common, so there is no history.`,
         ),
       ];
     }
     const ordered = modes.sort(([, one], [, other]) => other.cells - one.cells);
     const models = Data.rows(group).map((row) => row.cell.split(",")[0]);
-    const told = Page.told(context.manifest, { models });
+    const told = Page.told(manifest, { models });
     return ordered.map(([mode, means], place) => {
       const rows = Data.rows(means);
       const points = rows.map((row) => row.point);
@@ -211,10 +218,10 @@
         ),
         place ? null : Page.stories(told),
         table(
-          `Geometric means by ${context.manifest.noun}; times are relative to ${labels[0]}.`,
+          `Geometric means by ${manifest.noun}; times are relative to ${labels[0]}.`,
           [
             {
-              title: context.manifest.noun,
+              title: manifest.noun,
               value: (row) => link(label(row.point), "index.html", { ...chosen, at: row.point }),
             },
             ...["eager", "compiled", "ratio"].map((name) => Page.interval(name, name)),
@@ -257,7 +264,11 @@
         ? Page.make(
             "p",
             {},
-            link(`${label(at)}: what it changed as a whole`, Page.releasePage(at), {}),
+            link(
+              `PyTorch ${Page.minor(at)}: what its newest patch changed as a whole`,
+              Page.releasePage(at),
+              { machine: machine.name },
+            ),
           )
         : null,
       Page.make("p", {}, compare),

@@ -10,7 +10,9 @@
     const every = (await Data.figures(machine, at)).filter(
       (row) => row.verdict || row.outcome !== "ok",
     );
-    const questions = [...new Set(every.map((row) => row.question))];
+    const questions = context.manifest.groups.filter((name) =>
+      every.some((row) => row.question === name),
+    );
     const question = questions.includes(chosen.question) ? chosen.question : questions[0];
     const asked = every.filter((row) => row.question === question);
     const sizes = [...new Set(asked.map((row) => row.batch_size))]
@@ -25,7 +27,6 @@
     const half = MOST_DRAWN / 2;
     const drawn =
       numbers.length > MOST_DRAWN ? [...numbers.slice(0, half), ...numbers.slice(-half)] : numbers;
-    const modes = [...new Set(drawn.map((row) => row.mode))];
     const name = (row) => (batch === "all" ? `${row.label}, batch ${row.batch_size}` : row.label);
     const marks = drawn.map((row) => context.mark(row, "ratio", name(row), row.mode));
     const some =
@@ -57,7 +58,7 @@
           marks.length
             ? Draw.figure(
                 `Time in the mode over time of the baseline, with its 95 % interval.${some}`,
-                Draw.ratios(marks, modes, "time ratio (below 1: faster)"),
+                Draw.ratios(marks, Page.modesOf(drawn), "time ratio (below 1: faster)"),
               )
             : null,
           table(
@@ -69,7 +70,7 @@
                 : []),
               COLUMNS.ratio,
               COLUMNS.mode,
-              COLUMNS.baseline,
+              COLUMNS.baseline(rows),
               COLUMNS.cold,
               COLUMNS.warm,
               COLUMNS.paysAfter,
@@ -103,8 +104,8 @@
             value: (line) => cell(line.row[line.end === "default" ? "cell_default" : "cell"]),
           },
           { title: "heap", value: (line) => line.end },
-          number("eager ms", (line) => Words.milliseconds(of(line, "eager_s"))),
-          number("mode ms", (line) => Words.milliseconds(of(line, "mode_s"))),
+          number("eager time", (line) => Words.duration(of(line, "eager_s"))),
+          number("mode time", (line) => Words.duration(of(line, "mode_s"))),
           number("ratio", (line) => Words.interval(line.row, `${line.end}_ratio`)),
           number("faults eager", (line) => only(line, Words.count(line.row.default_eager_faults))),
           number("faults mode", (line) => only(line, Words.count(line.row.default_mode_faults))),
