@@ -342,6 +342,7 @@ def _pair(machine: Machine, before: str, after: str) -> dict[str, Any] | None:
         "most": packs.sheet(sheets.findings(found)),
         "cells": len(comparison.changes),
         "compared": comparison.compared,
+        "averaged": len(comparison.in_means),
         "paired": comparison.paired,
         "noise": figure(comparison.noise),
         "means": table(
