@@ -179,8 +179,8 @@ def test_the_best_policy_is_named_with_those_that_cannot_be_told_from_it() -> No
     assert "the fastest policy for shapes is dynamic, a pass takes 0.70 [" in sentence
     assert "cannot be told from recompile (0.70 [" in sentence
     assert "20.0 s with dynamic, and 60.0 s with recompile" in sentence
-    assert "requests of a second pass with buckets (1)" in sentence
-    assert "requests of new shapes with recompile (6) and buckets (2)" in sentence
+    assert "requests in a second pass with buckets (1)" in sentence
+    assert "requests for new shapes with recompile (6) and buckets (2)" in sentence
     assert len(lines) == 4, "calls whose memory is watched are another question"
     assert lines["m, default: unbacked"][3].startswith("compile-error")
 

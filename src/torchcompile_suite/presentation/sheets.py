@@ -222,9 +222,8 @@ def means(comparison: Comparison) -> Sheet:
         number = Counter(one.effects[name].difference for one in having)
         averaged = sum(one.cell in comparison.in_means for one in having)
         counts = [str(number[one]) for one in Difference]
-        lines.append([name, ratio(mean), str(averaged), str(len(having)), *counts])
-    differences = [one.value for one in Difference]
-    columns = ["figure", "mean of models [95 %]", "models", "all cells", *differences]
+        lines.append([name, ratio(mean), str(averaged), *counts])
+    columns = ["figure", "mean of models [95 %]", "models", *(one.value for one in Difference)]
     return Sheet(columns, frozenset(columns[1:]), lines)
 
 
