@@ -325,7 +325,7 @@
       "History",
       many
         ? Draw.figure(
-            `${name}: time of a call by ${manifest.noun}; bands: 95 %, with the drift between runs.`,
+            `${name}: time of a call by ${manifest.noun}; bands: 95 %, with the drift between measurements.`,
             Draw.lines(labels, times, `${unit} a call`, `${name}: times`, open, marks),
           )
         : null,

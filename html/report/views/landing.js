@@ -206,7 +206,7 @@
           Draw.lines(labels, [series("ratio")], "time ratio", caption, open, marks),
         ),
         Draw.figure(
-          `Times, relative to ${labels[0]}. ${caption} The bands include the drift between runs.`,
+          `Times, relative to ${labels[0]}. ${caption} The bands include the drift between measurements.`,
           Draw.lines(
             labels,
             [series("eager"), series("compiled")],

@@ -1,7 +1,4 @@
-"""What is compared between two releases, and the drift between their runs.
-
-Between-run drift is how much the time of the same work differs between measurements.
-"""
+"""What is compared between two releases, and how the machine drifts within one of them."""
 
 from __future__ import annotations
 

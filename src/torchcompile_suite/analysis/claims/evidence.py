@@ -128,7 +128,7 @@ class Evidence:
         """
         drift = change.drift_between([self._side]).reach
         if math.isnan(drift):
-            raise Missing("no eager time was measured twice, so the between-run drift is unknown")
+            raise Missing("no eager time was measured twice, so the drift is unknown")
         return statistics.quotient(one, other, more=math.sqrt(2) * drift)
 
     def compiled(self, cell: Cell) -> Compiled:

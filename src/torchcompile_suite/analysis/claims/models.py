@@ -35,7 +35,7 @@ GRAPHS = frozenset(["reduce-overhead", "max-autotune"])
 def _mode_over(evidence: Evidence, workload: str, mode: str, other: str) -> Interval:
     """Time in a mode over the time in another one.
 
-    Both were paired with the same eager call, so the between-run drift cancels. But a graph that
+    Both were paired with the same eager call, so the drift between them cancels. But a graph that
     CUDA replays waits for the device and not for the host, whose speed changes. Of two modes with
     such graphs the times themselves are compared, without a drift: eager's would be the host's.
     """

@@ -117,7 +117,7 @@ def _text(machine: Machine) -> list[str]:
         f"Disturbed by other work on the machine, and therefore repeated: {disturbed}. "
         f"{plural(failed, 'cell')} ended without numbers.",
         floor,
-        "Between-run drift: the eager time of the same work, measured in another run, may differ "
+        "Drift: the eager time of the same work, in two measurements of a release, may differ "
         f"by {_percent(machine.drift)}. Drift changes times; in ratios it cancels.",
         "A neighbour slowed the processors during the whole of "
         f"{plural(len(machine.slowed), 'measurement')}. The pages of these cells say so. asv run "
