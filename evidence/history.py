@@ -35,8 +35,6 @@ from . import tables
 from .collect import ROOT
 
 RELEASES = ("v2.4", "v2.9", "v2.15")
-# Eager is measured in both cells of a model. So two runs show how the machine drifts, and their
-# intervals allow for it, as in a report of the core.
 CELLS = tuple(
     Cell(name, 1, mode) for name in ("resnet18", "vit16x6x384") for mode in (EAGER, "default")
 )

@@ -165,7 +165,7 @@ def table() -> list[tables.Part]:
         "without the start of processes. It ends with +-3 %, or after twelve launches.",
         _spread(),
         f"{series.TRIES} comparisons in turns of eight workloads of these pools, near pairs, none "
-        "or one of them faulty. found: round by round, or as if the two had been measured apart.",
+        "or one of them faulty.",
         _found(),
         f"Near, {within} of {len(lines)} cells are within {limit:.0%}. {'; '.join(machines)}.",
     ]

@@ -181,6 +181,13 @@ def test_training_is_of_steps_in_any_precision() -> None:
     sentence, sheet = answered("training", *steps, measured(heap, 0.1))
     assert f"an optimizer step takes {mean(*steps)} of eager's time" in sentence
     assert [line[2] for line in sheet.lines] == ["default: training", "default: training, bfloat16"]
+    other = Cell("relevance_information", 4, "default", phase="training")
+    more, _ = answered("training", *steps, measured(other, 2.0))
+    assert more == f"{sentence} Made for other questions: mode default 2.00 [2.00, 2.00] (1 cell)."
+    more, _ = answered("training", *steps, failed(other, "no luck"))
+    assert "other questions" not in more
+    alone, _ = answered("training", measured(other, 2.0))
+    assert alone.startswith("No step of a model was measured here. Made for other questions: ")
 
 
 def test_precision_is_against_eager_in_float32() -> None:

@@ -433,3 +433,30 @@ def test_another_package_that_differs_is_named() -> None:
     assert "another package differs, too (torchao 0.15.0, then 0.18.0)" in wording.judgement(
         comparison
     )
+
+
+def test_what_was_measured_in_both_is_counted_though_nothing_of_it_is_compared() -> None:
+    """An eager cell of two runs has no ratio, and here no memory."""
+    random = np.random.default_rng(10)
+    eager = [
+        with_launches(
+            measurement(random, Cell("model0", 1, "eager"), series=""), peak_memory_bytes=None
+        )
+        for _ in range(2)
+    ]
+    comparison = compare(eager[:1], eager[1:])
+    assert comparison.compared == 1
+    assert comparison.means == {}
+    assert "1 of 1 cells were measured with both. They were measured one run" in (
+        wording.judgement(comparison)
+    )
+
+
+def test_a_mean_of_small_programs_is_not_called_one_of_models() -> None:
+    random = np.random.default_rng(11)
+    program, model = Cell("small_1x1", 1, "default"), Cell("model0", 1, "default")
+    for cells, noun in (([program], "cells"), ([program, model], "models")):
+        before, after = ([measurement(random, cell) for cell in cells] for _ in range(2))
+        sheet = sheets.means(compare(before, after))
+        assert sheet.columns[1:3] == [f"mean of {noun} [95 %]", noun]
+        assert all(line[2] == "1" for line in sheet.lines)

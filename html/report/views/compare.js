@@ -110,7 +110,7 @@
         "means",
         "On average",
         table(
-          `Geometric means over ${Words.plural(pair.averaged, "cell")} of models as users run them.`,
+          `Geometric means over ${pair.averaged}.`,
           [
             { title: "figure", value: (row) => row.figure },
             Page.interval("geometric mean of after/before", "mean"),

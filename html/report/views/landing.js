@@ -32,7 +32,9 @@
     const question = questions.includes(chosen.question) ? chosen.question : questions[0];
     const groups = overview.groups.filter((group) => group.question === question);
     const group = groups.find((one) => one.batch === chosen.batch) ?? groups[0];
-    Object.assign(chosen, { question, batch: group.batch });
+    // One size is all sizes: another page has chosen them.
+    const all = chosen.batch === "all" && groups.length === 1;
+    Object.assign(chosen, { question, batch: all ? "all" : group.batch });
     const batches = [...groups.map((one) => one.batch)].sort(
       (one, other) => (one === "all") - (other === "all") || one - other,
     );

@@ -130,6 +130,7 @@ class ComparedReleases(Struct):
     in_means: int
     means: dict[str, Interval]
     unlike: list[Cell]
+    packages: dict[str, list[Cell]]
     changes: list[ComparedCell]
     reasons: list[ComparedReason]
     generated: ComparedCode | None
@@ -160,6 +161,7 @@ def comparison_json(
         in_means=len(comparison.in_means),
         means=comparison.means,
         unlike=comparison.unlike,
+        packages=comparison.packages,
         changes=[
             ComparedCell(
                 change.cell,

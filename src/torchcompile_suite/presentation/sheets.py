@@ -213,9 +213,7 @@ def gaps(comparison: Comparison) -> Sheet:
 
 
 def means(comparison: Comparison) -> Sheet:
-    """The geometric mean of each figure over the cells of models, and in how many of all cells it
-    changed.
-    """
+    """The geometric mean of each figure, over how many cells, and in how many of all it changed."""
     lines = []
     for name, mean in comparison.means.items():
         having = [one for one in comparison.changes if name in one.effects]
@@ -223,7 +221,8 @@ def means(comparison: Comparison) -> Sheet:
         averaged = sum(one.cell in comparison.in_means for one in having)
         counts = [str(number[one]) for one in Difference]
         lines.append([name, ratio(mean), str(averaged), *counts])
-    columns = ["figure", "mean of models [95 %]", "models", *(one.value for one in Difference)]
+    of = "models" if comparison.of_models else "cells"
+    columns = ["figure", f"mean of {of} [95 %]", of, *(one.value for one in Difference)]
     return Sheet(columns, frozenset(columns[1:]), lines)
 
 

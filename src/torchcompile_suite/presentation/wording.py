@@ -100,6 +100,13 @@ def judgement(comparison: Comparison) -> str:
     )
 
 
+def averaged(comparison: Comparison) -> str:
+    """What the means of a comparison are over, in words."""
+    cells = plural(len(comparison.in_means), "cell")
+    of = " of models as users run them" if comparison.of_models else ""
+    return f"{cells}{of}, as far as each has the figure"
+
+
 def _turns(comparison: Comparison) -> str:
     """The sentence that says which cells were measured in turns."""
     paired, compared = comparison.paired, comparison.compared
@@ -112,10 +119,10 @@ def _turns(comparison: Comparison) -> str:
         "measured one run after the other, so only their ratios and memory are compared (for "
         f"times: torchcompile-suite history v{before} v{after})"
     )
-    if paired == compared:
-        return f"All of them were {turns}."
     if not paired:
         return f"They were {apart}."
+    if paired == compared:
+        return f"All of them were {turns}."
     return f"{paired} of them were {turns}. The others were {apart}."
 
 

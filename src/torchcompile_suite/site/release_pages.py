@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..analysis.change import MARGIN, Difference
+from ..analysis.change import MARGIN, QUANTITIES, Difference
 from ..analysis.summary import version_key
 from ..presentation.wording import plural
 from ..releases import catalogue
@@ -95,7 +95,8 @@ def _step(step: Row) -> Iterable[Section]:
     means = rows(step["means"])
     advice = list(_upgrading(means))
     none = f"On average nothing is surely worse by more than {_WORTH - 1:.0%}."
-    yield Section("When you upgrade", [*_calls(means), *(advice or [none])])
+    apart = [] if {row["figure"] for row in means} & _DRIFTING else [_APART]
+    yield Section("When you upgrade", [*_calls(means), *(advice or [none]), *apart])
     if step["most"]["rows"]:
         yield Section("What matters most", [], [sheet("The largest changes.", step["most"])])
     yield Section("How it was compared", [step["sentence"]])
@@ -123,7 +124,13 @@ _REMEDIES = {
     "compiled": "compiled calls take {} times as long. Measure your model in both releases before "
     "you upgrade (torchcompile-suite try MODEL --release NAME).",
     "eager": "eager calls take {} times as long.",
+    "time ratio": "the ratio of a compiled call to eager is {} times as large.",
 }
+_DRIFTING = {name for name, quantity in QUANTITIES.items() if quantity.drifts}
+_APART = (
+    "Times and compile costs of the two were not compared: they were not measured in turns "
+    "(torchcompile-suite history)."
+)
 
 
 def _calls(means: Iterable[Row]) -> Iterable[str]:
@@ -154,12 +161,12 @@ def _code_of(code: Mapping[str, Row], point: str) -> Iterable[Section]:
         for group in document.get("groups", ()):
             for row in rows(group["by_point"]):
                 counted = [f"{name} in {row[name]}" for name in row if ": " in name and row[name]]
+                if older := row["changed_since_older"]:
+                    counted.append(
+                        f"any count in {older} of {plural(row['with_an_older'], 'other cell')},"
+                        " since an older release: the one before has no code of them"
+                    )
                 if row["point"] == point and counted:
-                    if older := row["changed_since_older"]:
-                        counted.append(
-                            f"any count in {older} of {plural(row['with_an_older'], 'other cell')},"
-                            " since an older release: the one before has no code of them"
-                        )
                     what = f"{group['phase']}, mode {group['mode']}"
                     lines.append([what, str(row["compared"]), "; ".join(counted)])
         if lines:

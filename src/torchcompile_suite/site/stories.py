@@ -50,14 +50,19 @@ def read(folder: Path) -> list[Story]:
         return []
     names = re.findall(r"\]\(([\w.-]+)\.md\)", index.read_text("utf-8"))
     pages = {f"{name}.md": f"story-{name}.html" for name in names}
-    pages |= {f"../{name}.md": f"{name}.html" for name in GUIDES}
+    pages |= {f"../{name}": page for name, page in _guides(folder.parent).items()}
     return [_story(folder / f"{name}.md", pages) for name in names]
 
 
 def guides(folder: Path) -> list[Story]:
     """The guides of the folder of documents, as far as they are there. Raises as `read`."""
-    pages = {f"{name}.md": f"{name}.html" for name in GUIDES if (folder / f"{name}.md").is_file()}
+    pages = _guides(folder)
     return [_story(folder / name, pages) for name in pages]
+
+
+def _guides(folder: Path) -> dict[str, str]:
+    """The page of each guide that the folder has."""
+    return {f"{name}.md": f"{name}.html" for name in GUIDES if (folder / f"{name}.md").is_file()}
 
 
 def _story(path: Path, pages: Mapping[str, str]) -> Story:

@@ -86,7 +86,12 @@ class Comparison(NamedTuple):
     @property
     def compared(self) -> int:
         """The number of cells that were measured on both sides."""
-        return sum(bool(change.effects) for change in self.changes)
+        return sum(not change.gap for change in self.changes)
+
+    @property
+    def of_models(self) -> bool:
+        """Whether the means are over models: no small program, no analysis of a gain."""
+        return all(map(_of_model, self.in_means))
 
     @property
     def paired(self) -> int:

@@ -118,7 +118,7 @@ def _warm_up(evidence: Evidence) -> Finding:
         (calls["default"] <= 300 and others) if steady else None,
         f"calls until steady: {listed(calls)}",
         ours=float(calls["default"]),
-        opened="a launch was not steady at the end of its warm-up",
+        opened="a launch was not steady at the end of its warm-up, or was faster later",
     )
 
 

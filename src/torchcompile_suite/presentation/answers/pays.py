@@ -41,7 +41,8 @@ def training(records: Sequence[Record]) -> Answer:
         sentence = "No step of a model was measured here."
         if any(row.ratio is not None for row in models):
             sentence = _pays(models, "an optimizer step")
-        return sentence + (f" Made for other questions: {by_mode(others)}." if others else "")
+        made = by_mode(others)
+        return sentence + (f" Made for other questions: {made}." if made else "")
 
     return _answer(
         records, lambda cell: cell.asks_whether_it_pays and cell.phase == "training", said

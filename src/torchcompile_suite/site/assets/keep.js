@@ -2,7 +2,7 @@
 "use strict";
 
 if (location.hash.includes("machine=")) {
-  for (const one of document.querySelectorAll("a[href$='.html']:not([href^='../'])")) {
+  for (const one of document.querySelectorAll("a[href$='.html']:not([href^='../'], [href*=':'])")) {
     one.href += location.hash;
   }
 }

@@ -31,7 +31,7 @@ from ...analysis.summary import Row
 from ...compiled import Compiled
 from ...modes import EAGER
 from ...presentation import sheets, stories
-from ...presentation.wording import duration, judgement, plural, ratio, without_gain
+from ...presentation.wording import averaged, duration, judgement, plural, ratio, without_gain
 from ...results import cached
 from ...results.cached import Made
 from .. import cells, packs
@@ -111,13 +111,18 @@ def _group(machine: Machine, point: str, rows: Sequence[Row], group: Group) -> d
         half = MOST_MODELS // 2
         shown = [*shown[:half], *shown[-half:]]
     fastest = of_cells.best_modes(mine, machine.slowed)
-    modes = [_mode(mode, of_mode) for mode, of_mode in _by_mode(mine).items()]
+    by_mode = _by_mode(mine)
+    modes = [_mode(mode, of_mode) for mode, of_mode in by_mode.items()]
     return {
         "question": group.question,
         "batch": group.batch,
         "about": cells.ABOUT[group.question],
         "of_models": group.question not in workloads.MADE_FOR.values(),
-        "headline": _headline(machine, point, group, modes) + _slowed(machine, mine),
+        "headline": (
+            _headline(machine, point, group, modes)
+            + _left_out(len(mine) - sum(map(len, by_mode.values())))
+            + _slowed(machine, mine)
+        ),
         "baseline": " or ".join(sorted({row.cell.baseline for row in mine})),
         "modes": [{**mode, "mean": figures(mode["mean"])} for mode in modes],
         "models": len(models),
@@ -146,7 +151,10 @@ def _least_ratio(rows: Sequence[Row]) -> float:
 
 
 def _by_mode(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    return cells.grouped(rows, lambda row: row.cell.mode)
+    """The rows of each mode: those of models; all where no model is among them."""
+    every = list(rows)
+    models = [row for row in every if not workloads.made_for(row.cell.workload)]
+    return cells.grouped(models or every, lambda row: row.cell.mode)
 
 
 def _row(machine: Machine, row: Row, fastest: bool, with_batch: bool) -> list[Any]:
@@ -170,8 +178,7 @@ def _baseline(rows: Sequence[Row]) -> str:
 
 
 def _mode(mode: str, rows: Sequence[Row]) -> dict[str, Any]:
-    """How many cells of a mode gain and lose, and the mean ratio: of models, if there are any."""
-    rows = [row for row in rows if not workloads.made_for(row.cell.workload)] or rows
+    """How many cells of a mode gain and lose, and the mean ratio."""
     ratios = [row.ratio for row in rows if row.ratio is not None]
     return {
         "mode": mode,
@@ -199,6 +206,13 @@ def _headline(machine: Machine, point: str, group: Group, modes: Sequence[dict[s
         f"{mode['mode']}, {group.question}, {size}, {machine.title}. It is faster in "
         f"{number[Payoff.GAIN]} of {plural(mode['cells'], 'cell')}{without_gain(number)}."
     )
+
+
+def _left_out(number: int) -> str:
+    """The sentence that says how many cells are in no mean; empty if none."""
+    if not number:
+        return ""
+    return f" In no mean: {plural(number, 'cell')} of workloads that another question has."
 
 
 def _slowed(machine: Machine, rows: Sequence[Row]) -> str:
@@ -342,7 +356,7 @@ def _pair(machine: Machine, before: str, after: str) -> dict[str, Any] | None:
         "most": packs.sheet(sheets.findings(found)),
         "cells": len(comparison.changes),
         "compared": comparison.compared,
-        "averaged": len(comparison.in_means),
+        "averaged": averaged(comparison),
         "paired": comparison.paired,
         "noise": figure(comparison.noise),
         "means": table(

@@ -27,7 +27,7 @@
       content: [
         marks.length
           ? Draw.figure(
-              `${over}, on average over ${Words.plural(pair.averaged, "cell")} of models on ${machine.title}, with 95 % intervals. Not changed: the whole interval is within 5 % of 1.`,
+              `${over}, on average over ${pair.averaged}, on ${machine.title}, with 95 % intervals. Not changed: the whole interval is within 5 % of 1.`,
               Draw.ratios(marks, KINDS, `${over} (above 1: slower, or more)`),
             )
           : null,
