@@ -386,7 +386,7 @@ def test_every_link_and_choice_can_be_reached_by_keyboard(visit: Visit, address:
     wanted = page.locator(
         "a:not([tabindex='-1']):visible, select:visible, input:visible, button:visible"
     ).count()
-    reached = set()
+    reached: set[int] = set()
     for _ in range(2 * wanted + 20):
         page.keyboard.press("Tab")
         at = page.evaluate(
