@@ -183,10 +183,8 @@ def test_training_is_of_steps_in_any_precision() -> None:
     assert [line[2] for line in sheet.lines] == ["default: training", "default: training, bfloat16"]
     other = Cell("relevance_information", 4, "default", phase="training")
     more, _ = answered("training", *steps, measured(other, 2.0))
-    assert (
-        more
-        == f"{sentence} Made for other questions: mode default {mean(measured(other, 2.0))} (1 cell)."
-    )
+    twice = f"mode default {mean(measured(other, 2.0))} (1 cell)"
+    assert more == f"{sentence} Made for other questions: {twice}."
     more, _ = answered("training", *steps, failed(other, "no luck"))
     assert "other questions" not in more
     alone, _ = answered("training", measured(other, 2.0))
