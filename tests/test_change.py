@@ -429,6 +429,7 @@ def test_another_package_that_differs_is_named() -> None:
         for mode_s, version in ((0.03, "0.15.0"), (0.3, "0.18.0"))
     )
     comparison = compare([before], [after])
+    assert [one.moved for one in comparison.changes] == ["mode"], "nothing is compiled"
     assert comparison.packages == {"torchao 0.15.0, then 0.18.0": [cell]}
     assert "another package differs, too (torchao 0.15.0, then 0.18.0)" in wording.judgement(
         comparison

@@ -50,8 +50,13 @@ class Change(NamedTuple):
 
     @property
     def moved(self) -> str:
-        """Which time changed beyond noise: "eager", "compiled", "both", or "" if neither did."""
-        moved = [name for name in ("eager", "compiled") if self._changed(name)]
+        """Which time changed beyond noise: "eager", "compiled", "both", or "" if neither did.
+
+        Of a cell of eager in another precision, where nothing is compiled, "mode" for "compiled".
+        """
+        second = "mode" if self.cell.mode == EAGER else "compiled"
+        names = {"eager": "eager", "compiled": second}
+        moved = [said for name, said in names.items() if self._changed(name)]
         return "both" if len(moved) == 2 else "".join(moved)
 
     def _changed(self, name: str) -> bool:

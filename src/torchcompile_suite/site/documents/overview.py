@@ -400,9 +400,7 @@ def _moved(one: Change, name: str) -> str:
     """Which time changed, for a time ratio that changed; else the empty string."""
     if name != "time ratio" or not one.effects[name].difference.changed:
         return ""
-    # A cell of eager in another precision has nothing that is compiled.
-    moved = "mode" if (one.moved, one.cell.mode) == ("compiled", EAGER) else one.moved
-    return moved or "cannot tell"
+    return one.moved or "cannot tell"
 
 
 def _counts(machine: Machine, before: str, after: str) -> Iterator[list[Any]]:
