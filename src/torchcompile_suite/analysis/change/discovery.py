@@ -94,7 +94,11 @@ def log_change(before: Logs, after: Logs, prior: Prior | None) -> LogChange | No
 
 def factors(before: Mapping[Round, float], after: Mapping[Round, float]) -> list[float]:
     """After over before in each round that both have."""
-    return [after[key] / before[key] for key in before if key in after]
+    return [
+        statistics.power(math.log(after[key]) - math.log(before[key]))
+        for key in before
+        if key in after
+    ]
 
 
 def paired_change(factors: Sequence[float], prior: Prior | None) -> LogChange | None:
