@@ -400,6 +400,17 @@ def _any_launch(draw: st.DrawFn) -> Launch:
     return Launch("cold", OK, attribution=Attribution(operators, draw(splits), draw(splits)))
 
 
+def test_launches_whose_steps_are_on_the_other_side_do_not_count_together() -> None:
+    """Both have one step: the first in the compiled call, the second in eager."""
+    step = Step("s", "operator", [0], 1.0)
+    one, none = Split(1.0, 1.0, [step], {}, 1.0), Split(1.0, 1.0, [], {}, 1.0)
+    launches = [
+        Launch("cold", OK, attribution=Attribution([Operator("", "", "", "", "")], *sides))
+        for sides in ((none, one), (one, none))
+    ]
+    assert why.compiled_against_eager(launches).other_code == 1
+
+
 @given(st.lists(_any_launch(), min_size=1, max_size=3))
 def test_any_launches_have_an_answer(launches: list[Launch]) -> None:
     """Records of strangers divide calls in any way."""

@@ -254,9 +254,11 @@ def _alike(launches: Sequence[Launch]) -> list[Attribution]:
     return [one for one in fine if _steps(one) == _steps(fine[0])]
 
 
-def _steps(one: Attribution) -> Hashable:
-    steps = (*one.eager.steps, *one.mode.steps)
-    return tuple((step.name, step.kind, *step.operators) for step in steps)
+def _steps(one: Attribution) -> list[list[tuple[object, ...]]]:
+    return [
+        [(step.name, step.kind, step.direction, *step.operators) for step in split.steps]
+        for split in (one.eager, one.mode)
+    ]
 
 
 def _torch(launches: Sequence[Launch]) -> str:
