@@ -411,6 +411,14 @@ def test_a_mean_is_one_of_models_as_users_run_them() -> None:
     )
     assert comparison.means["compiled"].value == pytest.approx(1.0, abs=0.02)
     assert comparison.in_means == {Cell(f"model{number}", 1, "default") for number in range(10)}
+    # The models were not measured in turns: their times have no mean, and the others are counted.
+    model = measurement(random, Cell("model0", 1, "default"), series="")
+    apart = compare(
+        [model, measurement(random, others[0])],
+        [model, measurement(random, others[0], mode_s=0.06)],
+    )
+    line = next(line for line in sheets.means(apart).lines if line[0] == "compiled")
+    assert line[1:4] == ["-", "0", "1"]
     programs = compare(
         [measurement(random, others[0])], [measurement(random, others[0], mode_s=0.06)]
     )

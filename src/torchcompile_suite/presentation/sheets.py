@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ..analysis import generated as code
-from ..analysis.change import Comparison, Difference, Finding
+from ..analysis.change import QUANTITIES, Comparison, Difference, Finding
 from ..analysis.claims import Judged
 from ..analysis.coverage import Coverage, SeriesCoverage
 from ..analysis.ends import Ends
@@ -215,12 +215,14 @@ def gaps(comparison: Comparison) -> Sheet:
 def means(comparison: Comparison) -> Sheet:
     """The geometric mean of each figure, over how many cells, and in how many of all it changed."""
     lines = []
-    for name, mean in comparison.means.items():
+    for name in QUANTITIES:
         having = [one for one in comparison.changes if name in one.effects]
+        if not having:
+            continue
         number = Counter(one.effects[name].difference for one in having)
         averaged = sum(one.cell in comparison.in_means for one in having)
         counts = [str(number[one]) for one in Difference]
-        lines.append([name, ratio(mean), str(averaged), *counts])
+        lines.append([name, ratio(comparison.means.get(name)), str(averaged), *counts])
     of = "models" if comparison.of_models else "cells"
     columns = ["figure", f"mean of {of} [95 %]", of, *(one.value for one in Difference)]
     return Sheet(columns, frozenset(columns[1:]), lines)
