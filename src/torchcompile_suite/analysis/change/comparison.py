@@ -96,7 +96,7 @@ class Comparison(NamedTuple):
     @property
     def of_models(self) -> bool:
         """Whether the means are over models: no small program, no analysis of a gain."""
-        return all(map(_of_model, self.in_means))
+        return all(map(of_model, self.in_means))
 
     @property
     def paired(self) -> int:
@@ -169,7 +169,7 @@ def compare_machines(sides_of: Mapping[str, tuple[Side, Side]]) -> Comparison:
         for cell in machine_of
     ]
     compared = {cell for cell, _ in log_changes}
-    in_means = frozenset(filter(_of_model, compared)) or frozenset(compared)
+    in_means = frozenset(filter(of_model, compared)) or frozenset(compared)
     means = _means({key: one for key, one in log_changes.items() if key[0] in in_means})
     noise = noise_floor(
         measurement
@@ -200,7 +200,7 @@ def _packages(cell: Cell, sides: Sequence[Side]) -> Iterator[str]:
             yield f"{name} {before[name]}, then {after[name]}"
 
 
-def _of_model(cell: Cell) -> bool:
+def of_model(cell: Cell) -> bool:
     """Whether the cell is of a model, as users run it: no small program, no analysis of a gain."""
     return cell.asks_whether_it_pays and not workloads.made_for(cell.workload)
 

@@ -176,8 +176,8 @@ def mean_difference(name: str, mean: Interval) -> Difference:
 def mean_factor(changes: Sequence[LogChange]) -> Interval:
     """Geometric mean of the factors of many cells, at least one, with its 95 % interval.
 
-    The variances of independent changes add, and so do their degrees of freedom: Satterthwaite,
-    Biometrics Bulletin 2, 1946.
+    The variances of independent changes add. The degrees of freedom of the sum are those of
+    Satterthwaite, Biometrics Bulletin 2, 1946.
     """
     from scipy.special import stdtrit
 

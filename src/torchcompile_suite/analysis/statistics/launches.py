@@ -150,13 +150,6 @@ def _after_first(warm_up_s: Sequence[float]) -> Sequence[float]:
     return warm_up_s[1:] or warm_up_s
 
 
-def _steady_s(warm_up_s: Sequence[float], turns_s: float) -> float:
-    """Seconds of a steady call: at the end of the warm-up, or later in the turns (``turns_s``) if
-    these were faster. The warm-up may have ended with calls that compiled.
-    """
-    return min(steady_call(_after_first(warm_up_s)), turns_s)
-
-
 def compile_cost(
     warm_up_s: Sequence[float], compiler_import_s: float = 0.0, turns_s: float = math.inf
 ) -> float:
@@ -167,7 +160,8 @@ def compile_cost(
     earn back. The first call's time alone would miss the cost of later calls; the sum of all calls
     would include the drift of a busy machine.
     """
-    steady_s = _steady_s(warm_up_s, turns_s)
+    # The warm-up may have ended with calls that compiled: the turns are then faster.
+    steady_s = min(steady_call(_after_first(warm_up_s)), turns_s)
     calls_s = math.fsum(call_s - steady_s for call_s in warm_up_s if call_s > 2 * steady_s)
     return compiler_import_s + calls_s
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from ... import workloads
+from ...analysis.change import of_model
 from ...analysis.payoff import Payoff, counts
 from ...analysis.summary import Row
 from ...cell import Cell
@@ -22,11 +22,11 @@ _SETTLED, _INDUCTOR = "system", "inductor"
 def inference(records: Sequence[Record]) -> Answer:
     """Plain inference in float32, by mode."""
 
-    def asked(cell: Cell) -> bool:
-        model = not workloads.made_for(cell.workload)
-        return model and cell.asks_whether_it_pays and not cell.differs()
-
-    return _answer(records, asked, lambda rows: _pays(rows, "a call"))
+    return _answer(
+        records,
+        lambda cell: of_model(cell) and not cell.differs(),
+        lambda rows: _pays(rows, "a call"),
+    )
 
 
 def training(records: Sequence[Record]) -> Answer:
@@ -36,7 +36,7 @@ def training(records: Sequence[Record]) -> Answer:
     """
 
     def said(rows: Sequence[Row]) -> str:
-        models = [row for row in rows if not workloads.made_for(row.cell.workload)]
+        models = [row for row in rows if of_model(row.cell)]
         others = [row for row in rows if row not in models]
         sentence = "No step of a model was measured here."
         if any(row.ratio is not None for row in models):
