@@ -12,17 +12,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
+import torch
 
 from ..measurement import NOT_CHECKED, Accuracy
-from . import accuracy, references, slopes
+from . import accuracy, references, state
 from .progress import Stages
 from .references import ANOTHER, Expected, Played, Reference
 from .subject import Call, Subject
 from .training import TrainingStep
 from .widened import Traced
+
+# Of the slope of a loss. Relative to a weight of size 1: far above the rounding of a loss in
+# float64, and so small that the loss is straight there.
+STEP = 1e-6
+DIRECTIONS = 3
+# A gradient is right if it is that near to the slopes.
+RIGHT = 1e-3
 
 
 class Judged(NamedTuple):
@@ -78,28 +87,82 @@ def check_random(
 
 
 def _by_slopes(subject: Subject, judged: Judged) -> Judged:
-    """Ask the slope of the loss who is right about the gradients: eager may be wrong itself."""
+    """Ask the slope of the loss who is right about the gradients: eager may be wrong itself.
+
+    Eager is what everything is compared with, in its own dtype and in float64, and its backward
+    pass has kernels of its own. The slope of the loss along a direction needs no backward pass. So
+    it is a third opinion (evidence/plain/batch_norm.py is a case).
+    """
     if not isinstance(subject, TrainingStep) or judged.expected.random:
         return judged
     try:
         sides = (judged.expected.eager, judged.mode)
-        eager, mode = slopes.errors(subject, *(side.outputs[0].leaves[1:] for side in sides))
+        eager, mode = _from_slopes(subject, *(side.outputs[0].leaves[1:] for side in sides))
     except Exception:
         return judged  # the module was not made for float64
-    if eager <= slopes.RIGHT or mode > slopes.RIGHT:
+    if eager <= RIGHT or mode > RIGHT:
         return judged
     note = (
         f"eager's own gradients are wrong by {eager:.2g}, those of the compiled module are right: "
         "the slope of the loss in float64, without a backward pass, decides"
     )
     checked = msgspec.structs.replace(
-        judged.checked,
-        reference="slopes",
-        eager_error=eager,
-        mode_error=mode,
-        tolerance=slopes.RIGHT,
+        judged.checked, reference="slopes", eager_error=eager, mode_error=mode, tolerance=RIGHT
     )
     return judged._replace(checked=_noted(checked, note), reason="")
+
+
+def _from_slopes(subject: TrainingStep, *several: Sequence[torch.Tensor]) -> list[float]:
+    """How far each of the gradients is from the slope of the loss: the largest distance along a few
+    random directions, over the gradient's norm.
+
+    Gradients have a tensor for each weight that has a gradient in the module. Raises what the
+    module raises in float64.
+    """
+    trained = [weight.grad is not None for weight in subject.module.parameters()]
+    module, given = references.in_double(subject, subject.cell.device)
+    start = state.State(module, given)
+    weights = [each for each, own in zip(module.parameters(), trained, strict=True) if own]
+
+    def loss() -> float:
+        start.restore()
+        state.seed(references.FIRST)
+        return subject.loss_in_double(module, given)
+
+    worst = [0.0] * len(several)
+    for number in range(DIRECTIONS):
+        maker = torch.Generator().manual_seed(number)
+        direction = [
+            torch.randn(each.shape, generator=maker, dtype=torch.float64).to(each.device)
+            for each in weights
+        ]
+        slope = _slope(weights, direction, loss)
+        for place, gradients in enumerate(several):
+            doubles = [gradient.double() for gradient in gradients]
+            norm = math.hypot(*(float(each.norm()) for each in doubles))
+            pairs = zip(doubles, direction, strict=True)
+            along = math.fsum(float((one * two).sum()) for one, two in pairs)
+            distance = abs(slope - along) / norm if norm else math.inf
+            worst[place] = max(worst[place], distance)
+    return worst
+
+
+def _slope(
+    weights: Sequence[torch.Tensor], direction: Sequence[torch.Tensor], loss: Callable[[], float]
+) -> float:
+    """The slope of the loss along a direction, from two losses on both sides."""
+
+    def move(steps: float) -> None:
+        with torch.no_grad():
+            for weight, each in zip(weights, direction, strict=True):
+                weight.add_(each, alpha=steps * STEP)
+
+    move(1.0)
+    above = loss()
+    move(-2.0)
+    below = loss()
+    move(1.0)
+    return (above - below) / (2 * STEP)
 
 
 def _once(subject: Subject, call: Call, stages: Stages) -> Judged:
