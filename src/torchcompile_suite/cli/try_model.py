@@ -12,7 +12,7 @@ from .. import targets, workloads
 from ..cell import CHANNELS_LAST, DEFAULT_HEAP
 from ..errors import refuse
 from ..host import machine
-from ..host.allocators import LIBRARIES
+from ..host.heap import LIBRARIES
 from ..modes import MODES
 from ..trial import plan
 from ..trial.plan import BUDGET_S, PRECISION, Trial

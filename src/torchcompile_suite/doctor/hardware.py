@@ -15,7 +15,7 @@ import psutil
 
 from ..engine.settings import NEEDED_FOR_CACHE_BYTES
 from ..host import probes
-from ..host.allocators import LIBRARIES, preload
+from ..host.heap import LIBRARIES, preload
 from . import Check, fault, gpus, ok
 
 # Time for which other processes and other guests are watched.

@@ -25,7 +25,7 @@ import msgspec
 from .. import workloads
 from ..cell import DEFAULT_HEAP, Cell
 from ..errors import SuiteError
-from ..host import allocators
+from ..host import heap
 from ..host.orphans import die_with_parent
 from ..launch.messages import GENERATOR, TARGET_VARIABLE, Order
 from ..measurement import Launch, Outcome, Status
@@ -46,7 +46,7 @@ class Refused(Exception):
 
 def heap_state(cell: Cell) -> Heap:
     """The state that the heap of the cell's processes has to have."""
-    settled = cell.device == "cpu" and cell.allocator in ("system", allocators.LIBC)
+    settled = cell.device == "cpu" and cell.allocator in ("system", heap.LIBC)
     # A process that starts is a user's process.
     settled = settled and not cell.start
     return "settled" if settled else "default"
@@ -85,7 +85,7 @@ def run(environment: Environment, request: Request, limit_s: float = LAUNCH_LIMI
     allocator = request.cell.allocator
     if allocator not in ("system", DEFAULT_HEAP):
         # The dynamic linker preloads an allocator when a program starts.
-        variables["LD_PRELOAD"] = allocators.preload(allocator)[0]
+        variables["LD_PRELOAD"] = heap.preload(allocator)[0]
     with tempfile.TemporaryDirectory(prefix="launch-", ignore_cleanup_errors=True) as folder:
         workspace = Path(folder)
         calibrate = functools.partial(RemoteLoop, environment, workspace / "calibration.log")

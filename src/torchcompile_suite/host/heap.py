@@ -1,4 +1,4 @@
-"""The state of the heap of this process, which decides how long a call takes on a CPU.
+"""The malloc of a process, and the state of its heap, which decides how long a call takes on a CPU.
 
 The C library's malloc takes large blocks straight from the kernel and gives them back when they are
 freed, until its sliding threshold has moved above their size (mallopt(3), M_MMAP_THRESHOLD). The
@@ -12,13 +12,25 @@ with the environment variables `VARIABLES`.
 from __future__ import annotations
 
 import ctypes
+import ctypes.util
+import platform
+import re
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
-from . import allocators
+from ..cell import DEFAULT_HEAP
 
 _T = TypeVar("_T")
+
+# Name -> (the linker's name of the library, Debian's package).
+LIBRARIES = {
+    "tcmalloc": ("tcmalloc_minimal", "libtcmalloc-minimal4"),
+    "jemalloc": ("jemalloc", "libjemalloc2"),
+}
+# The C library's malloc, in a process that is started in the same way as with the others.
+LIBC = "libc"
 
 # The parameters of mallopt(3), from glibc's malloc.h, and what they are set to.
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4
@@ -48,13 +60,47 @@ VARIABLES = {
 """The environment variables that settle the heap of a process from its start."""
 
 
+def allocator() -> str:
+    """The malloc of this process: a preloaded library's name, or the C library and its version."""
+    try:
+        maps = Path("/proc/self/maps").read_text()
+    except OSError:
+        return "unknown"
+    for name in (*LIBRARIES, "mimalloc"):
+        if re.search(rf"/lib{name}[^/\n]*\.so", maps):
+            return name
+    libc, version = platform.libc_ver()
+    return f"{libc} {version}".strip() or "system"
+
+
+def preloaded(name: str) -> bool:
+    """Whether a `Cell.allocator` is a library that the process has to be started with."""
+    return name not in ("system", LIBC, DEFAULT_HEAP)
+
+
+def preload(name: str) -> tuple[str, str]:
+    """The value of LD_PRELOAD for an allocator, and the reason if it is not available.
+
+    One of the two is empty; both are where nothing is preloaded.
+    """
+    if not preloaded(name):
+        return "", ""
+    if name not in LIBRARIES:
+        known = ", ".join((LIBC, DEFAULT_HEAP, *LIBRARIES))
+        return "", f"no allocator {name!r}; there are: {known}"
+    library, package = LIBRARIES[name]
+    if soname := ctypes.util.find_library(library):
+        return soname, ""  # the linker knows the path
+    return "", f"lib{library} is not installed; on Debian: apt-get install {package}"
+
+
 def settle() -> str:
     """Tell malloc to keep its memory, from now on. Returns why that is not possible, or "".
 
     Call it before the process allocates tensors.
     """
-    loaded = allocators.loaded()
-    if loaded in allocators.LIBRARIES or loaded == "mimalloc":
+    loaded = allocator()
+    if loaded in LIBRARIES or loaded == "mimalloc":
         return f"{loaded} is loaded, which keeps its memory in its own way"
     try:
         mallopt = ctypes.CDLL(None).mallopt
@@ -103,7 +149,7 @@ def held() -> tuple[int, int] | None:
 @cache
 def _mallinfo2() -> Any:
     """The C library's function; None without one. Looked up once: that takes memory."""
-    if not allocators.loaded().startswith("glibc"):
+    if not allocator().startswith("glibc"):
         return None
     try:
         function = ctypes.CDLL(None).mallinfo2

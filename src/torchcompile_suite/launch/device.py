@@ -26,7 +26,7 @@ import torch
 
 from .._version import __version__
 from ..conditions import Accelerator, Environment
-from ..host import allocators, cuda, heap, nvml
+from ..host import cuda, heap, nvml
 from ..host.machine import cpu_model
 from ..measurement import OK, Launch
 from ..releases import stamp
@@ -269,7 +269,7 @@ def describe(device: Device, load_1min: float) -> Environment:
         driver=device.driver(),
         threads=torch.get_num_threads(),
         interop_threads=torch.get_num_interop_threads(),
-        allocator=allocators.loaded(),
+        allocator=heap.allocator(),
         compiler=_compiler(),
         kernel=f"{platform.system()} {platform.release()}",
         variables=_settings(),

@@ -20,7 +20,7 @@ import torch
 from .. import workloads
 from ..analysis import statistics
 from ..cell import DEFAULT_HEAP, Cell
-from ..host import allocators, heap
+from ..host import heap
 from ..measurement import OK, Launch
 from ..modes import EAGER, MODES
 from ..request import Request, Side
@@ -317,8 +317,8 @@ def _unsupported(cell: Cell) -> str:
             "allocator has them"
         )
     # Not looked up for the C library's: to read the list of libraries takes memory.
-    if allocators.preloaded(cell.allocator) and allocators.loaded() != cell.allocator:
-        return allocators.preload(cell.allocator)[1] or f"{cell.allocator} was not loaded"
+    if heap.preloaded(cell.allocator) and heap.allocator() != cell.allocator:
+        return heap.preload(cell.allocator)[1] or f"{cell.allocator} was not loaded"
     if cell.mode not in MODES:
         return f"no mode {cell.mode!r}; there are: {', '.join(MODES)}"
     return ""

@@ -18,7 +18,7 @@ from .. import matrix
 from ..cell import CHANNELS_LAST, DEFAULT_HEAP, MOST_BATCH, QUANTISATIONS, Cell, Layout, Shapes, Way
 from ..errors import SuiteError, refuse
 from ..host import machine
-from ..host.allocators import LIBRARIES
+from ..host.heap import LIBRARIES
 from ..modes import EAGER, MODES
 from .outline import Outline
 from .target import Target, parse
