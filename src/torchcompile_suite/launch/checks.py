@@ -65,7 +65,7 @@ def check(subject: Subject, call: Call, stages: Stages, same_draws: bool = False
         f"passed with set {len(refused) + 1} of weights; with set {len(refused)} a value may lie "
         f"at a corner, where rounding decides its gradient: {refused[-1]}"
     )
-    return judged._replace(checked=_noted(judged.checked, note))
+    return judged._replace(checked=noted(judged.checked, note))
 
 
 def check_random(
@@ -109,7 +109,7 @@ def _by_slopes(subject: Subject, judged: Judged) -> Judged:
     checked = msgspec.structs.replace(
         judged.checked, reference="slopes", eager_error=eager, mode_error=mode, tolerance=RIGHT
     )
-    return judged._replace(checked=_noted(checked, note), reason="")
+    return judged._replace(checked=noted(checked, note), reason="")
 
 
 def _from_slopes(subject: TrainingStep, *several: Sequence[torch.Tensor]) -> list[float]:
@@ -212,7 +212,7 @@ def _against(
     ]
     checked = max(compared, key=lambda one: _excess(one.mode_error, one.tolerance))
     if reference.note:
-        checked = _noted(checked, reference.note)
+        checked = noted(checked, reference.note)
     reason = accuracy.wrong(checked)
     if not reason and reference.name == "float64" and dtype == "float32" and subject.in_a_row:
         reason = next(filter(None, (accuracy.hidden(*three) for three in several)), "")
@@ -257,17 +257,18 @@ def _draws(subject: Subject, judged: Judged, why: str) -> Judged:
         return judged._replace(checked=_unchecked(checked, why), reason="")
     if why:
         note = f"{NOT_CHECKED} value by value, only as one draw beside others: {why}"
-        checked = _noted(checked, note)
+        checked = noted(checked, note)
     return judged._replace(checked=checked, reason=reason)
 
 
-def _noted(checked: Accuracy, note: str) -> Accuracy:
+def noted(checked: Accuracy, note: str) -> Accuracy:
+    """The comparison with one note more."""
     return msgspec.structs.replace(checked, notes=[*checked.notes, note])
 
 
 def _unchecked(checked: Accuracy, why: str) -> Accuracy:
     """The comparison without a judgement, and with the reason, if there is one."""
-    checked = _noted(checked, f"{NOT_CHECKED}: {why}") if why else checked
+    checked = noted(checked, f"{NOT_CHECKED}: {why}") if why else checked
     return msgspec.structs.replace(checked, eager_error=None, mode_error=None, compared=False)
 
 

@@ -309,11 +309,9 @@ def _failing_call(cell: Cell) -> str:
             except Exception as error:
                 if number == 1:
                     return ""
-                where = failures.where(error)
-                reason = failures.said(error)
                 return (
-                    f"the module itself fails at call {number}, in eager, too: {reason}"
-                    f"{f' ({where})' if where else ''}; give make() inputs or a state that can be "
+                    f"the module itself fails at call {number}, in eager, too: "
+                    f"{failures.said_where(error)}; give make() inputs or a state that can be "
                     "called as often as you like, or let it return (model, inputs, reset): reset() "
                     "is called after each call"
                 )

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import torch
 
 from .. import workloads
@@ -299,10 +298,7 @@ class _Steps:
         from .inspect import inductor
 
         if not inductor.times_products():
-            checked = self.fields["accuracy"]
-            self.fields["accuracy"] = msgspec.structs.replace(
-                checked, notes=[*checked.notes, NO_TUNED_PRODUCTS]
-            )
+            self.fields["accuracy"] = checks.noted(self.fields["accuracy"], NO_TUNED_PRODUCTS)
 
 
 def _unsupported(cell: Cell) -> str:

@@ -24,7 +24,7 @@ import torch
 from .. import workloads
 from ..cell import Cell
 from ..host.files import write_atomically
-from ..measurement import OK, Accuracy, Launch, Outcome
+from ..measurement import OK, Launch, Outcome
 from ..modes import EAGER, MODES
 from ..request import Request
 from . import accuracy, caches, device, failures, foreign, messages, references
@@ -185,7 +185,9 @@ def checked(connection: int, order: dict[str, Any], result: Any) -> None:
     outcome, compared = OK, None
     try:
         _captured(told)
-        compared = _compared(Path(told.folder, EXPECTED), result)
+        saved = torch.load(Path(told.folder, EXPECTED), weights_only=False)
+        eager, expected, reference, random = saved
+        compared = accuracy.compare(eager, result, expected, reference, "float32", random)
         if reason := accuracy.wrong(compared):
             raise failures.WrongResult(reason)
     except Exception as error:
@@ -208,11 +210,6 @@ def _captured(told: Service) -> None:
 
         if not dynamo.captures():
             raise failures.Unsupported(dynamo.NO_GRAPH)
-
-
-def _compared(expected_file: Path, result: Any) -> Accuracy:
-    eager, expected, reference, random = torch.load(expected_file, weights_only=False)
-    return accuracy.compare(eager, result, expected, reference, "float32", random)
 
 
 def _end(talk: Connection, told: Service, outcome: Outcome, **known: Any) -> None:

@@ -171,7 +171,9 @@ def _tried(
             reason = failures.said(error)
             full = failures.is_out_of_memory(error)
         # Here, because the error held what the failed call had made.
-        _free(subject.cell.device)
+        gc.collect()
+        if subject.cell.device == "cuda":
+            torch.cuda.empty_cache()
         if not full:
             break
     return None, reason
@@ -265,9 +267,3 @@ def _distance(one: Played, other: Played) -> float:
 def _dtype(module: torch.nn.Module) -> torch.dtype:
     """The dtype of the module's weights; float32 if it has none."""
     return next((one.dtype for one in weights(module) if one.is_floating_point()), torch.float32)
-
-
-def _free(device: str) -> None:
-    gc.collect()
-    if device == "cuda":
-        torch.cuda.empty_cache()

@@ -6,6 +6,7 @@ the dtype in which a random mask is drawn. A dispatch mode sees each operator, a
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable
 from typing import Any
@@ -197,11 +198,8 @@ def _result(func: Any, result: Any) -> Any:
 def trace(call: Callable[[], Any]) -> Traced:
     """What a call does inside. Nothing is known if the call does not run under a dispatch mode."""
     traced = Traced()
-    try:
-        with traced:
-            call()
-    except Exception:  # FlexAttention, and code of the user's own
-        pass
+    with contextlib.suppress(Exception), traced:  # FlexAttention, and code of the user's own
+        call()
     return traced
 
 
