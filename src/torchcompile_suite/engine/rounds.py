@@ -58,7 +58,8 @@ def measure(
     """
     known.quiet_s = statistics.quietest((), quiet_s, known.quiet_s)
     made: Counter[str] = Counter()
-    while wanted := [name for name in wanting(series, known) if made[name] <= series.most]:
+    most = series.most_launches if series.rounds is None else series.rounds
+    while wanted := [name for name in wanting(series, known) if made[name] <= most]:
         known.round += 1
         forward = known.round % 2 == 1
         for name in wanted if forward else reversed(wanted):

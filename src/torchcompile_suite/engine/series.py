@@ -54,11 +54,6 @@ class Series(msgspec.Struct, frozen=True):
     method: int = METHOD
     having: str = ""
 
-    @property
-    def most(self) -> int:
-        """The largest number of rounds."""
-        return self.most_launches if self.rounds is None else self.rounds
-
     @classmethod
     def of(cls, cell: Cell, releases: Sequence[str], settings: Settings) -> Series:
         """The series of a cell as the settings want it.

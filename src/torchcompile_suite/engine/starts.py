@@ -7,6 +7,7 @@ finds an empty cache folder, except the one with ``disk-cache``.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import shutil
 import tempfile
@@ -19,7 +20,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..cell import Cell
 from ..launch import caches, messages, progress
 from ..launch.progress import rounded
 from ..measurement import METHOD, Launch, Started
@@ -56,27 +56,20 @@ class _Run(NamedTuple):
     phases_s: dict[str, float]
 
 
+@dataclasses.dataclass
 class _Launch:
-    _prepared: messages.Prepared
+    _spawn: Spawn
+    _request: Request
+    _workspace: Path
+    _deadline: float
+    _calibrate: turns.Calibrate
+    _checked: Launch | None = None
 
-    def __init__(
-        self,
-        spawn: Spawn,
-        request: Request,
-        workspace: Path,
-        deadline: float,
-        calibrate: turns.Calibrate,
-    ) -> None:
-        self._spawn = spawn
-        self._calibrate = calibrate
-        self._request = request
-        self._cell: Cell = request.cell
-        self._folder = Path(request.cache_dir).resolve()
-        self._workspace = workspace
-        self._deadline = deadline
+    def __post_init__(self) -> None:
+        self._cell = self._request.cell
+        self._folder = Path(self._request.cache_dir).resolve()
         self._watch = Watch()
-        self._device = on_device(request.cell.device)
-        self._checked: Launch | None = None
+        self._device = on_device(self._cell.device)
 
     def make(self) -> Launch:
         """Prepare, unless an earlier launch has, and take turns. Raises as `turns.guarded` says."""
@@ -135,11 +128,9 @@ class _Launch:
         empty = Path(tempfile.mkdtemp(dir=self._workspace, prefix="start-"))
         keeps = side == "mode" and self._cell.start == "disk-cache"
         cache = self._folder / messages.CACHE if keeps else empty
-        temporary = cache / caches.TEMPORARY
-        temporary.mkdir(exist_ok=True)
-        variables = {**caches.variables(cache), "TMPDIR": str(temporary)}
         log = self._workspace / f"{side}.log"
         order = msgspec.json.encode(self._order(side)).decode()
+        variables = caches.with_temporary(cache)
         self._watch.begin()
         begun = time.monotonic()
         process = self._spawn(log, messages.SERVICE, variables, [order])

@@ -54,17 +54,12 @@ class TimedOut(Exception):
 
 
 class Lost(Exception):
-    """A process has ended without saying so; its arguments are the outcome, and its number."""
+    """A process has ended without saying so."""
 
-    @property
-    def outcome(self) -> Outcome:
-        """The outcome of the launch."""
-        return self.args[0]  # type: ignore[no-any-return]
-
-    @property
-    def pid(self) -> int:
-        """The number of the process; 0 if it has not started."""
-        return self.args[1] if len(self.args) > 1 else 0
+    def __init__(self, outcome: Outcome, pid: int = 0) -> None:
+        """``outcome``: of the launch. ``pid``: of the process; 0 if it has not started."""
+        self.outcome = outcome
+        self.pid = pid
 
 
 class Process(Protocol):

@@ -33,7 +33,8 @@ def work(connection: Connection) -> None:
     # First of all: what is allocated before keeps its place.
     heap_note = heap.settle() if request.heap == "settled" else ""
     progress.answer()
-    _prepare(request)
+    # Each cell has its own cache. With a shared one, "cold" would depend on the cells before.
+    caches.use_with_temporary(Path(request.cache_dir))
     try:
         make = _maker(request, connection, heap_note)
     except Exception as error:
@@ -70,17 +71,6 @@ def _maker(request: Request, connection: Connection, heap_note: str) -> Callable
         hear=lambda: messages.decode_asked(connection.recv_bytes()),
         heap_note=heap_note,
     )
-
-
-def _prepare(request: Request) -> None:
-    """Set the compilers' caches to the request's folder."""
-    # Each cell has its own cache. With a shared one, "cold" would depend on the cells before.
-    caches.use(Path(request.cache_dir))
-    # Inductor precompiles C++ headers once for all models, in ten seconds, and keeps them in the
-    # folder for temporary files. With a shared folder the first cell would pay for all cells.
-    temporary = Path(request.cache_dir) / caches.TEMPORARY
-    temporary.mkdir(parents=True, exist_ok=True)
-    caches.use_temporary(temporary)
 
 
 if __name__ == "__main__":

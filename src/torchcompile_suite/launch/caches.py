@@ -25,14 +25,25 @@ def variables(folder: Path) -> dict[str, str]:
     return {INDUCTOR: str(folder), TRITON: str(folder / "triton")}
 
 
+def with_temporary(folder: Path) -> dict[str, str]:
+    """The same, and the folder for temporary files: one in the folder, which is made now.
+
+    Inductor precompiles C++ headers once for all models, in ten seconds, and keeps them there. With
+    a shared folder the first cell would pay for all cells.
+    """
+    temporary = folder / TEMPORARY
+    temporary.mkdir(parents=True, exist_ok=True)
+    return {**variables(folder), TMPDIR: str(temporary)}
+
+
 def use(folder: Path) -> None:
     """Set the caches of this process to the folder."""
     os.environ.update(variables(folder))
 
 
-def use_temporary(folder: Path) -> None:
-    """Set the folder for temporary files of this process."""
-    _set(TMPDIR, str(folder))
+def use_with_temporary(folder: Path) -> None:
+    """Set the caches and the temporary files of this process to the folder."""
+    os.environ.update(with_temporary(folder))
     tempfile.tempdir = None
 
 

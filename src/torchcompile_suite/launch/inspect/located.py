@@ -45,10 +45,7 @@ class Operator(NamedTuple):
 def breaks() -> Iterator[tuple[GraphBreak, list[Frame]]]:
     """All graph breaks, each with its stack. The same break may come several times."""
     for dynamos in torch._dynamo.output_graph.graph_break_reasons:
-        yield (
-            dynamo.graph_break(dynamos),
-            stack_of(dynamos.user_stack or ()),
-        )
+        yield dynamo.graph_break(dynamos), stack_of(dynamos.user_stack or ())
 
 
 def stack_of(frames: Iterable[Any]) -> list[Frame]:
