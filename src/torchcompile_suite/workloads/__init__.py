@@ -158,12 +158,14 @@ def workload(
 
 
 @cache
-def _load() -> None:
+def _all() -> dict[str, Workload]:
+    """The registry, after all files are imported."""
     for module in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name):
         if not module.name.startswith("_"):
             importlib.import_module(f"{__name__}.{module.name}")
     for path in files():
         _load_file(path)
+    return _registry
 
 
 def files() -> list[Path]:
@@ -201,35 +203,32 @@ def _load_file(path: Path) -> None:
 
 def names() -> list[str]:
     """The names of all registered workloads, in the order of the families' files."""
-    _load()
-    return list(_registry)
+    return list(_all())
 
 
 def tagged(tag: str) -> list[str]:
     """The names of the workloads that have the tag, one of `TAGS`."""
-    _load()
-    return [workload.name for workload in _registry.values() if workload.has_tag(tag)]
+    return [workload.name for workload in _all().values() if workload.has_tag(tag)]
 
 
 def get(name: str) -> Workload:
     """The workload of that name. Raises WorkloadError, which lists the known names."""
-    _load()
-    try:
-        return _registry[name]
-    except KeyError:
-        raise WorkloadError(f"no workload {name!r}; there are: {', '.join(_registry)}") from None
+    known = _all()
+    if name not in known:
+        raise WorkloadError(f"no workload {name!r}; there are: {', '.join(known)}")
+    return known[name]
 
 
 def made_for(name: str) -> str:
     """The question that the workload was made for (`MADE_FOR`); empty for a model, as a user's."""
-    _load()
-    return MADE_FOR.get(_registry[name].family, "") if name in _registry else ""
+    known = _all().get(name)
+    return MADE_FOR.get(known.family, "") if known else ""
 
 
 def libraries(name: str) -> tuple[str, ...]:
     """The libraries that the workload needs; empty for a user's, which is not registered here."""
-    _load()
-    return _registry[name].imports if name in _registry else ()
+    known = _all().get(name)
+    return known.imports if known else ()
 
 
 def library(name: str) -> Any:
@@ -261,5 +260,4 @@ def library(name: str) -> Any:
 
 def imports() -> list[str]:
     """The libraries that the registered workloads need, each once."""
-    _load()
-    return sorted({name for workload in _registry.values() for name in workload.imports})
+    return sorted({name for workload in _all().values() for name in workload.imports})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.util
 from collections.abc import Callable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -32,6 +33,9 @@ from .. import failures
 from ..inspect.dynamo import Hook, hooking
 from ..inspect.inductor import WRAPPER, origins, own_kernel, parts_of
 from .recorder import Node, Recorder
+
+# AOTAutograd.
+_AOT = "torch._functorch._aot_autograd"
 
 
 def watching(recorder: Recorder) -> contextlib.AbstractContextManager[None]:
@@ -285,11 +289,10 @@ def compile_graph(graph: Any, inputs: Sequence[Any], options: dict[str, Any]) ->
     AOTAutograd compiles the backward pass when it is first called. Here nothing is called, so the
     class that keeps it for later is watched.
     """
-    owner = next(
-        module
-        for module in map(_aot_module, ("graph_compile", "jit_compile_runtime_wrappers"))
-        if module is not None and hasattr(module, "AutogradLazyBackwardCompileInfo")
-    )
+    # Newer releases, older ones.
+    names = (f"{_AOT}.graph_compile", f"{_AOT}.jit_compile_runtime_wrappers")
+    modules = map(importlib.import_module, filter(importlib.util.find_spec, names))
+    owner = next(each for each in modules if hasattr(each, "AutogradLazyBackwardCompileInfo"))
     kept: list[Any] = []
     compilers: list[Any] = []
     original = owner.AutogradLazyBackwardCompileInfo
@@ -326,11 +329,3 @@ def compile_graph(graph: Any, inputs: Sequence[Any], options: dict[str, Any]) ->
             torch._C._DisableAutocast(),
         ):
             compilers[-1](later.bw_module, later.placeholder_list)
-
-
-def _aot_module(name: str) -> Any:
-    """A module of AOTAutograd; None if the release has none of that name."""
-    try:
-        return importlib.import_module(f"torch._functorch._aot_autograd.{name}")
-    except ModuleNotFoundError:
-        return None
