@@ -87,11 +87,9 @@ def complete(measurements: Sequence[Measurement | None]) -> bool:
     if len(known) < len(measurements):
         return False
     launches = [launch for one in known if one.outcome.ok for launch in one.launches]
-    series = [{launch.series for launch in one.launches} for one in known if one.outcome.ok]
-    common = set[str]().union(*series)
-    return all(launch.method == METHOD for launch in launches) and (
-        len(common) <= 1 and "" not in common
-    )
+    names = {launch.series for launch in launches}
+    current = all(launch.method == METHOD for launch in launches)
+    return current and len(names) <= 1 and "" not in names
 
 
 def again(series: Series, newest: Mapping[str, Measurement | None]) -> Series | None:

@@ -116,8 +116,9 @@ def _count(name: str) -> Callable[[_Counted], str]:
 def sentences(result: GeneratedResult) -> list[str]:
     """What the compiler did, and did not do, in words."""
     lines: list[str] = []
+    several = len({cell.batch_size for cell in result.launches}) > 1
     for cell, launch in result.launches.items():
-        name = f"Mode {cell.mode}" + (f" at batch {cell.batch_size}" if _several(result) else "")
+        name = f"Mode {cell.mode}" + (f" at batch {cell.batch_size}" if several else "")
         made = launch.generated
         if made is None:
             lines.append(f"{name}: {launch.outcome}")
@@ -136,10 +137,6 @@ def sentences(result: GeneratedResult) -> list[str]:
                     lines += [_size(kernel) for kernel in code.kernels if kernel.limited_by]
             lines += [f"Assumed: {text}." for text in made.assumed]
     return list(dict.fromkeys(lines))
-
-
-def _several(result: GeneratedResult) -> bool:
-    return len({cell.batch_size for cell in result.launches}) > 1
 
 
 def _fusion(code: Code) -> str:

@@ -142,9 +142,7 @@ def described(node: Any, name: str = "") -> Operator:
     """A node of a graph as an operator of the model. ``name``: of the node that it comes from."""
     modules = list((node.meta.get("nn_module_stack") or {}).values())
     path, kind = modules[-1] if modules else ("", "")
-    called = node.target
-    if node.op == "call_module":
-        called = kind
+    called = kind if node.op == "call_module" else node.target
     return Operator(
         name or node.name,
         getattr(called, "__name__", "") or str(called),
