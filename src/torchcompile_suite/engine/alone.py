@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import tempfile
 from collections.abc import Callable
@@ -26,28 +27,24 @@ _CONTINUE = "continue with: asv run --skip-existing"
 Make = Callable[[Environment, Series, Path], Launch]
 
 
+@dataclasses.dataclass
 class Alone:
-    """Measures cells with the torch of one environment, and records the measurements."""
+    """Measures cells with the torch of one environment, and records the measurements.
 
-    def __init__(
-        self,
-        environment: Environment,
-        settings: Settings,
-        record: Path | None = None,
-        make: Make = launches.of_series,
-    ) -> None:
-        """``record``: the file of the measurements. None: nothing is recorded or reused."""
-        self._environment = environment
-        self._settings = settings
-        self._record = record
-        self._make = make
-        self._known_quiet_s: float | None = None
-        # Whether no launch of the last cell was as fast as on the quiet machine.
-        self._always_slow = False
+    ``record``: the file of the measurements. None: nothing is recorded or reused.
+    """
+
+    environment: Environment
+    settings: Settings
+    record: Path | None = None
+    make: Make = launches.of_series
+    _known_quiet_s: float | None = None
+    # Whether no launch of the last cell was as fast as on the quiet machine.
+    _always_slow: bool = False
 
     def recorded(self, cell: Cell) -> Measurement | None:
         """The newest measurement in the records, if it can be reused: it is settled and current."""
-        recorded = records.newest(self._record, cell) if self._record else None
+        recorded = records.newest(self.record, cell) if self.record else None
         if recorded is None or not recorded.outcome.settled:
             return None
         if not recorded.outcome.ok:
@@ -63,20 +60,20 @@ class Alone:
     def _slowed(self, measurement: Measurement) -> bool:
         """Whether a neighbour slowed it. Always False if disturbed launches are not repeated."""
         slower = statistics.slowdown(measurement.launches, self._quiet_s)
-        return self._settings.repeats > 0 and slower > statistics.MOST_SLOWDOWN
+        return self.settings.repeats > 0 and slower > statistics.MOST_SLOWDOWN
 
     @functools.cached_property
     def _recorded_quiet_s(self) -> float | None:
-        if self._record is None:
+        if self.record is None:
             return None
         # Records of the same Python only: the loop is work of its zlib.
         try:
-            version = processes.version(self._environment.python)
+            version = processes.version(self.environment.python)
         except SuiteError:
             return None  # the launch says so
         return statistics.quietest(
             launch
-            for launch in records.launches(self._record.parent)
+            for launch in records.launches(self.record.parent)
             if launch.environment and launch.environment.python == version
         )
 
@@ -95,12 +92,12 @@ class Alone:
         the cell itself is the measurement's outcome. Raises SuiteError if nothing can be measured
         here at all, for example because the disk is full.
         """
-        series = Series.of(cell, [""], self._settings)
+        series = Series.of(cell, [""], self.settings)
 
         def make(_: str, cache: Path) -> Launch:
             if refused:
                 raise Refused(refused)
-            return self._make(self._environment, series, cache)
+            return self.make(self.environment, series, cache)
 
         try:
             with tempfile.TemporaryDirectory(prefix="cell-", ignore_cleanup_errors=True) as folder:
@@ -116,8 +113,8 @@ class Alone:
                 statistics.slowdown([launch], self._quiet_s) > statistics.MOST_SLOWDOWN
                 for launch in counted
             )
-            if self._record is not None:
-                records.append(self._record, measured)
+            if self.record is not None:
+                records.append(self.record, measured)
         except OSError as error:
             raise cannot_write(error, "a file", f"correct this, then {_CONTINUE}") from error
         return measured
@@ -125,6 +122,6 @@ class Alone:
     def _need_disk(self, folder: Path) -> None:
         """Raise SuiteError if the disk is nearly full: a measurement takes minutes."""
         need_free(folder, NEEDED_FOR_CACHE_BYTES, "compiled code (TMPDIR)", _CONTINUE)
-        if self._record is not None:
-            self._record.parent.mkdir(parents=True, exist_ok=True)
-            need_free(self._record.parent, NEEDED_FOR_RECORD_BYTES, "results", _CONTINUE)
+        if self.record is not None:
+            self.record.parent.mkdir(parents=True, exist_ok=True)
+            need_free(self.record.parent, NEEDED_FOR_RECORD_BYTES, "results", _CONTINUE)
