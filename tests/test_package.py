@@ -94,7 +94,7 @@ def test_each_module_of_an_extra_is_known() -> None:
     [
         "torchcompile_suite.trial.api",
         "torchcompile_suite.contract.counting",
-        "torchcompile_suite.contract.checking",
+        "torchcompile_suite.contract.file",
         "torchcompile_suite.launch.messages",
         "torchcompile_suite.results.segments",
         *(

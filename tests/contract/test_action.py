@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from torchcompile_suite.cli import contract
-from torchcompile_suite.contract import checking, file
+from torchcompile_suite.contract import file
 from torchcompile_suite.contract.counts import Counts
 from torchcompile_suite.contract.file import Entry
 from torchcompile_suite.errors import SuiteError
@@ -100,7 +100,7 @@ def test_what_cannot_be_counted_is_in_the_summary(tmp_path: Path) -> None:
     job = Job(tmp_path, releases="installed\nv1.0")
     entry = Entry.of("model.py:make", "default", "cpu", "2.15", Counts(1))
     (job.project / "model.py").write_text(MODEL)
-    checking.write(job.project / file.NAME, [entry])
+    file.write(job.project / file.NAME, [entry])
     done = job.run(CHECK, own())
     assert done.returncode == 1
     output = job.output()

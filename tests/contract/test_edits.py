@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from torchcompile_suite.contract import checking, factory, file
+from torchcompile_suite.contract import factory, file
 from torchcompile_suite.contract.file import Entry
 
 from ..conftest import ReleaseEnvironment
@@ -76,9 +76,9 @@ def fault(counted: dict[str, factory.Counted], edit: Edit, path: Path) -> str:
         assert found.counts is not None, found.error
         return Entry.of("model.py:make", "default", "cpu", found.torch, found.counts)
 
-    checking.write(path, [entry(f"{edit.project} as it was")])
+    file.write(path, [entry(f"{edit.project} as it was")])
     assert file.read(path).entries
-    return checking.fault(path, entry(folder_of(edit)), "model.py:make", "update")
+    return file.fault(path, entry(folder_of(edit)), "model.py:make", "update")
 
 
 @pytest.mark.slow

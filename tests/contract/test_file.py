@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from torchcompile_suite.cli import contract
-from torchcompile_suite.contract import checking, file, judging
+from torchcompile_suite.contract import file, judging
 from torchcompile_suite.contract.counts import Counts, Root, Site
 from torchcompile_suite.contract.file import Contract, Entry
 from torchcompile_suite.errors import SuiteError
@@ -23,7 +23,7 @@ def entry(release: str, counts: Counts = COUNTS, model: str = "model.py:make") -
 
 def test_what_is_written_is_read_and_written_alike(tmp_path: Path) -> None:
     path = tmp_path / file.NAME
-    checking.write(path, [entry("2.15.0+cpu"), entry("2.15.0", model="a.py:make")])
+    file.write(path, [entry("2.15.0+cpu"), entry("2.15.0", model="a.py:make")])
     text = path.read_text()
     assert file.text(file.read(path)) == text
     assert text.index('"a.py:make"') < text.index('"model.py:make"')

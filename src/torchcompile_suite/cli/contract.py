@@ -12,7 +12,7 @@ import msgspec
 
 from .. import targets
 from ..cell import MOST_BATCH
-from ..contract import checking, factory, file, markdown
+from ..contract import factory, file, markdown
 from ..contract.file import Entry
 from ..errors import SuiteError, refuse
 from ..launch.messages import TARGET_VARIABLE
@@ -82,7 +82,7 @@ def update_command(
     names = [_named(text, path) for text in models]
     each_release = releases or (_INSTALLED,)
     entries = [_counted(name, path, way, release) for release in each_release for name in names]
-    click.echo(checking.write(path, entries))
+    click.echo(file.write(path, entries))
 
 
 @app.command("check")
@@ -143,7 +143,7 @@ def _checked(path: Path, model: str, call: str, device: str, release: str) -> ma
     head = f"{model} ({call}, torch {entry.torch[0]}, {device})"
     of_release = "" if release == _INSTALLED else f" --release {release}"
     command = f"{_update(_from_here(model, path), path)}{way.options()}{of_release}"
-    fault = checking.fault(path, entry, head, command)
+    fault = file.fault(path, entry, head, command)
     lines = (fault or f"{head}: as in the contract").splitlines()
     click.echo("\n".join(map(printable, lines)))
     return markdown.Checked(model, call, device, entry.torch[0], entry.counts, fault)

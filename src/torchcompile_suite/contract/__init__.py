@@ -2,7 +2,7 @@
 
 - ``counting``: counts what a block of code compiles, with ``launch.inspect``
 - ``counts``: these counts, and when two of them are the same
-- ``file``: the contract, a TOML file
+- ``file``: the contract, a TOML file, which counts are held to
 - ``judging``: what changed, where, and what helps
 - ``markdown``: what a check found, for the summary of a CI job
 - ``times``: whether compiling pays in a test

@@ -215,12 +215,12 @@ class CompileContract:
 def _fault(path: Path, entry: Entry, head: str) -> str:
     """What the contract says against the counts; empty if it says nothing, or there is none."""
     from ..errors import SuiteError
-    from . import checking
+    from . import file
 
     if not path.exists():
         return ""
     try:
-        return checking.fault(path, entry, head, "pytest --compile-contract=update")
+        return file.fault(path, entry, head, "pytest --compile-contract=update")
     except SuiteError as error:
         return str(error)
 
@@ -291,14 +291,13 @@ class _Writer:
         import msgspec
 
         from ..errors import SuiteError
-        from . import checking
-        from .file import Entry
+        from . import file
 
         entries = [
-            each for told in self._told for each in msgspec.json.decode(told, type=list[Entry])
+            each for told in self._told for each in msgspec.json.decode(told, type=list[file.Entry])
         ]
         try:
-            self._written = checking.write(_path(self._config), entries)
+            self._written = file.write(_path(self._config), entries)
         except SuiteError as error:
             raise pytest.UsageError(str(error)) from None
 
