@@ -105,6 +105,11 @@ class Counts(Struct, frozen=True, forbid_unknown_fields=True):
             and guards(self.recompiles) == guards(other.recompiles)
         )
 
+    def number(self, name: str) -> int | None:
+        """The count of that name; of a list its length. None if it is not known."""
+        value: list[object] | int | None = getattr(self, name)
+        return len(value) if isinstance(value, list) else value
+
     def more_guards(self, other: Counts) -> bool:
         """Whether ``other`` has so many more guards that it is a change."""
         return other.guards > GUARD_GROWTH * self.guards + FEW_GUARDS

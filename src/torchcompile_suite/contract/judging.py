@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..analysis.remedies import Kind, remedy
-from .counts import Counts, Site, guards, keys
+from .counts import NUMBERS, Counts, Site, guards, keys
 
 MOST_LINES = 20
 _WIDTH = 200
@@ -30,7 +30,7 @@ def changes(before: Counts, now: Counts) -> list[Change]:
         *_operators(before, now),
     ]
     explained = bool(found)
-    for name in ("graphs", "kernels", "launches", "bytes"):
+    for name in NUMBERS:
         one, other = getattr(before, name), getattr(now, name)
         if one != other:
             details = () if explained else _where(name, now)
@@ -121,7 +121,7 @@ def beyond(counts: Counts, limits: Mapping[str, object]) -> list[Change]:
     for limit, name in LIMITS.items():
         most = limits.get(limit)
         value = getattr(counts, name)
-        number = len(value) if isinstance(value, list) else value
+        number = counts.number(name)
         if isinstance(most, int | float) and number is not None and number > most:
             kind = _KINDS.get(name, "graph-break")
             found.append(Change(f"{name.replace('_', ' ')}: {number}, and {limit}={most}"))
@@ -134,14 +134,11 @@ _KINDS: dict[str, Kind] = {"recompiles": "recompile", "cudagraph_skips": "cuda-g
 
 # Keyword of the mark -> what it limits.
 LIMITS = {
-    "max_graphs": "graphs",
-    "max_graph_breaks": "graph_breaks",
-    "max_recompiles": "recompiles",
-    "max_guards": "guards",
-    "max_kernels": "kernels",
-    "max_launches": "launches",
-    "max_bytes": "bytes",
-    "max_cudagraph_skips": "cudagraph_skips",
+    f"max_{name}": name
+    for name in (
+        *("graphs", "graph_breaks", "recompiles", "guards"),
+        *("kernels", "launches", "bytes", "cudagraph_skips"),
+    )
 }
 
 

@@ -82,13 +82,8 @@ def markdown(found: Sequence[Checked]) -> str:
 
 
 def _value(counts: Counts | None, name: str) -> str:
-    value = None if counts is None else _number(counts, name)
+    value = None if counts is None else counts.number(name)
     return "-" if value is None else f"{value:,}"
-
-
-def _number(counts: Counts, name: str) -> int | None:
-    value: list[object] | int | None = getattr(counts, name)
-    return len(value) if isinstance(value, list) else value
 
 
 def _details(each: Checked) -> str:
@@ -120,7 +115,7 @@ def _changes(before: Counts, after: Counts) -> Iterator[str]:
     for verb, sign in (("adds", 1), ("removes", -1)):
         parts = []
         for name, called in _CALLED.items():
-            one, other = _number(before, name), _number(after, name)
+            one, other = before.number(name), after.number(name)
             if one is not None and other is not None and (more := sign * (other - one)) > 0:
                 parts.append(plural(more, called))
         if parts:
