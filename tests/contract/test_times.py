@@ -13,7 +13,7 @@ import pytest
 from torchcompile_suite.analysis.statistics import Interval
 from torchcompile_suite.analysis.summary import Row
 from torchcompile_suite.cell import Cell
-from torchcompile_suite.contract import times
+from torchcompile_suite.contract import plugin
 from torchcompile_suite.measurement import OK, TOO_BUSY, Outcome, Status
 
 from ..conftest import ROOT, ReleaseEnvironment
@@ -39,14 +39,14 @@ def row(low: float, high: float, outcome: Outcome = OK) -> Row:
     ],
 )
 def test_what_an_interval_tells(figures: Row, found: bool | None, says: str) -> None:
-    assert times.verdict(figures, 1.0) is found
-    assert says in times.told("Model", figures, 1.0, found)
+    assert plugin.verdict(figures, 1.0) is found
+    assert says in plugin.told("Model", figures, 1.0, found)
 
 
 # A machine is not noisy on demand, so the figures are given.
 UNCLEAR = """
 import pytest
-from torchcompile_suite.contract import times
+from torchcompile_suite.contract import plugin
 from torchcompile_suite.measurement import OK
 from torchcompile_suite.analysis.summary import Interval, Row
 
@@ -54,7 +54,7 @@ from torchcompile_suite.analysis.summary import Interval, Row
 @pytest.mark.parametrize("choice", ["", "pass", "maybe"])
 def test_times(compile_contract, monkeypatch, choice):
     row = Row("", "", None, OK, ratio=Interval(1.0, 0.9, 1.1))
-    monkeypatch.setattr(times, "measured", lambda *_: row)
+    monkeypatch.setattr(plugin, "measured", lambda *_: row)
     assert compile_contract.faster_than_eager(object(), (), cannot_tell=choice) is row
 """
 

@@ -5,8 +5,8 @@
 - ``file``: the contract, a TOML file, which counts are held to
 - ``judging``: what changed, where, and what helps
 - ``markdown``: what a check found, for the summary of a CI job
-- ``times``: whether compiling pays in a test
-- ``plugin``: the fixture and the mark of pytest; ``calls``: what ``check`` calls
+- ``plugin``: the fixture and the mark of pytest, and whether compiling pays in a test; ``calls``:
+  what ``check`` calls
 - ``factory``: the models that ``torchcompile-suite contract`` names, each in a process of its own
 
 Only a process that counts imports torch.

@@ -5,7 +5,7 @@ pytest imports this file at each start, so it imports nothing but pytest until a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -155,18 +155,17 @@ class CompileContract:
         the figures, among them ``ratio``.
         """
         from ..errors import SuiteError
-        from . import times
 
         choice = cannot_tell or self._config.getini(_CANNOT_TELL)
-        if choice not in times.CHOICES:
+        if choice not in ("pass", "fail"):
             pytest.fail(f"{_CANNOT_TELL} is pass or fail, and not {choice!r}", pytrace=False)
         name = type(module).__name__
         try:
-            row = times.measured(module, inputs, options)
+            row = measured(module, inputs, options)
         except SuiteError as error:
             pytest.fail(f"{name} cannot be measured: {error}", pytrace=False)
-        found = times.verdict(row, baseline_ratio)
-        text = times.told(name, row, baseline_ratio, found)
+        found = verdict(row, baseline_ratio)
+        text = told(name, row, baseline_ratio, found)
         if found is False or (found is None and choice == "fail"):
             pytest.fail(text, pytrace=False)
         if found is None:
@@ -223,6 +222,45 @@ def _fault(path: Path, entry: Entry, head: str) -> str:
         return file.fault(path, entry, head, "pytest --compile-contract=update")
     except SuiteError as error:
         return str(error)
+
+
+def measured(module: Any, inputs: Any, options: Mapping[str, Any]) -> Row:
+    """The figures of the module in eager and compiled (`trial.api.compare`). Raises TrialError."""
+    from ..trial import api
+
+    return api.figures(api.compare(module, inputs, **options))
+
+
+def verdict(row: Row, most: float) -> bool | None:
+    """Whether compiled code takes at most that share of eager's time, with 95 % confidence.
+
+    None if the interval cannot tell: it has the share inside, or the machine is too busy.
+    """
+    if row.ratio is None or not row.ratio.known:
+        return None if _unclear(row) else False
+    if row.ratio.high <= most:
+        return True
+    return False if row.ratio.low > most else None
+
+
+def _unclear(row: Row) -> bool:
+    from ..measurement import TOO_BUSY
+
+    return row.outcome.ok or TOO_BUSY in row.outcome.reason
+
+
+def told(name: str, row: Row, most: float, found: bool | None) -> str:
+    """The verdict in one line, with the interval or the reason why there is none."""
+    if row.ratio is None:
+        if found is False:
+            return f"{name} cannot be measured: {row.outcome}"
+        figures = str(row.outcome)
+    else:
+        figures = f"compiled over eager {row.ratio:.3f} [95 %], at most {most:.3g} is asked for"
+    if found is None:
+        more = "a larger budget_s or a quieter machine may tell"
+        return f"{name}: cannot tell whether compiling pays: {figures}; {more}"
+    return f"{name}: compiling {'pays' if found else 'does not pay'}: {figures}"
 
 
 @contextmanager
