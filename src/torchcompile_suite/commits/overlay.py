@@ -87,7 +87,9 @@ def install(
     if reason:
         journal.mark(folder, msgspec.structs.replace(overlay, overlaid=[], refused=reason))
         raise Refused(reason)
-    _apply(clone, commit, base, files, folder)
+    written = sorted(difference.path for difference in files.python if difference.there)
+    journal.apply(folder, base.version, clone.contents(commit, written), paths)
+    _compile_bytecode(folder)
     journal.mark(folder, overlay)
     return overlay
 
@@ -121,13 +123,6 @@ def _needed_drift(commit: str, base: Release, needed: Sequence[str]) -> str:
         f"{commit[:10]} differs from PyTorch {base.version} in compiled files that its Python "
         f"needs ({shown}); build it, or try --allow-native-drift"
     )
-
-
-def _apply(clone: Clone, commit: str, base: Release, files: ChangedFiles, folder: Path) -> None:
-    paths = {difference.path for difference in files.python}
-    written = sorted(difference.path for difference in files.python if difference.there)
-    journal.apply(folder, base.version, clone.contents(commit, written), paths)
-    _compile_bytecode(folder)
 
 
 def _compile_bytecode(folder: Path) -> None:
