@@ -127,6 +127,9 @@ def _solve(release: Release, pins: Sequence[str]) -> str:
     if release.nightly:
         inputs = [f"torch=={release.version}", "torchvision>=0.0.dev0", *INPUTS]
         index = index_options(release.index_url)
+    environment = {k: v for k, v in os.environ.items() if k not in _PERSONAL}
+    # uv can resolve for a Python that is not installed, and must not download one.
+    environment["UV_PYTHON_DOWNLOADS"] = "never"
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         result = folder / "lock.txt"
@@ -134,7 +137,7 @@ def _solve(release: Release, pins: Sequence[str]) -> str:
         (folder / "inputs.txt").write_text(_lines(inputs), "utf-8")
         (folder / "constraints.txt").write_text(_lines(fixed), "utf-8")
         (folder / "overrides.txt").write_text(_lines(OVERRIDES.get(release.version, ())), "utf-8")
-        run_uv(
+        done = uv(
             "pip", "compile", "inputs.txt",
             "--constraints", "constraints.txt",
             "--overrides", "overrides.txt",
@@ -142,10 +145,14 @@ def _solve(release: Release, pins: Sequence[str]) -> str:
             "--universal",
             "--python-version", release.usable_pythons[0],
             "--no-build", "--no-header", "--no-annotate",
+            "--quiet", "--python", sys.executable,
             *index,
+            env=environment,
             cwd=folder,
-            purpose=f"lock PyTorch {release.version}",
         )  # fmt: skip
+        if done.returncode:
+            reason = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
+            raise SuiteError(f"uv could not lock PyTorch {release.version}: {reason}")
         solved = result.read_text("utf-8").splitlines()
     # This line is part of the published locks: it must not change.
     head = f"# The whole environment in which PyTorch {release.version} is measured."
@@ -199,20 +206,6 @@ def uv(
     except subprocess.TimeoutExpired:
         reason = f"it took more than {limit_s / 60:.0f} minutes; run again: uv keeps its downloads"
         return subprocess.CompletedProcess(list(arguments), 1, "", reason)
-
-
-def run_uv(*arguments: str, cwd: Path, purpose: str) -> None:
-    """Run the uv of this Python, without user settings that change what it resolves.
-
-    Raises ``SuiteError`` if uv fails: the message names ``purpose`` and uv's own reason.
-    """
-    environment = {k: v for k, v in os.environ.items() if k not in _PERSONAL}
-    # uv can resolve for a Python that is not installed, and must not download one.
-    environment["UV_PYTHON_DOWNLOADS"] = "never"
-    done = uv(*arguments, "--quiet", "--python", sys.executable, env=environment, cwd=cwd)
-    if done.returncode:
-        reason = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
-        raise SuiteError(f"uv could not {purpose}: {reason}")
 
 
 def _newest(folder: Path) -> Path | None:
