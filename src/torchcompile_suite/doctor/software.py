@@ -22,6 +22,7 @@ from ..host import nvml
 from ..host.machine import DEVICE_VARIABLE
 from ..launch.caches import INDUCTOR, TRITON, VARIABLES
 from ..releases import drivers
+from ..releases.locking import run
 from . import Check, fault, ok
 
 PROBE = Path(__file__).with_name("probe.py")
@@ -61,16 +62,9 @@ def checks(python: Path) -> Iterator[Check]:
 def probe(python: Path) -> tuple[dict[str, Any], str]:
     """The description that `probe` prints in that Python; or nothing and the fault."""
     try:
-        done = subprocess.run(
-            [str(python), str(PROBE)],
-            # `caches` checks folders that cannot be written. Here such a fault must not appear.
-            env={name: value for name, value in os.environ.items() if name not in VARIABLES},
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=300,
-            check=False,
-        )
+        # `caches` checks folders that cannot be written. Here such a fault must not appear.
+        kept = {name: value for name, value in os.environ.items() if name not in VARIABLES}
+        done = run([python, PROBE], env=kept, timeout=300)
         return json.loads(done.stdout), ""
     except (OSError, subprocess.SubprocessError) as error:
         return {}, str(error)
@@ -103,24 +97,15 @@ def compiler(probed: dict[str, Any]) -> Check:
     with tempfile.TemporaryDirectory(prefix="doctor-") as folder:
         source = Path(folder, "try.cpp")
         source.write_text(PROGRAM)
-        command = [*words, "-shared", "-fPIC", "-fopenmp", f"-I{include}", str(source)]
+        command = [*words, "-shared", "-fPIC", "-fopenmp", f"-I{include}", source]
         try:
-            done = subprocess.run(
-                [*command, "-o", str(Path(folder, "try.so"))],
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=120,
-                check=False,
-            )
+            done = run([*command, "-o", Path(folder, "try.so")], timeout=120)
         except (OSError, subprocess.SubprocessError) as error:
             return fault("compiler_start", reason=error)
     if done.returncode:
         errors = [line for line in done.stderr.splitlines() if "error" in line] or ["it fails"]
         return fault("compiler_fails", compiler=words[0], reason=errors[0].strip()[:200])
-    printed = subprocess.run(
-        [*words, "--version"], capture_output=True, text=True, errors="replace", check=False
-    )
+    printed = run([*words, "--version"])
     return ok("C++ compiler", (printed.stdout.splitlines() or words)[0])
 
 
