@@ -298,13 +298,9 @@ def value_of(
     samples = value["samples"] if isinstance(value, dict) else None
     numbers = [value] if samples is None else samples
     # ASV stops at a number that no computation can use.
-    if not numbers or not all(map(_usable, numbers)):
+    if not numbers or not all(one == 0 or SMALLEST <= abs(one) <= LARGEST for one in numbers):
         return None
     return Value(measurement, timed_by, numbers[0], samples)
-
-
-def _usable(number: float) -> bool:
-    return number == 0 or SMALLEST <= abs(number) <= LARGEST
 
 
 def _place(axis: Iterable[Any], value: Any) -> tuple[int, str]:
