@@ -39,7 +39,7 @@ from torchcompile_suite.presentation import answers, documents, hardware
 from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import cached, records, sealing
 from torchcompile_suite.site import axis, build, cells, packs, render
-from torchcompile_suite.site.documents import fastest, since
+from torchcompile_suite.site.documents import fastest, figures
 
 from . import divided, examples
 from .examples import twin
@@ -1176,7 +1176,7 @@ def test_a_cell_says_since_when_it_pays(scales: tuple[float, ...], said: str) ->
         row("default", (scale, 0.9 * scale, 1.1 * scale), release)
         for scale, release in zip(scales, RELEASES, strict=False)
     ]
-    assert since.sentence(axis.Releases(), rows) == said
+    assert figures.since(axis.Releases(), rows) == said
 
 
 def test_a_minor_release_has_one_page_about_its_newest_patch(tmp_path: Path) -> None:

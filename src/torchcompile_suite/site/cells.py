@@ -64,16 +64,12 @@ def label(cell: Cell) -> str:
 
 def ids(of: Iterable[Cell]) -> dict[Cell, str]:
     """A name for each cell: its text, and all its axes where two cells have the same text."""
-    return {
-        cell: text if len(cells) == 1 else f"{text} ({_axes(cell)})"
-        for text, cells in grouped(dict.fromkeys(of), str).items()
-        for cell in cells
-    }
-
-
-def _axes(cell: Cell) -> str:
-    """Every axis with its value."""
-    return ", ".join(f"{name} {value}" for name, value in msgspec.structs.asdict(cell).items())
+    names = {}
+    for text, cells in grouped(dict.fromkeys(of), str).items():
+        for cell in cells:
+            axes = (f"{name} {value}" for name, value in msgspec.structs.asdict(cell).items())
+            names[cell] = text if len(cells) == 1 else f"{text} ({', '.join(axes)})"
+    return names
 
 
 def grouped(items: Iterable[_Item], key: Callable[[_Item], _Key]) -> dict[_Key, list[_Item]]:

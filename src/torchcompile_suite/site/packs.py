@@ -37,11 +37,6 @@ class Encoded(NamedTuple):
     digest: str
     data: bytes
 
-    @property
-    def size(self) -> int:
-        """Its bytes in a pack."""
-        return (len(self.data) + 2) // 3 * 4
-
 
 def figure(value: float | None) -> float | None:
     """A number as it stands in a document: rounded to `DIGITS`; None for what is no number."""
@@ -91,7 +86,10 @@ def add(
     documents change the last pack only.
     """
     places: dict[str, str] = {}
-    for part in segments.by_size(documents, lambda pair: pair[1].size, most_bytes):
+    # Three bytes are four in base64.
+    for part in segments.by_size(
+        documents, lambda pair: (len(pair[1].data) + 2) // 3 * 4, most_bytes
+    ):
         digest = hashlib.sha256()
         for key, document in part:
             digest.update(f"{len(key)} {key} {document.digest}".encode())

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 import msgspec
 
 from ...analysis import history
 from ...analysis.ends import REMEDY, Ends, both_ends
-from ...analysis.payoff import best, break_even, payoff
+from ...analysis.payoff import Payoff, best, break_even, payoff
 from ...analysis.summary import Row
 from ...cell import DEFAULT_HEAP, Cell
 from ...modes import EAGER
 from .. import cells
+from ..axis import Axis
 from ..content import Entry, Key, Machine
 from ..packs import figure, figures, spread, table
-from . import since
 
 PHASES = ("dynamo", "aot_autograd", "inductor", "kernel_build")
 # The names of the data are published and do not change.
@@ -147,7 +148,7 @@ def lines(machine: Machine, bucket: int, fastest: Mapping[str, str]) -> dict[str
             "compiles": cells.compiles(cell),
             "other_end": _other_end(machine, cell),
             "fastest": fastest.get(machine.ids[cell], ""),
-            "since": _since(machine, [entry.row for entry in entries]),
+            "since": since(machine.axis, [entry.row for entry in entries]),
             **({"machine": machine.machine_of[cell]} if machine.several else {}),
             **table(LINE_COLUMNS, (_line(machine, entry) for entry in entries)),
         }
@@ -155,8 +156,27 @@ def lines(machine: Machine, bucket: int, fastest: Mapping[str, str]) -> dict[str
     }
 
 
-def _since(machine: Machine, rows: Sequence[Row]) -> str:
-    return since.sentence(machine.axis, rows) if cells.compiles(rows[0].cell) else ""
+def since(axis: Axis, rows: Sequence[Row]) -> str:
+    """Since which point compiling surely pays for a cell, from its row at each, oldest first.
+
+    It surely pays at a point whose verdict is a gain. Empty for a cell with one point, or of eager.
+    """
+    if len(rows) < 2 or not cells.compiles(rows[0].cell):
+        return ""
+    pays = [payoff(row.ratio) is Payoff.GAIN for row in rows]
+    lasting = len(list(takewhile(bool, reversed(pays))))
+    if lasting == len(rows):
+        return f"Compiling surely pays in all {len(rows)} {axis.noun}s."
+    if lasting:
+        first = axis.facts(rows[-lasting].release).label
+        return f"Compiling surely pays in every measured {axis.noun} since {first}."
+    if not any(pays):
+        return f"Compiling surely pays in none of {len(rows)} {axis.noun}s."
+    last = max(place for place, gains in enumerate(pays) if gains)
+    return (
+        f"The last {axis.noun} in which compiling surely pays is "
+        f"{axis.facts(rows[last].release).label}."
+    )
 
 
 def _other_end(machine: Machine, cell: Cell) -> str:
