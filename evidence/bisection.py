@@ -260,14 +260,9 @@ def search(fault: str, seed: int, size: Size) -> Search:
     )
 
 
-def read() -> list[Search]:
-    """The kept searches."""
-    return read_lines(KEPT, Search)
-
-
 def measure() -> None:
     """Make the missing searches."""
-    known = {(done.fault, done.seed) for done in read()}
+    known = {(done.fault, done.seed) for done in read_lines(KEPT, Search)}
     jobs = [
         (fault, seed) for seed in range(SEARCHES) for fault in METRICS if (fault, seed) not in known
     ]
@@ -294,7 +289,7 @@ def table() -> list[tables.Part]:
     names += ["launches", "minutes", "s a commit"]
     lines = []
     for fault in METRICS:
-        searches = [done for done in read() if done.fault == fault]
+        searches = [done for done in read_lines(KEPT, Search) if done.fault == fault]
         if not searches:
             continue
         measured = [done.sides.get("good", 0) + done.sides.get("bad", 0) for done in searches]

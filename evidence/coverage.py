@@ -25,6 +25,7 @@ from torchcompile_suite.presentation.sheets import Sheet
 
 from . import tables
 from .pools import every_pool
+from .spread import log_ratios, resampled
 
 DRAWS = 4000
 RESAMPLES = 300
@@ -98,20 +99,10 @@ class Pool:
     """
 
     def __init__(self, launches: Sequence[Launch], random: np.random.Generator) -> None:
-        self.x = np.array(
-            [math.log(statistics.launch_ratio(launch.pairs_s)) for launch in launches]
-        )
+        self.x = log_ratios(launches)
         self.truth = float(self.x.mean())
-        self.boot = np.array([self._resampled(launch, random) for launch in launches])
+        self.boot = np.array([resampled(launch, RESAMPLES, random) for launch in launches])
         self.se2 = self.boot.var(axis=1)
-
-    @staticmethod
-    def _resampled(launch: Launch, random: np.random.Generator) -> Array:
-        pairs = np.array(launch.pairs_s)
-        logs = np.log(pairs[:, 1] / pairs[:, 0])
-        drawn = random.integers(0, len(logs), (RESAMPLES, len(logs)))
-        medians: Array = np.median(logs[drawn], axis=1)
-        return medians
 
     def interval(
         self, method: Method, drawn: Array, random: np.random.Generator

@@ -218,9 +218,9 @@ def with_ray(nodes: int) -> Ran:
                 simulated.add_node(num_cpus=0, resources={"bench": 1}, labels=labels)
             cluster = transport.Cluster(lines)
             cluster.connect(simulated.address)
-            before = _own_s()
+            before = time.process_time()
             drive(cluster, plan, Path(folder))
-            driver_s = _own_s() - before
+            driver_s = time.process_time() - before
             cluster.close()
         finally:
             simulated.shutdown()
@@ -245,16 +245,11 @@ def alone(machines: int, count: int) -> Ran:
     plan = a_plan(count)
     nothing = Nothing(machines, record)
     with tempfile.TemporaryDirectory() as folder:
-        begun, before = time.monotonic(), _own_s()
+        begun, before = time.monotonic(), time.process_time()
         drive(nothing, plan, Path(folder))
-        driver_s = _own_s() - before - nothing.making_s
+        driver_s = time.process_time() - before - nothing.making_s
         seconds = time.monotonic() - begun - nothing.making_s
     return Ran(False, machines, count, seconds, 0.0, 0.0, driver_s, _peak_bytes(), _host())
-
-
-def _own_s() -> float:
-    """Processor time of this process, in seconds."""
-    return time.process_time()
 
 
 def _peak_bytes() -> int:

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from torchcompile_suite.releases import environments
+from torchcompile_suite.releases import environments, locking
 
 SCRIPT = Path(__file__).with_name("gate_script.py")
 LIMIT_S = 300.0
@@ -25,16 +25,8 @@ def gate(folder: Path) -> str:
             "TORCHINDUCTOR_CACHE_DIR": str(Path(scratch, "cache")),
         }
         try:
-            done = subprocess.run(
-                [str(environments.python_in(folder)), "-I", str(SCRIPT)],
-                env=variables,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                encoding="utf-8",
-                errors="replace",
-                timeout=LIMIT_S,
-                check=False,
-            )
+            command = [environments.python_in(folder), "-I", SCRIPT]
+            done = locking.run(command, env=variables, timeout=LIMIT_S)
         except subprocess.TimeoutExpired:
             return f"compiling a small function took over {LIMIT_S:.0f} s"
     if done.returncode == 0:

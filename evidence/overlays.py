@@ -83,14 +83,9 @@ def measure(base: Release, over: Release, files: dict[str, Path]) -> Pair:
     )
 
 
-def read() -> list[Pair]:
-    """The measured pairs."""
-    return read_lines(KEPT, Pair)
-
-
 def measure_missing() -> None:
     """Measure the missing pairs, newest first."""
-    known = {(pair.base, pair.over) for pair in read()}
+    known = {(pair.base, pair.over) for pair in read_lines(KEPT, Pair)}
     pairs = list(pairwise(newest_patches(catalogue.read())))
     missing = [pair for pair in reversed(pairs) if (pair[0].version, pair[1].version) not in known]
     for base, over in missing:
@@ -109,6 +104,7 @@ def measure_missing() -> None:
 
 def table() -> list[tables.Part]:
     """A line for each pair, oldest first."""
+    kept = read_lines(KEPT, Pair)
     numbers = ["Python files that differ", "native", "s"]
     columns = ["base", "Python of", *numbers[:2], "verdict", "what fails if allowed", numbers[2]]
     lines = [
@@ -121,7 +117,7 @@ def table() -> list[tables.Part]:
             pair.fault or "nothing",
             f"{pair.seconds:.0f}",
         ]
-        for pair in sorted(read(), key=lambda pair: catalogue.find(pair.base).key)
+        for pair in sorted(kept, key=lambda pair: catalogue.find(pair.base).key)
     ]
     return [Sheet(columns, frozenset(numbers), lines)]
 

@@ -15,7 +15,7 @@ import numpy as np
 from torchcompile_suite.analysis import change, statistics
 from torchcompile_suite.analysis.change import Difference, Side
 from torchcompile_suite.cell import Cell
-from torchcompile_suite.measurement import Launch, Measurement
+from torchcompile_suite.measurement import Launch
 from torchcompile_suite.presentation.sheets import Sheet
 
 from . import collect, draws, false_alarms, faults, tables
@@ -133,7 +133,7 @@ def _found(healthy: list[Launch], faulty: list[Launch], figure: str) -> Iterator
                 ]
                 for side, made in ((before, healthy), (after, faulty))
             )
-            used += _launches(after, cell)
+            used += sum(len(one.launches) for one in after if one.cell == cell)
             comparison = change.compare("pools", Side("a", before), Side("b", after))
             for one in comparison.changes:
                 if one.cell == cell:
@@ -146,12 +146,6 @@ def _found(healthy: list[Launch], faulty: list[Launch], figure: str) -> Iterator
             f"{wrong / TRIES:.2f} a report",
             f"{used / TRIES:.1f}",
         ]
-
-
-def _launches(measurements: list[Measurement], cell: Cell) -> int:
-    return next(
-        len(measurement.launches) for measurement in measurements if measurement.cell == cell
-    )
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -18,7 +19,7 @@ RESAMPLES = 500
 SHARES = {"1/8 of pairs": 1 / 8, "1/4": 1 / 4, "1/2": 1 / 2, "all": 1.0}
 
 
-def log_ratios(launches: list[Launch], share: float = 1.0) -> np.ndarray:
+def log_ratios(launches: Sequence[Launch], share: float = 1.0) -> np.ndarray:
     """The log ratio of each launch, from the first ``share`` of its pairs, three at least."""
     return np.array(
         [
@@ -37,13 +38,17 @@ def within(launches: list[Launch], random: np.random.Generator) -> float:
 
     The root mean square over launches of the bootstrapped standard error of the log ratio.
     """
-    errors = []
-    for launch in launches:
-        pairs = np.array(launch.pairs_s)
-        logs = np.log(pairs[:, 1] / pairs[:, 0])
-        drawn = random.integers(0, len(logs), (RESAMPLES, len(logs)))
-        errors.append(float(np.median(logs[drawn], axis=1).var()))
+    errors = [float(resampled(launch, RESAMPLES, random).var()) for launch in launches]
     return math.sqrt(float(np.mean(errors)))
+
+
+def resampled(launch: Launch, times: int, random: np.random.Generator) -> np.ndarray:
+    """So many bootstrapped log ratios of a launch, from its pairs."""
+    pairs = np.array(launch.pairs_s)
+    logs = np.log(pairs[:, 1] / pairs[:, 0])
+    drawn = random.integers(0, len(logs), (times, len(logs)))
+    medians: np.ndarray = np.median(logs[drawn], axis=1)
+    return medians
 
 
 def autocorrelation(x: np.ndarray) -> float:
