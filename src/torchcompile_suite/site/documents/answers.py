@@ -33,22 +33,13 @@ def document(machine: Machine, point: str) -> dict[str, Any]:
     """The answers that need times: a sentence and a table of text for each question."""
     name = machine.fullest(point)
     records = [entry.record for entry in machine.of(point) if entry.row.machine == name]
-    of_cell = {
-        cell: record
-        for (of, at, cell), record in machine.divided.items()
-        if (of, at) == (name, point)
-    }
-    parts = list(of_cell.values())
+    parts = [record for (of, at, _), record in machine.divided.items() if (of, at) == (name, point)]
     questions = []
     for asked in answers.QUESTIONS:
         if not asked.of_targets:
             sentence, sheet = asked.answer(parts if asked.of_parts else records)
-            questions.append(
-                {
-                    **{"name": asked.name, "title": asked.title, "sentence": sentence},
-                    **packs.sheet(sheet),
-                }
-            )
+            told = {"name": asked.name, "title": asked.title, "sentence": sentence}
+            questions.append({**told, **packs.sheet(sheet)})
     return {**({"machine": name} if machine.several else {}), "questions": questions}
 
 

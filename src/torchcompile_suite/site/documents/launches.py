@@ -211,14 +211,9 @@ def _accelerator(accelerator: Accelerator | None) -> dict[str, str]:
     """An accelerator in words. What its driver does not say is left out."""
     if accelerator is None:
         return {}
-    named = {
-        name: ", ".join(f"{key} {value}" for key, value in sorted(values.items()))
-        for name, values in (
-            ("libraries", accelerator.libraries),
-            ("float32", accelerator.float32),
-        )
-    }
-    told = msgspec.to_builtins(accelerator) | named
+    told = msgspec.to_builtins(accelerator)
+    for name in ("libraries", "float32"):
+        told[name] = ", ".join(f"{key} {value}" for key, value in sorted(told[name].items()))
     return {
         f"device: {name.replace('_', ' ')}": str(value)
         for name, value in told.items()
