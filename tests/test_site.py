@@ -28,7 +28,7 @@ from torchcompile_suite.analysis import change, claims, history, summaries, summ
 from torchcompile_suite.analysis.ends import REMEDY
 from torchcompile_suite.analysis.payoff import Payoff, best, payoff
 from torchcompile_suite.analysis.statistics import Interval
-from torchcompile_suite.asv import pages
+from torchcompile_suite.asv import publish
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.commits.clone import Clone
 from torchcompile_suite.compiled import Compiled, GraphBreak
@@ -1057,7 +1057,7 @@ def test_a_cohort_is_what_every_release_has() -> None:
 @pytest.fixture
 def asv_page(tmp_path: Path) -> Path:
     shutil.copytree(Path(asv.__file__).parent / "www", tmp_path / "html")
-    pages.localise(tmp_path / "html", "torch.compile")
+    publish.localise(tmp_path / "html", "torch.compile")
     return tmp_path / "html"
 
 
@@ -1073,7 +1073,7 @@ def test_asvs_page_loads_nothing_from_other_hosts(asv_page: Path) -> None:
 
 
 def test_vendored_files_have_their_hashes(asv_page: Path) -> None:
-    for file in pages.vendored():
+    for file in publish.vendored():
         method, _, wanted = file.integrity.partition("-")
         digest = hashlib.new(method, (asv_page / "vendor" / file.name).read_bytes()).digest()
         assert base64.b64encode(digest).decode() == wanted
@@ -1084,7 +1084,7 @@ def test_another_asv_is_refused_in_one_line(tmp_path: Path) -> None:
         '<script src="https://cdn.example/new-library.js"></script>'
     )
     with pytest.raises(SuiteError, match=r"new-library\.js") as error:
-        pages.localise(tmp_path, "torch.compile")
+        publish.localise(tmp_path, "torch.compile")
     assert "\n" not in str(error.value)
 
 
