@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from ... import targets
 from ...analysis import generated
@@ -27,13 +27,6 @@ POINT_COLUMNS = [
     *("point", "cells", "without_code", "compared", "changed"),
     *("with_an_older", "changed_since_older"),
 ]
-
-
-class Group(NamedTuple):
-    """Cells of a target that are shown together."""
-
-    phase: str
-    mode: str
 
 
 def documents(records: Iterable[Record], axis: Axis) -> dict[str, dict[str, Any]]:
@@ -73,28 +66,23 @@ def _target(name: str, rows: Sequence[Row], axis: Axis) -> dict[str, Any]:
     order = axis.order({row.release for row in rows})
     groups = grouped(
         generated.steps(rows, order),
-        lambda step: Group(step.row.cell.phase, step.row.cell.mode),
+        # Inference before training, and the modes in their order.
+        lambda step: (step.row.cell.phase, place(step.row.cell.mode), step.row.cell.mode),
     )
-    return {
-        "points": order,
-        "groups": [
-            _group(name, group, groups[group], axis, order)
-            # Inference before training, and the modes in their order.
-            for group in sorted(groups, key=lambda one: (one.phase, place(one.mode), one.mode))
-        ],
-    }
+    made = [_group(name, groups[group], axis, order) for group in sorted(groups)]
+    return {"points": order, "groups": made}
 
 
-def _group(
-    target: str, group: Group, steps: Sequence[Step], axis: Axis, order: Sequence[str]
-) -> dict[str, Any]:
+def _group(target: str, steps: Sequence[Step], axis: Axis, order: Sequence[str]) -> dict[str, Any]:
+    """The cells of a phase and a mode."""
+    cell = steps[0].row.cell
     counts = [name for name in generated.COUNTS if any(name in one.row.counts for one in steps)]
     changes = [name for name in _COUNTED if name in counts]
     more = [f"{name}: {word}" for name in changes for word in _WORDS]
     return {
-        "phase": group.phase,
-        "mode": group.mode,
-        "sentence": _sentence(target, group, steps, axis, order),
+        "phase": cell.phase,
+        "mode": cell.mode,
+        "sentence": _sentence(target, steps, axis, order),
         "counts": counts,
         **table([*COLUMNS, *counts], (_line(step, counts) for step in steps)),
         "changes": table(CHANGE_COLUMNS, (line for step in steps for line in _changes(step))),
@@ -162,15 +150,14 @@ def _changed(steps: Iterable[Step]) -> int:
     return sum(bool(step.differences) for step in steps)
 
 
-def _sentence(
-    target: str, group: Group, steps: Sequence[Step], axis: Axis, order: Sequence[str]
-) -> str:
+def _sentence(target: str, steps: Sequence[Step], axis: Axis, order: Sequence[str]) -> str:
     """What the newest point generates, and what the points have changed."""
+    cell = steps[0].row.cell
     last = axis.facts(order[-1]).label
     newest = [step.row for step in steps if step.row.release == order[-1]]
     made = [row for row in newest if row.generated is not None]
     sentences = [
-        f"{target}, {group.phase}, mode {group.mode}: there is code of {len(made)} of "
+        f"{target}, {cell.phase}, mode {cell.mode}: there is code of {len(made)} of "
         f"{plural(len(newest), 'cell')} with {last}."
     ]
     compared = [step for step in steps if step.before]
