@@ -23,7 +23,16 @@ from .errors import user_errors
 _DIGITS = re.compile(rf"[0-9a-f]{{{records.COMMIT_DIGITS},40}}")
 
 
-class ReleaseLedger(Git):  # type: ignore[misc]
+class _ByName:
+    """A repository that only ``dvcs`` selects, whatever its URL."""
+
+    @classmethod
+    def url_match(cls, _url: str) -> bool:
+        """See `asv.repo.Repo.url_match`."""
+        return False
+
+
+class ReleaseLedger(_ByName, Git):  # type: ignore[misc]
     """The generated repository with one commit for each release of PyTorch."""
 
     dvcs = "torch-releases"
@@ -34,13 +43,8 @@ class ReleaseLedger(Git):  # type: ignore[misc]
             ledger.build(Path(url))
         super().__init__(url, mirror_path)
 
-    @classmethod
-    def url_match(cls, _url: str) -> bool:
-        """False: only ``dvcs`` selects this class."""
-        return False
 
-
-class PyTorchClone(Git):  # type: ignore[misc]
+class PyTorchClone(_ByName, Git):  # type: ignore[misc]
     """A clone of PyTorch. Nothing is checked out of it."""
 
     dvcs = "torch-commits"
@@ -49,11 +53,6 @@ class PyTorchClone(Git):  # type: ignore[misc]
     def clone(self) -> Clone:
         """The clone on disk."""
         return Clone(Path(self._path))
-
-    @classmethod
-    def url_match(cls, _url: str) -> bool:
-        """False: only ``dvcs`` selects this class."""
-        return False
 
 
 class Commits(NamedTuple):
