@@ -10,11 +10,10 @@ import platform
 import sysconfig
 import time
 from collections.abc import Iterator, Sequence
-from importlib import metadata
 
 from msgspec.structs import replace
 
-from ..doctor import Check, Level, error, gpus, hardware, software
+from ..doctor import Check, Level, error, gpus, hardware, probe, software
 from ..errors import SuiteError
 from ..host import machine
 from ..releases import apart, catalogue, environments, room
@@ -47,14 +46,6 @@ def locks(releases: Sequence[str]) -> dict[str, str]:
     }
 
 
-def ray_version() -> str:
-    """The version of Ray that is installed beside the suite; empty if there is none."""
-    try:
-        return metadata.version("ray")
-    except metadata.PackageNotFoundError:
-        return ""
-
-
 def described(order: Order, found: Sequence[Check] = ()) -> Described:
     """What this machine is. ``found``: the `faults` of the doctor."""
     return Described(
@@ -62,7 +53,7 @@ def described(order: Order, found: Sequence[Check] = ()) -> Described:
         hardware=machine.class_of(machine.fields(order.machine)),
         suite=suite(),
         locks=locks(order.releases),
-        ray=ray_version(),
+        ray=probe.version("ray"),
         faults=list(found),
     )
 
