@@ -160,16 +160,6 @@ def _in_largest(**settings: Any) -> None:
     CppScheduling.define_kernel = named
 
 
-def _scalar_loop() -> None:
-    """The largest kernel is not vectorised."""
-    _in_largest(**{"cpp.simdlen": 1})
-
-
-def _one_thread() -> None:
-    """The largest kernel is not parallel."""
-    _in_largest(**{"cpp.threads": 1})
-
-
 def _no_fusion() -> None:
     """Each operator writes its result to memory, and no two of them are fused."""
     from torch._inductor import ir
@@ -226,8 +216,11 @@ def _slow_library() -> None:
     slowed("addmm")
 
 
-def _copied(place: Callable[[str], int]) -> None:
-    """Copy an argument of each convolution and product before it into the opposite layout."""
+def _copied(convolution: int, addmm: int) -> None:
+    """Copy an argument of each convolution and product before it into the opposite layout.
+
+    By its place: of the input or of the weights.
+    """
     import torch
     from torch._inductor import lowering
     from torch._inductor.ir import ExternKernel, get_stride_order
@@ -240,21 +233,11 @@ def _copied(place: Callable[[str], int]) -> None:
         given[at] = ExternKernel.require_stride_order(value, opposite)
         return usual(*given, **options)
 
-    for name in ("convolution", "addmm"):
+    for name, at in (("convolution", convolution), ("addmm", addmm)):
         overload = getattr(torch.ops.aten, name).default
         usual = lowering.lowerings[overload]
-        lowering.lowerings[overload] = functools.partial(copying, usual, place(name))
+        lowering.lowerings[overload] = functools.partial(copying, usual, at)
         note(name)
-
-
-def _copied_input() -> None:
-    """What goes into a convolution or a product is copied before."""
-    _copied(lambda name: 0 if name == "convolution" else 1)
-
-
-def _copied_weights() -> None:
-    """The weights of a convolution or a product are copied before."""
-    _copied(lambda name: 1 if name == "convolution" else 2)
 
 
 def _dear_guards() -> None:
@@ -303,13 +286,14 @@ def _slow_entry() -> None:
 
 
 FAULTS: dict[str, Callable[[], None]] = {
-    "scalar loop": _scalar_loop,
-    "one thread": _one_thread,
+    # The largest kernel is not vectorised; it is not parallel.
+    "scalar loop": functools.partial(_in_largest, **{"cpp.simdlen": 1}),
+    "one thread": functools.partial(_in_largest, **{"cpp.threads": 1}),
     "no fusion": _no_fusion,
     "slow operator": _slow_operator,
     "slow library": _slow_library,
-    "copied input": _copied_input,
-    "copied weights": _copied_weights,
+    "copied input": functools.partial(_copied, convolution=0, addmm=1),
+    "copied weights": functools.partial(_copied, convolution=1, addmm=2),
     "dear guards": _dear_guards,
     "dear buffers": _dear_buffers,
     "slow entry": _slow_entry,

@@ -29,14 +29,6 @@ CONSTANT = 1.1
 RIGHT = "right"
 
 
-def _scaled(y: Any) -> Any:
-    return y * 1.01
-
-
-def _row(y: Any) -> Any:
-    return torch.cat([y[:-1], y[:1]])
-
-
 def _swapped(y: Any) -> Any:
     return torch.cat([y[:, 1:2], y[:, :1], y[:, 2:]], 1)
 
@@ -47,29 +39,21 @@ def _rounded(y: Any) -> Any:
     return y
 
 
-def _rolled(y: Any) -> Any:
-    return y.roll(1, 1)
-
-
 def _zeroed(y: Any) -> Any:
     """The one of middle size: zeroing the smallest is no error, the largest is easily seen."""
     size = y.detach().abs()
     return y * (size != size.median())
 
 
-def _gradient(y: Any) -> Any:
-    return 1.05 * y - (0.05 * y).detach()
-
-
 # The faults that change the values themselves. The others are in `Model.faulty`.
 VALUES: dict[str, Callable[[Any], Any]] = {
-    "scale of 1.01": _scaled,
-    "one wrong row": _row,
+    "scale of 1.01": lambda y: y * 1.01,
+    "one wrong row": lambda y: torch.cat([y[:-1], y[:1]]),
     "swapped channels": _swapped,
     "three roundings to bfloat16": _rounded,
-    "index off by one": _rolled,
+    "index off by one": lambda y: y.roll(1, 1),
     "zeroed element": _zeroed,
-    "wrong gradient": _gradient,
+    "wrong gradient": lambda y: 1.05 * y - (0.05 * y).detach(),
 }
 FAULTS = (
     *VALUES,
