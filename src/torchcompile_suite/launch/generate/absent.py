@@ -220,6 +220,8 @@ def give(target: Target) -> None:
         module.get_rng_state = lambda *_, **__: state.clone()
         module.set_rng_state = lambda *_, **__: None
     cuda.is_current_stream_capturing = lambda: False
+    # The runtime would be asked for the place of a constant in memory.
+    torch.Tensor.is_pinned = lambda *_, **__: False
     fake = torch._subclasses.fake_tensor
     # The names of the function that makes a real tensor on the device: since 2.5, 2.4.
     name = "init_gpu_context" if hasattr(fake, "init_gpu_context") else "init_cuda_context"

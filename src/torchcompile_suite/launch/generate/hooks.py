@@ -50,6 +50,7 @@ def watching(recorder: Recorder) -> contextlib.AbstractContextManager[None]:
     pads = ("_should_pad", "_should_pad_bench", "should_pad_bench")
     replaced: list[tuple[Any, str, Hook]] = [
         (inductor.graph.GraphLowering, "compile_to_module", hooks.stop),
+        (inductor.graph.GraphLowering, "constant_name", _keep_here),
         (Scheduler, "codegen", hooks.nodes),
         (TritonScheduling, "define_kernel", hooks.kernel),
         (WRAPPER, "define_kernel", hooks.source),
@@ -167,6 +168,13 @@ def _refuse_choice(
             "the fastest, so its code is not known without the device"
         )
     return original(cache, name, choices, *arguments, **options)
+
+
+def _keep_here(_: Any, __: Any, name: str, ___: Any) -> str:
+    """A constant that kernels read, such as an index that is a list, is not copied to the device.
+    Else the code is the same.
+    """
+    return name
 
 
 def _fold_here(original: Any, folder: Any, node: Any) -> Any:
