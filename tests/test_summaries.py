@@ -17,7 +17,7 @@ from torchcompile_suite.conditions import HostState, Interference
 from torchcompile_suite.measurement import Launch, Measurement, Outcome, Status
 from torchcompile_suite.modes import MODES
 from torchcompile_suite.results import cached, machines, records, sealing, segments
-from torchcompile_suite.results.decoding import decode
+from torchcompile_suite.results.records import decode
 
 from . import examples
 

@@ -30,8 +30,7 @@ from torchcompile_suite.presentation import stories
 from torchcompile_suite.presentation import why as words
 from torchcompile_suite.presentation.answers import common, parts
 from torchcompile_suite.results import records
-from torchcompile_suite.results.decoding import decode
-from torchcompile_suite.results.records import Record
+from torchcompile_suite.results.records import Record, decode
 
 from . import examples
 from .schemas import validated

@@ -24,11 +24,11 @@ import msgspec
 from packaging.version import InvalidVersion, Version
 
 from ..cell import Cell
+from ..fields import SCHEMA
 from ..generated import GENERATION
 from ..host.files import append_line
 from ..measurement import Launch, Measurement
 from . import descriptions, regular, segments
-from .decoding import decode
 from .segments import canonical, record_id
 
 SUFFIX = ".records.jsonl"
@@ -43,6 +43,8 @@ TRIAL = "try"
 # Why a folder that is a link is not read: it may lead anywhere.
 LINK = "a link, which is not followed"
 _NO_TEXT = "its name is no text"
+# No call is as short. A quotient with a shorter time may not be a number.
+_SHORTEST_S = 1e-12
 
 
 class Record(NamedTuple):
@@ -402,3 +404,42 @@ def _entries(
         where, reason = bad[0]
         bad = [Problem(where, f"{reason} (the first of {len(bad)} bad lines)")]
     return entries, bad
+
+
+class _Schema(msgspec.Struct):
+    schema: int = 0
+
+
+def decode(line: bytes) -> Measurement:
+    """The measurement of one line of a journal or segment, which has every figure that it claims.
+
+    Raises ValueError with a message of one line.
+    """
+    schema = regular.decoded(line, _Schema, "not a measurement").schema
+    if schema > SCHEMA:
+        raise ValueError(
+            f"written by a newer version of the suite (schema {schema}, this one reads up to "
+            f"{SCHEMA}); update torchcompile-suite"
+        )
+    measurement = regular.decoded(line, Measurement, "not a measurement")
+    # Figures are computed of failed cells, too: of what they measured before they failed.
+    pairs = (pair for launch in measurement.launches for pair in launch.pairs_s)
+    if any(min(pair) < _SHORTEST_S for pair in pairs):
+        raise ValueError("not a measurement: a call takes no time")
+    if measurement.outcome.ok and not _whole(measurement):
+        raise ValueError(
+            "not a measurement: its outcome is ok, but it lacks launches or timings, or counts"
+        )
+    return measurement
+
+
+def _whole(measurement: Measurement) -> bool:
+    """Whether every figure can be computed: some launch counts, and all of them have times."""
+    launches = measurement.launches
+    if measurement.cell.target:
+        return measurement.generated is not None
+    if not measurement.cell.timed:
+        return any(launch.attribution is not None for launch in launches)
+    return any(not launch.disturbed for launch in launches) and all(
+        launch.pairs_s and launch.warm_up_s for launch in launches
+    )
