@@ -21,7 +21,7 @@ from packaging.requirements import Requirement
 from torchcompile_suite import __version__
 from torchcompile_suite.cli import app as command_line
 from torchcompile_suite.cli import recorded
-from torchcompile_suite.cli.commands import EXTRAS, missing
+from torchcompile_suite.cli.app import EXTRAS, missing
 from torchcompile_suite.host import machine as host
 
 from .conftest import ROOT, ReleaseEnvironment
@@ -129,7 +129,7 @@ def test_the_help_waits_for_no_command() -> None:
     own = {name for name in found if name.startswith("torchcompile_suite.")}
     assert own == {
         f"torchcompile_suite.{name}"
-        for name in ("__main__", "_version", "cli", "cli.app", "cli.commands", "errors")
+        for name in ("__main__", "_version", "cli", "cli.app", "errors")
     }
 
 

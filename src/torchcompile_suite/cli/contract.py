@@ -19,7 +19,7 @@ from ..launch.messages import TARGET_VARIABLE
 from ..presentation.wording import printable
 from ..releases import catalogue
 from ..trial import target
-from .commands import Commands, missing
+from .app import Commands, missing
 from .options import batch_sizes_option, target_option
 
 app = Commands(

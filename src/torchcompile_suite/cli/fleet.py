@@ -38,7 +38,7 @@ from ..releases import ledger, room
 from ..releases.catalogue import Release
 from ..results import records
 from ..results.machines import classes
-from .commands import Commands
+from .app import Commands
 from .history import BUDGET_S, chosen_releases
 from .options import releases_argument, rounds_option
 from .recorded import RESULTS, read_results

@@ -10,7 +10,7 @@ from ..presentation.sheets import Sheet
 from ..presentation.terminal import Output
 from ..presentation.wording import printable
 from ..releases import adoption, catalogue, environments, ledger, room
-from .commands import Commands
+from .app import Commands
 
 app = Commands("releases", help="The PyTorch releases that can be compared.")
 

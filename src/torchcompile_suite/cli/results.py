@@ -9,7 +9,7 @@ import click
 from ..errors import SuiteError, cannot_write
 from ..presentation.wording import printable
 from ..results import sealing
-from .commands import Commands
+from .app import Commands
 from .recorded import RESULTS
 
 app = Commands("results", help="The files of results/.")
