@@ -28,7 +28,7 @@ from torchcompile_suite.cli.app import app
 from torchcompile_suite.measurement import OK, Launch, Measurement, Outcome, Status
 from torchcompile_suite.presentation import stories
 from torchcompile_suite.presentation import why as words
-from torchcompile_suite.presentation.answers import common, parts
+from torchcompile_suite.presentation.answers import common, pays
 from torchcompile_suite.results import records
 from torchcompile_suite.results.records import Record, decode
 
@@ -344,7 +344,7 @@ def test_a_stranger_s_release_in_a_draft_s_command_is_quoted() -> None:
 
 def test_a_divided_cell_that_failed_has_its_reason_and_no_figure() -> None:
     failed = msgspec.structs.replace(examples.divided(), outcome=Outcome(Status.CRASH, "boom"))
-    answer = parts.attribution([Record("m", "", "", failed, "2.9.1")])
+    answer = pays.attribution([Record("m", "", "", failed, "2.9.1")])
     assert answer.sentence == common.NOTHING
     (line,) = answer.sheet.lines
     assert "crash: boom" in line
@@ -417,7 +417,7 @@ def test_any_launches_have_an_answer(launches: list[Launch]) -> None:
     measurement = Measurement(cell, OK, launches, "2026-11-27T03:00:00+00:00", 1.0)
     assert decode(msgspec.json.encode(measurement)) == measurement
     record = records.Record("machine", "c", "e", measurement, "2.9.1")
-    sentence, sheet = parts.attribution([record])
+    sentence, sheet = pays.attribution([record])
     assert sentence
     assert {len(line) for line in sheet.lines} == {len(sheet.columns)}
     history = [stories.Of("2.8.0", launches), stories.Of("2.9.1", list(reversed(launches)))]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ...errors import SuiteError
 from ...results.records import Record
-from . import generated, parts, pays, processes, variants, ways
+from . import generated, pays, processes, variants, ways
 from .common import Answer
 
 __all__ = ["QUESTIONS", "Answer", "Answered", "Asked", "get", "names", "newest"]
@@ -79,7 +79,7 @@ QUESTIONS = (
     Asked(
         "attribution",
         "Where does the time of a compiled call go?",
-        parts.attribution,
+        pays.attribution,
         of_parts=True,
     ),
     Asked(

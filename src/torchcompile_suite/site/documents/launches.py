@@ -14,7 +14,7 @@ from ...compiled import Compiled
 from ...conditions import Accelerator, Environment
 from ...measurement import Launch
 from ...presentation import why
-from ...presentation.answers import parts
+from ...presentation.answers import pays
 from ...presentation.wording import milliseconds, plural
 from ...results.records import Record
 from ..content import Entry, Machine
@@ -110,7 +110,7 @@ def _cell(machine: Machine, entry: Entry, environments: dict[bytes, int]) -> dic
 
 def _parts(record: Record) -> dict[str, Any] | None:
     """Where the time of the calls goes: sentences, remedies and a table of text."""
-    found = parts.divided(record)
+    found = pays.divided(record)
     if found is None:
         return None
     told = why.told(found.why, why.EAGER_AND_COMPILED)
