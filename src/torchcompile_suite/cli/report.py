@@ -20,16 +20,9 @@ from ..presentation.wording import printable
 from ..releases import catalogue
 from ..results.machines import NoResultsError
 from ..results.records import Record
+from . import recorded
 from .options import Format, format_option, machine_option
-from .recorded import (
-    Selection,
-    assembled,
-    not_measured,
-    read_divided_of_class,
-    read_generated,
-    read_results,
-    select,
-)
+from .recorded import Selection
 
 # More lines are too many to read.
 MOST_ROWS = 40
@@ -105,7 +98,7 @@ def report_command(
     elif wanted or machine_name:
         _show(wanted, machine_name, form, rows)
     else:
-        results = read_results()
+        results = recorded.read_results()
         rows.need([], [*results.records, *results.generated])
         code = generated.rows(_warned(results.generated), [])
         print_report(results.records, wanted, form, rows, code=code)
@@ -119,7 +112,7 @@ def _compare(
     fail_on_regression: bool,
 ) -> None:
     """Print a comparison. Exit with 1 if asked to."""
-    of_targets = _warned(read_generated())
+    of_targets = _warned(recorded.read_generated())
     code = generated.compare(of_targets, *versions)
     enough = bool(code.compared) and not fail_on_regression
     # What is judged is what was measured here.
@@ -141,13 +134,13 @@ def _compare(
 
 def _reasons(selection: Selection, versions: Sequence[str]) -> list[Reason]:
     """Why calls changed, of the cells that were divided in both releases."""
-    divided = summaries.divided_by_place(read_divided_of_class(selection.machine))
+    divided = summaries.divided_by_place(recorded.read_divided_of_class(selection.machine))
     return list(stories.reasons(divided, *versions))
 
 
 def _show(versions: list[str], machine_name: str | None, form: Format, rows: Rows) -> None:
     """Print the measured cells of a machine, or of a machine and those of its class."""
-    of_targets = _warned(read_generated())
+    of_targets = _warned(recorded.read_generated())
     code = generated.rows(of_targets, versions)
     enough = bool(code) and form is not Format.JSON
     selection = _selected(machine_name, versions, of_targets, enough, every=False)
@@ -172,12 +165,12 @@ def _selected(
     None without any, if what was generated for targets is ``enough``. Raises NoResultsError.
     """
     try:
-        selection = select(machine_name, versions, every=every, own=own)
+        selection = recorded.select(machine_name, versions, every=every, own=own)
     except NoResultsError:
         if not enough or machine_name not in {None, *(record.machine for record in of_targets)}:
             raise
         return None
-    return selection if machine_name or own else assembled(selection, versions)
+    return selection if machine_name or own else recorded.assembled(selection, versions)
 
 
 def _warned(code: Sequence[Record]) -> Sequence[Record]:
@@ -293,7 +286,7 @@ def print_report(
             _print_generated(wanted.of(code), form)
             return
         if records and versions:
-            raise not_measured(versions, machine_name)
+            raise recorded.not_measured(versions, machine_name)
         raise SuiteError("nothing was measured yet; start with: nox -s bench")
     asked = [record for record in shown if wanted(record.measurement.cell)]
     if form is Format.JSON:

@@ -16,26 +16,13 @@ from ..host.heap import LIBRARIES
 from ..modes import MODES
 from ..trial import plan
 from ..trial.plan import BUDGET_S, PRECISION, Trial
-from .options import (
-    batch_sizes_option,
-    channels_last_option,
-    completing,
-    device_option,
-    dtype_option,
-    installed_option,
-    json_option,
-    no_color_option,
-    quiet_option,
-    target_option,
-    threads_option,
-    training_option,
-)
+from . import options
 
 T = TypeVar("T")
 
 model_argument = click.argument(
     "target",
-    shell_complete=completing(workloads.names),
+    shell_complete=options.completing(workloads.names),
     help="path/file.py:factory, package.module:factory, a timm model, hf:checkpoint or a workload.",
 )
 inputs_option = click.option(
@@ -49,12 +36,12 @@ inputs_option = click.option(
 @click.command()
 @model_argument
 @inputs_option
-@batch_sizes_option
+@options.batch_sizes_option
 @click.option(
     "--mode",
     "modes",
     multiple=True,
-    shell_complete=completing(MODES.keys),
+    shell_complete=options.completing(MODES.keys),
     help="Mode of torch.compile. Repeat the option for several.",
 )
 @click.option(
@@ -67,23 +54,23 @@ inputs_option = click.option(
     help=f"One of: system, {DEFAULT_HEAP}, libc, {', '.join(LIBRARIES)}. Default: the "
     "first two on a CPU, which are the C library's with a settled heap and as it comes.",
 )
-@dtype_option
-@channels_last_option
-@training_option
+@options.dtype_option
+@options.channels_last_option
+@options.training_option
 @click.option("--dynamic", is_flag=True, help="Call the model with all batch sizes in turn.")
 @click.option(
     "--question",
-    shell_complete=completing(plan.QUESTIONS.keys),
+    shell_complete=options.completing(plan.QUESTIONS.keys),
     help=f"Ask this instead: {', '.join(plan.QUESTIONS)}. It chooses its cells.",
 )
-@device_option
-@target_option
+@options.device_option
+@options.target_option
 @click.option(
     "--registers",
     is_flag=True,
     help="With --target: registers, spills, shared memory and occupancy.",
 )
-@threads_option
+@options.threads_option
 @click.option(
     "--precision",
     type=click.FloatRange(min=0.001),
@@ -95,9 +82,9 @@ inputs_option = click.option(
     type=click.FloatRange(min=1),
     help=f"Seconds for all cells. Default: {BUDGET_S:.0f} for each.",
 )
-@installed_option
+@options.installed_option
 @click.option("--resume", is_flag=True, help="Continue after Ctrl-C or the end of the budget.")
-@json_option
+@options.json_option
 @click.option(
     "--html",
     "html_file",
@@ -105,8 +92,8 @@ inputs_option = click.option(
     help="Write the answer to this file as one page, with a picture.",
 )
 @click.option("--save", is_flag=True, help="Add the measurements to results/ and the site.")
-@quiet_option
-@no_color_option
+@options.quiet_option
+@options.no_color_option
 def try_command(
     target: str,
     inputs: tuple[str, ...],

@@ -22,16 +22,8 @@ from ..releases import catalogue
 from ..trial import opened
 from ..trial import why as trials
 from ..trial.plan import Trial
+from . import options
 from .one_cell import of_one_cell
-from .options import (
-    installed_option,
-    json_option,
-    machine_option,
-    no_color_option,
-    output_option,
-    quiet_option,
-    threads_option,
-)
 from .trying import torch_python, write
 
 
@@ -41,8 +33,8 @@ from .trying import torch_python, write
     "--against",
     help="Another release, such as v2.8, or another mode: compare the compiled calls.",
 )
-@threads_option
-@installed_option
+@options.threads_option
+@options.installed_option
 @click.option(
     "--launches",
     type=click.IntRange(min=1),
@@ -54,13 +46,13 @@ from .trying import torch_python, write
     is_flag=True,
     help="Measure nothing: what the releases in results/ changed, as the draft of a page.",
 )
-@machine_option
+@options.machine_option
 @click.option("--all", "everything", is_flag=True, help="All lines of the table.")
 @click.option("--code", is_flag=True, help="How the generated code of the first line differs.")
-@output_option
-@json_option
-@quiet_option
-@no_color_option
+@options.output_option
+@options.json_option
+@options.quiet_option
+@options.no_color_option
 def why_command(
     trial: Trial,
     against: str | None,

@@ -18,16 +18,8 @@ from ...measurement import Measurement
 from ...modes import EAGER
 from .. import statistics
 from ..statistics import Interval, Prior
-from .discovery import (
-    Difference,
-    Effect,
-    LogChange,
-    effects,
-    factors,
-    log_change,
-    mean_factor,
-    paired_change,
-)
+from . import discovery
+from .discovery import Difference, Effect, LogChange
 from .quantities import QUANTITIES, Logs, Side, values
 
 # Limit for the weight of the machine's spread against the spread of a cell, in launches. Cells that
@@ -168,7 +160,9 @@ def compare_machines(sides_of: Mapping[str, tuple[Side, Side]]) -> Comparison:
             for said in _packages(cell, sides):
                 packages.setdefault(said, []).append(cell)
         log_changes |= _log_changes(both, differ, sides)
-    judged = effects(log_changes, {key: QUANTITIES[key[1]].smallest for key in log_changes})
+    judged = discovery.effects(
+        log_changes, {key: QUANTITIES[key[1]].smallest for key in log_changes}
+    )
     changes = [
         Change(
             cell,
@@ -195,7 +189,7 @@ def compare_machines(sides_of: Mapping[str, tuple[Side, Side]]) -> Comparison:
 def _means(changes: Mapping[_Key, LogChange]) -> dict[str, Interval]:
     """The mean factor of each quantity that a cell has."""
     return {
-        name: mean_factor(of_name)
+        name: discovery.mean_factor(of_name)
         for name in QUANTITIES
         if (of_name := [change for (_, quantity), change in changes.items() if quantity == name])
     }
@@ -266,14 +260,14 @@ def _log_change(
     Without a drift, rounds would only halve the degrees of freedom.
     """
     if QUANTITIES[name].drifts:
-        return paired_change(_factors(cell, name, sides), prior)
+        return discovery.paired_change(_factors(cell, name, sides), prior)
     before, after = (side.logs(cell, name) for side in sides)
-    return None if before is None or after is None else log_change(before, after, prior)
+    return None if before is None or after is None else discovery.log_change(before, after, prior)
 
 
 def _factors(cell: Cell, name: str, sides: Sequence[Side]) -> list[float]:
     """The quantity's factor in each round; empty where most launches of both have no partner."""
-    of_rounds = factors(*(side.rounds(cell, name) for side in sides))
+    of_rounds = discovery.factors(*(side.rounds(cell, name) for side in sides))
     if not of_rounds:
         return []
     fewest = min(len(side.values(cell, name)) for side in sides)
