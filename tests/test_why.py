@@ -316,17 +316,17 @@ def test_a_reason_comes_from_one_machine() -> None:
     cell = Cell("resnet18", 1, "default")
     slow, fast = (examples.divided(copy_s=each) for each in (0.004, 0.002))
 
-    def of(*made: tuple[str, str, Measurement]) -> list[stories.Reason]:
+    def of(*made: tuple[str, str, Measurement]) -> list[stories.ComparedReason]:
         found = [Record(machine, "", "", one, release) for machine, release, one in made]
         divided = summaries.divided_by_place(found)
         return list(stories.reasons(divided, "2.8.0", "2.9.1"))
 
     both = [("box", "2.8.0", slow), ("box", "2.9.1", fast)]
-    ((named, says),) = of(*both)
-    assert named == cell
-    assert says.startswith("2.9.1 against 2.8.0, compiled over eager: 0.86 [")
-    assert "It gains " in says
-    assert says.endswith("(on box)")
+    (reason,) = of(*both)
+    assert reason.cell == cell
+    assert reason.says.startswith("2.9.1 against 2.8.0, compiled over eager: 0.86 [")
+    assert "It gains " in reason.says
+    assert reason.says.endswith("(on box)")
     assert not of(both[0], ("other", "2.9.1", fast))
     # Another machine that has one of the releases hides nothing; the last one that has both counts.
     assert of(*both, ("other", "2.8.0", fast)) == of(*both)

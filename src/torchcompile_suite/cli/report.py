@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 import click
 
@@ -14,7 +14,7 @@ from ..errors import SuiteError, similar
 from ..measurement import Measurement
 from ..presentation import documents, sheets, stories, terminal, wording
 from ..presentation.sheets import Sheet
-from ..presentation.stories import Reason
+from ..presentation.stories import ComparedReason
 from ..presentation.terminal import Output
 from ..presentation.wording import printable
 from ..releases import catalogue
@@ -28,12 +28,7 @@ from .recorded import Selection
 MOST_ROWS = 40
 
 
-class _OfCell(Protocol):
-    @property
-    def cell(self) -> Cell: ...
-
-
-_Has = TypeVar("_Has", bound=_OfCell)
+_Has = TypeVar("_Has", bound=sheets.OfCell)
 
 
 class Rows(NamedTuple):
@@ -132,7 +127,7 @@ def _compare(
         raise SystemExit(1)
 
 
-def _reasons(selection: Selection, versions: Sequence[str]) -> list[Reason]:
+def _reasons(selection: Selection, versions: Sequence[str]) -> list[ComparedReason]:
     """Why calls changed, of the cells that were divided in both releases."""
     divided = summaries.divided_by_place(recorded.read_divided_of_class(selection.machine))
     return list(stories.reasons(divided, *versions))
@@ -207,7 +202,7 @@ def print_comparison(
     form: Format,
     rows: Rows,
     code: generated.Comparison | None = None,
-    reasons: Sequence[Reason] = (),
+    reasons: Sequence[ComparedReason] = (),
 ) -> None:
     """Print a comparison. ``rows``: the cells of which every figure is shown. ``code``: what was
     generated for targets. ``reasons``: why calls changed.

@@ -15,7 +15,7 @@ from ..analysis.claims import Document, Judged, Verdict
 from ..analysis.statistics import Interval
 from ..cell import Cell
 from .answers import Answered
-from .stories import Reason
+from .stories import ComparedReason
 from .wording import written
 
 
@@ -108,13 +108,6 @@ class ComparedCode(Struct):
     gaps: list[generated.Gap]
 
 
-class ComparedReason(Struct):
-    """Why the calls of a cell changed, where they were divided."""
-
-    cell: Cell
-    says: str
-
-
 class ComparedReleases(Struct):
     """Two releases compared; see `analysis.change.Comparison`. ``cells``, ``in_means``: their
     number.
@@ -147,7 +140,7 @@ class ComparedTargets(Struct):
 def comparison_json(
     comparison: Comparison,
     code: generated.Comparison | None = None,
-    reasons: Iterable[Reason] = (),
+    reasons: Iterable[ComparedReason] = (),
 ) -> bytes:
     """The comparison: one `ComparedReleases`. ``code``: what was generated for targets."""
     content = ComparedReleases(
@@ -172,7 +165,7 @@ def comparison_json(
             )
             for change in comparison.changes
         ],
-        reasons=[ComparedReason(*each) for each in reasons],
+        reasons=list(reasons),
         generated=None if code is None else _code(code),
     )
     return written(content)

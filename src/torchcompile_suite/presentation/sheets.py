@@ -66,9 +66,12 @@ def ended(one: Row | Measurement) -> str:
     return "" if one.outcome.ok else str(one.outcome)
 
 
-class _OfCell(Protocol):
+class OfCell(Protocol):
+    """What has a cell."""
+
     @property
-    def cell(self) -> Cell: ...
+    def cell(self) -> Cell:
+        """The cell."""
 
 
 CELL = ["model", "batch", "mode"]
@@ -82,13 +85,13 @@ def cell_columns(cell: Cell) -> list[str]:
     return [cell.workload, str(cell.batch_size), mode]
 
 
-MODEL: Columns[_OfCell] = {
+MODEL: Columns[OfCell] = {
     "model": lambda one: one.cell.workload,
     "batch": lambda one: str(one.cell.batch_size),
 }
-PLACE: Columns[_OfCell] = {**MODEL, "mode": lambda one: cell_columns(one.cell)[-1]}
+PLACE: Columns[OfCell] = {**MODEL, "mode": lambda one: cell_columns(one.cell)[-1]}
 """The columns `CELL` of what has a cell."""
-_TARGET: Columns[_OfCell] = {
+_TARGET: Columns[OfCell] = {
     **MODEL,
     "mode": lambda one: one.cell.mode,
     "target": lambda one: one.cell.target,

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from ..analysis import why as analysis
 from ..analysis.statistics import Interval, geometric_interval
@@ -52,8 +53,8 @@ class Change(NamedTuple):
         return f"{self.after} against {self.before}, {self.what}: {self.factor} times"
 
 
-class Reason(NamedTuple):
-    """Why a release changed the calls of a cell, in one or more sentences."""
+class ComparedReason(Struct):
+    """Why the calls of a cell changed, where they were divided."""
 
     cell: Cell
     says: str
@@ -61,7 +62,7 @@ class Reason(NamedTuple):
 
 def reasons(
     divided: Mapping[tuple[str, str, Cell], Record], before: str, after: str
-) -> Iterator[Reason]:
+) -> Iterator[ComparedReason]:
     """Why a release changed the calls of each cell that one machine has divided in both.
 
     ``divided``: the records by machine, release and plain cell. Of several machines that have both
@@ -80,7 +81,7 @@ def reasons(
         for change in changes(history):
             why_so = why.reasons(change.why, (before, after))
             on = f"(on {both[1].machine})"
-            yield Reason(cell, " ".join([f"{change.sentence}.", *why_so, on]))
+            yield ComparedReason(cell, " ".join([f"{change.sentence}.", *why_so, on]))
 
 
 def changes(history: Iterable[Of]) -> Iterator[Change]:
