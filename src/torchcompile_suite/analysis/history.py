@@ -38,7 +38,7 @@ def drift(releases: Sequence[change.Side]) -> float:
 
     The half-width of a 95 % interval of the log of a time. NaN if no eager time was measured twice.
     """
-    return change.drift_between(releases).reach
+    return change.drift_between(releases)
 
 
 def drifting(row: Row, drift: float) -> dict[str, Interval]:

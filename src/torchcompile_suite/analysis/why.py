@@ -141,10 +141,8 @@ class Family(NamedTuple):
     @property
     def difference_s(self) -> Interval:
         """The second minus the first: a loss is above 0."""
-        before, after = (
-            _sums(group.before_s for group in self.groups),
-            _sums(group.after_s for group in self.groups),
-        )
+        before = _sums(group.before_s for group in self.groups)
+        after = _sums(group.after_s for group in self.groups)
         return mean_interval([two - one for one, two in zip(before, after, strict=True)])
 
     @property
@@ -311,9 +309,8 @@ def _groups(before: Side, after: Side) -> Iterable[Group]:
 
 def _copies(before: Side, after: Side) -> Iterable[Group]:
     """Copies into another layout: for the same operators on both sides they are one group."""
-    sides = before, after
     found: dict[Hashable, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
-    for number, side in enumerate(sides):
+    for number, side in enumerate((before, after)):
         for at, step in enumerate(side.splits[0].steps):
             if step.kind == "copy":
                 found[frozenset(side.origins[at]), step.weights][number].append(at)

@@ -57,11 +57,9 @@ class Change(NamedTuple):
         """
         second = "mode" if self.cell.mode == EAGER else "compiled"
         names = {"eager": "eager", "compiled": second}
-        moved = [said for name, said in names.items() if self._changed(name)]
+        changed = [name for name, effect in self.effects.items() if effect.difference.changed]
+        moved = [said for name, said in names.items() if name in changed]
         return "both" if len(moved) == 2 else "".join(moved)
-
-    def _changed(self, name: str) -> bool:
-        return name in self.effects and self.effects[name].difference.changed
 
 
 class Comparison(NamedTuple):

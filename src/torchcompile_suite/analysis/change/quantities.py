@@ -174,31 +174,17 @@ class Side:
         return measurement.launches if measurement.outcome.ok else []
 
 
-class Drift(NamedTuple):
-    """Variance of the log of a time between measurements of a release, and its degrees of freedom.
-
-    NaN and 0 where no work was measured twice.
-    """
-
-    variance: float
-    degrees: int
-
-    @property
-    def reach(self) -> float:
-        """Half-width of a 95 % interval of the log of a time; NaN if the drift is not known."""
-        quantile = statistics.t_quantile((1 + statistics.CONFIDENCE) / 2, self.degrees)
-        return quantile * math.sqrt(self.variance)
-
-
-def drift_between(sides: Sequence[Side]) -> Drift:
+def drift_between(sides: Sequence[Side]) -> float:
     """The drift between measurements of the same work, the same call in eager, within each release.
 
-    It is what the means of these measurements differ by, beyond what their launches explain. It
+    It is what the means of these measurements differ by, beyond what their launches explain, as the
+    half-width of a 95 % interval of the log of a time; NaN where no work was measured twice. It
     says nothing about two releases: what slows all measurements of one of them alike is not in it.
     """
     parts = [side.kept("drift", partial(_within, side)) for side in sides]
     variance, degrees = statistics.pooled(parts)
-    return Drift(max(variance, 0.0), int(degrees))  # in this order NaN stays
+    quantile = statistics.t_quantile((1 + statistics.CONFIDENCE) / 2, int(degrees))
+    return quantile * math.sqrt(max(variance, 0.0))  # in this order NaN stays
 
 
 def _within(side: Side) -> tuple[float, float]:

@@ -126,7 +126,7 @@ class Evidence:
         The interval includes the drift between the two (`change.drift_between`). Raises Missing if
         that is unknown.
         """
-        drift = change.drift_between([self._side]).reach
+        drift = change.drift_between([self._side])
         if math.isnan(drift):
             raise Missing("no eager time was measured twice, so the drift is unknown")
         return statistics.quotient(one, other, more=math.sqrt(2) * drift)
