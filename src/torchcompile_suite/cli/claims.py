@@ -35,7 +35,6 @@ def claims_command(machine_name: str | None, release: str | None, as_json: bool)
         click.echo(documents.claims_json(judged))
         return
     out = Output()
-    title = f"PyTorch {versions[-1]} on {selection.machine} ({device})"
-    out.say(title)
+    out.say(f"PyTorch {versions[-1]} on {selection.machine} ({device})")
     out.draw(sheets.documents(judged))
     out.draw(sheets.claims(judged))

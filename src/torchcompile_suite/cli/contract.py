@@ -202,15 +202,9 @@ class _Way(msgspec.Struct, frozen=True):
             raise SuiteError(f"the contract has no such way to call: {text!r}; update it") from None
 
     def compile_options(self) -> dict[str, object]:
-        """The arguments of torch.compile."""
-        given: dict[str, object] = {}
-        if self.mode != "default":
-            given["mode"] = self.mode
-        if self.backend != "inductor":
-            given["backend"] = self.backend
-        if self.dynamic:
-            given["dynamic"] = True
-        return given
+        """The arguments of torch.compile that are not the usual ones."""
+        given = {name: getattr(self, name) for name in ("mode", "backend", "dynamic")}
+        return {name: value for name, value in given.items() if value != getattr(_Way(), name)}
 
 
 def _no_model(text: str) -> SuiteError:

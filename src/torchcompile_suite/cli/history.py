@@ -39,6 +39,8 @@ def run(
     """
     os.environ.setdefault(BUDGET_VARIABLE, str(BUDGET_S))
     variables = {LAUNCHES_VARIABLE: str(rounds)} if rounds else {}
+    selected = [argument for pattern in patterns for argument in ("--bench", pattern)]
+    selected += ["--skip-existing"] * skip_existing
     usual = command.python()
     for python, together in by_python(releases, usual).items():
         if python != usual:
@@ -52,7 +54,7 @@ def run(
         for number, group in enumerate(groups, 1):
             if len(groups) > 1:
                 click.echo(f"\n== group {number} of {len(groups)}: {_versions(group)} ==")
-            _run(group, [*options, *_selection(patterns, skip_existing)], variables)
+            _run(group, [*options, *selected], variables)
             for fault in room.finished(together, python):
                 click.echo(printable(fault), err=True)
 
@@ -69,12 +71,6 @@ def by_python(releases: Sequence[Release], usual: str) -> dict[str, list[Release
         python = python or (usual if release.supports(usual) else release.usable_pythons[0])
         found.setdefault(python, []).append(release)
     return {python: together for python, together in found.items() if together}
-
-
-def _selection(patterns: Sequence[str], skip_existing: bool) -> list[str]:
-    """The options of ``asv run`` that select cells."""
-    selected = [argument for pattern in patterns for argument in ("--bench", pattern)]
-    return [*selected, *(["--skip-existing"] if skip_existing else [])]
 
 
 def _versions(releases: Sequence[Release]) -> str:

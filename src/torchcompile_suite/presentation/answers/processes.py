@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ...analysis.growth import Growing, Grows, growing
 from ...analysis.payoff import Payoff
-from ...analysis.starts import PHASES, Model, Way, models
+from ...analysis.starts import PHASES, Model, models
 from ...analysis.statistics import Interval
 from ...cell import Cell
 from ...measurement import Measurement
@@ -47,7 +47,7 @@ def _fastest(model: Model) -> str:
         return f"{name}: no start has a number ({model.ways[0].row.outcome})"
     first, *others = model.fastest
     eager, seconds = _seconds(model.eager_s), _seconds(first.row.latency_s)
-    way = f"{_start(first)} ({seconds}, {ratio(first.row.ratio)} times eager's time)"
+    way = f"{first.row.cell.start} ({seconds}, {ratio(first.row.ratio)} times eager's time)"
     if model.payoff is Payoff.GAIN:
         text = f"{name} starts fastest with {way}; eager: {eager}"
     elif model.payoff is Payoff.LOSS:
@@ -55,16 +55,12 @@ def _fastest(model: Model) -> str:
     else:
         text = f"{name} starts as fast in eager ({eager}) as with {way}"
     if others:
-        text += f", and no clear difference to {', '.join(map(_start, others))}"
+        text += f", and no clear difference to {', '.join(one.row.cell.start for one in others)}"
     # What a compiled start takes that finds nothing.
     rest = [way for way in model.ways if way is not first and way.row.latency_s]
-    if uncached := next((way for way in rest if _start(way) == "uncached"), None):
+    if uncached := next((way for way in rest if way.row.cell.start == "uncached"), None):
         text += f"; with nothing cached {_seconds(uncached.row.latency_s)}"
     return text
-
-
-def _start(way: Way) -> str:
-    return way.row.cell.start
 
 
 def _seconds(interval: Interval | None) -> str:
@@ -84,7 +80,7 @@ def _start_lines(model: Model, phases: Sequence[str]) -> list[list[str]]:
             found = "" if way.artefact_bytes is None else f"{way.artefact_bytes / 1e6:.1f}"
             figures = [f"{way.row.latency_s:.2f}", ratio(way.row.ratio), found]
             figures += [*_phase_columns(way.phases_s, phases), way.loader]
-        lines.append([*place, _start(way), *figures])
+        lines.append([*place, way.row.cell.start, *figures])
     return lines
 
 
