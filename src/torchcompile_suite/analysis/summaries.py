@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -33,23 +32,16 @@ from .statistics import CondensedLaunch
 _GENERATED, _DIVIDED = b"g", b"d"
 
 
-class _Held(NamedTuple):
-    """Which environment of the segment's a launch has, and the load that differs in it."""
-
-    launch: int
-    environment: int
-    load_1min: float
-
-
 class _Entry(Struct):
     """An `Entry`, with its launches apart, because they are condensed.
 
-    ``held``: None without an environment.
+    ``held``: which launch has an environment, which one of the segment's, and the load that differs
+    in it; None without an environment.
     """
 
     entry: Entry
     launches: list[CondensedLaunch]
-    held: _Held | None
+    held: tuple[int, int, float] | None
 
     def whole(self, environments: Sequence[Environment]) -> Entry:
         launches: list[Launch] = [*self.launches]
@@ -207,7 +199,7 @@ def _entry(entry: Entry, place: Callable[[Environment], int]) -> _Entry:
     held = None
     for number, launch in enumerate(launches):
         if launch.environment is not None:
-            held = _Held(number, place(launch.environment), launch.environment.load_1min)
+            held = number, place(launch.environment), launch.environment.load_1min
             launches[number] = msgspec.structs.replace(launch, environment=None)
     bare = msgspec.structs.replace(measurement, launches=[])
     return _Entry(entry._replace(measurement=bare), launches, held)
