@@ -290,11 +290,11 @@ def test_a_step_of_an_operator_that_is_not_there_is_refused() -> None:
         msgspec.json.decode(text, type=Launch)
 
 
-def _history(*compiled_ms: float) -> list[stories.Of]:
-    return [
-        stories.Of(f"2.{minor}.0", _launches(ms, ms * 1.01, ms * 1.02))
+def _history(*compiled_ms: float) -> dict[str, list[Launch]]:
+    return {
+        f"2.{minor}.0": _launches(ms, ms * 1.01, ms * 1.02)
         for minor, ms in enumerate(compiled_ms, 8)
-    ]
+    }
 
 
 def test_a_story_is_drafted_for_each_release_that_changed_the_call() -> None:
@@ -336,8 +336,10 @@ def test_a_reason_comes_from_one_machine() -> None:
 
 
 def test_a_stranger_s_release_in_a_draft_s_command_is_quoted() -> None:
-    before, *others = _history(2.0, 9.0)
-    page = stories.draft(Cell("net", 1, "default"), [before._replace(release="1; ls"), *others])
+    history = _history(2.0, 9.0)
+    page = stories.draft(
+        Cell("net", 1, "default"), {"1; ls": history["2.8.0"], "2.9.0": history["2.9.0"]}
+    )
     (command,) = (line for line in page if line.startswith("torchcompile-suite why"))
     assert "v1; ls" in shlex.split(command)
 
@@ -420,5 +422,5 @@ def test_any_launches_have_an_answer(launches: list[Launch]) -> None:
     sentence, sheet = pays.attribution([record])
     assert sentence
     assert {len(line) for line in sheet.lines} == {len(sheet.columns)}
-    history = [stories.Of("2.8.0", launches), stories.Of("2.9.1", list(reversed(launches)))]
+    history = {"2.8.0": launches, "2.9.1": list(reversed(launches))}
     assert "\n".join(stories.draft(cell, history))

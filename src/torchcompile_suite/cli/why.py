@@ -150,7 +150,7 @@ def _print(
             out.say(line)
 
 
-def _history(trial: Trial, machine_name: str | None) -> tuple[Cell, list[stories.Of]]:
+def _history(trial: Trial, machine_name: str | None) -> tuple[Cell, stories.History]:
     """The trial's cell, and the same in each release of the machine's results.
 
     Raises SuiteError if there are none.
@@ -177,7 +177,7 @@ def _history(trial: Trial, machine_name: str | None) -> tuple[Cell, list[stories
         pattern = matrix.pattern(cell)
         how = f'; measure it: torchcompile-suite history --cells "{pattern}"' if pattern else ""
         raise SuiteError(f"{name} has no divided calls of {cell}{how}")
-    return cell, [stories.Of(name, found[name]) for name in sorted(found, key=version_key)]
+    return cell, {release: found[release] for release in sorted(found, key=version_key)}
 
 
 def _calls(

@@ -6,9 +6,9 @@ A person edits a draft: it has what was measured, and no cause that nobody has l
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -26,12 +26,8 @@ from .sheets import Sheet
 LEAST = 0.03
 MOST_GROUPS = 6
 
-
-class Of(NamedTuple):
-    """The launches of a release, which divide the calls of one cell."""
-
-    release: str
-    launches: Sequence[Launch]
+History: TypeAlias = Mapping[str, Sequence[Launch]]
+"""The launches of each release, which divide the calls of one cell; the oldest first."""
 
 
 class Change(NamedTuple):
@@ -75,26 +71,25 @@ def reasons(
             continue
         if earlier.measurement.outcome.ok and later.measurement.outcome.ok:
             found[cell] = earlier, later
-    for cell, both in found.items():
-        named = zip((before, after), both, strict=True)
-        history = [Of(name, one.measurement.launches) for name, one in named]
+    for cell, (earlier, later) in found.items():
+        history = {before: earlier.measurement.launches, after: later.measurement.launches}
         for change in changes(history):
             why_so = why.reasons(change.why, (before, after))
-            on = f"(on {both[1].machine})"
+            on = f"(on {later.machine})"
             yield ComparedReason(cell, " ".join([f"{change.sentence}.", *why_so, on]))
 
 
-def changes(history: Iterable[Of]) -> Iterator[Change]:
+def changes(history: History) -> Iterator[Change]:
     """What each release changed against the one before, if the launches are sure of it."""
-    for one, two in pairwise(history):
-        compiled = analysis.call_against_call(one.launches, two.launches)
-        eager = analysis.call_against_call(one.launches, two.launches, "eager")
+    for (before, one), (after, two) in pairwise(history.items()):
+        compiled = analysis.call_against_call(one, two)
+        eager = analysis.call_against_call(one, two, "eager")
         factor = geometric_interval(
             [mode / base for mode, base in zip(compiled.ratios, eager.ratios, strict=True)]
         )
         for change in (
-            Change("compiled over eager", one.release, two.release, factor, compiled),
-            Change("eager", one.release, two.release, eager.ratio, eager),
+            Change("compiled over eager", before, after, factor, compiled),
+            Change("eager", before, after, eager.ratio, eager),
         ):
             value, low, high = change.factor
             sure = change.factor.known and (low > 1 or high < 1)
@@ -102,17 +97,17 @@ def changes(history: Iterable[Of]) -> Iterator[Change]:
                 yield change
 
 
-def by_release(history: Iterable[Of]) -> Sheet:
+def by_release(history: History) -> Sheet:
     """A line for each release: both calls, and what the compiled one loses and gains most."""
     columns = ["release", *why.SUMMED_UP]
     lines = [
         [release, *why.summed_up(analysis.compiled_against_eager(launches))]
-        for release, launches in history
+        for release, launches in history.items()
     ]
     return Sheet(columns, frozenset(columns[1:4]), lines)
 
 
-def draft(cell: Cell, history: Sequence[Of]) -> Iterator[str]:
+def draft(cell: Cell, history: History) -> Iterator[str]:
     """The lines of a page in Markdown."""
     cell = msgspec.structs.replace(cell, protocol="right")
     found = list(changes(history))
