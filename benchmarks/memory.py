@@ -4,7 +4,7 @@ from asv_runner.benchmarks.mark import SkipNotImplemented
 
 from torchcompile_suite import matrix, workloads
 
-# Their code is published: it keeps its words.
+# ASV publishes the code of the benchmarks: it keeps its words.
 from torchcompile_suite.analysis import processes as growth
 from torchcompile_suite.analysis import statistics
 

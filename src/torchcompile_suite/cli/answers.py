@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import click
 
-from ..analysis.summary import version_key
 from ..presentation import answers, documents, terminal
 from ..presentation.answers import Answered, Asked
 from ..presentation.terminal import Output
@@ -15,7 +14,7 @@ from ..releases import catalogue
 from ..results.machines import NoResultsError
 from ..results.records import Record
 from .options import Format, completing, format_option, machine_option
-from .recorded import read_divided, read_generated, select
+from .recorded import Selection, read_divided, read_generated, select
 
 
 @click.command()
@@ -79,9 +78,7 @@ def _timed(
 def _generated(wanted: Sequence[Asked], asked: Sequence[str]) -> list[Answered]:
     """The answers from generated code, of any machine."""
     records: list[Record] = read_generated() if wanted else []
-    versions = list(asked) or sorted(
-        {record.release for record in records if record.release}, key=version_key
-    )
+    versions = list(asked) or Selection("", records).versions
     return [answers.newest(one, "", records, versions) for one in wanted]
 
 
