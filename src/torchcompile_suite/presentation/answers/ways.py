@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Container, Mapping, Sequence
 
-import msgspec
+from msgspec.structs import replace
 
 from ...analysis import statistics
 from ...analysis.payoff import Payoff, best, payoff
@@ -22,7 +22,7 @@ from .common import Answer, Figures, mean, missing
 
 
 def _whole(cell: Cell) -> Cell:
-    return msgspec.structs.replace(cell, way="whole")
+    return replace(cell, way="whole")
 
 
 def _compared(records: Sequence[Record], ways: Container[str]) -> list[Figures]:
@@ -151,9 +151,7 @@ def regional(records: Sequence[Record]) -> Answer:
             whole = _whole(one.cell)
             blocks[whole] = max(one.compiled.blocks, blocks.get(whole, 0))
     found = [
-        one._replace(
-            compiled=msgspec.structs.replace(one.compiled, blocks=blocks[_whole(one.cell)])
-        )
+        one._replace(compiled=replace(one.compiled, blocks=blocks[_whole(one.cell)]))
         for one in found
     ]
     ours = [one for one in found if one.cell.way != "whole"]
@@ -256,7 +254,7 @@ def dynamic_shapes(records: Sequence[Record]) -> Answer:
     streams: dict[str, list[Figures]] = {}
     for one in found:
         if one.row.outcome.ok:
-            stream = msgspec.structs.replace(one.cell, shapes="static")
+            stream = replace(one.cell, shapes="static")
             streams.setdefault(str(stream), []).append(one)
     sentences = [_of_stream(name, own) for name, own in sorted(streams.items())]
     return Answer(
