@@ -26,6 +26,7 @@ from ..measurement import Launch
 from ..modes import MODES
 from ..presentation.terminal import Output, Progress
 from ..presentation.wording import written
+from .options import PATH
 
 CACHE = cache_folder() / "commits"
 # Beside a clone of the suite: the same place as in asv.commits.conf.json.
@@ -40,18 +41,13 @@ T = TypeVar("T")
     "--cell", required=True, help="A cell as the suite prints it: 'resnet18, batch 1, default'."
 )
 @click.option("--metric", default="ratio", help=f"One of: {', '.join(METRICS)}.")
-@click.option(
-    "--repo", type=click.Path(path_type=Path), default=REPO, help="Path of a clone of PyTorch."
-)
+@click.option("--repo", type=PATH, default=REPO, help="Path of a clone of PyTorch.")
 @click.option(
     "--allow-native-drift", is_flag=True, help="Also try commits whose compiled bindings differ."
 )
 @click.option("--resume", is_flag=True, help="Continue a search that Ctrl-C interrupted.")
 @click.option(
-    "--json",
-    "json_file",
-    type=click.Path(path_type=Path),
-    help="Write the result and all launches to this file.",
+    "--json", "json_file", type=PATH, help="Write the result and all launches to this file."
 )
 def bisect_command(
     good: str,

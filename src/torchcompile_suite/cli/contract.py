@@ -20,14 +20,14 @@ from ..presentation.wording import printable
 from ..releases import catalogue
 from ..trial import target
 from .app import Commands, missing
-from .options import batch_sizes_option, target_option
+from .options import PATH, batch_sizes_option, target_option
 
 app = Commands(
     "contract", help="Keep a model compiled: its graphs, breaks, recompiles and kernels in a file."
 )
 
 file_option = click.option(
-    "--file", "path", type=click.Path(path_type=Path), default=Path(file.NAME), help="The contract."
+    "--file", "path", type=PATH, default=Path(file.NAME), help="The contract."
 )
 releases_option = click.option(
     "--release",
@@ -92,7 +92,7 @@ def update_command(
 @click.option(
     "--markdown",
     "summary",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Write a summary for people here: counts and differences.",
 )
 def check_command(

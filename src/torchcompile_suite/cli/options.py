@@ -21,6 +21,8 @@ class Format(str, Enum):
     JSON = "json"
 
 
+PATH = click.Path(path_type=Path)
+"""The type of an argument or option that names a file or a folder."""
 batch_sizes_option = click.option(
     "--batch-size",
     "batch_sizes",
@@ -100,12 +102,12 @@ training_option = click.option("--training", is_flag=True, help="Measure a whole
 json_option = click.option(
     "--json",
     "json_file",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Write the whole answer to this file; - is standard output.",
 )
 output_option = click.option(
     "--output",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="An empty or a new folder for graphs, IR, generated code, guards and breaks.",
 )
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print no progress.")

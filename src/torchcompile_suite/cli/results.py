@@ -10,21 +10,16 @@ from ..errors import SuiteError, cannot_write
 from ..presentation.wording import printable
 from ..results import sealing
 from .app import Commands
+from .options import PATH
 from .recorded import RESULTS
 
 app = Commands("results", help="The files of results/.")
 
 
 @app.command()
+@click.argument("target", type=PATH, help="Destination folder, such as results.")
 @click.argument(
-    "target", type=click.Path(path_type=Path), help="Destination folder, such as results."
-)
-@click.argument(
-    "sources",
-    nargs=-1,
-    required=True,
-    type=click.Path(path_type=Path),
-    help="Other results, such as other/results.",
+    "sources", nargs=-1, required=True, type=PATH, help="Other results, such as other/results."
 )
 def merge(target: Path, sources: tuple[Path, ...]) -> None:
     """Add the measurements of other results. The order makes no difference, nor does a repetition.

@@ -88,7 +88,7 @@ inputs_option = click.option(
 @click.option(
     "--html",
     "html_file",
-    type=click.Path(path_type=Path),
+    type=options.PATH,
     help="Write the answer to this file as one page, with a picture.",
 )
 @click.option("--save", is_flag=True, help="Add the measurements to results/ and the site.")

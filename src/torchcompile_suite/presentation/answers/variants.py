@@ -177,10 +177,7 @@ def ways_of_attention(records: Sequence[Record]) -> list[Figures]:
         made.append(one._replace(over_beside=over))
     return sorted(
         made,
-        key=lambda one: (
-            *(_way(one.cell)[0], ways.index(_way(one.cell)[1])),
-            place(one.cell.mode),
-        ),
+        key=lambda one: (_way(one.cell)[0], ways.index(_way(one.cell)[1]), place(one.cell.mode)),
     )
 
 
