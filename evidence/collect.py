@@ -36,10 +36,8 @@ class Pool(NamedTuple):
 
 
 def newest() -> Path:
-    """The Python of the newest release. Its environment is made or updated first."""
-    python, installed = environments.install(catalogue.read()[-1], ROOT / ".asv" / "evidence-env")
-    print(installed, flush=True)
-    return python.absolute()
+    """The Python of the newest release, in its own environment, which is made if it is missing."""
+    return environments.ready(catalogue.read()[-1], say=print).absolute()
 
 
 def variables(python: Path, more: Mapping[str, str] = NONE) -> dict[str, str]:
