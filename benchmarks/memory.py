@@ -3,10 +3,7 @@
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
 from torchcompile_suite import matrix, workloads
-
-# ASV publishes the code of the benchmarks: it keeps its words.
-from torchcompile_suite.analysis import processes as growth
-from torchcompile_suite.analysis import statistics
+from torchcompile_suite.analysis import growth, statistics
 
 from ._base import _Cells, _samples
 

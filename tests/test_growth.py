@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchcompile_suite import matrix, targets
-from torchcompile_suite.analysis import processes as growth
-from torchcompile_suite.analysis.processes import NOTICEABLE_BYTES, Grows
+from torchcompile_suite.analysis import growth
+from torchcompile_suite.analysis.growth import NOTICEABLE_BYTES, Grows
 from torchcompile_suite.analysis.statistics import Interval, mean_interval
 from torchcompile_suite.cell import DEFAULT_HEAP, Cell
 from torchcompile_suite.host import heap

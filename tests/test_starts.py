@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from torchcompile_suite import matrix
-from torchcompile_suite.analysis import processes as of_starts
+from torchcompile_suite.analysis import starts as of_starts
 from torchcompile_suite.analysis import statistics, summaries
 from torchcompile_suite.analysis.payoff import Payoff
 from torchcompile_suite.analysis.summary import row

@@ -1,8 +1,7 @@
 """What is still changed inside ASV: one table, applied once, to the ASV that was tested.
 
-The replacements are in the modules of their subjects; that of a machine's identity is here. A class
-of ours does the rest, where ASV has a place for it (environment.py, repository.py, the publisher in
-publish.py).
+A class of ours does the rest, where ASV has a place for it (environment.py, repository.py, the
+publisher in publish.py).
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import functools
 import inspect
 from collections.abc import Callable
 from importlib import metadata
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from asv import results, util
@@ -22,63 +20,12 @@ from asv.commands.compare import Compare
 from asv.commands.publish import Publish
 from asv.commands.run import Run
 from asv.commands.show import Show
-from asv.machine import Machine, MachineCollection
+from asv.machine import Machine
 
-from ..host import machine
-from . import axes, publish, reading, runner
+from . import axes, machine, publish, reading, runner
 from .errors import user_errors
 
 TESTED = "0.6.6"
-
-
-class StableMachine(Machine):  # type: ignore[misc]
-    """A machine whose fields are for ever those of its first run.
-
-    ASV begins a new series when one of them changes.
-    """
-
-    def save(self, results_dir: str) -> None:
-        """See `Machine.save`. Another machine of the same name is refused."""
-        here = {**self.__dict__, "version": self.api_version}
-        with user_errors():
-            recorded = machine.keep(Path(results_dir) / self.machine, here)
-        recorded.pop("version", None)
-        self.__dict__.update(recorded)
-
-
-def load_machine(original: Callable[..., Any]) -> Callable[..., Any]:
-    """`Machine.load`, with this machine's stable identity instead of questions.
-
-    A description that the user gave to ``asv machine`` still wins. Without one,
-    ``~/.asv-machine.json`` is neither read nor written.
-    """
-
-    def load(cls: type[Machine], *, machine_name: str | None = None, **options: Any) -> Machine:
-        described = options.get("force_interactive") or any(
-            name in options for name, _ in cls.fields
-        )
-        if machine_name is not None and not described:
-            described = _is_described(machine_name, options.get("_path"))
-        here = machine.detect(machine_name)
-        if described:
-            loaded = original(cls, machine_name=machine_name, **options)
-            loaded.__class__ = StableMachine
-            # ASV's own description has no device, and CPU and GPU must not share a series.
-            loaded.__dict__.setdefault("device", here.device)
-        else:
-            loaded = StableMachine()
-            loaded.__dict__.update(here._asdict())
-        return loaded
-
-    return load
-
-
-def _is_described(name: str, path: str | None) -> bool:
-    try:
-        MachineCollection.load(name, _path=path)
-    except util.UserError:
-        return False
-    return True
 
 
 class Patch(NamedTuple):
@@ -158,7 +105,7 @@ PATCHES = (
     Patch(
         Machine,
         "load",
-        load_machine,
+        machine.load,
         "a stable identity instead of questions",
         "Let a plugin describe the machine; no questions where it does.",
     ),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from ...analysis.growth import Growing, Grows, growing
 from ...analysis.payoff import Payoff
-from ...analysis.processes import PHASES, Growing, Grows, Model, growing, models
+from ...analysis.starts import PHASES, Model, models
 from ...analysis.statistics import Interval
 from ...cell import Cell
 from ...measurement import Measurement
