@@ -7,7 +7,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from torchcompile_suite.releases import environments, locking
+from torchcompile_suite.host import programs
+from torchcompile_suite.releases import environments
 
 SCRIPT = Path(__file__).with_name("gate_script.py")
 LIMIT_S = 300.0
@@ -26,7 +27,7 @@ def gate(folder: Path) -> str:
         }
         try:
             command = [environments.python_in(folder), "-I", SCRIPT]
-            done = locking.run(command, env=variables, timeout=LIMIT_S)
+            done = programs.run(command, env=variables, timeout=LIMIT_S)
         except subprocess.TimeoutExpired:
             return f"compiling a small function took over {LIMIT_S:.0f} s"
     if done.returncode == 0:

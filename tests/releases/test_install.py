@@ -238,10 +238,10 @@ def test_uv_keeps_the_lock_of_a_killed_run(tmp_path: Path) -> None:
     work = f"import pathlib, time; pathlib.Path({str(started)!r}).touch(); time.sleep(1); "
     work += f"pathlib.Path({str(ended)!r}).touch()"
     code = (
-        "import pathlib, sys; from torchcompile_suite.host.files import alone\n"
-        "from torchcompile_suite.releases import locking\n"
+        "import pathlib, sys; from torchcompile_suite.host import programs\n"
+        "from torchcompile_suite.host.files import alone\n"
         "with alone(pathlib.Path(sys.argv[1])) as held:\n"
-        "    locking.run([sys.executable, '-c', sys.argv[2]], pass_fds=(held.fileno(),))\n"
+        "    programs.run([sys.executable, '-c', sys.argv[2]], pass_fds=(held.fileno(),))\n"
     )
     run = subprocess.Popen([sys.executable, "-c", code, str(file), work])
     while not started.exists():

@@ -20,9 +20,9 @@ from packaging.version import InvalidVersion, Version
 from ..host import cuda as host_cuda
 from ..host import nvml
 from ..host.machine import DEVICE_VARIABLE
+from ..host.programs import run
 from ..launch.caches import INDUCTOR, TRITON, VARIABLES
 from ..releases import drivers
-from ..releases.locking import run
 from . import Check, fault, ok
 
 PROBE = Path(__file__).with_name("probe.py")

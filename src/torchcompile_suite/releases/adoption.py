@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 
 from ..errors import SuiteError
-from ..host import cuda
+from ..host import cuda, programs
 from ..host.files import alone, write_atomically
-from . import catalogue, environments, install, locking, stamp
+from . import catalogue, environments, install, stamp
 from .catalogue import Release
 
 # What the measuring processes and ASV's import; `torch` comes last, because it takes seconds.
@@ -92,7 +92,7 @@ def _release(said: install.Said, build: str) -> Release:
 def _run(python: Path, *arguments: str) -> str:
     """What the program prints. Raises SuiteError if it cannot be started, or fails."""
     try:
-        done = locking.run([python, *arguments], timeout=_LIMIT_S)
+        done = programs.run([python, *arguments], timeout=_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SuiteError(f"{python} does not run as a Python: {error}") from None
     if done.returncode:

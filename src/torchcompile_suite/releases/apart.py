@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from ..errors import SuiteError
+from ..host import programs
 from ..host.files import alone
 from . import stamp
 
@@ -84,13 +85,13 @@ def _fault(python: Path, library: str) -> str:
 def _install(python: Path, library: str, scratch: Path, held: int) -> None:
     """Make the folder of the library in ``scratch``, and prove that ``python`` imports it there."""
     # Imported here: the package's core is enough where nothing is missing.
-    from . import install, locking
+    from . import install
 
     pins, place = read()[library].pins, stamp.apart(library, scratch)
     how = ["install", "--no-deps", "--target", str(place), "--requirements", "-"]
     install.uv_pip(how, pins, python, held, pins[0])
     look = "import sys; sys.path.insert(0, sys.argv[1]); list(map(__import__, sys.argv[2:]))"
-    done = locking.run([python, "-I", "-c", look, place, *read()[library].proof], timeout=600)
+    done = programs.run([python, "-I", "-c", look, place, *read()[library].proof], timeout=600)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
         raise SuiteError(f"{pins[0]} does not import in {python.parent.parent}: {last}")

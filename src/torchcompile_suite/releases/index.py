@@ -27,6 +27,7 @@ from pypi_simple import (
 )
 
 from ..errors import SuiteError
+from ..host import programs
 from ..host.files import write_or_say
 from . import catalogue, locking
 from .catalogue import CATALOGUE, LOCKS, NIGHTLIES, NIGHTLY, Release
@@ -63,7 +64,7 @@ def index_url() -> str:
             name, equals, url = value.partition("=")  # uv's form NAME=URL
             return url if equals and "/" not in name else value
     command = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
-    return locking.run(command).stdout.strip() or PYPI_SIMPLE_ENDPOINT
+    return programs.run(command).stdout.strip() or PYPI_SIMPLE_ENDPOINT
 
 
 def find_new(known: Collection[str], url: str) -> tuple[Release, ...]:

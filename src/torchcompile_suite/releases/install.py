@@ -17,10 +17,11 @@ from pathlib import Path
 import msgspec
 
 from ..errors import SuiteError
+from ..host import programs
 from . import drivers, extras
 from .catalogue import Release
 from .ledger import lock_file
-from .locking import index_options, run, uv
+from .locking import index_options, uv
 
 # In the folder of an environment from the first change of its packages until they are proven.
 MARKER = "torchcompile-suite-install.unfinished"
@@ -141,7 +142,9 @@ def prove(release: Release, python: Path) -> str:
     variables.pop("TORCHINDUCTOR_CACHE_DIR", None)
     names = [*_IMPORTED, *extras.of(release.version)]
     try:
-        done = run([python, "-I", "-c", ASK, *names], env=variables, timeout=_IMPORT_TIMEOUT_S)
+        done = programs.run(
+            [python, "-I", "-c", ASK, *names], env=variables, timeout=_IMPORT_TIMEOUT_S
+        )
         said = read(done.stdout)
     except subprocess.TimeoutExpired as error:
         raise LockError(

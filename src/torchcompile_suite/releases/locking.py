@@ -11,19 +11,19 @@ therefore starts from the newest lock:
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from packaging.version import Version
 
 from ..errors import SuiteError
+from ..host import programs
 from ..host.files import write_or_say
 from . import catalogue
 from .catalogue import LOCKS, NIGHTLY, Release
@@ -190,19 +190,13 @@ def check(version: str, text: str) -> None:
 # lock of its environment, a fleet, ASV).
 UV_LIMIT_S = 3300.0
 
-# Runs a program to its end, with nothing on its standard input unless ``input`` says so. Its exit
-# status is the caller's to judge.
-run: Callable[..., subprocess.CompletedProcess[str]] = functools.partial(
-    subprocess.run, input="", capture_output=True, encoding="utf-8", errors="replace", check=False
-)
-
 
 def uv(
     *arguments: str | Path, limit_s: float = UV_LIMIT_S, **options: Any
 ) -> subprocess.CompletedProcess[str]:
-    """Run the uv of this Python, as `run`. If it takes longer, it ends, and has failed for that."""
+    """Run the uv of this Python, as `programs.run`. If it takes longer, it ends, and has failed."""
     try:
-        return run([sys.executable, "-m", "uv", *arguments], timeout=limit_s, **options)
+        return programs.run([sys.executable, "-m", "uv", *arguments], timeout=limit_s, **options)
     except subprocess.TimeoutExpired:
         reason = f"it took more than {limit_s / 60:.0f} minutes; run again: uv keeps its downloads"
         return subprocess.CompletedProcess(list(arguments), 1, "", reason)
