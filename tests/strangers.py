@@ -221,6 +221,14 @@ def nested():
     return Several(), torch.nested.nested_tensor([torch.randn(2, 4), torch.randn(3, 4)])
 
 
+class Labelled(torch.Tensor):
+    """torch's own deepcopy refuses it."""
+
+
+def labelled():
+    return Several(), rows().as_subclass(Labelled)
+
+
 # Gradients
 
 

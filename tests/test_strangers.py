@@ -164,7 +164,7 @@ def test_inputs_stay_as_the_user_gave_them(learned: dict[str, Any]) -> None:
     [
         *[(name, "tuple") for name in ("a_dict", "a_list", "a_user_dict", "a_dataclass")],
         *[(name, "tuple") for name in ("a_named_tuple", "a_none", "nothing", "lazy", "sparse")],
-        *[(name, "tuple") for name in ("nested", "recent")],
+        *[(name, "tuple") for name in ("nested", "labelled", "recent")],
         ("both", "dict"),
         ("complex_numbers", "tuple"),
     ],
@@ -348,6 +348,11 @@ def test_a_guard_that_fails_again_and_again_is_one_advice() -> None:
         ("launch 2: each call keeps 128 bytes more", "It cannot be timed: "),
         ("while in eager: KeyError: 'x'", "It does not run here, compiled or not: "),
         ("while in turns: KeyError: 'x'", "compiled it fails in a later call: "),
+        (
+            "while in warm-up: BackendCompilerFailed: backend='inductor' raised: AttributeError: "
+            "type object 'TensorReferenceAnalysis' has no attribute 'python_mod'",
+            "write t - n * (t // n)",
+        ),
         ("while in reference: KeyError: 'x'", "please report it with the file that --json writes"),
         ("nothing of it was compiled: 0 graphs", "Nothing of it was compiled: 0 graphs"),
         (f"{TOO_BUSY}: launch 1", "This machine is too busy to say: launch 1"),

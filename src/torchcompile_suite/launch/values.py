@@ -8,6 +8,7 @@ opens these, and names everything else in `Parts.unchecked`.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import enum
@@ -87,8 +88,9 @@ def copied(value: Any) -> Any:
 
 
 def deep_copy(value: Any, made: dict[int, Any] | None = None) -> Any:
-    """A deep copy, also of what torch refuses to copy: nested tensors, and tensors that autograd
-    has computed, such as a module keeps. What a tensor was computed from is not copied.
+    """A deep copy, also of what torch refuses to copy: nested tensors, tensors of a subclass
+    without ``new_empty``, and tensors that autograd has computed, such as a module keeps. What a
+    tensor was computed from is not copied.
 
     ``made``: copies that are there already, by the id of the original.
     """
@@ -96,7 +98,8 @@ def deep_copy(value: Any, made: dict[int, Any] | None = None) -> Any:
     def copy_tensor(tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
         if id(tensor) not in memo:
             if tensor.is_leaf and not tensor.is_nested:
-                return original(tensor, memo)
+                with contextlib.suppress(RuntimeError):  # a subclass
+                    return original(tensor, memo)
             memo[id(tensor)] = tensor.detach().clone().requires_grad_(tensor.requires_grad)
         return memo[id(tensor)]
 
