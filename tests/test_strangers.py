@@ -101,7 +101,16 @@ STRANGERS = (
     *("helped", "wrapped", "in_place", "in_parts", "decorated", "assigned", "hidden", "disabled"),
     *("shrinking", "a_dict", "a_list", "a_user_dict", "a_dataclass", "a_named_tuple", "a_none"),
     *("both", "nothing", "no_rows", "meta", "lazy", "complex_numbers", "sparse", "nested"),
-    *("slope", "log", "recent", "slowing", "on_a_slowed_machine", "renewed", "refilled"),
+    *(
+        "labelled",
+        "slope",
+        "log",
+        "recent",
+        "slowing",
+        "on_a_slowed_machine",
+        "renewed",
+        "refilled",
+    ),
     *("limited", "own_cache", "scripted", "talking", "looping", "images"),
 )
 
