@@ -97,20 +97,18 @@ def deep_copy(value: Any, made: dict[int, Any] | None = None) -> Any:
     def copy_tensor(tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
         if id(tensor) not in memo:
             if tensor.is_leaf and not tensor.is_nested:
-                # For a subclass torch calls this function again, within: that call has to raise.
-                outermost = id(tensor) not in begun
-                begun.add(id(tensor))
                 try:
                     return original(tensor, memo)
                 except RuntimeError:
-                    if not outermost:
+                    # A subclass. torch calls this function again within, with the subclass turned
+                    # off: that call has to raise, or its copy would come without attributes.
+                    if not torch._C._is_torch_function_enabled():
                         raise
             cloned = memo[id(tensor)] = tensor.detach().clone()
             cloned.requires_grad_(tensor.requires_grad)
             cloned.__dict__.update(copy.deepcopy(tensor.__dict__, memo))
         return memo[id(tensor)]
 
-    begun: set[int] = set()
     original = torch.Tensor.__deepcopy__
     with mock.patch.object(torch.Tensor, "__deepcopy__", copy_tensor):
         return copy.deepcopy(value, made)
