@@ -355,7 +355,7 @@ def _cells(wanted: Callable[[Question, tuple[Any, ...]], object]) -> list[Cell]:
     )
 
 
-# The published history. First the models that people name: a convolution net, an encoder, a decoder.
+# The published history. First models that people name: a convolution net, an encoder, a decoder.
 _NAMED = ("resnet50", "BertForMaskedLM", "LlamaForCausalLM")
 _CONVOLUTION_NETS = ("resnet18", "mobilenetv3_small_100", "mobilenetv2_100", "convnext_atto")
 _VISION_TRANSFORMERS = ("vit_tiny_patch16_224", "vit16x6x384")
