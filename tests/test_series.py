@@ -4,7 +4,7 @@ scripted; tests/test_asv.py makes real ones."""
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -19,7 +19,7 @@ from torchcompile_suite.analysis import change, statistics
 from torchcompile_suite.asv import interleaved, runner
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.cli import history
-from torchcompile_suite.conditions import Interference
+from torchcompile_suite.conditions import HostState, Interference
 from torchcompile_suite.engine import journal, rounds, series, settings
 from torchcompile_suite.engine.series import Series
 from torchcompile_suite.measurement import METHOD, OK, Launch, Measurement, Outcome, Status
@@ -47,6 +47,7 @@ class Machine:
         stop_at: int | None = None,
         failing: str = "",
         disturbed: frozenset[int] = frozenset(),
+        far: Callable[[int], bool] = lambda _number: False,
     ) -> None:
         self.compiled_s = compiled_s or {}
         self._drift = drift
@@ -54,6 +55,7 @@ class Machine:
         self._stop_at = stop_at
         self._failing = failing
         self._disturbed = disturbed
+        self._far = far
         self.made: list[tuple[str, str]] = []
 
     def __call__(self, release: str, cache: Path) -> Launch:
@@ -68,13 +70,18 @@ class Machine:
         (cache / "compiled").touch()
         slow = self._drift(number)
         mode_s = slow * self.compiled_s.get(release, 0.03) * self._noise(number)
+        handoff_ns = 500 if self._far(number) else 120
         return Launch(
             kind,
             OK,
             pairs_s=[(0.04 * slow, mode_s)] * 15,
             warm_up_s=[(30.0 if kind == "cold" else 8.0) * slow + mode_s, *[mode_s] * 10],
             steady=True,
-            interference=Interference(0.3 if number in self._disturbed else 0.0, 0.0),
+            interference=Interference(
+                0.3 if number in self._disturbed else 0.0,
+                0.0,
+                host=HostState([handoff_ns], 1.0, 40.0, place="near"),
+            ),
             method=METHOD,
         )
 
@@ -182,6 +189,42 @@ def test_a_disturbed_launch_is_repeated_in_its_round(tmp_path: Path) -> None:
     assert [bool(launch.disturbed) for launch in measured[repeated].launches] == [
         False, True, False, False,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wanted", "far", "made"),
+    [
+        (3, (), 3),
+        (3, range(1, 2), 4),
+        (3, range(1, 4), 6),
+        (3, range(1, 30), 12),  # no more than a series has
+        (3, range(9), 3),  # the machine has one place
+        (2, range(1, 2), 2),  # the place decides on three launches, and on no fewer
+    ],
+)
+def test_launches_elsewhere_on_the_host_are_made_up_for(
+    tmp_path: Path, wanted: int, far: Sequence[int], made: int
+) -> None:
+    machine = Machine(far=far.__contains__)
+    (one,) = measure(tmp_path, machine, ("2.15.0",), rounds=wanted).values()
+    assert len(one.launches) == made
+    assert one.stopped == "fixed"
+    known = journal.of_series(Series(CELL, ("2.15.0",), rounds=wanted), tmp_path)
+    assert not rounds.wanting(Series(CELL, ("2.15.0",), rounds=wanted), known)
+
+
+def test_the_best_place_is_that_of_the_series(tmp_path: Path) -> None:
+    """All launches of the first release were made elsewhere, and only the second one shows it."""
+    machine = Machine(far={0, 3, 4}.__contains__)
+    first, second = measure(tmp_path, machine, RELEASES[:2], rounds=3).values()
+    assert [len(first.launches), len(second.launches)] == [6, 3]
+    assert [one.round for one in statistics.counted(first.launches)] == [4, 5, 6]
+
+
+def test_a_search_takes_launches_at_each_place(tmp_path: Path) -> None:
+    machine = Machine(far=range(1, 2).__contains__)
+    (one,) = measure(tmp_path, machine, ("c0ffee",), rounds=3, having="time ratio").values()
+    assert len(one.launches) == 3
 
 
 @pytest.mark.parametrize(

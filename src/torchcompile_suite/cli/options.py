@@ -83,7 +83,8 @@ releases_argument = click.argument(
 rounds_option = click.option(
     "--rounds",
     type=click.IntRange(min=1),
-    help="Measure so many rounds, whatever they show.",
+    help="Measure so many rounds, whatever they show. If the host moved the processors, a release "
+    "gets up to twelve.",
 )
 no_color_option = click.option("--no-color", is_flag=True, help="Print no colors, like NO_COLOR=1.")
 

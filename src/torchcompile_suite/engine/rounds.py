@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
 import msgspec
@@ -58,7 +58,7 @@ def measure(
     """
     known.quiet_s = statistics.quietest((), quiet_s, known.quiet_s)
     made: Counter[str] = Counter()
-    most = series.most_launches if series.rounds is None else series.rounds
+    most = max(series.rounds or 0, 0 if series.having else series.most_launches)
     while wanted := [name for name in wanting(series, known) if made[name] <= most]:
         known.round += 1
         forward = known.round % 2 == 1
@@ -127,7 +127,7 @@ def wanting(series: Series, known: Journal) -> list[str]:
     """What needs another round, in order; empty at the end of the series."""
     present = [name for name in series.releases if not known.failed(name)]
     if series.rounds is not None:
-        return [name for name in present if _values(series, known, name) < series.rounds]
+        return [name for name in present if _open(series, known, name, series.rounds)]
     if any(known.count(name) < statistics.FIRST_LOOK for name in present):
         return present
     taken_s = sum(known.taken_s[name] for name in series.releases)
@@ -143,10 +143,20 @@ def wanting(series: Series, known: Journal) -> list[str]:
     return [name for name in present if name in open_ and known.count(name) < series.most_launches]
 
 
-def _values(series: Series, known: Journal, name: str) -> int:
-    if not series.having:
-        return known.count(name)
-    return len(change.values(series.having, known.launches[name]))
+def _open(series: Series, known: Journal, name: str, rounds: int) -> bool:
+    """Whether a name still needs launches for its ``rounds``.
+
+    Launches elsewhere on the host are made up for. Where fewer than `statistics.FIRST_LOOK` are
+    wanted, each counts, wherever it was made.
+    """
+    launches = known.launches[name]
+    if series.having:
+        return len(change.values(series.having, launches)) < rounds
+    made = known.count(name)
+    if rounds < statistics.FIRST_LOOK or made >= series.most_launches:
+        return made < rounds
+    others = chain.from_iterable(known.launches[other] for other in series.releases)
+    return statistics.in_one_place(launches, others) < rounds
 
 
 def in_turns(

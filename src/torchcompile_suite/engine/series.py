@@ -34,9 +34,10 @@ class Series(msgspec.Struct, frozen=True):
 
     - ``releases``: versions in the order of the history, whose neighbours are compared. A commit;
       or an empty name, which stands for the torch of the user.
-    - ``rounds``: the number of rounds. None: ``precision`` (relative half-width of the ratio's
-      interval), `change.SMALLEST_TOLD` and ``budget_s`` (seconds for each release) decide.
-    - ``most_launches``: of each release, where ``rounds`` is None.
+    - ``rounds``: the number of rounds; launches elsewhere on the host are made up for. None:
+      ``precision`` (relative half-width of the ratio's interval), `change.SMALLEST_TOLD` and
+      ``budget_s`` (seconds for each release) decide.
+    - ``most_launches``: of each release, if ``rounds`` is not larger.
     - ``launch_limit_s``, ``repeats``, ``plan``: as in `settings.Settings`.
     - ``having``: only launches with this figure count for ``rounds``: a name of
       `change.QUANTITIES`. Empty: each launch counts.

@@ -300,6 +300,17 @@ def elsewhere(launches: Iterable[Launch]) -> list[Launch]:
     return far if len(near) >= FIRST_LOOK else []
 
 
+def in_one_place(launches: Iterable[Launch], others: Iterable[Launch] = ()) -> int:
+    """The number of undisturbed launches at the best place; of all if no place is known to be best.
+
+    ``others``: launches of the same series, which may know a better place.
+    """
+    kept = undisturbed(launches)
+    near, _ = _by_place([*kept, *undisturbed(others)])
+    best = {id(one) for one in near}
+    return sum(id(one) in best for one in kept) if best else len(kept)
+
+
 def handoff_ns(launch: Launch) -> int | None:
     """Median nanoseconds of a hand-off between two processors; None if no probe was there.
 
@@ -395,10 +406,7 @@ def precise(launches: Sequence[Launch], target: float) -> bool:
     This is the stopping rule. It is checked after each launch, and is never true before
     `FIRST_LOOK` launches count, nor before as many were near, if some were and others were not.
     """
-    kept = undisturbed(launches)
-    near, far = _by_place(kept)
-    enough = len(near if near and far else kept) >= FIRST_LOOK
-    return enough and half_width(measured_ratio(launches)) <= target
+    return in_one_place(launches) >= FIRST_LOOK and half_width(measured_ratio(launches)) <= target
 
 
 def measured_ratio(launches: Sequence[Launch], sequential: bool = True) -> Interval:
