@@ -41,11 +41,9 @@ from torchcompile_suite.host import heap
 from torchcompile_suite.host.files import append_line, read_lines
 from torchcompile_suite.measurement import OK, Launch
 from torchcompile_suite.presentation.sheets import Sheet
-from torchcompile_suite.releases import apart, stamp
-from torchcompile_suite.request import Request
+from torchcompile_suite.releases import stamp
 
 from . import collect, tables
-from .collect import launch
 
 CELLS = (
     Cell("resnet18", 1, "default"),
@@ -120,8 +118,7 @@ class Difference(NamedTuple):
 
 def measure() -> None:
     """Make the missing rounds. May be interrupted and run again."""
-    python = collect.newest()
-    apart.provide(python, itertools.chain(*(workloads.libraries(one.workload) for one in CELLS)))
+    python = collect.newest(CELLS)
     with tempfile.TemporaryDirectory(prefix="agreement-") as scratch:
         # The first rounds of all cells, then more of those that need them.
         for most in range(ROUNDS, MOST_ROUNDS + 1):
@@ -164,14 +161,11 @@ def _made(cell: Cell, end: str, by: str) -> list[Round]:
 
 def _round(python: Path, cell: Cell, folder: Path) -> list[Round]:
     """A launch of the suite at each end, then the four plain processes."""
-    made, compiled = [], folder / "suite"
-    if not compiled.exists():
-        launch(python, Request(cell, "cold", str(compiled), observe=False))
+    made = []
     for end in WITHIN:
         allocator = DEFAULT_HEAP if end == "default" else "system"
         at_end = msgspec.structs.replace(cell, allocator=allocator)
-        request = Request(at_end, "warm", str(compiled), observe=False)
-        ours = launch(python, request)
+        ours = collect.warm(python, at_end, folder / "suite")
         refuse_disturbed(ours.interference)
         assert ours.paging is not None
         assert ours.eager_paging is not None

@@ -9,7 +9,6 @@ alone meanwhile.
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import subprocess
@@ -20,13 +19,11 @@ from statistics import median, stdev
 
 import msgspec
 
-from torchcompile_suite import workloads
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.host import machine, probes
 from torchcompile_suite.host.files import append_line, read_lines
 from torchcompile_suite.host.probes import Reading
 from torchcompile_suite.presentation.sheets import Sheet
-from torchcompile_suite.releases import apart
 
 from . import agreement, collect, places, tables
 
@@ -55,8 +52,7 @@ class Explained(msgspec.Struct):
 
 def measure() -> None:
     """Measure the cells that are missing. May be interrupted and run again."""
-    python = collect.newest()
-    apart.provide(python, itertools.chain(*(workloads.libraries(one.workload) for one in CELLS)))
+    python = collect.newest(CELLS)
     for cell in CELLS:
         if cell in {one.cell for one in read_lines(KEPT, Explained)}:
             continue
@@ -81,10 +77,7 @@ def _explained(cell: Cell, torch: str, rows: Sequence[tuple[int, float, list[flo
         cell, torch, machine.cpu_model(), [], [], [], [], probes.crowded(readings) or 0.0
     )
     known = {
-        "hand-off": [math.log(one.handoff_ns) for one in readings],
-        "both processors": [math.log(one.together) for one in readings],
-        "load": [math.log(one.load_ns) for one in readings],
-        "core": [math.log(one.core_ns) for one in readings],
+        name: [math.log(probe(one)) for one in readings] for name, probe in places.PROBES.items()
     }
     for side in range(len(SIDES)):
         # The last sample has no reading after it.

@@ -27,10 +27,8 @@ from torchcompile_suite.measurement import Launch
 from torchcompile_suite.modes import EAGER
 from torchcompile_suite.presentation.sheets import Sheet
 from torchcompile_suite.releases import catalogue, environments
-from torchcompile_suite.request import Request
 
-from . import tables
-from .collect import launch
+from . import collect, tables
 
 ENDS = {"settled": "system", "default": DEFAULT_HEAP}
 LAUNCHES = 6
@@ -78,9 +76,7 @@ def measure() -> None:
                         continue
                     cell = msgspec.structs.replace(puzzle.cell, allocator=allocator)
                     python = pythons[puzzle.release]
-                    if not cache.exists():
-                        launch(python, Request(puzzle.cell, "cold", str(cache), observe=False))
-                    made = launch(python, Request(cell, "warm", str(cache), observe=False))
+                    made = collect.warm(python, cell, cache)
                     kept = Made(puzzle.release, end, puzzle.cell, made)
                     append_line(KEPT, msgspec.json.encode(kept))
                     print(f"{puzzle.release}, {puzzle.cell}, {end}", flush=True)

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
 
+from torchcompile_suite import workloads
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.engine import processes
 from torchcompile_suite.engine.processes import Environment
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host.files import append_line, read_lines
 from torchcompile_suite.measurement import Launch
-from torchcompile_suite.releases import catalogue, environments
+from torchcompile_suite.releases import apart, catalogue, environments
 from torchcompile_suite.request import Request
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -35,9 +37,14 @@ class Pool(NamedTuple):
     wanted: int
 
 
-def newest() -> Path:
-    """The Python of the newest release, in its own environment, which is made if it is missing."""
-    return environments.ready(catalogue.read()[-1], say=print).absolute()
+def newest(cells: Iterable[Cell] = ()) -> Path:
+    """The Python of the newest release, in its own environment, which is made if it is missing.
+
+    It finds the libraries that the cells need.
+    """
+    python = environments.ready(catalogue.read()[-1], say=print).absolute()
+    apart.provide(python, chain.from_iterable(workloads.libraries(one.workload) for one in cells))
+    return python
 
 
 def variables(python: Path, more: Mapping[str, str] = NONE) -> dict[str, str]:
@@ -59,6 +66,14 @@ def launch(python: Path, request: Request, more: Mapping[str, str] = NONE) -> La
     if not made.outcome.ok:
         raise SuiteError(f"{request.cell}: {made.outcome}")
     return made
+
+
+def warm(python: Path, cell: Cell, cache: Path, more: Mapping[str, str] = NONE) -> Launch:
+    """A warm launch. An empty cache is filled first, by a cold one with a settled heap."""
+    if not cache.exists():
+        settled = msgspec.structs.replace(cell, allocator="system")
+        launch(python, Request(settled, "cold", str(cache), observe=False), more)
+    return launch(python, Request(cell, "warm", str(cache), observe=False), more)
 
 
 def kept(folder: Path, name: str) -> list[Launch]:
@@ -84,10 +99,7 @@ def fill(folder: Path, pools: Sequence[Pool], more: Mapping[str, str] = NONE) ->
     with tempfile.TemporaryDirectory(prefix="evidence-") as scratch:
         while turns := missing(folder, pools):
             for pool in turns:
-                cache = Path(scratch, pool.name)
-                if not cache.exists():
-                    launch(python, Request(pool.cell, "cold", str(cache), observe=False), more)
-                made = launch(python, Request(pool.cell, "warm", str(cache), observe=False), more)
+                made = warm(python, pool.cell, Path(scratch, pool.name), more)
                 append_line(folder / f"{pool.name}.jsonl", msgspec.json.encode(made))
             counts = (f"{pool.name} {len(kept(folder, pool.name))}" for pool in turns)
             print(", ".join(counts), flush=True)

@@ -90,11 +90,6 @@ def releases() -> tuple[str, ...]:
     return tuple(release.version for release in newest_patches(catalogue.read()))
 
 
-def commits() -> dict[str, str]:
-    """The ledger's commit of each release, 8 digits."""
-    return {release.version: commit[:8] for commit, release in ledger.compute()[0].items()}
-
-
 def a_plan(count: int) -> Plan:
     """So many series. Durations are drawn from those of the cells that results/ has.
 
@@ -185,7 +180,7 @@ def drive(transport: Any, plan: Plan, folder: Path) -> None:
     ended = Driver(
         transport,
         plan,
-        Store(folder / "results", [], commits(), ENVIRONMENT),
+        Store(folder / "results", [], ledger.commit_of(), ENVIRONMENT),
         Diary(folder / "diary"),
         python="3.11",
         mine=inspection.described(Order("driver", releases=releases())),

@@ -23,7 +23,6 @@ from statistics import fmean, median, stdev
 import msgspec
 import numpy as np
 
-from torchcompile_suite import workloads
 from torchcompile_suite.analysis import statistics
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.conditions import HostState
@@ -31,8 +30,6 @@ from torchcompile_suite.engine.rounds import TELLING_ROUNDS
 from torchcompile_suite.host.files import append_line, read_lines
 from torchcompile_suite.host.probes import Probes, Reading, places
 from torchcompile_suite.presentation.sheets import Sheet
-from torchcompile_suite.releases import apart
-from torchcompile_suite.request import Request
 
 from . import agreement, collect, draws, pools, power, series, tables
 
@@ -49,6 +46,12 @@ FAULT, WANTED_FAULTY = "slightly_slower_call", 20
 # Series of at most so many rounds.
 ROUNDS_IN_TURNS = (TELLING_ROUNDS, 8, 10)
 DRAWS = 2000
+PROBES: dict[str, Callable[[Reading], float]] = {
+    "hand-off": lambda one: one.handoff_ns,
+    "both processors": lambda one: one.together,
+    "load": lambda one: one.load_ns,
+    "core": lambda one: one.core_ns,
+}
 Array = np.ndarray
 
 
@@ -73,8 +76,7 @@ def measure() -> None:
     near = POOLS["near pairs"]
     collect.fill(near, [collect.Pool(*one, WANTED) for one in pools.CELLS.items()])
     power.measure(near, [FAULT], WANTED_FAULTY)
-    python = collect.newest()
-    apart.provide(python, itertools.chain(*(workloads.libraries(one.workload) for one in CELLS)))
+    python = collect.newest(CELLS)
     with tempfile.TemporaryDirectory(prefix="places-") as scratch:
         for most, (number, cell) in itertools.product(range(1, ROUNDS + 1), enumerate(CELLS)):
             while len(_made(cell, "script")) < most:
@@ -85,10 +87,7 @@ def measure() -> None:
 
 
 def _keep_round(python: Path, cell: Cell, folder: Path) -> None:
-    cache = folder / "suite"
-    if not cache.exists():
-        collect.launch(python, Request(cell, "cold", str(cache), observe=False))
-    ours = collect.launch(python, Request(cell, "warm", str(cache), observe=False))
+    ours = collect.warm(python, cell, folder / "suite")
     agreement.refuse_disturbed(ours.interference)
     assert ours.interference is not None
     assert ours.environment is not None
@@ -239,12 +238,6 @@ def _found() -> Sheet:
 
 def _explained() -> Sheet:
     """Of each cell the share of the variance that a probe explains (R2)."""
-    probed: dict[str, Callable[[Reading], float]] = {
-        "hand-off": lambda one: one.handoff_ns,
-        "both processors": lambda one: one.together,
-        "load": lambda one: one.load_ns,
-        "core": lambda one: one.core_ns,
-    }
     figures: dict[str, Callable[[float, float], float]] = {
         "eager": lambda eager_s, _: eager_s,
         "ratio": lambda eager_s, mode_s: mode_s / eager_s,
@@ -260,7 +253,7 @@ def _explained() -> Sheet:
             readings = [[pair[2] for pair in one.pairs] for one in rounds]
             known = [
                 within([[math.log(probe(each)) for each in those] for those in readings])
-                for probe in probed.values()
+                for probe in PROBES.values()
             ]
             classes = [
                 within([[float(place == name) for place in places(those)] for those in readings])
@@ -272,7 +265,7 @@ def _explained() -> Sheet:
                 f"{r2(y, [*known, *classes], len(rounds)):.0%}",
             ]
         lines.append(line)
-    names = [*probed, "place", "all"]
+    names = [*PROBES, "place", "all"]
     columns = ["cell", "pairs", *(f"{figure}: {name}" for figure in figures for name in names)]
     return Sheet(columns, frozenset(columns[1:]), lines)
 

@@ -119,7 +119,7 @@ def test_disturbed_launches_do_not_count() -> None:
     launches[3] = msgspec.structs.replace(launches[3], disturbed="by others")
     known = growth.growing(launches, "mode", "cpu")
     assert known is not None
-    assert known.resident.value == pytest.approx(1000, rel=0.01)
+    assert known.judged.value == pytest.approx(1000, rel=0.01)
     assert known.allocated is not None
     assert known.allocated.value == pytest.approx(500, rel=0.01)
     assert known.grows is Grows.YES

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from torchcompile_suite.analysis import advice, summary
+from torchcompile_suite.analysis import advice, remedies, summary
 from torchcompile_suite.analysis.statistics import Interval
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.compiled import Compiled, GraphBreak
@@ -376,7 +376,7 @@ def test_a_failure_says_who_failed(reason: str, words: str) -> None:
     ],
 )
 def test_the_breaks_of_newer_releases_have_remedies(reason: str, remedy: str) -> None:
-    assert remedy in advice.break_remedy(GraphBreak(reason, ""))
+    assert remedy in remedies.remedy("graph-break", reason)
 
 
 @pytest.mark.parametrize(

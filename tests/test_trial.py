@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 import torchcompile_suite
 from torchcompile_suite import matrix
-from torchcompile_suite.analysis import advice, summary
+from torchcompile_suite.analysis import advice, remedies, summary
 from torchcompile_suite.analysis.ends import REMEDY
 from torchcompile_suite.analysis.statistics import Interval
 from torchcompile_suite.cell import DEFAULT_HEAP, Cell
@@ -392,7 +392,7 @@ def test_a_failure_is_an_answer() -> None:
     ],
 )
 def test_a_break_has_a_remedy_in_any_releases_words(reason: str, remedy: str) -> None:
-    assert remedy in advice.break_remedy(GraphBreak(reason, "model.py:3"))
+    assert remedy in remedies.remedy("graph-break", reason)
 
 
 def measured(**changes: object) -> object:

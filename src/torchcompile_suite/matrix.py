@@ -279,7 +279,7 @@ def cells_matching(expression: str) -> list[Cell]:
     """
     wanted = re.compile(expression)
     return _cells(
-        lambda question, point: wanted.search(f"{question.name}({', '.join(map(repr, point))})")
+        lambda question, *point: wanted.search(f"{question.name}({', '.join(map(repr, point))})")
     )
 
 
@@ -331,26 +331,22 @@ def _patterns() -> dict[Cell, str]:
 
 def core_cells() -> list[Cell]:
     """The cells that a bare ``asv run`` times, without duplicates."""
-    return [cell for cell in _cells(_is_core) if not cell.target]
+    return [cell for cell in _cells(Question.in_core) if not cell.target]
 
 
 def core_generated() -> list[Cell]:
     """The cells with a target for which a bare ``asv run`` generates code, without duplicates."""
-    return [cell for cell in _cells(_is_core) if cell.target]
+    return [cell for cell in _cells(Question.in_core) if cell.target]
 
 
-def _is_core(question: Question, point: tuple[Any, ...]) -> bool:
-    return question.in_core(*point)
-
-
-def _cells(wanted: Callable[[Question, tuple[Any, ...]], object]) -> list[Cell]:
-    """The cells of the wanted points, each once."""
+def _cells(wanted: Callable[..., object]) -> list[Cell]:
+    """The cells of the points for which ``wanted(question, *point)`` is true, each once."""
     return list(
         dict.fromkeys(
             cell
             for question in QUESTIONS.values()
             for cell, points in question.by_cell.items()
-            if any(wanted(question, point) for point in points)
+            if any(wanted(question, *point) for point in points)
         )
     )
 

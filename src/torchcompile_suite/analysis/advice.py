@@ -175,7 +175,7 @@ def _compiler(measurement: Measurement, varying: bool) -> list[Advice]:
         items += _recompiled(compiled.recompile_reasons)
     told = {each.reason for each in compiled.graph_breaks}
     items += [
-        Advice(f"left to eager: {each.reason}", each.where, break_remedy(each))
+        Advice(f"left to eager: {each.reason}", each.where, remedy("graph-break", each.reason))
         for each in compiled.skipped
         # What was recompiled until the limit has an advice with its guard.
         if each.reason not in told
@@ -205,8 +205,8 @@ def of_code(generated: Generated) -> list[Advice]:
 
 def _breaks(graph_breaks: Iterable[GraphBreak]) -> list[Advice]:
     return [
-        Advice(f"graph break: {graph_break.reason}", graph_break.where, break_remedy(graph_break))
-        for graph_break in graph_breaks
+        Advice(f"graph break: {each.reason}", each.where, remedy("graph-break", each.reason))
+        for each in graph_breaks
     ]
 
 
@@ -214,11 +214,6 @@ def _skipped(reasons: Iterable[str]) -> list[Advice]:
     return [
         Advice(f"no CUDA graph: {reason}", "", remedy("cuda-graph", reason)) for reason in reasons
     ]
-
-
-def break_remedy(graph_break: GraphBreak) -> str:
-    """What usually removes a graph break."""
-    return remedy("graph-break", graph_break.reason)
 
 
 def _accuracy(measurement: Measurement) -> Iterator[Advice]:

@@ -46,11 +46,6 @@ class Ends(NamedTuple):
     default: End
 
     @property
-    def differ(self) -> bool:
-        """Whether the default heap costs eager or the mode any time."""
-        return max(self.eager_share, self.mode_share) > 0
-
-    @property
     def eager_share(self) -> float:
         """Malloc's share of eager's time with the default heap, 0 to 1."""
         return self._share(self.settled.eager_s, self.default.eager_s, self.default.eager_faults)
@@ -114,13 +109,13 @@ def sentences(ends: Ends, compiled: str) -> list[str]:
     alone = (
         f"Alone, with the C library's defaults, {compiled} takes {default.ratio} of eager's time"
     )
-    if not ends.differ:
-        return [f"{alone}: the state of the heap costs neither side any time here."]
     shares = [
         f"{share:.0%} of {name}'s time"
         for name, share in (("eager", ends.eager_share), (compiled, ends.mode_share))
         if share
     ]
+    if not shares:
+        return [f"{alone}: the state of the heap costs neither side any time here."]
     return [
         f"{alone}: {default.eager_faults:,.0f} page faults a call in eager, "
         f"{default.mode_faults:,.0f} compiled.",

@@ -32,16 +32,15 @@ class Growing(NamedTuple):
     """The memory of one side of a measurement.
 
     - ``calls``: those of each launch, the median.
-    - ``resident``: bytes a call by which the resident set grows, over launches. ``allocated``: by
-      which the allocator has handed out more; None where it is not known.
-    - ``judged``: the one of the two that decides: the resident set on a CPU, and on an accelerator
+    - ``allocated``: bytes a call by which the allocator has handed out more, over launches; None
+      where it is not known.
+    - ``judged``: bytes a call of what decides: the resident set on a CPU, and on an accelerator
       what torch's allocator has handed out there, because the host's memory says nothing about it.
     - ``first_bytes``, ``last_bytes``: of what is judged, at the first and the last sample, medians.
     - ``samples``: one launch, for what does not differ between launches.
     """
 
     calls: int
-    resident: Interval
     allocated: Interval | None
     judged: Interval
     first_bytes: float
@@ -113,16 +112,15 @@ def growing(launches: Sequence[Launch], side: Side, device: str) -> Growing | No
     if not sampled:
         return None
     slopes = [value for one in sampled if (value := allocated_slope(one)) is not None]
-    resident = statistics.mean_interval([resident_slope(one) for one in sampled])
     allocated = statistics.mean_interval(slopes) if len(slopes) == len(sampled) else None
     if device == "cpu":
-        judged, samples = resident, [one.resident_bytes for one in sampled]
+        judged = statistics.mean_interval([resident_slope(one) for one in sampled])
+        samples = [one.resident_bytes for one in sampled]
     else:
         judged = allocated or statistics.mean_interval([])
         samples = [one.allocated_bytes or [0] for one in sampled]
     return Growing(
         round(median(one.calls[-1] for one in sampled)),
-        resident,
         allocated,
         judged,
         median(values[0] for values in samples),

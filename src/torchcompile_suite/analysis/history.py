@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..cell import Cell
-from . import change, statistics
+from . import statistics
 from .statistics import Interval
 from .summary import Row
 
@@ -33,16 +33,8 @@ class Cohort(NamedTuple):
     of: int
 
 
-def drift(releases: Sequence[change.Side]) -> float:
-    """How much the time of the same work differs between runs.
-
-    The half-width of a 95 % interval of the log of a time. NaN if no eager time was measured twice.
-    """
-    return change.drift_between(releases)
-
-
 def drifting(row: Row, drift: float) -> dict[str, Interval]:
-    """The value of each series that the row has. ``drift`` is that of the function of this name."""
+    """The value of each series that the row has. ``drift``: `change.drift_between`."""
     return {
         name: _with_drift(name, value, drift)
         for name, of in SERIES.items()
@@ -78,8 +70,8 @@ def means(
     start at 1. The intervals are those of the measurement, because the set of cells is fixed.
     Raises ValueError for a cell of two machines.
 
-    ``drifts``: that of each machine (`drift`). Machines drift apart from each other, so the drift
-    of a mean is less than theirs.
+    ``drifts``: that of each machine (`change.drift_between`). Machines drift apart from each other,
+    so the drift of a mean is less than theirs.
     """
     at: dict[Cell, dict[str, Row]] = defaultdict(dict)
     machine_of: dict[Cell, str] = {}

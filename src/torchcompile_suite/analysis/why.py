@@ -12,6 +12,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Container, Hashable, Iterable, Sequence
+from itertools import takewhile
 from statistics import fmean, median
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -104,13 +105,9 @@ class Group(Struct, frozen=True):
     @property
     def module(self) -> str:
         """The path of the smallest module that calls all of the operators."""
-        paths = [operator.module.split(".") for operator in self.operators] or [[]]
-        shared = []
-        for names in zip(*paths, strict=False):
-            if len(set(names)) > 1:
-                break
-            shared.append(names[0])
-        return ".".join(shared)
+        paths = (operator.module.split(".") for operator in self.operators)
+        shared = takewhile(lambda names: len(set(names)) == 1, zip(*paths, strict=False))
+        return ".".join(names[0] for names in shared)
 
     @property
     def kind(self) -> Hashable:

@@ -32,7 +32,7 @@ from .. import matrix
 from ..analysis import summaries
 from ..cell import Cell
 from ..host import workers
-from ..measurement import METHOD, Measurement
+from ..measurement import Measurement
 from ..results import cached, descriptions, records, regular
 from ..results.cached import Made
 from ..results.descriptions import check_text
@@ -267,7 +267,7 @@ def _add(results: Results, name: str, method: Callable[..., Any], recorded: Reco
         {
             "name": name,
             # Counts are of no method: they have the version of their benchmark.
-            "version": str(newest) if newest else _version(method),
+            "version": str(newest) if newest else method.__self__.version,  # type: ignore[attr-defined]
             "params": [list(map(repr, axis)) for axis in axes],
         },
         result,
@@ -275,11 +275,6 @@ def _add(results: Results, name: str, method: Callable[..., Any], recorded: Reco
         duration=math.fsum(spent_s),
         record_samples=True,
     )
-
-
-def _version(method: Callable[..., Any]) -> str:
-    """The version of a benchmark, as ASV reads it from the class."""
-    return str(getattr(getattr(method, "__self__", None), "version", METHOD))
 
 
 def value_of(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from ..asv import command
 from ..engine.settings import BUDGET_VARIABLE
 from ..host import machine
 from ..releases import catalogue
-from ..releases.catalogue import Release
 from . import history
 from .options import Format
 from .recorded import RESULTS, select
@@ -35,33 +33,6 @@ QUICK = (
 QUICK_BUDGET_S = 75
 
 
-def run(names: Sequence[str], quick: str = QUICK) -> list[Release]:
-    """Measure the named releases (by default the newest), publish, compare. Several are measured
-    in turns.
-
-    Returns the measured releases. Raises SuiteError. Earlier results stay on disk.
-    """
-    os.environ.setdefault(BUDGET_VARIABLE, str(QUICK_BUDGET_S))
-    releases = [catalogue.find(name) for name in names] or [catalogue.read()[-1]]
-    releases = history.in_order(releases)
-    here = machine.detect().machine
-    versions = ", ".join(release.version for release in releases)
-    click.echo(
-        f"\n== PyTorch {versions} on {here}: the first time it downloads several GB a release =="
-    )
-    if len(releases) > 1:
-        history.run(releases, [quick], skip_existing=False, rounds=None)
-    else:
-        # Status 2 means that some cells failed. Their outcome is recorded, so the job goes on.
-        command.run("run", f"{releases[0].tag}^!", "--bench", quick, "--show-stderr", accept=(0, 2))
-    command.run("publish")
-    if len(releases) == 2:
-        print(flush=True)
-        tags = (release.tag for release in releases)
-        command.run("compare", *tags, "--machine", here, variables={command.ROWS_VARIABLE: quick})
-    return releases
-
-
 @click.command()
 @click.argument("releases", nargs=-1, help="Such as v2.4 v2.9; the newest when none is named.")
 def bench_command(releases: tuple[str, ...]) -> None:
@@ -71,10 +42,27 @@ def bench_command(releases: tuple[str, ...]) -> None:
     """
     # Results that came with the clone are older. Records have whole seconds.
     began = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    measured = run(releases or [])
-    print()
+    os.environ.setdefault(BUDGET_VARIABLE, str(QUICK_BUDGET_S))
+    measured = history.in_order(
+        [catalogue.find(name) for name in releases] or [catalogue.read()[-1]]
+    )
     versions = [release.version for release in measured]
     here = machine.detect().machine
+    click.echo(
+        f"\n== PyTorch {', '.join(versions)} on {here}: "
+        "the first time it downloads several GB a release =="
+    )
+    if len(measured) > 1:
+        history.run(measured, [QUICK], skip_existing=False, rounds=None)
+    else:
+        # Status 2 means that some cells failed. Their outcome is recorded, so the job goes on.
+        command.run("run", f"{measured[0].tag}^!", "--bench", QUICK, "--show-stderr", accept=(0, 2))
+    command.run("publish")
+    if len(measured) == 2:
+        print(flush=True)
+        tags = (release.tag for release in measured)
+        command.run("compare", *tags, "--machine", here, variables={command.ROWS_VARIABLE: QUICK})
+    print()
     of_this_run = [
         record for record in select(here).records if record.measurement.started_at >= began
     ]

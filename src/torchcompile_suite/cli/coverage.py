@@ -49,7 +49,7 @@ def _of_releases(machine_name: str | None, versions: Sequence[str]) -> int:
     """Print the coverage of the core of releases on one machine. Returns the number of gaps."""
     # The question is about completeness, so the method of the times comes second.
     selection = select(machine_name, versions, generated=True, completeness_first=True, every=False)
-    device = selection.device
+    device = selection.records[0].measurement.cell.device
     return _core({one: _core_of(selection.measurements(one), device) for one in versions})
 
 

@@ -36,11 +36,6 @@ class Selection(NamedTuple):
             {record.release for record in self.records if record.release}, key=summary.version_key
         )
 
-    @property
-    def device(self) -> str:
-        """The kind of device that was measured."""
-        return self.records[0].measurement.cell.device
-
     def measurements(self, version: str) -> list[Measurement]:
         """The measurements of one release."""
         return [record.measurement for record in self.records if record.release == version]

@@ -67,7 +67,7 @@ def lock(version: str) -> None:
     from ..releases import locking
 
     release = catalogue.find(version)
-    new = locking.lock(release.version)
+    new = locking.write(release, locking.resolve(release), published=True)
     click.echo(f"{release.lock.name}: {'written' if new else 'confirmed, unchanged'}")
 
 

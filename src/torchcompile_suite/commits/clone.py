@@ -65,11 +65,7 @@ class Clone:
 
     def subject(self, commit: str) -> str:
         """The first line of the commit's message."""
-        return (
-            self._git("show", "--no-patch", "--format=%s", commit)
-            .decode("utf-8", "replace")
-            .strip()
-        )
+        return self.described(commit)[1]
 
     def described(self, name: str) -> tuple[str, str]:
         """The date of a commit (UTC, ISO 8601) and the first line of its message.

@@ -37,11 +37,6 @@ def ok(name: str, says: str) -> Check:
     return Check(name, Level.OK, says)
 
 
-def error(name: str, says: str, remedy: str) -> Check:
-    """A fault that makes numbers wrong, or nothing runs."""
-    return Check(name, Level.ERROR, says, remedy)
-
-
 def fault(kind: str, **words: object) -> Check:
     """The fault of that kind in ``faults.toml``, with the words for what it has in braces."""
     texts = {field: text.format(**words) for field, text in _faults()[kind].items()}

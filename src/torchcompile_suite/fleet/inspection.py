@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from ..doctor import Check, Level, error, gpus, hardware, probe, software
+from ..doctor import Check, Level, gpus, hardware, probe, software
 from ..errors import SuiteError
 from ..host import machine
 from ..releases import apart, catalogue, environments, room
@@ -60,7 +60,7 @@ def described(order: Order, found: Sequence[Check] = ()) -> Described:
 
 def faults(order: Order, priority: str) -> list[Check]:
     """What the doctor finds on this machine, in seconds. ``priority``: what `node.restore` says."""
-    found = [] if not priority else [error("priority", priority, "see docs/fleet.md")]
+    found = [Check("priority", Level.ERROR, priority, "see docs/fleet.md")] if priority else []
     found += [check for check in _checks(order) if check.level is not Level.OK]
     return [replace(check, says=check.says[:4000]) for check in found]
 
@@ -98,11 +98,11 @@ def _releases(releases: Sequence[Release], python: str) -> Check:
     for release in releases:
         if not release.supports(python):
             says = f"PyTorch {release.version} has no wheels for Python {python}"
-            return error(name, says, "leave this release out")
+            return Check(name, Level.ERROR, says, "leave this release out")
     says = room.line(releases, python)
     if not room.fit_together(releases, python):
         remedy = "free space, measure fewer releases, or set TORCHCOMPILE_SUITE_ENVIRONMENTS"
-        return error(name, says, remedy)
+        return Check(name, Level.ERROR, says, remedy)
     return Check(name, Level.OK, says)
 
 

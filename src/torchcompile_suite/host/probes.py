@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 from ..conditions import HostState, Place
 from .files import cache_folder
+from .programs import run
 
 SOURCE = Path(__file__).with_suffix(".cpp")
 # Two hand-offs of one place differ by some per cent. Between core complexes they take four times as
@@ -207,12 +208,7 @@ def _library() -> ctypes.CDLL | None:
             with tempfile.TemporaryDirectory(dir=built.parent) as folder:
                 made = Path(folder, built.name)
                 command = [*shlex.split(compiler), "-O2", "-shared", "-fPIC", "-pthread"]
-                subprocess.run(
-                    [*command, str(SOURCE), "-o", str(made)],
-                    capture_output=True,
-                    timeout=_BUILD_LIMIT_S,
-                    check=True,
-                )
+                run([*command, SOURCE, "-o", made], timeout=_BUILD_LIMIT_S, check=True)
                 made.replace(built)
         return ctypes.CDLL(str(built))
     except (OSError, ValueError, subprocess.SubprocessError):

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import SuiteError
+from ..errors import SuiteError, cannot_write
 from ..host.files import alone, cache_folder, held, write_atomically
 from . import drivers, extras, stamp
 from .catalogue import Release
@@ -103,10 +103,8 @@ def locked(folder: Path) -> Iterator[None]:
         with held(lock, f"another process has been changing {folder} for an hour; end it", 3600):
             yield
     except OSError as error:
-        raise SuiteError(
-            f"cannot write {error.filename or folder}: {error.strerror}; free some space, or name "
-            f"another folder with {FOLDER_VARIABLE}"
-        ) from None
+        remedy = f"free some space, or name another folder with {FOLDER_VARIABLE}"
+        raise cannot_write(error, folder, remedy) from None
 
 
 def is_ready(release: Release, python: str | None = None) -> bool:

@@ -69,15 +69,6 @@ _PERSONAL = (
 )
 
 
-def lock(version: str, folder: Path = LOCKS) -> bool:
-    """Write the lock of a release in the catalogue. Returns False if the same lock exists already.
-
-    Raises ``SuiteError`` for an unknown release, if uv fails, and if an existing lock would change.
-    """
-    release = catalogue.find(version)
-    return write(release, resolve(release, folder), folder, published=True)
-
-
 def write(release: Release, text: str, folder: Path = LOCKS, *, published: bool) -> bool:
     """Write ``text`` as a release's lock. Returns whether the file changed.
 

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from ..analysis import change, history, statistics, summaries, summary
+from ..analysis import change, statistics, summaries, summary
 from ..analysis.change import Comparison, Side
 from ..analysis.summary import Row
 from ..cell import Cell
@@ -163,9 +163,9 @@ class Machine:
 
     @cached_property
     def drifts(self) -> dict[str, float]:
-        """How much the times of the same work differ between runs, by machine (`history.drift`)."""
+        """How much the times of the same work differ between runs, by machine."""
         return {
-            machine: history.drift([side for side in sides.values() if side.cells])
+            machine: change.drift_between([side for side in sides.values() if side.cells])
             for machine, sides in self.sides.items()
         }
 

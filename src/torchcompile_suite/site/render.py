@@ -29,7 +29,6 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; base-uri 'none'; "
     "form-action 'none'"
 )
-STYLE = "site.css"
 # Groups of cells that the landing page has without a script; the page of tables has all.
 _FIRST = 1
 # Stories that it names.
@@ -177,5 +176,5 @@ def _page(template: str, kind: Kind, kinds: Sequence[Kind], **content: Any) -> s
     """A page of that template. ``kinds``: those in the navigation."""
     rooms = {room: [one for one in kinds if one.room is room] for room in Room}
     return _environment.get_template(template).render(
-        kind=kind, rooms=rooms, policy=POLICY, style=STYLE, **content
+        kind=kind, rooms=rooms, policy=POLICY, **content
     )

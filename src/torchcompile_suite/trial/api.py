@@ -12,6 +12,7 @@ import msgspec
 
 from .. import measurement as recorded
 from ..analysis import advice
+from ..analysis.remedies import remedy
 from ..analysis.summary import Row, row
 from ..engine.processes import import_path
 from ..host import machine
@@ -173,7 +174,7 @@ def assert_no_graph_breaks(
     if breaks:
         listed = "\n".join(
             f"- {graph_break.where}: {graph_break.reason}\n"
-            f"  remedy: {advice.break_remedy(graph_break)}"
+            f"  remedy: {remedy('graph-break', graph_break.reason)}"
             for graph_break in breaks
         )
         raise AssertionError(f"graph breaks: {len(breaks)}\n{listed}")

@@ -112,9 +112,7 @@ def combinations(trial: Trial, outline: Outline) -> list[Cell]:
             "--dynamic calls the model with several batch sizes in turn; name at least two: "
             "--batch-size 1 --batch-size 8"
         )
-    # The first dimension of a long vector is no batch.
-    own = outline.batch_size if outline.batch_size <= MOST_BATCH else 1
-    sizes = trial.batch_sizes or (1 if outline.scales else own,)
+    sizes = trial.batch_sizes or (_batch(trial, outline),)
     # With dynamic shapes, all sizes belong to one stream of requests.
     streams: tuple[Shapes, ...] = ("static",)
     if trial.dynamic:
@@ -305,7 +303,8 @@ def _batch(trial: Trial, outline: Outline) -> int:
     """The first batch size that is asked for; else that of the model's own inputs."""
     if trial.batch_sizes:
         return trial.batch_sizes[0]
-    return 1 if outline.scales else min(outline.batch_size, MOST_BATCH)
+    # The first dimension of a long vector is no batch.
+    return 1 if outline.scales or outline.batch_size > MOST_BATCH else outline.batch_size
 
 
 def _one_mode(trial: Trial) -> str:

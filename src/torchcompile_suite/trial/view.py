@@ -19,7 +19,7 @@ from ..presentation import answers
 from ..presentation.answers import Asked
 from ..presentation.page import Mark, Part, Picture, page
 from ..presentation.sheets import CELL, Sheet, cell_columns
-from ..presentation.wording import milliseconds, plural, ratio, seconds, written
+from ..presentation.wording import milliseconds, number, plural, ratio, seconds, written
 from ..results.records import Record
 from .outline import Outline
 from .plan import Trial, headline
@@ -63,7 +63,7 @@ def table(result: TrialResult) -> Sheet:
         if row.cell.mode != EAGER and row.eager_s is not None:
             eager = dict.fromkeys(_FIGURES, "") | {
                 _TIME: _milliseconds(row.eager_s),
-                _MEMORY: _mebibytes(row.eager_peak_memory_bytes),
+                _MEMORY: number(row.eager_peak_memory_bytes, ",.0f", 2**-20),
                 _SINGLE: milliseconds(row.eager_single_s),
             }
             lines.append((str(row.cell.batch_size), _eager(row.cell), *eager.values()))
@@ -96,7 +96,7 @@ def _figures(row: Row, measurement: Measurement) -> list[str]:
         "cannot tell" if row.ratio and advice.disagreement(row.ratio) else ratio(row.ratio),
         seconds(row.cold_compile_s),
         seconds(row.warm_compile_s),
-        _mebibytes(row.peak_memory_bytes),
+        number(row.peak_memory_bytes, ",.0f", 2**-20),
         "-" if compiled is None else str(len(compiled.graph_breaks)),
         str(paid),
         paid.duration,
@@ -109,10 +109,6 @@ def _milliseconds(interval: Interval) -> str:
     if advice.disagreement(interval):
         return f"about {interval.value * 1e3:.3g}"
     return f"{interval.scaled(1e3):.3g}"
-
-
-def _mebibytes(memory_bytes: int | None) -> str:
-    return "-" if memory_bytes is None else f"{memory_bytes / 2**20:,.0f}"
 
 
 def sentences(result: TrialResult) -> list[str]:

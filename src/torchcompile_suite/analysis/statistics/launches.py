@@ -57,8 +57,8 @@ class Figures(Struct, frozen=True):
     - ``latency_s`` (`latency_of`), ``eager_latency_s`` (`eager_latency_of`): the `launch_latency`
       and the `launch_eager_latency`, in seconds.
     - ``compile_cost_s`` (`compile_cost_of`): the `compile_cost`, in seconds.
-    - ``calls_until_steady`` (`calls_until_steady_of`) and ``seconds_until_steady``
-      (`seconds_until_steady_of`): see the functions of these names.
+    - ``calls_until_steady`` (`calls_until_steady_of`): the `calls_until_steady`.
+    - ``seconds_until_steady`` (`seconds_until_steady_of`): the total seconds of these calls.
     - ``stayed_steady`` (`stayed_steady`): whether the warm-up ended with steady calls, and those of
       the turns were no faster.
     - ``first_call_s`` (`first_call_of`): seconds of the first call in the mode.
@@ -180,11 +180,6 @@ def calls_until_steady(warm_up_s: Sequence[float]) -> int:
     return len(warm_up_s)
 
 
-def seconds_until_steady(warm_up_s: Sequence[float]) -> float:
-    """The total seconds of the calls that `calls_until_steady` counts."""
-    return math.fsum(warm_up_s[: calls_until_steady(warm_up_s)])
-
-
 # The figures of a launch by the field of `Figures`.
 _OF: dict[str, Callable[[Launch], Any]] = {}
 
@@ -240,7 +235,8 @@ calls_until_steady_of = _figure(
     "calls_until_steady", lambda launch: calls_until_steady(launch.warm_up_s)
 )
 seconds_until_steady_of = _figure(
-    "seconds_until_steady", lambda launch: seconds_until_steady(launch.warm_up_s)
+    "seconds_until_steady",
+    lambda launch: math.fsum(launch.warm_up_s[: calls_until_steady(launch.warm_up_s)]),
 )
 stayed_steady = _figure("stayed_steady", _stayed_steady)
 first_call_of = _figure("first_call_s", lambda launch: launch.warm_up_s[0])

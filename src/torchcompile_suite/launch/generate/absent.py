@@ -14,7 +14,6 @@ import importlib
 import importlib.util
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -22,6 +21,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from ...host.programs import run
 from ...measurement import Outcome
 from ...targets import WARP, Target
 from .. import failures
@@ -120,18 +120,13 @@ def _compile(target: Target, folder: Path) -> Path:
         "MEMORY": target.memory_bytes,
     }
     library = folder / "libcuda.so.1"
-    done = subprocess.run(
+    done = run(
         [
             *(compiler, "-shared", "-fPIC", "-O1", f"-Wl,-soname,{library.name}"),
             *(f"-I{folder}", f"-I{_headers()}"),
             *(f"-DTARGET_{name}={value}" for name, value in values.items()),
-            *(str(SOURCE), "-o", str(library)),
-        ],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
+            *(SOURCE, "-o", library),
+        ]
     )
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if "error" in line]

@@ -10,13 +10,13 @@ from __future__ import annotations
 import ast
 import re
 import runpy
-import subprocess
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
+from ...host.programs import run
 from ...targets import REGISTER_UNIT, WARP, WARP_UNIT, Target
 
 _REGISTERS = re.compile(r"Used (\d+) registers")
@@ -122,18 +122,10 @@ def _ptxas(ptx: str) -> str:
         raise ValueError("the PTX names no architecture")
     said = "Triton brings no ptxas"
     with tempfile.TemporaryDirectory(prefix="ptxas-") as place:
-        file = Path(place, "kernel.ptx")
+        file, cubin = Path(place, "kernel.ptx"), Path(place, "kernel.cubin")
         file.write_text(ptx)
         for program in sorted(programs.glob("ptxas*")):
-            done = subprocess.run(
-                [
-                    *(str(program), "-v", f"--gpu-name={architecture[1]}"),
-                    *(str(file), "-o", str(Path(place, "kernel.cubin"))),
-                ],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+            done = run([program, "-v", f"--gpu-name={architecture[1]}", file, "-o", cubin])
             said = done.stdout + done.stderr
             if done.returncode == 0:
                 return said
