@@ -87,15 +87,15 @@ const Draw = (() => {
     });
   }
 
-  function shape(kind, x, y, size, attributes) {
-    if (kind === "circle") return svg("circle", { cx: x, cy: y, r: size, ...attributes });
+  function shape(kind, x, y, size, more) {
+    if (kind === "circle") return svg("circle", { cx: x, cy: y, r: size, ...more });
     if (kind === "square") {
-      return svg("rect", { x: x - size, y: y - size, width: 2 * size, height: 2 * size, ...attributes });
+      return svg("rect", { x: x - size, y: y - size, width: 2 * size, height: 2 * size, ...more });
     }
     return svg("polygon", {
       points: POLYGONS[kind],
       transform: `translate(${x} ${y}) scale(${size})`,
-      ...attributes,
+      ...more,
     });
   }
 
