@@ -87,16 +87,15 @@ const Draw = (() => {
     });
   }
 
-  function shape(kind, x, y, size, attributes) {
-    const at = { ...attributes };
-    if (kind === "circle") return svg("circle", { cx: x, cy: y, r: size, ...at });
+  function shape(kind, x, y, size, more) {
+    if (kind === "circle") return svg("circle", { cx: x, cy: y, r: size, ...more });
     if (kind === "square") {
-      return svg("rect", { x: x - size, y: y - size, width: 2 * size, height: 2 * size, ...at });
+      return svg("rect", { x: x - size, y: y - size, width: 2 * size, height: 2 * size, ...more });
     }
     return svg("polygon", {
       points: POLYGONS[kind],
       transform: `translate(${x} ${y}) scale(${size})`,
-      ...at,
+      ...more,
     });
   }
 
@@ -461,8 +460,7 @@ const Draw = (() => {
             width: 2,
             dash: DASHES[place % 5],
             points: { show: true, size: 7, fill: place ? colour("paper") : stroke },
-            value: (_, value) =>
-              value === null || value === undefined ? "-" : Page.Words.general(value, 3),
+            value: (_, value) => Page.Words.general(value),
           },
           { stroke: "transparent", points: { show: false } },
           { stroke: "transparent", points: { show: false } },
@@ -550,7 +548,7 @@ const Draw = (() => {
             width: 2,
             dash: DASHES[place % 5],
             points: { show: false },
-            value: (_, value) => Page.Words.general(value, 3),
+            value: (_, value) => Page.Words.general(value),
           })),
         ],
       };

@@ -355,7 +355,7 @@ const Page = (() => {
   }
 
   // One choice: a label and a list. Options: [value, text], or a value that is its own text.
-  function choice(name, title, options, current, changes = (value) => ({ [name]: value })) {
+  function choice(name, title, options, current) {
     const select = make(
       "select",
       { id: `choose-${name}` },
@@ -367,7 +367,7 @@ const Page = (() => {
         return option;
       }),
     );
-    select.addEventListener("change", () => choose(changes(select.value)));
+    select.addEventListener("change", () => choose({ [name]: select.value }));
     return make(
       "div",
       { class: "choice" },

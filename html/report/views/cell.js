@@ -14,7 +14,6 @@
     Words,
     downloads,
     stories,
-    choice,
     choose,
     make,
   } = Page;

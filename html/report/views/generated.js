@@ -3,7 +3,7 @@
 "use strict";
 
 (() => {
-  const { section, table, downloads, choice, make, number, Words } = Page;
+  const { section, table, downloads, choice, number, Words } = Page;
   const KINDS = { fewer: "gain", more: "loss" };
   const FIRST = ["launches", "with CUDA graphs"];
 
@@ -21,12 +21,12 @@
         content: [last],
       };
     }
-    const target = one(made, chosen.target, (each) => each.target) ?? most(made);
+    const target = made.find((each) => each.target === chosen.target) ?? most(made);
     const { points, groups } = await read(`target/${target.target}`);
     const phases = [...new Set(groups.map((group) => group.phase))];
     const phase = phases.includes(chosen.phase) ? chosen.phase : phases[0];
     const modes = groups.filter((group) => group.phase === phase);
-    const group = one(modes, chosen.mode, (each) => each.mode) ?? modes[0];
+    const group = modes.find((each) => each.mode === chosen.mode) ?? modes[0];
     const first = FIRST.findLast((name) => group.counts.includes(name)) ?? group.counts[0];
     const count = group.counts.includes(chosen.count) ? chosen.count : first;
     Object.assign(chosen, { target: target.target, phase, mode: group.mode, count });
@@ -70,7 +70,6 @@
   };
   Page.view = Object.assign(show, { withoutMachine: true });
 
-  const one = (all, wanted, name) => all.find((each) => name(each) === wanted);
   const most = (targets) => targets.reduce((a, b) => (b.cells > a.cells ? b : a));
 
   // A cell over the points: what a picture and a table of one count need.
