@@ -52,7 +52,8 @@ def _adapted(schema: Any, output: bool) -> Any:
     """The schema for readers in any language.
 
     Python's ``\\Z`` is ``$`` in JSON Schema. In an ``output``, a number that is NaN or infinite is
-    written as null; a record has no such number.
+    written as null; a record has no such number. Only msgspec 0.23 and newer name the keys of a
+    mapping: the schemas are the same with each version.
     """
     if isinstance(schema, list):
         return [_adapted(one, output) for one in schema]
@@ -60,7 +61,7 @@ def _adapted(schema: Any, output: bool) -> Any:
         return schema
     if output and schema == {"type": "number"}:
         return {"type": ["number", "null"]}
-    made = {key: _adapted(value, output) for key, value in schema.items()}
+    made = {key: _adapted(value, output) for key, value in schema.items() if key != "propertyNames"}
     if isinstance(pattern := made.get("pattern"), str):
         made["pattern"] = pattern.replace(r"\Z", "$")
     if isinstance(text := made.get("description"), str):
