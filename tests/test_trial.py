@@ -25,7 +25,7 @@ from torchcompile_suite import matrix
 from torchcompile_suite.analysis import advice, remedies, summary
 from torchcompile_suite.analysis.ends import REMEDY
 from torchcompile_suite.analysis.statistics import Interval
-from torchcompile_suite.cell import DEFAULT_HEAP, Cell
+from torchcompile_suite.cell import DEFAULT_HEAP, MOST_BATCH, Cell
 from torchcompile_suite.cli import recorded, trying
 from torchcompile_suite.cli.app import app
 from torchcompile_suite.compiled import Compiled, GraphBreak
@@ -182,6 +182,12 @@ def test_a_model_with_a_batch_of_its_own_is_measured_with_it() -> None:
     assert cell.batch_size == 4
     with pytest.raises(TrialError, match="decides its batch size"):
         plan.cells(Trial("model", batch_sizes=(8,)), FIXED)
+
+
+def test_the_first_dimension_of_a_long_vector_is_no_batch() -> None:
+    outline = Outline(batch_size=MOST_BATCH + 1, scales=False)
+    for question in ("", "starts", "memory"):
+        assert {one.batch_size for one in plan.cells(Trial("m", question=question), outline)} == {1}
 
 
 def test_a_stream_needs_sizes() -> None:
