@@ -156,7 +156,7 @@ def _open(series: Series, known: Journal, name: str, rounds: int) -> bool:
     if rounds < statistics.FIRST_LOOK or made >= series.most_launches:
         return made < rounds
     others = chain.from_iterable(known.launches[other] for other in series.releases)
-    return statistics.in_one_place(launches, others) < rounds
+    return statistics.at_best_place(launches, others) < rounds
 
 
 def in_turns(

@@ -296,7 +296,7 @@ def elsewhere(launches: Iterable[Launch]) -> list[Launch]:
     return far if len(near) >= FIRST_LOOK else []
 
 
-def in_one_place(launches: Iterable[Launch], others: Iterable[Launch] = ()) -> int:
+def at_best_place(launches: Iterable[Launch], others: Iterable[Launch] = ()) -> int:
     """The number of undisturbed launches at the best place; of all if no place is known to be best.
 
     ``others``: launches of the same series, which may know a better place.
@@ -402,7 +402,7 @@ def precise(launches: Sequence[Launch], target: float) -> bool:
     This is the stopping rule. It is checked after each launch, and is never true before
     `FIRST_LOOK` launches count, nor before as many were near, if some were and others were not.
     """
-    return in_one_place(launches) >= FIRST_LOOK and half_width(measured_ratio(launches)) <= target
+    return at_best_place(launches) >= FIRST_LOOK and half_width(measured_ratio(launches)) <= target
 
 
 def measured_ratio(launches: Sequence[Launch], sequential: bool = True) -> Interval:
