@@ -82,6 +82,16 @@ def test_a_file_of_a_package_may_import_relatively(tmp_path: Path) -> None:
     assert loaded(file) == "outer.inner.net 3"
 
 
+def test_a_package_may_have_a_module_of_its_own_name(tmp_path: Path) -> None:
+    package = tmp_path / "encoder"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "parts.py").write_text("size = 3")
+    file = package / "encoder.py"
+    file.write_text("from .parts import size; import parts; print(__name__, size)")
+    assert loaded(file) == "encoder.encoder 3"
+
+
 def test_a_file_of_the_current_folder_hides_no_module_before_it_is_imported(
     tmp_path: Path,
 ) -> None:

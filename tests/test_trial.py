@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import os
@@ -36,7 +37,9 @@ from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.measurement import Accuracy, Measurement, Outcome, Status
 from torchcompile_suite.presentation import answers
 from torchcompile_suite.results import records
+from torchcompile_suite.trial import outline as outlines
 from torchcompile_suite.trial import plan, target, view
+from torchcompile_suite.trial.api import compare
 from torchcompile_suite.trial.outline import Outline
 from torchcompile_suite.trial.plan import Trial, TrialError
 from torchcompile_suite.trial.run import TrialResult, run
@@ -316,21 +319,39 @@ def test_eager_of_each_precision_has_a_name_of_its_own() -> None:
 
 
 def test_the_budget_of_all_cells_is_no_part_of_the_question() -> None:
-    one, other = (Trial("m", total_s=total_s).digest("python", {}) for total_s in (None, 60.0))
+    one, other = (
+        Trial("m", total_s=total_s).digest("python", {}, FREE) for total_s in (None, 60.0)
+    )
     assert one == other
-    assert one != Trial("m", question="training").digest("python", {})
+    assert one != Trial("m", question="training").digest("python", {}, FREE)
 
 
-def test_the_same_question_is_kept_in_the_same_place(tmp_path: Path) -> None:
-    file = tmp_path / "m.py"
-    file.write_text("1")
-    asked = Trial("m", target=Target("m", "file", str(file), "make"))
+def test_the_same_question_is_kept_in_the_same_place() -> None:
+    asked = Trial("m", target=Target("m", "file", "m.py", "make"))
     longer = msgspec.structs.replace(asked, precision=0.01, budget_s=600)
-    assert asked.digest("python", {}) == longer.digest("python", {})
-    assert asked.digest("python", {}) != asked.digest("python", {"OMP_NUM_THREADS": "1"})
-    before = asked.digest("python", {})
-    file.write_text("2")
-    assert asked.digest("python", {}) != before, "launches of other code do not count"
+    before = asked.digest("python", {}, FREE)
+    assert before == longer.digest("python", {}, FREE)
+    assert before != asked.digest("python", {"OMP_NUM_THREADS": "1"}, FREE)
+    for changed in ({"code": "other"}, {"torch": "2.15.1"}):
+        other = msgspec.structs.replace(FREE, **changed)
+        assert asked.digest("python", {}, other) != before, "launches of other code do not count"
+
+
+def test_the_code_of_a_model_is_the_files_that_it_imports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    helper = tmp_path / "helper_of_the_model.py"
+    helper.write_text("SIZE = 1")
+    monkeypatch.syspath_prepend(tmp_path)
+    without = outlines._code()
+    importlib.import_module(helper.stem)
+    before = outlines._code()
+    assert before != without
+    assert before == outlines._code()
+    helper.write_text("SIZE = 2")
+    assert outlines._code() != before
+    del sys.modules[helper.stem]
+    assert outlines._code() == without
 
 
 # Messages
@@ -788,6 +809,25 @@ def test_a_break_fails_a_projects_test_with_its_place(newest: ReleaseEnvironment
     assert "AssertionError: graph breaks: 1" in done.stderr
     assert place(BRANCH) in done.stderr
     assert "remedy: a branch on a tensor's value" in done.stderr
+    # Of these, no graph that reaches a backend has a break.
+    for model, said in (
+        ("looping", "graph breaks: 1"),
+        ("disabled", ""),
+        ("scripted", "a part is TorchScript"),
+    ):
+        code = (
+            "import strangers; from torchcompile_suite import assert_no_graph_breaks;"
+            f"assert_no_graph_breaks(*strangers.{model}())"
+        )
+        done = newest.run("-c", code, env=newest.variables(PYTHONPATH=here))
+        assert "AssertionError: " in done.stderr, model
+        assert said in done.stderr, done.stderr
+    code = (
+        "import torch; from torchcompile_suite import assert_no_graph_breaks;"
+        "assert_no_graph_breaks(torch.nn.Linear(4, 4), torch.ones(2, 4))"
+    )
+    done = newest.run("-c", code, env=newest.variables(PYTHONPATH=here))
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_question_is_a_list_of_cells_of_the_model() -> None:
@@ -824,8 +864,44 @@ def test_a_question_about_shapes_has_the_batch_sizes_as_requests() -> None:
         assert asked.target is not None
         assert asked.target.stream == (1, 8)
         assert {cell.shapes for cell in plan.cells(asked, FREE)} > {"automatic", "recompile"}
-    alone = plan.cells(Trial("m", question="memory", batch_sizes=(8,)), FREE)
+    alone = plan.cells(Trial("resnet18", question="memory", batch_sizes=(8,)), FREE)
     assert [(cell.shapes, cell.batch_size) for cell in alone] == [("static", 8)]
+
+
+def test_a_workload_of_the_suite_takes_the_batch_sizes_as_requests() -> None:
+    for one in (Trial("", dynamic=True), Trial("", question="dynamic_shapes")):
+        asking = msgspec.structs.replace(one, batch_sizes=(1, 8))
+        asked = plan.asked("resnet18", [], asking, [])
+        assert asked.target == Target("resnet18", "workload", "resnet18", stream=(1, 8))
+        assert asked.target.libraries == ("timm",)
+        assert {cell.shapes for cell in plan.cells(asked, FREE)} > {"automatic", "recompile"}
+    assert plan.asked("resnet18", [], Trial("", batch_sizes=(1, 8)), []).target is None
+    with pytest.raises(TrialError, match="at least two"):
+        plan.cells(plan.asked("resnet18", [], Trial("", dynamic=True, batch_sizes=(8,)), []), FREE)
+
+
+def test_a_workload_with_a_stream_of_its_own_takes_one_batch_size() -> None:
+    for one in (Trial("", dynamic=True), Trial("", question="memory")):
+        asked = plan.asked("gpt_prefill", [], one, [])
+        assert asked.target is None
+        assert {cell.shapes for cell in plan.cells(asked, FREE)} > {"automatic", "recompile"}
+        several = msgspec.structs.replace(one, batch_sizes=(1, 8))
+        with pytest.raises(TrialError, match="a stream of shapes of its own"):
+            plan.asked("gpt_prefill", [], several, [])
+
+
+@pytest.mark.parametrize("question", ["", "training", "starts", "memory"])
+def test_a_batch_size_that_the_model_cannot_have_is_refused(question: str) -> None:
+    fixed = msgspec.structs.replace(FREE, scales=False, batch_size=4)
+    asked = Trial("resnet18", question=question, batch_sizes=(8,))
+    with pytest.raises(TrialError, match=r"decides its batch size \(4\) itself"):
+        plan.cells(asked, fixed)
+
+
+@pytest.mark.parametrize("wrong", [{"mode": "fast"}, {"dtype": "bf16"}, {"device": "gpu"}])
+def test_compare_refuses_what_does_not_exist(wrong: dict[str, str]) -> None:
+    with pytest.raises(TrialError, match=f"no {next(iter(wrong))} {next(iter(wrong.values()))}"):
+        compare(object(), (), **wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -118,10 +118,11 @@ def why_command(
     ]
     cells, (found, *of_eager) = trials.run(wanted, launches, progress.say, variables)
     names = why.EAGER_AND_COMPILED if against is None else (wanted[0].name, wanted[1].name)
-    if json_file is not None:
-        write(json_file, why.as_json(cells, names, found))
     if str(json_file) != "-":
         _print(Output(no_color=no_color), found, of_eager, names, everything, code)
+    # Last: a file that cannot be written takes nothing away.
+    if json_file is not None:
+        write(json_file, why.as_json(cells, names, found))
     if output is not None:
         for call, cell in zip(wanted, cells, strict=True):
             folder = output / call.name.replace(" ", "-")

@@ -34,11 +34,10 @@ def compiled(model: Any, options: Mapping[str, Any]) -> Callable[..., Any]:
 
     from ..launch import original
 
-    if original.is_compiled(model):
+    in_place = getattr(model, "_compiled_call_impl", None) is not None  # Module.compile()
+    if original.is_compiled(model) or in_place:
         if options:
             raise TypeError(f"the model is compiled already: leave out {', '.join(options)}")
-        return model  # type: ignore[no-any-return]
-    if getattr(model, "_compiled_call_impl", None) is not None:  # Module.compile()
         return model  # type: ignore[no-any-return]
     return torch.compile(model, **options)  # type: ignore[no-any-return]
 

@@ -96,10 +96,18 @@ def _count(order: Order) -> Counted:
 
 @contextmanager
 def _here(module: torch.nn.Module, order: Order) -> Iterator[Callable[..., Any]]:
-    """The compiled module."""
+    """The compiled module: as the user's code compiles it, if that does."""
+    from ..launch import original
     from . import calls
 
-    yield calls.compiled(module, order.options)
+    given = original.as_given(module)
+    if given is None:
+        yield calls.compiled(module, order.options)
+        return
+    if order.options:
+        raise SuiteError(f"{order.target.name} is compiled already: leave out --mode and --dynamic")
+    given.put(compiled=True)
+    yield given.module
 
 
 @contextmanager
@@ -114,7 +122,7 @@ def _for_target(module: torch.nn.Module, order: Order) -> Iterator[Callable[...,
     options = dict(order.options)
     if "backend" in options:
         raise SuiteError(f"backend {options['backend']} generates no code for {order.device}")
-    if original.is_compiled(module):
+    if original.as_given(module) is not None:
         raise SuiteError(
             f"{order.target.name} is compiled already; return the module itself, so that its "
             f"graphs can be compiled for {order.device}"

@@ -20,7 +20,7 @@ from ..presentation.terminal import html
 from ..results.records import Record
 from . import view
 from .outline import Outline
-from .plan import BUDGET_S, PRECISION, Trial, TrialError
+from .plan import BUDGET_S, PRECISION, Trial, TrialError, check_values
 from .run import TrialResult, run
 from .target import Target
 
@@ -71,8 +71,8 @@ def compare(
     not an exception. ``notes`` tells if the outputs could not be compared. `figures` returns the
     numbers.
 
-    Raises TrialError if nothing can be measured: the module cannot be copied, it does not import in
-    another process, or torch is missing.
+    Raises TrialError if nothing can be measured: there is no such mode, dtype or device, the module
+    cannot be copied, it does not import in another process, or torch is missing.
 
     Example::
 
@@ -105,6 +105,7 @@ def compare(
             precision=precision,
             budget_s=budget_s,
         )
+        check_values(trial)
         answer = run(
             trial,
             Path(sys.executable),
@@ -144,40 +145,51 @@ def assert_no_graph_breaks(
     function: Callable[..., Any] | torch.nn.Module,
     inputs: Sequence[Any] | Mapping[str, Any] | torch.Tensor,
 ) -> None:
-    """Check that Dynamo captures the function as one graph.
+    """Check that Dynamo captures the function as one graph, and leaves nothing to eager.
 
     Parameters:
 
     - ``function``: a module, or any function that torch.compile takes.
     - ``inputs``: the inputs of one call, as for `compare`, on the device of the module.
 
-    Captures in this process with torch._dynamo.explain. No code is generated, so this takes
-    seconds. All earlier captures of this process are dropped, before and after.
+    Captures in this process. No code is generated, so this takes seconds. All earlier captures of
+    this process are dropped, before and after.
 
-    Raises AssertionError if there is a graph break: it names the line, the reason and a remedy of
-    each.
+    Raises AssertionError if there is a graph break, or code that Dynamo leaves to eager: it names
+    the line, the reason and a remedy of each. Also if there is another number of graphs than one.
 
     Example::
 
         assert_no_graph_breaks(torch.nn.Linear(64, 64), torch.randn(8, 64))
     """
-    import torch._dynamo
+    import torch
 
     from ..launch.inspect import dynamo
 
-    torch._dynamo.reset()
-    explain = torch._dynamo.explain(function)
     given = _arguments(inputs)
-    explained = explain(**given) if isinstance(given, dict) else explain(*given)
-    torch._dynamo.reset()
-    breaks = [dynamo.graph_break(reason) for reason in explained.break_reasons]
+    dynamo.reset()
+    compiled = torch.compile(function, backend="eager")
+
+    def call() -> Any:
+        return compiled(**given) if isinstance(given, dict) else compiled(*given)
+
+    try:
+        with dynamo.GivenUp() as given_up:
+            call()
+        breaks = list(dict.fromkeys([*dynamo.graph_breaks(), *given_up.frames()]))
+        graphs = dynamo.captures()
+        why = "" if graphs or breaks else f" ({dynamo.why_uncaptured(call)})"
+    finally:
+        dynamo.reset()
     if breaks:
         listed = "\n".join(
-            f"- {graph_break.where}: {graph_break.reason}\n"
+            f"- {graph_break.where or 'no place known'}: {graph_break.reason}\n"
             f"  remedy: {remedy('graph-break', graph_break.reason)}"
             for graph_break in breaks
         )
         raise AssertionError(f"graph breaks: {len(breaks)}\n{listed}")
+    if graphs != 1:
+        raise AssertionError(f"not one graph, but {graphs}{why}")
 
 
 def _arguments(

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..launch import caches
-from ..workloads import WorkloadError, library, workload
-from .target import Shape, Target, load, shapes, without_arguments
+from ..workloads import WorkloadError, get, give_stream, library, workload
+from .target import Shape, Target, decides_itself, load, shapes, without_arguments
 
 if TYPE_CHECKING:
     import torch
@@ -52,7 +52,11 @@ class Model(NamedTuple):
 
 
 def build(target: Target, batch_size: int) -> Model:
-    """Build the target. Raises WorkloadError, or any exception of the user's code."""
+    """Build the target. Raises WorkloadError, or any exception of the user's code.
+
+    ``batch_size``: 1 also stands for that of the model's own inputs. Another one than the model can
+    have is a WorkloadError: its figures would stand beside a batch size that was not measured.
+    """
     with caches.left_to_the_user() as changed:
         returned, scales = _returned(target, batch_size)
     notes = [
@@ -60,7 +64,10 @@ def build(target: Target, batch_size: int) -> Model:
         "start is cold"
         for name in changed
     ]
-    return _model(target, returned, batch_size, scales, notes)
+    model = _model(target, returned, batch_size, scales, notes)
+    if not model.scales and batch_size not in (1, own := batch_size_of(model.inputs)):
+        raise WorkloadError(decides_itself(target.name, own))
+    return model
 
 
 def _returned(target: Target, batch_size: int) -> tuple[Returned, bool]:
@@ -79,12 +86,14 @@ def _returned(target: Target, batch_size: int) -> tuple[Returned, bool]:
         if not given and not target.inputs:
             raise WorkloadError(f"no inputs are known for {type(module).__name__}: give --input")
         return Returned(module, given), not target.inputs
+    if target.kind == "workload":
+        return Returned(*get(target.where).build(batch_size)), True
     returned, scales = _call(_attribute(target), target, batch_size)
     return divided(returned), scales
 
 
 def register(target: Target) -> None:
-    """Register the target as a workload with its name."""
+    """Register the target as a workload with its name; a workload gets its stream."""
 
     def make(batch_size: int) -> Built:
         model = build(target, batch_size)
@@ -95,6 +104,9 @@ def register(target: Target) -> None:
         more = batch_size - target.stream[0]
         return [make(size + more)[1] for size in target.stream]
 
+    if target.kind == "workload":
+        give_stream(target.where, stream)
+        return
     workload(
         target.name,
         family=FAMILY,

@@ -6,7 +6,11 @@ caller must not import torch, and must survive whatever building the model does.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import sys
+import sysconfig
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -38,6 +42,7 @@ class Outline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - ``batch_size``: as `build.batch_size_of` says. ``scales``: another one can be asked for.
     - ``training``: the model came in training mode.
     - ``compiled``: the model's code compiles the model, or a part of it.
+    - ``code``: a digest of the user's own source files that building the model imported.
     - ``gpu``: the GPU that this torch can use; empty if there is none.
     - ``notes``: what was changed about the model before anything was measured, one line each.
     - ``error``: why there is no model, in one line; empty if there is one.
@@ -52,6 +57,7 @@ class Outline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scales: bool = True
     training: bool = False
     compiled: bool = False
+    code: Text = ""
     gpu: Text = ""
     notes: list[Text] = []
     error: Text = ""
@@ -94,9 +100,26 @@ def _outline(workload: str, batch_size: int) -> Outline:
         scales=scales,
         training=module.training,
         compiled=original.as_given(module) is not None,
+        code=_code(),
         gpu=torch.cuda.get_device_name() if torch.cuda.is_available() else "",
         notes=notes,
     )
+
+
+def _code() -> str:
+    """The digest of all imported source files that are no part of Python, a package or the suite.
+
+    Files that cannot be read are left out.
+    """
+    others = (Path(sysconfig.get_path("stdlib")).resolve(), Path(__file__).resolve().parents[1])
+    files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    content = hashlib.sha256()
+    for path in sorted(Path(file).resolve() for file in files if file):
+        installed = {"site-packages", "dist-packages"}.intersection(path.parts)
+        if path.suffix == ".py" and not installed and not any(map(path.is_relative_to, others)):
+            with contextlib.suppress(OSError):
+                content.update(path.read_bytes())
+    return content.hexdigest()
 
 
 def _description(tensor: torch.Tensor) -> str:

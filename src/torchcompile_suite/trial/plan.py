@@ -14,14 +14,14 @@ from pathlib import Path
 
 import msgspec
 
-from .. import matrix
+from .. import matrix, workloads
 from ..cell import CHANNELS_LAST, DEFAULT_HEAP, MOST_BATCH, QUANTISATIONS, Cell, Layout, Shapes, Way
 from ..errors import SuiteError, refuse
 from ..host import machine
 from ..host.heap import LIBRARIES
 from ..modes import EAGER, MODES
 from .outline import Outline
-from .target import Target, parse
+from .target import Target, decides_itself, parse
 
 # Seconds for one cell. After this time the answer is as precise as the launches so far allow. With
 # imports and the last launch, a cell then takes two minutes.
@@ -32,6 +32,8 @@ PRECISION = 0.03
 DEFAULT_HEAP_BUDGET_S = 15.0
 DEFAULT_HEAP_PRECISION = 0.05
 SETTLED = ("system",)
+# The questions for which several batch sizes are the requests of a stream.
+CHANGING_SHAPES = ("dynamic_shapes", "memory")
 
 
 class TrialError(SuiteError):
@@ -67,17 +69,17 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     total_s: float | None = None
     question: str = ""
 
-    def digest(self, python: str, variables: Mapping[str, str]) -> str:
-        """A name for the question: the same for the same question, Python, environment variables,
-        and code, if the model is in a file.
+    def digest(self, python: str, variables: Mapping[str, str], outline: Outline) -> str:
+        """A name for the question: the same for the same question, Python, torch, environment
+        variables, and code of the model.
 
         Precision and budget are no part of it, so that a second run can improve the answer.
         """
         question = msgspec.structs.replace(self, precision=0.0, budget_s=0.0, total_s=None)
-        parts = [msgspec.json.encode((question, python, sorted(variables.items())))]
-        if self.target is not None and self.target.kind in ("file", "hf"):
-            within = "config.json" if self.target.kind == "hf" else ""
-            parts.append(Path(self.target.where, within).read_bytes())
+        built = outline.torch, outline.code
+        parts = [msgspec.json.encode((question, python, sorted(variables.items()), built))]
+        if self.target is not None and self.target.kind == "hf":
+            parts.append(Path(self.target.where, "config.json").read_bytes())
         return hashlib.sha256(b"\0".join(parts)).hexdigest()[:20]
 
 
@@ -100,13 +102,8 @@ def headline(trial: Trial, outline: Outline) -> str:
 def combinations(trial: Trial, outline: Outline) -> list[Cell]:
     """The cells of every combination, whatever the question.
 
-    Raises TrialError if the model cannot have these batch sizes.
+    Raises TrialError if a stream of requests has one batch size only.
     """
-    if trial.batch_sizes and not outline.scales:
-        raise TrialError(
-            f"{trial.workload} decides its batch size ({outline.batch_size}) itself; add a "
-            "parameter batch_size to its factory, or give inputs with a B: --input Bx3x224x224"
-        )
     if trial.dynamic and trial.target is not None and len(trial.batch_sizes) < 2:
         raise TrialError(
             "--dynamic calls the model with several batch sizes in turn; name at least two: "
@@ -154,8 +151,11 @@ def combinations(trial: Trial, outline: Outline) -> list[Cell]:
 def cells(trial: Trial, outline: Outline) -> list[Cell]:
     """The cells to measure: those of the trial's question, if it has one.
 
-    Raises TrialError if the question cannot be asked about this model or on this device.
+    Raises TrialError if the model cannot have these batch sizes, or if the question cannot be asked
+    about this model or on this device.
     """
+    if trial.batch_sizes and not outline.scales:
+        raise TrialError(decides_itself(trial.workload, outline.batch_size))
     if not trial.question:
         return combinations(trial, outline)
     return QUESTIONS[trial.question](trial, outline)
@@ -185,6 +185,20 @@ def asked(text: str, inputs: Sequence[str], trial: Trial, answers: Iterable[str]
     if trial.question:
         check(trial.question, answers)
         _check_free(trial)
+    check_values(trial)
+    target = parse(text, inputs)
+    if isinstance(target, str):
+        trial = msgspec.structs.replace(trial, workload=target)
+        changing = trial.dynamic or trial.question in CHANGING_SHAPES
+        if not changing or _own_stream(trial):
+            return trial
+        target = Target(target, "workload", target)
+    target = msgspec.structs.replace(target, stream=trial.batch_sizes)
+    return msgspec.structs.replace(trial, target=target, workload=target.name)
+
+
+def check_values(trial: Trial) -> None:
+    """Raise TrialError for a mode, a device or a dtype that does not exist."""
     for what, wanted, known in (
         ("mode", trial.modes, MODES),
         ("device", (trial.device,), machine.DEVICES),
@@ -193,11 +207,19 @@ def asked(text: str, inputs: Sequence[str], trial: Trial, answers: Iterable[str]
         if unknown := set(wanted).difference(known):
             listed = ", ".join(sorted(unknown))
             raise TrialError(f"no {what} {listed}; there are: {', '.join(known)}")
-    target = parse(text, inputs)
-    if isinstance(target, str):
-        return msgspec.structs.replace(trial, workload=target)
-    target = msgspec.structs.replace(target, stream=trial.batch_sizes)
-    return msgspec.structs.replace(trial, target=target, workload=target.name)
+
+
+def _own_stream(trial: Trial) -> bool:
+    """Whether the trial is about a workload with a stream of shapes. Raises TrialError if the user
+    names the requests, too.
+    """
+    if trial.workload not in workloads.names() or workloads.get(trial.workload).stream is None:
+        return False
+    if len(trial.batch_sizes) > 1:
+        raise TrialError(
+            f"{trial.workload} has a stream of shapes of its own: give one --batch-size"
+        )
+    return True
 
 
 def _check_free(trial: Trial) -> None:
@@ -328,7 +350,8 @@ def _starts(trial: Trial, outline: Outline) -> list[Cell]:
 def _memory(trial: Trial, outline: Outline) -> list[Cell]:
     """Fixed shapes, those of the first batch size; with several sizes also changing ones."""
     size = _batch(trial, outline)
-    changing: list[Shapes] = matrix.CHANGING if len(trial.batch_sizes) > 1 else ["static"]
+    several = len(trial.batch_sizes) > 1 or _own_stream(trial)
+    changing: list[Shapes] = matrix.CHANGING if several else ["static"]
     return [
         Cell(
             trial.workload,

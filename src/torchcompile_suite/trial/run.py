@@ -84,11 +84,6 @@ def run(
     """
     processes.version(python)
     variables = variables or {}
-    kept = kept or _kept(trial, python, variables)
-    if not resume:
-        kept.unlink(missing_ok=True)
-    elif not kept.exists():
-        raise TrialError("there are no earlier launches of this question; omit --resume")
     environment = Environment(python, {**target_variables(trial), **variables})
     known: list[tuple[Series, Journal]] = []
     interrupted = False
@@ -98,6 +93,14 @@ def run(
     ):
         try:
             described = outline_of(trial, environment)
+            kept = kept or _kept(trial, python, variables, described)
+            if not resume:
+                kept.unlink(missing_ok=True)
+            elif not kept.exists():
+                raise TrialError(
+                    "there are no earlier launches of this question with this code and this torch; "
+                    "omit --resume"
+                )
             known = _known(trial, described, kept, Path(caches))
             for series, journal in known:
                 # A neighbour is seen by the quietest launch of all cells.
@@ -156,8 +159,9 @@ def _measure(
     progress.note("finished", name, measurement_line(measured))
 
 
-def _kept(trial: Trial, python: Path, variables: Mapping[str, str]) -> Path:
-    return cache_folder() / "try" / f"{trial.digest(str(python.resolve()), variables)}.jsonl"
+def _kept(trial: Trial, python: Path, variables: Mapping[str, str], described: Outline) -> Path:
+    name = trial.digest(str(python.resolve()), variables, described)
+    return cache_folder() / "try" / f"{name}.jsonl"
 
 
 def target_variables(trial: Trial) -> dict[str, str]:

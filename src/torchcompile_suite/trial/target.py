@@ -22,7 +22,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from ..engine.processes import import_path
-from ..workloads import WorkloadError, names
+from ..workloads import WorkloadError, libraries, names
 
 VARIABLE = "TORCHCOMPILE_SUITE_TARGET"
 # With it, Python leaves the current folder out of the import path (3.11 or newer).
@@ -47,13 +47,14 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - ``kind`` and ``where``: the path of a file, the name of a module, or the name of a timm model.
       ``pickle``: the path of a file that cloudpickle wrote, with a pair of module and inputs.
       ``hf``: a folder with the configuration of a model of Hugging Face's transformers.
+      ``workload``: a workload of the suite, which gets a stream of requests.
     - ``factory``: the attribute of the file or module to call.
     - ``inputs``: shapes of random inputs (see `shapes`). They replace the factory's own inputs.
     - ``stream``: batch sizes of a stream of requests; empty if there is none.
     """
 
     name: str
-    kind: Literal["file", "module", "timm", "pickle", "hf"]
+    kind: Literal["file", "module", "timm", "pickle", "hf", "workload"]
     where: str
     factory: str = ""
     inputs: tuple[str, ...] = ()
@@ -62,6 +63,8 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def libraries(self) -> tuple[str, ...]:
         """The libraries that the model is from, as far as its kind says."""
+        if self.kind == "workload":
+            return libraries(self.where)
         return {"timm": ("timm",), "hf": ("transformers",)}.get(self.kind, ())
 
 
@@ -143,6 +146,14 @@ def _names_no_model(text: str) -> str:
     )
 
 
+def decides_itself(name: str, batch_size: int) -> str:
+    """What to do about a model whose batch size nobody can choose."""
+    return (
+        f"{name} decides its batch size ({batch_size}) itself; add a parameter batch_size to its "
+        "factory, or give inputs with a B: --input Bx3x224x224"
+    )
+
+
 def _name(where: str, factory: str) -> str:
     """The name of the workload. Results with the same name form one series."""
     name = re.sub(r"[^A-Za-z0-9_.\-]", "_", f"{where}.{factory}").lstrip("_.-")
@@ -207,7 +218,8 @@ def load(path: Path) -> ModuleType:
         folder = folder.parent
     if path.stem in sys.stdlib_module_names:
         importlib.import_module(path.stem)  # before the user's folder is on the import path
-    sys.path[:0] = dict.fromkeys([str(path.parent), str(folder)])
+    # The folder of a package comes first: a package may have a module of its own name.
+    sys.path[:0] = dict.fromkeys([str(folder), str(path.parent)])
     sys.path.append(str(Path.cwd()))
     if len(names) > 1:
         return importlib.import_module(".".join(names))

@@ -107,7 +107,7 @@ def _figures(row: Row, measurement: Measurement) -> list[str]:
 def _milliseconds(interval: Interval) -> str:
     """The time, without an interval that says nothing."""
     if advice.disagreement(interval):
-        return f"about {interval.value * 1e3:.3g}"
+        return f"about {milliseconds(interval)}"
     return f"{interval.scaled(1e3):.3g}"
 
 
@@ -196,7 +196,7 @@ def advices(trial: Trial, result: TrialResult) -> list[Advice]:
         # Models of a library come in training mode, and their users have no code to change.
         came_training=result.outline.training
         and trial.target is not None
-        and trial.target.kind not in ("timm", "hf"),
+        and trial.target.kind not in ("timm", "hf", "workload"),
         varying=trial.dynamic,
     )
 

@@ -157,6 +157,11 @@ def workload(
     return register
 
 
+def give_stream(name: str, stream: Several) -> None:
+    """Let a registered workload have a stream of shapes."""
+    _registry[name] = _registry[name]._replace(stream=stream)
+
+
 @cache
 def _all() -> dict[str, Workload]:
     """The registry, after all files are imported."""
