@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Container, Mapping
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
 from .fields import Count, Text
+
+# Environment variables that change what torch compiles or how fast it runs.
+_VARIABLES = re.compile(
+    r"^(OMP_|KMP_|MKL_|GOMP_|ATEN_|TORCH|INDUCTOR|TRITON_|PYTORCH_|MALLOC_|GLIBC_|LD_PRELOAD$|CXX$"
+    r"|CC$|CUDA_VISIBLE|CUDA_LAUNCH_BLOCKING$|CUDA_DEVICE_ORDER$|CUDA_MODULE_LOADING$|CUBLAS_|CUDNN_"
+    r"|NVIDIA_TF32_OVERRIDE$|HIP_VISIBLE|ROCR_VISIBLE)"
+)
+
+
+def settings_of(environment: Mapping[str, str], own: Container[str]) -> dict[str, str]:
+    """The variables that can change a number, by name. ``own``: those that a launch sets itself."""
+    return {
+        name: value[:200]
+        for name, value in sorted(environment.items())
+        if _VARIABLES.match(name) and name not in own and not name.startswith("TORCHCOMPILE_SUITE_")
+    }
 
 
 class Overlay(Struct, frozen=True, forbid_unknown_fields=True):

@@ -9,6 +9,9 @@ MODES = {
     name: place for place, name in enumerate((EAGER, "default", "reduce-overhead", "max-autotune"))
 }
 
+# On a GPU their code runs in CUDA graphs.
+WITH_CUDA_GRAPHS = ("reduce-overhead", "max-autotune")
+
 
 def place(name: str) -> int:
     """The place of a mode in the order of `MODES`; a stranger's mode comes last."""

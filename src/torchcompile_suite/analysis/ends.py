@@ -25,6 +25,18 @@ MOST_FAULTS = 8.0
 REMEDY = " ".join(f"{name}={value}" for name, value in heap.VARIABLES.items())
 
 
+def unsettled(eager_faults: float, mode_faults: float) -> str:
+    """Why a heap was not settled although malloc was told to; empty if it was. The arguments are
+    page faults of a call.
+    """
+    if max(eager_faults, mode_faults) <= MOST_FAULTS:
+        return ""
+    return (
+        f"{eager_faults:,.0f} page faults a call in eager and {mode_faults:,.0f} in the mode, "
+        "although malloc keeps its memory: the times would be those of the kernel"
+    )
+
+
 class End(NamedTuple):
     """One end: seconds a call and the ratio, with 95 % intervals; page faults a call; seconds
     of the calibration loop, None if not known.

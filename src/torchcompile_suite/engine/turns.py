@@ -23,7 +23,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from ..analysis import statistics
-from ..analysis.ends import MOST_FAULTS
+from ..analysis.ends import unsettled
 from ..conditions import Paging
 from ..host.probes import Probes
 from ..launch.messages import Asked, Ended, Finish, Go, Imported, Ready, Said, Timed, Turn
@@ -353,10 +353,4 @@ def _unsettled(made: Launch) -> str:
     """Why the heap was not settled although malloc was told to; empty if it was."""
     if made.heap != "settled" or made.eager_paging is None or made.paging is None:
         return ""
-    eager, mode = made.eager_paging.faults, made.paging.faults
-    if max(eager, mode) <= MOST_FAULTS:
-        return ""
-    return (
-        f"{eager:,.0f} page faults a call in eager and {mode:,.0f} in the mode, although malloc "
-        "keeps its memory: the times would be those of the kernel"
-    )
+    return unsettled(made.eager_paging.faults, made.paging.faults)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from .. import workloads
+from ..analysis.ends import unsettled
 from ..attribution import Attribution, Place, Split, Step
 from ..cell import Cell
 from ..host import heap
@@ -64,15 +65,18 @@ def attribute(request: Request, heap_note: str = "") -> Launch:
     """Divide the calls of the request's cell. Never raises for what the cell does: a failure is the
     launch's outcome. ``heap_note``: why this process's heap is not as the request asks.
     """
-    from . import device
+    from . import device, failures
+
+    heap_now = "default" if heap_note else request.heap
 
     def work(on: Device, stages: Stages) -> dict[str, Any]:
         made, notes = _attribute(request.cell, on, stages)
+        if heap_now == "settled" and (why := unsettled(made.eager.faults, made.mode.faults)):
+            raise failures.Unsettled(why)
         if request.kind == "warm":
             made = msgspec.structs.replace(made, code={})
         return {"attribution": made, "notes": notes}
 
-    heap_now = "default" if heap_note else request.heap
     return device.launched(request, "", work, method=METHOD, heap=heap_now, heap_note=heap_note)
 
 

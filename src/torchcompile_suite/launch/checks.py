@@ -197,12 +197,7 @@ def _against(
 ) -> Judged:
     """The worst comparison of the calls, or of the state after them."""
     dtype = subject.cell.dtype
-    if reference.name == "float64":
-        rounding = accuracy.exact_tolerance_of(dtype, traced.lowest, traced.tf32)
-    else:
-        steps = traced.steps and any(map(accuracy.fractions, expected.eager.outputs))
-        rounding = accuracy.tolerance_of(dtype, traced.lowest, steps)
-    rounding = max(rounding, accuracy.MULTIPLE * expected.noise)
+    rounding = references.rounding(subject, expected, reference, traced)
     made = mode.outputs
     if reference.name == "same-dtype" and traced.steps:
         made = [*map(accuracy.stepped, made, expected.eager.outputs)]

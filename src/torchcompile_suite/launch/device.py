@@ -6,7 +6,6 @@ new device needs changes in this module only. ROCm devices have the kind ``cuda`
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import operator
 import os
@@ -25,7 +24,7 @@ from typing import Any
 import torch
 
 from .._version import __version__
-from ..conditions import Accelerator, Environment
+from ..conditions import Accelerator, Environment, settings_of
 from ..host import cuda, heap, nvml
 from ..host.machine import cpu_model
 from ..measurement import OK, Launch
@@ -34,13 +33,6 @@ from ..request import Request
 from ..results import descriptions
 from . import caches, failures
 from .progress import Stages
-
-# Environment variables that change what torch compiles or how fast it runs.
-_VARIABLES = re.compile(
-    r"^(OMP_|KMP_|MKL_|GOMP_|ATEN_|TORCH|INDUCTOR|TRITON_|PYTORCH_|MALLOC_|GLIBC_|LD_PRELOAD$|CXX$"
-    r"|CC$|CUDA_VISIBLE|CUDA_LAUNCH_BLOCKING$|CUDA_DEVICE_ORDER$|CUDA_MODULE_LOADING$|CUBLAS_|CUDNN_"
-    r"|NVIDIA_TF32_OVERRIDE$|HIP_VISIBLE|ROCR_VISIBLE)"
-)
 
 _PACKAGES = ("timm", "torchvision", "numpy", "triton", "setuptools", "torchao", "transformers")
 
@@ -70,12 +62,15 @@ class Device:
     def synchronize(self) -> None:
         """Return when all queued work has finished. Called inside the timed region."""
 
-    def reset_peak_memory(self) -> None:
-        """Set the peak to the current memory use."""
+    def reset_peak_memory(self) -> bool:
+        """Set the peak to the current memory use. Returns whether the system can do that."""
         # Linux resets VmHWM when 5 is written to this file (proc(5)). Other systems only know the
         # peak since the process began.
-        with contextlib.suppress(OSError):
+        try:
             Path("/proc/self/clear_refs").write_text("5")
+        except OSError:
+            return False
+        return True
 
     def peak_memory_bytes(self) -> int:
         """The peak memory use since the last reset."""
@@ -130,10 +125,11 @@ class Cuda(Device):
     def synchronize(self) -> None:
         torch.cuda.synchronize()
 
-    def reset_peak_memory(self) -> None:
+    def reset_peak_memory(self) -> bool:
         # Without this, the peak would include memory that earlier stages freed.
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
+        return True
 
     def peak_memory_bytes(self) -> int:
         return int(torch.cuda.max_memory_reserved())
@@ -272,7 +268,7 @@ def describe(device: Device, load_1min: float) -> Environment:
         allocator=heap.allocator(),
         compiler=_compiler(),
         kernel=f"{platform.system()} {platform.release()}",
-        variables=_settings(),
+        variables=settings_of(os.environ, caches.VARIABLES),
         load_1min=round(load_1min, 2),
         suite=__version__,
         overlay=overlay,
@@ -286,16 +282,6 @@ def _version(name: str) -> str:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return ""
-
-
-def _settings() -> dict[str, str]:
-    return {
-        name: value[:200]
-        for name, value in sorted(os.environ.items())
-        if _VARIABLES.match(name)
-        and name not in caches.VARIABLES
-        and not name.startswith("TORCHCOMPILE_SUITE_")
-    }
 
 
 def _compiler() -> str:

@@ -160,7 +160,7 @@ class _Steps:
             calls_s, _ = timing.warm_up(subject.baseline, self.on, self.request.plan)
             call_s = statistics.steady_call(calls_s)
             if self.request.kind == "cold":
-                text = f"eager takes {call_s * 1e3:.3g} ms a call"
+                text = f"eager takes {statistics.formatted(call_s * 1e3, '.3g')} ms a call"
                 progress.note("learned", str(self.request.cell), text)
             self._peak_memory("eager", subject, subject.baseline)
         return call_s

@@ -76,8 +76,7 @@ def _prepare(cell: Cell, cache: Path, on: device.Device, stages: Stages) -> None
     elif loader:
         artefact_bytes = caches.size(folder / ARTEFACTS)
     with stages("reference"), subject.context():
-        eager, expected, reference, random = references.first_result(subject)
-        torch.save((eager, expected, reference, random), folder / EXPECTED)
+        torch.save(tuple(references.first_result(subject)), folder / EXPECTED)
     prepared = Prepared(torch.get_num_threads(), SEED, loader, artefact_bytes)
     write_atomically(folder / PREPARED, msgspec.json.encode(prepared))
 
@@ -186,8 +185,16 @@ def checked(connection: int, order: dict[str, Any], result: Any) -> None:
     try:
         _captured(told)
         saved = torch.load(Path(told.folder, EXPECTED), weights_only=False)
-        eager, expected, reference, random = saved
-        compared = accuracy.compare(eager, result, expected, reference, "float32", random)
+        first = references.FirstResult(*saved)
+        compared = accuracy.compare(
+            first.eager,
+            result,
+            first.expected,
+            first.reference,
+            "float32",
+            first.random,
+            first.tolerance,
+        )
         if reason := accuracy.wrong(compared):
             raise failures.WrongResult(reason)
     except Exception as error:

@@ -101,17 +101,44 @@ def expect(subject: Subject) -> Expected:
     return Expected(first, random, subject.in_a_row and (random or moved), noise)
 
 
-def first_result(subject: Subject) -> tuple[Parts, Parts, str, bool]:
-    """What the first call returns in eager, what it is compared with, the name of that, and whether
-    the function is random: then it is another draw.
+class FirstResult(NamedTuple):
+    """What the first call returns in eager, what it is compared with, and the name of that.
+
+    ``random``: the function is random, and it is compared with another draw. ``tolerance``: an
+    error that is only rounding; None for that of the dtype.
     """
+
+    eager: Parts
+    expected: Parts
+    reference: str
+    random: bool
+    tolerance: float | None
+
+
+def first_result(subject: Subject) -> FirstResult:
+    """What the first call has to return."""
     expected = expect(subject)
     eager = expected.eager.outputs[0]
     if expected.random:
         another = play(subject, subject.eager, ANOTHER, calls=1)
-        return eager, another.outputs[0], "another-draw", True
+        return FirstResult(eager, another.outputs[0], "another-draw", True, None)
     reference, _ = next(ladder(subject, expected))
-    return eager, reference.played.outputs[0], reference.name, False
+    subject.reset()
+    tolerance = rounding(subject, expected, reference, widened.trace(subject.eager))
+    return FirstResult(eager, reference.played.outputs[0], reference.name, False, tolerance)
+
+
+def rounding(
+    subject: Subject, expected: Expected, reference: Reference, traced: widened.Traced
+) -> float:
+    """The relative error against the reference that is only rounding."""
+    dtype = subject.cell.dtype
+    if reference.name == "float64":
+        tolerance = accuracy.exact_tolerance_of(dtype, traced.lowest, traced.tf32)
+    else:
+        steps = traced.steps and any(map(accuracy.fractions, expected.eager.outputs))
+        tolerance = accuracy.tolerance_of(dtype, traced.lowest, steps)
+    return max(tolerance, accuracy.MULTIPLE * expected.noise)
 
 
 def ladder(subject: Subject, expected: Expected) -> Iterator[tuple[Reference, widened.Traced]]:
@@ -190,7 +217,8 @@ def _in_double(
     for _ in range(CALLS if expected.in_a_row else 1):
         with widened.InDouble(drawing) if drawing else contextlib.nullcontext():
             result = subject.in_double(module, given)
-        outputs += map(kept, result)
+        # To where eager's outputs are: the host may have made these.
+        outputs += (_on(subject.cell.device, kept(part)) for part in result)
         changes.append(start.changes())
     played = Played(outputs, changes, state.drawn(subject.cell.device))
     if expected.random and played.drawn != expected.eager.drawn[: len(played.drawn)]:
@@ -267,3 +295,7 @@ def _distance(one: Played, other: Played) -> float:
 def _dtype(module: torch.nn.Module) -> torch.dtype:
     """The dtype of the module's weights; float32 if it has none."""
     return next((one.dtype for one in weights(module) if one.is_floating_point()), torch.float32)
+
+
+def _on(device: str, output: Parts) -> Parts:
+    return output._replace(leaves=mapped(lambda tensor: tensor.to(device), output.leaves))

@@ -75,9 +75,13 @@ def warm_up(call: Call, on: Device, plan: Plan) -> tuple[list[float], bool]:
 
 
 def peak_memory_bytes(call: Call, on: Device) -> tuple[int | None, int | None]:
-    """The peak memory of a few steady calls: in all, and without the allocator's reserve."""
+    """The peak memory of a few steady calls: in all, and without the allocator's reserve.
+
+    None where only the peak since the process began can be known.
+    """
     gc.collect()
-    on.reset_peak_memory()
+    if not on.reset_peak_memory():
+        return None, None
     deadline = time.perf_counter() + MEMORY_LIMIT_S
     for _ in range(MEMORY_CALLS):
         call()

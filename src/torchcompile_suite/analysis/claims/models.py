@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from ... import matrix
-from ...modes import EAGER
+from ...modes import EAGER, WITH_CUDA_GRAPHS
 from .. import statistics
 from ..statistics import Interval
 from .evidence import (
@@ -28,8 +28,6 @@ from .evidence import (
 RULES = Rules()
 SMALL, MEDIUM, LARGE = "vit16x6x384", "vit32x12x768", "vit32x18x1024"
 OPERATOR = "operator_stochastic"
-# The modes in which CUDA replays a graph.
-GRAPHS = frozenset(["reduce-overhead", "max-autotune"])
 
 
 def _mode_over(evidence: Evidence, workload: str, mode: str, other: str) -> Interval:
@@ -39,7 +37,7 @@ def _mode_over(evidence: Evidence, workload: str, mode: str, other: str) -> Inte
     CUDA replays waits for the device and not for the host, whose speed changes. Of two modes with
     such graphs the times themselves are compared, without a drift: eager's would be the host's.
     """
-    graphs = evidence.device == "cuda" and GRAPHS.issuperset([mode, other])
+    graphs = evidence.device == "cuda" and {mode, other}.issubset(WITH_CUDA_GRAPHS)
     measure = evidence.latency if graphs else evidence.ratio
     return statistics.quotient(
         measure(inference(workload, mode)), measure(inference(workload, other))

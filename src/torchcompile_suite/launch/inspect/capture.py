@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from ...cell import Cell
+from ...cell import AUTOCAST, Cell
 from ...workloads import Workload
 from .. import accuracy, failures
 from ..build import ready, to_device
-from ..forward import autocast
+from ..forward import arranged, autocast
 from ..stream import ShapeStream
 from ..subject import Inputs, Subject, apply
 from ..values import mapped
@@ -126,10 +126,13 @@ def check_cases(call: Any, module: torch.nn.Module, workload: Workload, cell: Ce
     other inputs.
     """
     cases = workload.cases(cell.batch_size) if workload.cases else []
+    lowest = getattr(torch, cell.dtype) if cell.dtype in AUTOCAST else None
+    tolerance = accuracy.tolerance_of(cell.dtype, lowest, steps=cell.quantised)
     for number, given in enumerate(cases, 1):
-        case = to_device(given, cell.device)
-        error = accuracy.error(apply(call, case), apply(module, case))
-        if not error <= accuracy.TOLERANCE["float32"]:
+        case = arranged(cell, to_device(given, cell.device))
+        with autocast(cell):
+            error = accuracy.error(apply(call, case), apply(module, case))
+        if not error <= tolerance:
             raise failures.WrongResult(
                 f"on further input {number} of {len(cases)} the relative error is {error:.2g}"
             )

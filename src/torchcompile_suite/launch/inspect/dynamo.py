@@ -38,6 +38,8 @@ STANCE = "fail_on_recompile"
 # Dynamo skips what it cannot capture, without a word.
 NO_GRAPH = "nothing of it was compiled: 0 graphs"
 _MOST_REASONS = 3
+# torch keeps 64 metrics of compiled frames, and forgets the oldest.
+MOST_FRAMES = 100_000
 
 LENGTH = 300
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
@@ -65,6 +67,7 @@ def start_counting() -> None:
     torch._dynamo.utils.counters.clear()
     torch._dynamo.output_graph.graph_break_reasons.clear()
     torch._dynamo.utils.clear_compilation_metrics()
+    torch._dynamo.utils.set_compilation_metrics_limit(MOST_FRAMES)
     torch._inductor.metrics.reset()
 
 

@@ -17,9 +17,6 @@ from ...compiled import GraphBreak
 from . import dynamo, inductor
 from .dynamo import hooking
 
-# More compiled frames than one block of code has. torch keeps 64, and forgets the oldest.
-MOST_FRAMES = 100_000
-
 
 class Frame(NamedTuple):
     """A line of a call stack: the whole path of the file, the line, and the function's name."""
@@ -141,7 +138,7 @@ def everything_compiled() -> Iterator[None]:
     off = {"automatic_dynamic_local_pgo": False, "automatic_dynamic_remote_pgo": False}
     known = {name: value for name, value in off.items() if hasattr(torch._dynamo.config, name)}
     limit = torch._dynamo.utils.DEFAULT_COMPILATION_METRICS_LIMIT
-    torch._dynamo.utils.set_compilation_metrics_limit(MOST_FRAMES)
+    torch._dynamo.utils.set_compilation_metrics_limit(dynamo.MOST_FRAMES)
     try:
         with inductor.generating_anew(), torch._dynamo.config.patch(known):
             yield
