@@ -165,6 +165,8 @@ def divided(release: str = "2.9.1", text: str = "conv", copy_s: float = 0.002) -
             OK,
             environment=environment(release),
             method=METHOD,
+            series="fixed",
+            round=number + 1,
             attribution=Attribution(
                 [operator],
                 eager,

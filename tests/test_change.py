@@ -240,6 +240,26 @@ def test_times_of_two_runs_are_not_compared() -> None:
         assert not found.changed
 
 
+def test_releases_with_other_settings_are_not_compared() -> None:
+    random = np.random.default_rng(7)
+    before, after = matrix(random), matrix(random)
+
+    def on(measured: Measurement, **settings: object) -> Measurement:
+        known = examples.environment("2.9.1")
+        return with_launches(measured, environment=msgspec.structs.replace(known, **settings))
+
+    before = [on(one, variables={"CUDA_MODULE_LOADING": "LAZY"}) for one in before]
+    assert compare(before, [on(one) for one in after]).compared == 20, "torch itself sets it"
+    one_thread = [on(one, threads=1) for one in after[:-1]]
+    comparison = compare(before, [*one_thread, on(after[-1])])
+    assert {found.gap for found in comparison.changes if found.gap} == {
+        "measured with other settings: threads 2, then 1; measure both alike"
+    }
+    variable = [on(one, variables={"TORCHINDUCTOR_FREEZING": "1"}) for one in after[:-1]]
+    comparison = compare(before, [*variable, on(after[-1])])
+    assert "TORCHINDUCTOR_FREEZING not set, then 1" in comparison.changes[0].gap
+
+
 def test_the_mean_of_one_cell_is_as_sure_as_the_cell() -> None:
     one = discovery.LogChange(0.05, 0.02, 2, paired=True)
     effect = discovery.effects({"one": one}, {"one": 0.01})["one"]
@@ -257,6 +277,8 @@ def test_the_cohort_is_what_both_sides_measured_and_gaps_say_why() -> None:
     assert comparison.compared == 18
     gaps = {found.gap for found in comparison.changes if found.gap}
     assert gaps == {"after: compile-error: no lowering", "not measured before"}
+    assert [found.cell for found in comparison.broken] == [after[1].cell]
+    assert not compare(after[2:], before[2:]).broken
 
 
 def test_geometric_mean_is_of_the_cohort_and_not_clipped() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 from torchcompile_suite.analysis import statistics
 from torchcompile_suite.analysis.statistics import Interval
 from torchcompile_suite.measurement import OK, Launch
+
+from . import examples
 
 seconds = st.floats(1e-6, 1e3)
 
@@ -215,7 +218,7 @@ def test_break_even() -> None:
     [
         (Interval(0.754, 0.7, 0.8), "", "0.75 [0.70, 0.80]"),
         (Interval(0.754, 0.7, 0.8), ".3f", "0.754 [0.700, 0.800]"),
-        (Interval(1234.5, 1200.0, 1300.0), ".3g", "1.23e+03 [1.2e+03, 1.3e+03]"),
+        (Interval(1234.5, 1200.0, 1300.0), ".3g", "1,234 [1,200, 1,300]"),
         (Interval(0.754, math.nan, math.nan), "", "0.75"),
     ],
 )
@@ -273,3 +276,25 @@ def test_an_interval_of_any_values_is_a_number(values: list[float]) -> None:
     if len(values) > 1:
         assert 0 < found.low <= found.value <= found.high < math.inf
         assert statistics.geometric_mean([found, found]).known
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0.01234, "0.0123"), (57.66, "57.7"), (999.4, "999"), (999.6, "1,000"), (-1234.0, "-1,234")],
+)
+def test_three_digits_are_no_power_of_ten(number: float, text: str) -> None:
+    assert statistics.formatted(number, ".3g") == text
+    assert f"{Interval(number, number, number):.3g}".startswith(f"{text} [")
+
+
+def test_calls_of_an_accelerator_are_compared_with_those_that_are_waited_for() -> None:
+    """A call that is not waited for takes less, and is no sign of a warm-up that went on."""
+    launch = msgspec.structs.replace(
+        examples.launch(mode=0.010), pairs_s=[(0.010, 0.004)] * 15, latency_s=[(0.012, 0.010)] * 15
+    )
+    assert statistics.stayed_steady(launch)
+    assert statistics.compile_cost_of(launch) == pytest.approx(30.0 - 0.010)
+    faster = msgspec.structs.replace(launch, latency_s=[(0.012, 0.004)] * 15)
+    assert not statistics.stayed_steady(faster)
+    on_a_cpu = msgspec.structs.replace(launch, latency_s=[])
+    assert not statistics.stayed_steady(on_a_cpu)

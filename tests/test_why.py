@@ -203,16 +203,20 @@ def test_one_launch_is_sure_of_nothing() -> None:
 
 def _launches(*compiled_ms: float) -> list[Launch]:
     return [
-        attribution(
-            BLOCK,
-            [10.0, 4.0, 2.0],
-            [
-                step("copy_0", [0], ms / 4, "copy"),
-                step("convolution", [0], 8.0, "library"),
-                step("f", [1, 2], 1.0),
-            ],
+        msgspec.structs.replace(
+            attribution(
+                BLOCK,
+                [10.0, 4.0, 2.0],
+                [
+                    step("copy_0", [0], ms / 4, "copy"),
+                    step("convolution", [0], 8.0, "library"),
+                    step("f", [1, 2], 1.0),
+                ],
+            ),
+            series="s",
+            round=number,
         )
-        for ms in compiled_ms
+        for number, ms in enumerate(compiled_ms, 1)
     ]
 
 
@@ -310,6 +314,19 @@ def test_a_story_is_drafted_for_each_release_that_changed_the_call() -> None:
         "torchcompile-suite why net --batch-size 1 --mode max-autotune --release v2.10.0 "
         "--against v2.9.0 --code" in page
     )
+
+
+def test_no_release_is_blamed_for_what_another_run_measured() -> None:
+    """All of a second run may be slower: nothing in either run shows that."""
+    before, after = _history(2.0, 9.0).values()
+    assert list(stories.changes({"2.8.0": before, "2.9.0": after}))
+    for other in ({"series": "another"}, {"series": ""}, {"round": 0}):
+        run = [msgspec.structs.replace(one, **other) for one in after]
+        assert not list(stories.changes({"2.8.0": before, "2.9.0": run}))
+    # A launch that is missing on one side moves no other to its place.
+    (change,) = stories.changes({"2.8.0": before, "2.9.0": after[1:]})
+    assert len(change.why.ratios) == 2
+    assert change.factor == next(stories.changes({"2.8.0": before[1:], "2.9.0": after[1:]})).factor
 
 
 def test_a_reason_comes_from_one_machine() -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 
 from ..cell import Cell
 from .change import MARGIN
-from .statistics import Interval
+from .statistics import Interval, formatted
 from .summary import Row
 
 _T = TypeVar("_T")
@@ -106,7 +106,7 @@ class BreakEven(NamedTuple):
             return ""
         for unit, size in (("days", 86400), ("hours", 3600), ("minutes", 60)):
             if self.seconds >= 2 * size:
-                return f"{self.seconds / size:.3g} {unit}"
+                return f"{formatted(self.seconds / size, '.3g')} {unit}"
         return f"{self.seconds:.3g} s"
 
 

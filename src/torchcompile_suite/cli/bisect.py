@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from .. import matrix, workloads
-from ..analysis.statistics import Interval
+from ..analysis.statistics import Interval, formatted
 from ..cell import DEFAULT_HEAP, Cell
 from ..commits.bisection import Result, Step, bisect
 from ..commits.clone import Clone
@@ -178,7 +178,7 @@ def _values(values: list[float], metric: str) -> str:
     if metric == "memory":
         return " ".join(f"{value / 2**20:,.0f} MiB" for value in values)
     if metric in ("latency", "eager"):
-        return " ".join(f"{value * 1e3:.3g}" for value in values) + " ms"
+        return " ".join(formatted(value * 1e3, ".3g") for value in values) + " ms"
     return " ".join(f"{value:.3g}" for value in values) + " s" * (metric != "ratio")
 
 

@@ -66,7 +66,11 @@ class Rows(NamedTuple):
 @format_option
 @click.option("--all", "everything", is_flag=True, help="All rows.")
 @click.option("--model", help="All rows of this model.")
-@click.option("--fail-on-regression", is_flag=True, help="Exit with 1 if anything got worse.")
+@click.option(
+    "--fail-on-regression",
+    is_flag=True,
+    help="Exit with 1 if a figure got worse, or a cell fails since.",
+)
 def report_command(
     releases: tuple[str, ...],
     machine_name: str | None,
@@ -123,7 +127,7 @@ def _compare(
         return
     comparison = compare_releases(selection.records, *versions)
     print_comparison(comparison, form, rows, code, _reasons(selection, versions))
-    if fail_on_regression and comparison.regressions:
+    if fail_on_regression and (comparison.regressions or comparison.broken):
         raise SystemExit(1)
 
 

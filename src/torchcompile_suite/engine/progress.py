@@ -49,7 +49,7 @@ def _time(seconds: float, launch: Launch) -> str:
     """What the times of the launch are times of."""
     if launch.start is not None:
         return f"{seconds:.3g} s to the first result"
-    return f"{seconds * 1e3:.3g} ms a call"
+    return f"{statistics.formatted(seconds * 1e3, '.3g')} ms a call"
 
 
 def rounded_duration(seconds: float) -> str:

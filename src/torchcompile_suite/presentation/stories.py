@@ -81,7 +81,10 @@ def reasons(
 
 def changes(history: History) -> Iterator[Change]:
     """What each release changed against the one before, if the launches are sure of it."""
-    for (before, one), (after, two) in pairwise(history.items()):
+    for (before, earlier), (after, later) in pairwise(history.items()):
+        one, two = _in_turns(earlier, later)
+        if not one:
+            continue  # of two runs that followed each other no time is compared
         compiled = analysis.call_against_call(one, two)
         eager = analysis.call_against_call(one, two, "eager")
         factor = geometric_interval(
@@ -95,6 +98,20 @@ def changes(history: History) -> Iterator[Change]:
             sure = change.factor.known and (low > 1 or high < 1)
             if sure and abs(value - 1) >= LEAST:
                 yield change
+
+
+def _in_turns(before: Sequence[Launch], after: Sequence[Launch]) -> tuple[list[Launch], ...]:
+    """The launches of the rounds that both have, in the same order."""
+    sides = [
+        {
+            (one.series, one.round): one
+            for one in launches
+            if one.series and one.round and one.attribution
+        }
+        for launches in (before, after)
+    ]
+    both = [each for each in sides[0] if each in sides[1]]
+    return tuple([side[each] for each in both] for side in sides)
 
 
 def by_release(history: History) -> Sheet:

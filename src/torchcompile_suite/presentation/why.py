@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from ..analysis.advice import disagreement
-from ..analysis.statistics import Interval, geometric_interval
+from ..analysis.statistics import Interval, formatted, geometric_interval
 from ..analysis.why import LONG_S, MISSING, WORTH, Family, Group, Side, Why
 from ..attribution import Split, Step
 from ..cell import Cell
@@ -234,4 +234,4 @@ def as_json(cells: Iterable[Cell], names: tuple[str, str], why: Why) -> bytes:
 
 
 def _ms(seconds: float) -> str:
-    return f"{seconds * 1e3:.3g}" if abs(seconds) >= 1e-5 else f"{seconds * 1e3:.4f}"
+    return formatted(seconds * 1e3, ".3g" if abs(seconds) >= 1e-5 else ".4f")

@@ -9,7 +9,7 @@ import msgspec
 
 from ..analysis.change import Comparison, Difference
 from ..analysis.payoff import Payoff
-from ..analysis.statistics import Interval
+from ..analysis.statistics import Interval, formatted
 
 
 def ratio(interval: Interval | None) -> str:
@@ -19,7 +19,7 @@ def ratio(interval: Interval | None) -> str:
 
 def milliseconds(interval: Interval | None) -> str:
     """A time in milliseconds with three digits; a dash without a time."""
-    return "-" if interval is None else f"{interval.value * 1e3:.3g}"
+    return "-" if interval is None else formatted(interval.value * 1e3, ".3g")
 
 
 def duration(seconds: float | None) -> str:
@@ -28,7 +28,7 @@ def duration(seconds: float | None) -> str:
         return "-"
     units = (("s", 1.0), ("ms", 1e3), ("us", 1e6))
     unit, scale = units[0 if seconds >= 0.9995 else 1 if seconds >= 1e-4 else 2]
-    return f"{seconds * scale:.3g} {unit}"
+    return f"{formatted(seconds * scale, '.3g')} {unit}"
 
 
 def seconds(value: float | None) -> str:
@@ -40,7 +40,9 @@ def number(value: Interval | float | None, spec: str, scale: float = 1) -> str:
     """The value times ``scale``, in a format for each of its numbers; a dash without a value."""
     if value is None:
         return "-"
-    return format(value.scaled(scale) if isinstance(value, Interval) else value * scale, spec)
+    if isinstance(value, Interval):
+        return format(value.scaled(scale), spec)
+    return formatted(value * scale, spec)
 
 
 def count(things: int | None) -> str:

@@ -38,11 +38,15 @@ class ChangeError(SuiteError):
 
 
 class Change(NamedTuple):
-    """One cell of the two releases: its effects, or in ``gap`` the reason why there are none."""
+    """One cell of the two releases: its effects, or in ``gap`` the reason why there are none.
+
+    ``broken``: the cell had numbers before and has failed since.
+    """
 
     cell: Cell
     effects: dict[str, Effect]
     gap: str = ""
+    broken: bool = False
 
     @property
     def changed(self) -> bool:
@@ -103,6 +107,11 @@ class Comparison(NamedTuple):
         return sum(
             any(effect.paired for effect in change.effects.values()) for change in self.changes
         )
+
+    @property
+    def broken(self) -> list[Change]:
+        """The cells that had numbers and have failed since."""
+        return [change for change in self.changes if change.broken]
 
     @property
     def regressions(self) -> list[Change]:
@@ -166,6 +175,7 @@ def compare_machines(sides_of: Mapping[str, tuple[Side, Side]]) -> Comparison:
             cell,
             {name: judged[cell, name] for name in QUANTITIES if (cell, name) in judged},
             gaps[cell],
+            _broken(cell, sides_of[machine_of[cell]]),
         )
         for cell in machine_of
     ]
@@ -282,6 +292,8 @@ def _gap(cell: Cell, sides: Sequence[Side]) -> str:
             return f"{when}: {outcome}"
     if len({method for side in sides for method in side.methods(cell)}) > 1:
         return "timed by different methods (see docs/method.md): measure the older one again"
+    if differ := _settings(*(side.settings(cell) for side in sides)):
+        return f"measured with other settings: {differ}; measure both alike"
     for side, other, when in zip(sides, reversed(sides), ("before", "after"), strict=True):
         factor = statistics.times_as_slow(side.calibration_s(cell), other.calibration_s(cell))
         if factor > statistics.MOST_SLOWDOWN:
@@ -293,6 +305,25 @@ def _gap(cell: Cell, sides: Sequence[Side]) -> str:
                 f"between them, and {other_ns:.0f} in the other); measure both in turns"
             )
     return ""
+
+
+def _broken(cell: Cell, sides: Sequence[Side]) -> bool:
+    """Whether the cell was ok before and has failed after."""
+    before, after = (side.cells[cell].outcome if cell in side.cells else None for side in sides)
+    return before is not None and before.ok and after is not None and not after.settled
+
+
+def _settings(before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    """The settings that differ, such as ``threads 2, then 1``; empty if none does, or if those of a
+    side are not known.
+    """
+    if not before or not after:
+        return ""
+    return "; ".join(
+        f"{name} {before.get(name, 'not set')}, then {after.get(name, 'not set')}"
+        for name in sorted({*before, *after})
+        if before.get(name) != after.get(name)
+    )
 
 
 def _order(cell: Cell) -> tuple[object, ...]:

@@ -156,6 +156,18 @@ class Side:
         environments = [one.environment for one in self.cells[cell].launches if one.environment]
         return environments[-1].packages if environments else {}
 
+    def settings(self, cell: Cell) -> dict[str, str]:
+        """The threads and the environment variables of the cell's processes; empty if not known.
+
+        Without variables that torch and Triton set themselves.
+        """
+        environment = self.cells[cell].environment
+        if environment is None:
+            return {}
+        own = ("CUDA_MODULE_LOADING", "TRITON_PTXAS_PATH")
+        variables = {name: text for name, text in environment.variables.items() if name not in own}
+        return {"threads": str(environment.threads), **variables}
+
     def calibration_s(self, cell: Cell) -> float | None:
         """Median seconds of the calibration loop during the cell; None if unknown."""
         return self._of(cell, "calibration", statistics.calibration_time)

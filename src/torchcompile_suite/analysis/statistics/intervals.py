@@ -58,12 +58,17 @@ class Interval(NamedTuple):
 
     def __format__(self, spec: str) -> str:
         """The text, each number in the format ``spec``."""
-        value, low, high = (format(number, spec or ".2f") for number in self)
+        value, low, high = (formatted(number, spec or ".2f") for number in self)
         return f"{value} [{low}, {high}]" if self.known else value
 
     def __str__(self) -> str:
         """The text with two decimals."""
         return format(self)
+
+
+def formatted(number: float, spec: str) -> str:
+    """As ``format``, but ``.3g`` writes 1,234 and not 1.23e+03."""
+    return format(number, ",.0f" if spec == ".3g" and abs(number) >= 999.5 else spec)
 
 
 def geometric_interval(values: Sequence[float], level: float = T_LEVEL) -> Interval:

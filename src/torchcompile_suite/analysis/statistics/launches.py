@@ -207,11 +207,19 @@ def _mixed_ratio(launch: Launch) -> float:
     return math.fsum(calls_s) / len(calls_s) / launch_eager_latency(launch.pairs_s)
 
 
+def _waited_for(launch: Launch) -> float:
+    """Seconds of a call in the turns that is waited for, as those of the warm-up are. On an
+    accelerator the calls of a pair follow one another, and take less.
+    """
+    turns_s = launch.latency_s or launch.pairs_s
+    return launch_latency(turns_s) if turns_s else math.inf
+
+
 def _stayed_steady(launch: Launch) -> bool:
     if not launch.steady or not launch.pairs_s:
         return False
     end_s = steady_call(_after_first(launch.warm_up_s))
-    return launch_latency(launch.pairs_s) >= end_s * (1 - STEADY_TOLERANCE)
+    return _waited_for(launch) >= end_s * (1 - STEADY_TOLERANCE)
 
 
 def _single_call(launch: Launch) -> tuple[float, float] | None:
@@ -225,11 +233,7 @@ latency_of = _figure("latency_s", lambda launch: launch_latency(_pairs(launch)))
 eager_latency_of = _figure("eager_latency_s", lambda launch: launch_eager_latency(_pairs(launch)))
 compile_cost_of = _figure(
     "compile_cost_s",
-    lambda launch: compile_cost(
-        launch.warm_up_s,
-        launch.compiler_import_s,
-        launch_latency(launch.pairs_s) if launch.pairs_s else math.inf,
-    ),
+    lambda launch: compile_cost(launch.warm_up_s, launch.compiler_import_s, _waited_for(launch)),
 )
 calls_until_steady_of = _figure(
     "calls_until_steady", lambda launch: calls_until_steady(launch.warm_up_s)
