@@ -52,6 +52,9 @@ def test_a_bad_request_is_refused(data: bytes) -> None:
 def test_only_what_cannot_change_is_settled() -> None:
     settled = {status for status in Status if Outcome(status).settled}
     assert settled == {Status.OK, Status.UNSUPPORTED}
+    missing = "libtcmalloc is not installed; on Debian: apt-get install libtcmalloc-minimal4"
+    assert not Outcome(Status.UNSUPPORTED, missing).settled, "the user may install it"
+    assert Outcome(OK.status, "install").settled
 
 
 def test_an_outcome_reads_as_its_status_and_reason() -> None:

@@ -460,3 +460,23 @@ def test_the_series_of_the_published_history_come_first() -> None:
     assert cells[: len(first)] == first
     assert not any(cell in matrix.SERIES for cell in cells[len(first) :])
     assert sorted(map(str, cells)) == sorted(map(str, asked))
+
+
+def test_a_series_under_other_conditions_begins_anew(tmp_path: Path) -> None:
+    """Else launches with two threads and with one would be one figure."""
+    with pytest.raises(Stopped):
+        measure(tmp_path, Machine(stop_at=4), rounds=3, conditions="two threads")
+    again, other = Machine(stop_at=2), Machine()
+    with pytest.raises(Stopped):
+        measure(tmp_path, again, rounds=3, conditions="two threads")
+    assert again.made[0] == ("2.4.1", "warm"), "it goes on"
+    measure(tmp_path, other, rounds=3, conditions="one thread")
+    assert len(other.made) == 3 * len(RELEASES)
+
+
+def test_conditions_are_what_can_change_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = series.conditions_here({})
+    assert here == series.conditions_here({"TORCHINDUCTOR_CACHE_DIR": "folder"})
+    assert here != series.conditions_here({"OMP_NUM_THREADS": "1"})
+    monkeypatch.setenv("TORCHINDUCTOR_FREEZING", "1")
+    assert here != series.conditions_here({})

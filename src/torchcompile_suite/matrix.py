@@ -354,7 +354,7 @@ def _cells(wanted: Callable[..., object]) -> list[Cell]:
 # The published history. First models that people name: convolution nets, then language models.
 _NAMED = (
     *("resnet50", "efficientnet_b0", "BertForMaskedLM"),
-    *("LlamaForCausalLM", "T5ForConditionalGeneration"),
+    *("GPT2LMHeadModel", "LlamaForCausalLM", "T5ForConditionalGeneration"),
 )
 _CONVOLUTION_NETS = ("resnet18", "mobilenetv3_small_100", "mobilenetv2_100", "convnext_atto")
 _VISION_TRANSFORMERS = ("vit_tiny_patch16_224", "vit16x6x384")

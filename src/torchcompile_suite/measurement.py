@@ -58,9 +58,10 @@ class Outcome(Struct, frozen=True, forbid_unknown_fields=True):
         """Whether a new measurement on the same machine would end in the same way.
 
         A failure is not settled. The user may install a missing compiler or empty a full disk, so
-        the next run with ``--skip-existing`` measures again.
+        the next run with ``--skip-existing`` measures again; also where the reason names what to
+        install.
         """
-        return self.status in (Status.OK, Status.UNSUPPORTED)
+        return self.ok or (self.status is Status.UNSUPPORTED and "install" not in self.reason)
 
     def __str__(self) -> str:
         """For people: "crash: killed by SIGKILL", or the status alone if there is no reason."""

@@ -215,6 +215,7 @@ def test_an_interrupted_history_goes_on_with_its_groups(
     _with_free(monkeypatch, 4)
     assert room.groups(RELEASES, PYTHON) == groups
     assert len(room.groups(RELEASES[1:], PYTHON)) == 1, "another history"
+    assert len(room.groups(RELEASES, PYTHON, "other cells")) == 1, "another history"
     for left in (groups[1:], groups[2:]):
         room.finished(RELEASES, PYTHON)
         assert room.groups(RELEASES, PYTHON) == left

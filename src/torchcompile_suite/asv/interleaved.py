@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 from asv.console import log
 
 from .. import matrix
@@ -20,7 +21,7 @@ from ..engine import journal, rounds, series
 from ..engine.processes import Environment, of_release
 from ..engine.progress import launch_line
 from ..engine.rounds import AGAIN
-from ..engine.series import Series
+from ..engine.series import Series, conditions_here
 from ..engine.settings import Settings
 from ..errors import SuiteError, cannot_write
 from ..host.files import held
@@ -67,9 +68,11 @@ def measure(
             "run the same command again when the other one has ended"
         )
         with held(place / "lock", busy):
+            conditions = conditions_here(env.env_vars)
             beside = _Beside(env.name, place, measured, files)
             for number, cell in enumerate(in_order(cells), 1):
                 plan = Series.of(cell, list(measured), settings)
+                plan = msgspec.structs.replace(plan, conditions=conditions)
                 beside.complete(plan, f"series {number} of {len(cells)}: {cell}", skip_existing)
     except KeyboardInterrupt:
         raise SuiteError(f"interrupted; to continue, {AGAIN}") from None

@@ -59,7 +59,10 @@ class Run:
     taken: set[str] = field(default_factory=set)
     commits: list[str] = field(default_factory=list)
     environments: list[Any] = field(default_factory=list)
-    progress: CellProgress = field(default_factory=lambda: CellProgress(log.info))
+    # The text of a recorded outcome may be a stranger's.
+    progress: CellProgress = field(
+        default_factory=lambda: CellProgress(lambda text: log.info(printable(text)))
+    )
 
 
 _run: ContextVar[Run | None] = ContextVar("run", default=None)
@@ -241,7 +244,7 @@ def _show(
                 number, stats = compute_stats(value.samples, 1)
         line = shown(points[index], number, stats, benchmark["unit"])
         failed += number is None
-        lines.append(line if number is not None else f"{line}: {measurement.outcome}")
+        lines.append(line if number is not None else printable(f"{line}: {measurement.outcome}"))
     log.step()
     log.info(name, reserve_space=True)
     log.add_padded(summed_up(len(lines), failed))

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import os
 import sys
-from datetime import datetime, timezone
 from pathlib import Path
 
 import click
 
 from ..asv import command
+from ..cell import Cell
 from ..engine.settings import BUDGET_VARIABLE
 from ..host import machine
 from ..releases import catalogue
+from ..results.records import Record
 from . import history
 from .options import Format
 from .recorded import RESULTS, select
@@ -33,6 +34,11 @@ QUICK = (
 QUICK_BUDGET_S = 75
 
 
+def _identity(record: Record) -> tuple[str, Cell, str]:
+    """What tells a measurement from another one of the machine."""
+    return record.commit, record.measurement.cell, record.measurement.started_at
+
+
 @click.command()
 @click.argument("releases", nargs=-1, help="Such as v2.4 v2.9; the newest when none is named.")
 def bench_command(releases: tuple[str, ...]) -> None:
@@ -40,14 +46,14 @@ def bench_command(releases: tuple[str, ...]) -> None:
 
     Example: torchcompile-suite bench v2.4 v2.9
     """
-    # Results that came with the clone are older. Records have whole seconds.
-    began = datetime.now(timezone.utc).isoformat(timespec="seconds")
     os.environ.setdefault(BUDGET_VARIABLE, str(QUICK_BUDGET_S))
     measured = history.in_order(
         [catalogue.find(name) for name in releases] or [catalogue.read()[-1]]
     )
     versions = [release.version for release in measured]
     here = machine.detect().machine
+    # Results that came with the clone are no part of the answer.
+    before = {_identity(record) for record in select(here).records}
     click.echo(
         f"\n== PyTorch {', '.join(versions)} on {here}: "
         "the first time it downloads several GB a release =="
@@ -63,9 +69,7 @@ def bench_command(releases: tuple[str, ...]) -> None:
         tags = (release.tag for release in measured)
         command.run("compare", *tags, "--machine", here, variables={command.ROWS_VARIABLE: QUICK})
     print()
-    of_this_run = [
-        record for record in select(here).records if record.measurement.started_at >= began
-    ]
+    of_this_run = [record for record in select(here).records if _identity(record) not in before]
     print_report(of_this_run, versions, Format.TABLE, Rows(everything=True), here)
     if len(versions) == 2:
         comparison = compare_releases(of_this_run, *versions)

@@ -6,6 +6,7 @@ The unit of work is a series: one cell over several releases, measured in turns
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -42,6 +43,7 @@ def run(
     selected = [argument for pattern in patterns for argument in ("--bench", pattern)]
     selected += ["--skip-existing"] * skip_existing
     usual = command.python()
+    wanted = json.dumps([*patterns, rounds])
     for python, together in by_python(releases, usual).items():
         if python != usual:
             click.echo(
@@ -50,12 +52,12 @@ def run(
             )
         click.echo(room.line(together, python))
         options = ["--environment", f"{ENVIRONMENT}:{python}"] if python != usual else []
-        groups = room.groups(together, python)
+        groups = room.groups(together, python, wanted)
         for number, group in enumerate(groups, 1):
             if len(groups) > 1:
                 click.echo(f"\n== group {number} of {len(groups)}: {_versions(group)} ==")
             _run(group, [*options, *selected], variables)
-            for fault in room.finished(together, python):
+            for fault in room.finished(together, python, wanted):
                 click.echo(printable(fault), err=True)
 
 

@@ -70,9 +70,8 @@ class Measuring:
         shutil.rmtree(caches, ignore_errors=True)
         self._series = Series(cell, (), repeats=repeats, plan=plan, having=self._metric)
         self._journal = in_file(kept, cell, caches)
-        if allow_native_drift:
-            # An earlier search without it has refused some.
-            self._journal.refused.clear()
+        # What was at fault may be mended, and an overlay that does not fit is seen at once.
+        self._journal.forgive()
 
     @property
     def launches(self) -> dict[str, list[Launch]]:

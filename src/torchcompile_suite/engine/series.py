@@ -6,12 +6,17 @@ A cell that is measured alone is a series of one name. `rounds` measures it, and
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from ..analysis import statistics
 from ..cell import Cell
+from ..conditions import settings_of
+from ..host import machine
+from ..launch import caches
 from ..measurement import METHOD, Measurement
 from ..request import Plan
 from .settings import (
@@ -39,6 +44,7 @@ class Series(msgspec.Struct, frozen=True):
       ``budget_s`` (seconds for each release) decide.
     - ``most_launches``: of each release, if ``rounds`` is not larger.
     - ``launch_limit_s``, ``repeats``, ``plan``: as in `settings.Settings`.
+    - ``conditions``: what else the launches of a series have in common (`conditions_here`).
     - ``having``: only launches with this figure count for ``rounds``: a name of
       `change.QUANTITIES`. Empty: each launch counts.
     """
@@ -54,6 +60,7 @@ class Series(msgspec.Struct, frozen=True):
     plan: Plan = Plan()
     method: int = METHOD
     having: str = ""
+    conditions: str = ""
 
     @classmethod
     def of(cls, cell: Cell, releases: Sequence[str], settings: Settings) -> Series:
@@ -71,6 +78,17 @@ class Series(msgspec.Struct, frozen=True):
         usual = DIVIDED_LAUNCHES if cell.divided else None
         rounds = 1 if cell.target else settings.launches or usual
         return cls(cell, tuple(releases), rounds=rounds, **wanted)
+
+
+def conditions_here(more: Mapping[str, str]) -> str:
+    """This machine, its processors for this process, and the variables that can change a number.
+
+    ``more``: variables that the measuring processes get. An interrupted series that other launches
+    would go on is begun anew: its figures would be of two conditions.
+    """
+    variables = settings_of({**os.environ, **more}, caches.VARIABLES)
+    processors = sorted(os.sched_getaffinity(0))
+    return json.dumps([machine.identity(), processors, variables])
 
 
 def identity(series: Series, environment_name: str) -> str:

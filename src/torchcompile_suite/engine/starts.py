@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ..host.files import write_atomically
 from ..launch import caches, messages, progress
 from ..launch.progress import rounded
 from ..measurement import METHOD, Launch, Started
@@ -119,7 +120,7 @@ class _Launch:
         """The side that starts first: it changes from launch to launch."""
         file = self._folder / messages.LAUNCHES
         made = int(file.read_text()) if file.exists() else 0
-        file.write_text(str(made + 1))
+        write_atomically(file, str(made + 1).encode())
         return "eager" if made % 2 == 0 else "mode"
 
     def _turn(self, side: Side) -> _Run:

@@ -8,6 +8,7 @@ sold) and accelerator.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import json
@@ -154,6 +155,14 @@ def detect(name: str | None = None, kind: str | None = None) -> Machine:
             f"machine name {name!r} is not usable as a folder; use letters, digits, '.', '_', '-'"
         )
     return here._replace(machine=name)
+
+
+def identity() -> str:
+    """What tells this machine from others of its class: its machine-id, or else its host name."""
+    with contextlib.suppress(OSError):
+        if found := Path("/etc/machine-id").read_text().strip():
+            return found
+    return socket.gethostname()
 
 
 def class_of(fields: Mapping[str, object]) -> str:

@@ -51,7 +51,7 @@ class _Plan(msgspec.Struct):
     installed: list[str]
 
 
-def groups(releases: Sequence[Release], python: str) -> list[list[Release]]:
+def groups(releases: Sequence[Release], python: str, wanted: str = "") -> list[list[Release]]:
     """The releases in groups whose environments fit on the disk together, in the given order.
 
     ``python``: the minor version of the environments. The groups are alike in size, and no release
@@ -63,9 +63,9 @@ def groups(releases: Sequence[Release], python: str) -> list[list[Release]]:
     not even two fit, or if the groups cannot be kept.
     """
     by_version = {release.version: release for release in releases}
-    plan = _plan(releases, python)
+    plan = _plan(releases, python, wanted)
     if len(plan.groups) > 1:
-        _keep(releases, python, plan)
+        _keep(releases, python, wanted, plan)
     return [[by_version[version] for version in group] for group in plan.groups]
 
 
@@ -74,22 +74,22 @@ def fit_together(releases: Sequence[Release], python: str) -> bool:
     return _fits(_missing(releases, python))
 
 
-def finished(releases: Sequence[Release], python: str) -> list[str]:
+def finished(releases: Sequence[Release], python: str, wanted: str = "") -> list[str]:
     """The first of the `groups` is measured. Makes room for the next one, if there is one.
 
     The environments that were there before stay. Returns what uv could not remove, in lines.
     Raises SuiteError.
     """
-    plan = _plan(releases, python)
+    plan = _plan(releases, python, wanted)
     measured = plan.groups.pop(0)
     faults = []
     if plan.groups:
         for release in releases:
             if release.version in measured and release.version not in plan.installed:
                 faults.append(remove(release, python))
-        _keep(releases, python, plan)
+        _keep(releases, python, wanted, plan)
     else:
-        _file(releases, python).unlink(missing_ok=True)
+        _file(releases, python, wanted).unlink(missing_ok=True)
     return list(dict.fromkeys(filter(None, faults)))
 
 
@@ -118,10 +118,10 @@ def remove(release: Release, python: str = "*") -> str:
     return f"uv could not clean its cache: {' '.join(done.stderr.split())}" * bool(done.returncode)
 
 
-def _plan(releases: Sequence[Release], python: str) -> _Plan:
+def _plan(releases: Sequence[Release], python: str, wanted: str) -> _Plan:
     """The plan of an unfinished history of these releases, or a new one."""
     try:
-        return msgspec.json.decode(_file(releases, python).read_bytes(), type=_Plan)
+        return msgspec.json.decode(_file(releases, python, wanted).read_bytes(), type=_Plan)
     except (OSError, msgspec.DecodeError):
         missing = _missing(releases, python)
         made = _fitting(releases, missing, python)
@@ -154,13 +154,13 @@ def _gigabytes(size: int) -> str:
     return f"{size / 1e9:.0f} GB"
 
 
-def _keep(releases: Sequence[Release], python: str, plan: _Plan) -> None:
-    write_or_say(_file(releases, python), msgspec.json.encode(plan))
+def _keep(releases: Sequence[Release], python: str, wanted: str, plan: _Plan) -> None:
+    write_or_say(_file(releases, python, wanted), msgspec.json.encode(plan))
 
 
-def _file(releases: Sequence[Release], python: str) -> Path:
+def _file(releases: Sequence[Release], python: str, wanted: str) -> Path:
     """The file with the plan."""
-    key = "\0".join((python, *(release.version for release in releases)))
+    key = "\0".join((python, wanted, *(release.version for release in releases)))
     return environments.root() / f"groups-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
 
 

@@ -126,6 +126,10 @@ def _group(machine: Machine, point: str, rows: Sequence[Row], group: Group) -> d
         "baseline": " or ".join(sorted({row.cell.baseline for row in mine})),
         "modes": [{**mode, "mean": figures(mode["mean"])} for mode in modes],
         "models": len(models),
+        "alike": all(
+            by_mode.keys() <= {row.cell.mode for row in of_model if row.ratio is not None}
+            for of_model in models.values()
+        ),
         **table(
             COLUMNS,
             (
