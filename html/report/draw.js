@@ -283,7 +283,12 @@ const Draw = (() => {
       const [right, row, top, bottom] = [16, narrow ? 52 : 38, 6, 36];
       const height = top + row * groups.length + bottom;
       const inner = width - left - right;
-      const middle = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
+      // Of two values in the middle their geometric mean, because the scale is logarithmic.
+      const middle = (values) => {
+        const sorted = [...values].sort((a, b) => a - b);
+        const half = (values.length - 1) / 2;
+        return Math.sqrt(sorted[Math.floor(half)] * sorted[Math.ceil(half)]);
+      };
       const away = groups.flatMap((group) => {
         const centre = middle(group.values.map((one) => one.value));
         return group.values.map((one) => Math.abs(Math.log(one.value / centre)));

@@ -122,7 +122,7 @@
         : "";
     const caption =
       "Time in the mode over time of the baseline, with its 95 % interval: left of 1 is a gain.";
-    const alike = [...models.values()].every((by) => modes.every((mode) => by.get(mode)?.ratio));
+    const alike = group.alike;
     const order = (by, mode) => by.get(mode)?.ratio ?? null;
     return section(
       "pays",
