@@ -62,9 +62,9 @@ def bisect_command(
     """Find the commit that made a cell slower (or faster), in a clone of PyTorch.
 
     Nothing is built. The Python files of each commit are overlaid on the release or nightly that
-    the commit descends from. The result must import, compile and compute correctly before it is
-    measured. Each commit is measured until it belongs to good or to bad. A commit that cannot be
-    measured is skipped, and the reason is printed.
+    the commit descends from. Each commit is measured until it belongs to good or to bad. A commit
+    that does not import, does not compile or computes wrong results is skipped, and the reason is
+    printed.
 
     Exit status: 0 found, 1 not found or a wrong value, 2 no such option, 130 interrupted.
 
