@@ -73,6 +73,16 @@ class Changes(torch.nn.Module):
     def forward(self, x):
         x.add_(1)
         return x * 2
+
+def part(x):
+    return x.relu() @ x + 1
+
+class Often(torch.nn.Module):
+    @torch.compiler.disable(recursive=False)
+    def forward(self, x):
+        for _ in range(3):
+            x = part(x)
+        return x
 """
 
 # One process for all cells of a release and target: importing torch takes longer than most cells.
@@ -345,6 +355,17 @@ def test_own_kernels_count(
         assert with_graphs["counts"]["with CUDA graphs"] == 1
     assert [kernel["launches"] for kernel in twice["generated"]["forward"]["kernels"]] == [2]
     assert not [line for line in sentences if "was not run" in line]
+
+
+def test_a_graph_that_runs_several_times_is_counted_once(
+    newest: ReleaseEnvironment, tmp_path: Path
+) -> None:
+    sentences, _, (default, _) = told(newest, tmp_path, "Often")
+    assert default["counts"]["graphs"] == 1
+    (said,) = [line for line in sentences if "several times" in line]
+    assert said == (
+        "Assumed: graphs that run several times in a call (1, up to 3 times) are counted once."
+    )
 
 
 @pytest.mark.nightly

@@ -376,7 +376,8 @@ def test_claims_about_counts_are_judged_by_generated_code() -> None:
         (41, 30, Verdict.CONFIRMED),
         (60, 0, Verdict.CONTRADICTED),  # fewer, and nothing that could be more than one kernel
         (59, 1, Verdict.NOT_MEASURABLE),
-        (51, 31, Verdict.CONTRADICTED),  # more than the document's, at the least
+        (51, 31, Verdict.NOT_MEASURABLE),  # before a replay, a launch may copy the inputs
+        (140, 31, Verdict.CONTRADICTED),  # more than the document's, with that copy, too
     ],
 )
 def test_a_library_call_may_be_several_kernels(triton: int, library: int, verdict: Verdict) -> None:

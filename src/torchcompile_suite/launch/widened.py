@@ -207,8 +207,11 @@ class Traffic(_Operators):
     """A context that counts the ATen operators that read or write memory.
 
     An operator reads each of its input tensors once and writes each of its results once. Views do
-    neither, and operators that only reserve memory (``empty``) are not counted.
+    neither, and operators that only reserve memory (``empty``) are not counted. ``_unsafe_view``
+    is a view that its schema does not declare.
     """
+
+    _FREE = ("empty", "_unsafe_view")
 
     def __init__(self) -> None:
         """Start at zero."""
@@ -219,7 +222,7 @@ class Traffic(_Operators):
     def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the operator, and count it."""
         result = func(*args, **kwargs)
-        if not func.is_view and "empty" not in func._schema.name:
+        if not func.is_view and not any(name in func._schema.name for name in self._FREE):
             self.operators += 1
             self.bytes += sum(
                 leaf.numel() * leaf.element_size() for leaf in leaves((args, kwargs, result))

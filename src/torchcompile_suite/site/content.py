@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +23,7 @@ from ..analysis.change import Comparison, Side
 from ..analysis.summary import Row
 from ..cell import Cell
 from ..host.machine import FILE as MACHINE
-from ..measurement import METHOD, Measurement
+from ..measurement import METHOD, Launch, Measurement
 from ..presentation.hardware import title
 from ..results import descriptions, machines, records, regular
 from ..results.machines import Standing, assemble
@@ -54,6 +54,13 @@ class Entry(NamedTuple):
     def measurement(self) -> Measurement:
         """The measurement itself, without its samples."""
         return self.record.measurement
+
+
+def _loop(entry: Entry) -> Hashable:
+    """What the calibration loop of the entry was: work of a Python's zlib on so many threads."""
+    environment = entry.measurement.environment
+    conditions = (environment.python, environment.threads) if environment else ()
+    return entry.row.machine, *conditions
 
 
 @dataclass(eq=False)
@@ -203,14 +210,12 @@ class Machine:
         return cells.buckets((cell.workload for cell in self.ids), most)
 
     @cached_property
-    def quiet_s(self) -> dict[str, float | None]:
-        """Seconds of the calibration loop in the quietest launch, by machine; None if not known."""
-        return {
-            machine: statistics.quietest(
-                [launch for entry in many for launch in entry.measurement.launches]
-            )
-            for machine, many in self._by_machine.items()
-        }
+    def quiet_s(self) -> dict[Hashable, float | None]:
+        """Seconds of the calibration loop in the quietest launch, by `_loop`; None if not known."""
+        launches: dict[Hashable, list[Launch]] = defaultdict(list)
+        for entry in self.entries:
+            launches[_loop(entry)] += entry.measurement.launches
+        return {loop: statistics.quietest(many) for loop, many in launches.items()}
 
     @cached_property
     def slowed(self) -> dict[Key, float]:
@@ -220,7 +225,7 @@ class Machine:
         """
         factors = {
             (entry.row.release, entry.row.cell): statistics.slowdown(
-                entry.measurement.launches, self.quiet_s[entry.row.machine]
+                entry.measurement.launches, self.quiet_s[_loop(entry)]
             )
             for entry in self.entries
         }

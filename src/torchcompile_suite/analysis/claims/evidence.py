@@ -275,8 +275,9 @@ def fewer_launches(evidence: Evidence, workload: str, times: float) -> Finding:
     """Whether CUDA graphs cut the launches of a call by about that factor, in generated code.
 
     Counts have no interval. The launches are those of the host: a CUDA graph is one. The call of a
-    library is one, too, but it may launch several kernels, which documents count. So our factor is
-    the least that is possible: a larger one in the document stays open, a smaller one does not.
+    library is one, too, but it may launch several kernels, which documents count. So a larger
+    factor in the document stays open. Before a replay, torch copies the inputs of a graph by one
+    more launch, which is not counted here. So a smaller factor stays open down to half of ours.
     """
     without = evidence.generated(workload)
     launches, libraries = without.total("launches"), without.total("library_launches")
@@ -286,12 +287,13 @@ def fewer_launches(evidence: Evidence, workload: str, times: float) -> Finding:
         raise Missing(f"{workload}: no launches were counted")
     ours = launches / with_graphs
     holds: bool | None = times * (1 - ABOUT) <= ours <= times * (1 + ABOUT)
-    if libraries and ours < times * (1 - ABOUT):
+    more_of_libraries = libraries and ours < times * (1 - ABOUT)
+    if more_of_libraries or ours / 2 * (1 - ABOUT) <= times < ours / (1 + ABOUT):
         holds = None
     return Finding(
         holds,
         f"{launches} launches of a call, {libraries} of them calls of libraries, become "
         f"{with_graphs} with CUDA graphs{skipped(code)}",
         ours=ours,
-        opened="only a GPU tells how many kernels a library launches",
+        opened="only a GPU tells what a library and the copy of inputs launch",
     )

@@ -92,7 +92,12 @@ def _generate(order: Order, target: Target, stages: Stages) -> Generated:
         hooks.watching(recorder),
     ):
         try:
-            _capture(cell, subject, options)
+            often = [runs for runs in _capture(cell, subject, options) if runs > 1]
+            if often:
+                recorder.assume(
+                    f"graphs that run several times in a call ({len(often)}, up to {max(often)} "
+                    "times) are counted once"
+                )
         except NoLaunch:
             if not dynamo.captures():
                 raise failures.Unsupported(
@@ -141,12 +146,16 @@ def _unsupported(cell: Cell) -> str:
     return ""
 
 
-def _capture(cell: Cell, subject: Any, options: dict[str, Any]) -> None:
-    """Call the compiled module once. Raises the first error of the compiler's."""
+def _capture(cell: Cell, subject: Any, options: dict[str, Any]) -> list[int]:
+    """Call the compiled module once. Returns how often each graph ran.
+
+    Raises the first error of the compiler's.
+    """
     errors: list[Exception] = []
+    runs: list[int] = []
     on_target = msgspec.structs.replace(cell, device=TARGET.type)
     # The cell's region is one of the CPU's; this one is the target's.
-    backend = for_target(options, errors, lambda: autocast(on_target))
+    backend = for_target(options, errors, lambda: autocast(on_target), runs)
     forward = torch.compile(subject.module, backend=backend)
     # No gradients, but not torch.inference_mode: its tensors cannot become parameters.
     context = contextlib.nullcontext() if cell.phase == "training" else torch.no_grad()
@@ -158,18 +167,22 @@ def _capture(cell: Cell, subject: Any, options: dict[str, Any]) -> None:
             raise
     if errors:
         raise errors[0]
+    return runs
 
 
 def for_target(
     options: dict[str, Any],
     errors: list[Exception],
     region: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext,
+    runs: list[int] | None = None,
 ) -> Callable[[torch.fx.GraphModule, Sequence[Any]], Any]:
     """A backend of torch.compile that compiles each graph for the target, and runs it in eager.
 
     ``options``: of Inductor. ``errors`` gets the first error of the compiler's; later graphs are
-    not compiled. ``region``: makes a context to compile in.
+    not compiled. ``region``: makes a context to compile in. ``runs`` gets how often each graph
+    ran.
     """
+    counted = [] if runs is None else runs
 
     def backend(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
         if not errors:
@@ -178,7 +191,14 @@ def for_target(
                     hooks.compile_graph(*place(graph, inputs), options)
             except Exception as error:
                 errors.append(error)
-        return graph.forward
+        number = len(counted)
+        counted.append(0)
+
+        def run(*given: Any) -> Any:
+            counted[number] += 1
+            return graph.forward(*given)
+
+        return run
 
     return backend
 

@@ -25,13 +25,13 @@ import torch._inductor.graph
 import torch._inductor.scheduler
 import torch._inductor.select_algorithm
 from torch._inductor.codegen.triton import TritonScheduling
-from torch._inductor.ir import MultiOutput, UserDefinedTritonKernel
-from torch._inductor.scheduler import ExternKernelSchedulerNode, NopKernelSchedulerNode, Scheduler
+from torch._inductor.ir import UserDefinedTritonKernel
+from torch._inductor.scheduler import ExternKernelSchedulerNode, Scheduler
 from torch.utils._pytree import tree_leaves, tree_map
 
 from .. import failures
 from ..inspect.dynamo import Hook, hooking
-from ..inspect.inductor import WRAPPER, origins, own_kernel, parts_of
+from ..inspect.inductor import WRAPPER, origins, own_kernel, parts_of, works
 from .recorder import Node, Recorder
 
 # AOTAutograd.
@@ -64,8 +64,12 @@ def watching(recorder: Recorder) -> contextlib.AbstractContextManager[None]:
         (pad_mm, next(name for name in pads if hasattr(pad_mm, name)), hooks.pad),
         (inductor.constant_folding.ConstantFolder, "run_node", _fold_here),
     ]
-    if hasattr(Scheduler, "graph_partition"):
-        replaced.append((Scheduler, "graph_partition", hooks.partition))
+    for owner, name, hook in (
+        (Scheduler, "graph_partition", hooks.partition),
+        (TritonScheduling, "_codegen_mix_order_reduction", hooks.mixed),  # since 2.10
+    ):
+        if hasattr(owner, name):
+            replaced.append((owner, name, hook))
     return hooking(replaced)
 
 
@@ -85,7 +89,7 @@ class _Hooks:
         return original(*arguments, **options)
 
     def nodes(self, original: Any, scheduler: Any, *arguments: Any, **options: Any) -> Any:
-        self.recorder.nodes([_node(node) for node in scheduler.nodes if _works(node)])
+        self.recorder.nodes([_node(node) for node in scheduler.nodes if works(node)])
         return original(scheduler, *arguments, **options)
 
     def kernel(
@@ -124,14 +128,20 @@ class _Hooks:
     def partition(self, original: Any, scheduler: Any) -> Any:
         partitions, signatures = original(scheduler)
         parts = [
-            (sum(map(_works, nodes)), not signature.skip_cudagraph)
+            (sum(map(works, nodes)), not signature.skip_cudagraph)
             for nodes, signature in zip(partitions, signatures, strict=True)
         ]
         self.recorder.partitioned(
-            sum(works for works, graph in parts if not graph),
-            [works for works, graph in parts if graph],
+            sum(number for number, graph in parts if not graph),
+            [number for number, graph in parts if graph],
         )
         return partitions, signatures
+
+    def mixed(self, original: Any, *arguments: Any, **options: Any) -> Any:
+        self.recorder.assume(
+            "the sums in ATen that end the gradients of the weights of norms are not counted"
+        )
+        return original(*arguments, **options)
 
     def cuda_graph(self, _: Any, model: Any, *__: Any, **given: Any) -> Any:
         reason = _changed_inputs(**given)
@@ -208,16 +218,6 @@ def _node(node: Any) -> Node:
         node.get_read_write_buffers_sizes(),
         tuple(sorted({str(origin.target) for origin in origins([node])})),
     )
-
-
-def _works(node: Any) -> bool:
-    """Whether a node of the scheduler launches anything.
-
-    Taking one of several outputs of a library's call is no call of its own.
-    """
-    if isinstance(node, NopKernelSchedulerNode):
-        return False
-    return not (isinstance(node, ExternKernelSchedulerNode) and isinstance(node.node, MultiOutput))
 
 
 class _Module:

@@ -109,6 +109,20 @@ def parts_of(node: Any) -> list[Any]:
     return list(getattr(node, "snodes", None) or [node])
 
 
+def works(node: Any) -> bool:
+    """Whether a node of the scheduler launches anything.
+
+    Taking one of several outputs of a library's call is no call of its own, and an operator that
+    Inductor leaves to ATen may be a view, such as ``view_as_complex``.
+    """
+    if isinstance(node, NopKernelSchedulerNode):
+        return False
+    if not isinstance(node, ExternKernelSchedulerNode):
+        return True
+    view = getattr(getattr(node.node, "op_overload", None), "is_view", False)
+    return not (isinstance(node.node, MultiOutput) or view)
+
+
 def origins(nodes: Iterable[Any]) -> Iterator[Any]:
     """The calls of ATen operators that nodes of the scheduler come from."""
     for node in nodes:
@@ -150,8 +164,7 @@ class Generated:
             # For a fused node torch counts a whole table, even if a part reads a few of its rows.
             self.bytes_after += min(apart, node.get_read_write_buffers_sizes())
             self.bytes_before += apart
-            library_call = isinstance(node, ExternKernelSchedulerNode)
-            self.launches += library_call and not isinstance(node.node, MultiOutput)
+            self.launches += isinstance(node, ExternKernelSchedulerNode) and works(node)
 
 
 @contextlib.contextmanager

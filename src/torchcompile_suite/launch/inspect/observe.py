@@ -26,6 +26,7 @@ from ..forward import autocast
 from ..progress import Stages
 from ..stream import ShapeStream
 from ..subject import Call, Subject, repeated_blocks
+from ..values import Restoring
 from ..widened import Traffic
 from . import Inspection, artefacts, capture, dynamo, inductor, profiler
 
@@ -223,6 +224,12 @@ def guard_check_s(cell: Cell, module: torch.nn.Module, subject: Subject) -> floa
 
 
 def _traffic(eager: Call) -> dict[str, int]:
-    with Traffic() as traffic:
-        eager()
+    # Copies that restore the inputs are the suite's.
+    call = eager.inner if isinstance(eager, Restoring) else eager
+    try:
+        with Traffic() as traffic:
+            call()
+    finally:
+        if isinstance(eager, Restoring):
+            eager.restore()
     return dict(zip(TRAFFIC, (traffic.operators, traffic.bytes), strict=True))

@@ -28,7 +28,7 @@ def codegen(records: Sequence[Record]) -> Answer:
     made = sum(row.generated is not None for row in rows)
     sentence = f"There is code of {made} of {plural(len(rows), 'cell')}; nothing was timed."
     if parts:
-        sentence += f" Launches of a call: {'; '.join(parts)}."
+        sentence += f" Launches of a call, each graph once: {'; '.join(parts)}."
     return Answer(sentence, table)
 
 

@@ -28,7 +28,7 @@ COMPILED = {
     "operators": "operators",
     "guards": "guards",
     "kernels": "kernels",
-    "launches": "kernel launches a call",
+    "launches": "kernel launches, each graph once",
     "eager_operators": "operators in eager",
     "nodes_before": "nodes before fusion",
     "nodes_after": "nodes after",
