@@ -9,13 +9,13 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import psutil
 
 from ..engine.settings import NEEDED_FOR_CACHE_BYTES
-from ..host import probes
+from ..host import probes, processors
 from ..host.heap import LIBRARIES, preload
+from ..host.processors import Taken
 from . import Check, fault, gpus, ok
 
 # Time for which other processes and other guests are watched.
@@ -81,9 +81,9 @@ def load() -> Iterator[Check]:
     """The load of other processes, and of other guests of the host, over `WATCH_S`."""
     # psutil measures from the first look at a process to the second.
     list(psutil.process_iter(["cpu_percent"]))
-    before = psutil.cpu_times()
+    before = processors.taken()
     time.sleep(WATCH_S)
-    after = psutil.cpu_times()
+    after = processors.taken()
     seen = [(one.pid, one.info) for one in psutil.process_iter(["name", "cpu_percent"])]
     yield other_processes(
         [
@@ -104,10 +104,11 @@ def other_processes(shares: Sequence[tuple[float, str, int]]) -> Check:
     return fault("other_processes", processes=listed)
 
 
-def _other_guests(before: Any, after: Any) -> Check:
-    """``before`` and ``after`` are psutil.cpu_times() of the machine, `WATCH_S` apart."""
-    stolen_s = getattr(after, "steal", 0.0) - getattr(before, "steal", 0.0)
-    stolen = stolen_s / (WATCH_S * (os.cpu_count() or 1))
+def _other_guests(before: Taken | None, after: Taken | None) -> Check:
+    """``before`` and ``after`` are `WATCH_S` apart."""
+    if before is None or after is None:
+        return ok("other guests", "the kernel does not tell")
+    stolen = (after.steal_s - before.steal_s) / (WATCH_S * len(processors.allowed()))
     if stolen > STOLEN:
         return fault("other_guests", share=stolen)
     return ok("other guests", f"the host gave {stolen:.1%} of the processors to other guests")
@@ -116,7 +117,7 @@ def _other_guests(before: Any, after: Any) -> Check:
 def cores() -> Check:
     """How many of the machine's processors this process may use."""
     total = os.cpu_count() or 1
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else total
+    usable = len(processors.allowed())
     quota = _quota()
     if quota and quota < usable:
         return fault("quota", quota=quota, total=total)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 from ..analysis import statistics
 from ..cell import Cell
 from ..errors import SuiteError, cannot_write
+from ..host import processors
 from ..host.files import need_free
 from ..measurement import METHOD, Launch, Measurement
 from ..modes import EAGER
@@ -66,16 +68,21 @@ class Alone:
     def _recorded_quiet_s(self) -> float | None:
         if self.record is None:
             return None
-        # Records of the same Python only: the loop is work of its zlib.
+        # Records of the same Python and the same threads only: the loop is work of Python's zlib on
+        # each thread.
         try:
             version = processes.version(self.environment.python)
         except SuiteError:
             return None  # the launch says so
-        return statistics.quietest(
-            launch
-            for launch in records.launches(self.record.parent)
-            if launch.environment and launch.environment.python == version
-        )
+        asked, most = os.environ.get("OMP_NUM_THREADS"), len(processors.allowed())
+        alike: dict[int, list[Launch]] = {}
+        for launch in records.launches(self.record.parent):
+            known = launch.environment
+            if known is None or known.python != version or known.threads > most:
+                continue
+            if known.variables.get("OMP_NUM_THREADS") == asked:
+                alike.setdefault(known.threads, []).append(launch)
+        return statistics.quietest(alike[max(alike)]) if alike else None
 
     @property
     def _quiet_s(self) -> float | None:

@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import time
 from collections.abc import Callable, Set
 from typing import NamedTuple
 
 from ..conditions import DeviceState, HostState, Interference
-from ..host import cuda, nvml
+from ..host import cuda, nvml, processors
 
 # Seconds of processor time that the measured processes have used.
 OwnTime = Callable[[], float]
 
 
 class _Reading(NamedTuple):
-    """Seconds since boot, over all processors. ``own_s``: of this process and of those measured."""
+    """Seconds since boot, over the processors that the measurement may use. ``own_s``: of this
+    process and of those measured.
+    """
 
     clock_s: float
     own_s: float
@@ -34,12 +35,13 @@ def _read(own_s: OwnTime) -> _Reading | None:
     """Now; None if the kernel does not report it."""
     import psutil
 
+    taken = processors.taken()
+    if taken is None:
+        return None
     try:
-        times = psutil.cpu_times()
-        busy_s = times.user + times.nice + times.system + times.irq + times.softirq
-        return _Reading(time.perf_counter(), time.process_time() + own_s(), busy_s, times.steal)
-    except (psutil.Error, OSError, ValueError, AttributeError):
-        return None  # other systems have no time of interrupts
+        return _Reading(time.perf_counter(), time.process_time() + own_s(), *taken)
+    except psutil.Error:
+        return None
 
 
 def of_processes(pids: Set[int]) -> float:
@@ -82,7 +84,7 @@ class Watch:
     def shares(
         self, device: DeviceState | None = None, host: HostState | None = None
     ) -> Interference | None:
-        """Shares of all processors' time in the spans; None if the kernel reports no times.
+        """Shares of the processors' time in the spans; None if the kernel reports no times.
         ``device``: what `on_device` has seen; ``host``: what the probes have.
         """
         clock_s = others_s = steal_s = 0.0
@@ -92,7 +94,7 @@ class Watch:
             clock_s += end.clock_s - start.clock_s
             others_s += (end.busy_s - start.busy_s) - (end.own_s - start.own_s)
             steal_s += end.steal_s - start.steal_s
-        capacity_s = clock_s * (os.cpu_count() or 1)
+        capacity_s = clock_s * len(processors.allowed())
         if capacity_s <= 0:
             return None
         return Interference(

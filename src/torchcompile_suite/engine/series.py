@@ -15,7 +15,7 @@ import msgspec
 from ..analysis import statistics
 from ..cell import Cell
 from ..conditions import settings_of
-from ..host import machine
+from ..host import machine, processors
 from ..launch import caches
 from ..measurement import METHOD, Measurement
 from ..request import Plan
@@ -87,8 +87,7 @@ def conditions_here(more: Mapping[str, str]) -> str:
     would go on is begun anew: its figures would be of two conditions.
     """
     variables = settings_of({**os.environ, **more}, caches.VARIABLES)
-    processors = sorted(os.sched_getaffinity(0))
-    return json.dumps([machine.identity(), processors, variables])
+    return json.dumps([machine.identity(), processors.allowed(), variables])
 
 
 def identity(series: Series, environment_name: str) -> str:

@@ -35,6 +35,7 @@ FILE = "machine.json"
 # Labels of Ray and of Kubernetes are no longer than this.
 LABEL_CHARACTERS = 63
 # The kernel's side of the driver for AMD's GPUs, and what chooses the build of torch for them.
+CPUINFO = Path("/proc/cpuinfo")
 _ROCM = Path("/dev/kfd")
 _BUILD_VARIABLE = "UV_TORCH_BACKEND"
 
@@ -62,7 +63,7 @@ def cpu_model() -> str:
     generations.
     """
     try:
-        text = Path("/proc/cpuinfo").read_text()
+        text = CPUINFO.read_text()
     except OSError:
         return platform.processor() or platform.machine()
     fields = dict(re.findall(r"^([\w ]+?)\s*:\s*(.*)$", text.split("\n\n")[0], re.MULTILINE))
@@ -71,6 +72,9 @@ def cpu_model() -> str:
     name = re.sub(r"\s+", " ", name).strip()
     if {"cpu family", "model"} <= fields.keys():
         name += f" (family {fields['cpu family']} model {fields['model']})"
+    elif "CPU part" in fields:  # ARM has no names
+        parts = ("CPU implementer", "CPU part", "CPU variant")
+        name += f" ({' '.join(fields.get(part, '').removeprefix('0x') for part in parts)})"
     return name
 
 

@@ -14,6 +14,7 @@ import ctypes
 import hashlib
 import math
 import os
+import platform
 import shlex
 import subprocess
 import tempfile
@@ -25,6 +26,7 @@ from statistics import fmean, median
 from typing import NamedTuple
 
 from ..conditions import HostState, Place
+from . import processors
 from .files import cache_folder
 from .programs import run
 
@@ -68,11 +70,11 @@ class Reading(NamedTuple):
 
 def read() -> Reading | None:
     """A reading, which takes half a millisecond; None if there are no probes here."""
-    processors = _processors()
-    if len(processors) < 2 or (library := _library()) is None:
+    two = processors.two()
+    if two is None or (library := _library()) is None:
         return None
     found = (ctypes.c_double * 5)()
-    library.probes(processors[0], processors[1], found)
+    library.probes(*two, found)
     return Reading(*found)
 
 
@@ -192,15 +194,13 @@ def _best(where: Sequence[Place | None]) -> Place | None:
     return max(seen, key=lambda place: (seen[place], place == "near"))
 
 
-def _processors() -> list[int]:
-    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-
-
 @cache
 def _library() -> ctypes.CDLL | None:
     """The built probes: those of an earlier process, or made now."""
     compiler = os.environ.get("CXX") or "g++"
-    key = hashlib.sha256(compiler.encode() + SOURCE.read_bytes()).hexdigest()[:16]
+    # Machines of several kinds may share a home folder.
+    of = f"{compiler}\0{platform.machine()}\0{platform.libc_ver()}"
+    key = hashlib.sha256(of.encode() + SOURCE.read_bytes()).hexdigest()[:16]
     built = cache_folder() / f"probes-{key}.so"
     try:
         if not built.exists():

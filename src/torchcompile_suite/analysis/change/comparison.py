@@ -14,7 +14,7 @@ from ... import workloads
 from ...cell import Cell
 from ...errors import SuiteError
 from ...host.probes import FAR
-from ...measurement import Measurement
+from ...measurement import Measurement, Status
 from ...modes import EAGER
 from .. import statistics
 from ..statistics import Interval, Prior
@@ -296,7 +296,7 @@ def _gap(cell: Cell, sides: Sequence[Side]) -> str:
         return f"measured with other settings: {differ}; measure both alike"
     for side, other, when in zip(sides, reversed(sides), ("before", "after"), strict=True):
         factor = statistics.times_as_slow(side.calibration_s(cell), other.calibration_s(cell))
-        if factor > statistics.MOST_SLOWDOWN:
+        if side.python(cell) == other.python(cell) and factor > statistics.MOST_SLOWDOWN:
             return f"{when}: {statistics.neighbour(factor)}; measure it again"
         handoff_ns, other_ns = side.handoff_ns(cell), other.handoff_ns(cell)
         if handoff_ns and other_ns and handoff_ns > FAR * other_ns:
@@ -308,9 +308,11 @@ def _gap(cell: Cell, sides: Sequence[Side]) -> str:
 
 
 def _broken(cell: Cell, sides: Sequence[Side]) -> bool:
-    """Whether the cell was ok before and has failed after."""
+    """Whether the cell was ok before and has failed after. A busy machine is no failure."""
     before, after = (side.cells[cell].outcome if cell in side.cells else None for side in sides)
-    return before is not None and before.ok and after is not None and not after.settled
+    if before is None or after is None or not before.ok:
+        return False
+    return not after.settled and after.status is not Status.UNSETTLED
 
 
 def _settings(before: Mapping[str, str], after: Mapping[str, str]) -> str:

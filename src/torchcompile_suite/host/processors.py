@@ -1,0 +1,62 @@
+"""The processors that this process may use: what they did, and two of them that are no one core.
+
+A container or ``taskset`` may allow some of the host's processors only. What the others do is no
+disturbance, and what disturbs the allowed ones is a small share of all.
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import combinations
+from pathlib import Path
+from typing import NamedTuple
+
+STAT = Path("/proc/stat")
+TOPOLOGY = Path("/sys/devices/system/cpu")
+
+
+class Taken(NamedTuple):
+    """Seconds since boot: of work, and of the hypervisor's work for other guests (``steal``)."""
+
+    busy_s: float
+    steal_s: float
+
+
+def allowed() -> list[int]:
+    """The numbers of the processors that this process may use."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+
+
+def taken() -> Taken | None:
+    """The time of the `allowed` processors, summed; None if the kernel does not report it."""
+    names = {f"cpu{number}" for number in allowed()}
+    busy = steal = 0
+    try:
+        for line in STAT.read_text().splitlines():
+            name, *ticks = line.split()
+            if name in names:
+                user, nice, system, _idle, _wait, irq, softirq, stolen = map(int, ticks[:8])
+                busy += user + nice + system + irq + softirq
+                steal += stolen
+    except (OSError, ValueError):
+        return None
+    a_second = os.sysconf("SC_CLK_TCK")
+    return Taken(busy / a_second, steal / a_second)
+
+
+def two() -> tuple[int, int] | None:
+    """Two of the `allowed` processors: of two cores, if there are such. None if only one is."""
+    pairs = list(combinations(allowed(), 2))
+    known = ((one, other) for one, other in pairs if other not in _siblings(one))
+    return next(known, pairs[0] if pairs else None)
+
+
+def _siblings(number: int) -> set[int]:
+    """The processors of the same core, as far as the kernel knows: a host may hide it."""
+    try:
+        text = (TOPOLOGY / f"cpu{number}" / "topology" / "thread_siblings_list").read_text()
+        ends = [part.partition("-") for part in text.strip().split(",")]
+        spans = [range(int(first), int(last or first) + 1) for first, _, last in ends]
+        return {one for span in spans for one in span}
+    except (OSError, ValueError):
+        return set()

@@ -1,0 +1,115 @@
+"""Only the processors that this process may use are looked at."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from torchcompile_suite.engine import interference
+from torchcompile_suite.host import machine, processors
+
+# Of processors 1 and 3: 8 s of work and 1 s stolen, at 100 ticks a second.
+STAT = """cpu  10000 0 0 0 0 0 0 5000 0 0
+cpu0 9000 0 0 0 0 0 0 4900 0 0
+cpu1 100 50 50 700 10 60 40 25 9 9
+cpu3 400 0 100 300 0 0 0 75 0 0
+cpu10 500 0 0 0 0 0 0 0 0 0
+intr 12 34
+"""
+ARM = """processor\t: 0
+BogoMIPS\t: 243.75
+CPU implementer\t: 0x41
+CPU architecture: 8
+CPU variant\t: 0x1
+CPU part\t: {part}
+CPU revision\t: 1
+
+processor\t: 1
+"""
+
+
+@pytest.fixture
+def some(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """This process may use processors 1 and 3, whose times are those of `STAT`."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 1})
+    monkeypatch.setattr(processors, "STAT", tmp_path / "stat")
+    monkeypatch.setattr(processors, "TOPOLOGY", tmp_path)
+    monkeypatch.setattr(os, "sysconf", lambda _: 100)
+    (tmp_path / "stat").write_text(STAT)
+    return tmp_path
+
+
+def test_the_time_of_other_processors_does_not_count(some: Path) -> None:
+    assert processors.taken() == (8.0, 1.0)
+    watch = interference.Watch()
+    watch.begin()
+    time.sleep(0.05)
+    (some / "stat").write_text(STAT.replace("cpu0 9000", "cpu0 999999"))
+    watch.end(lambda: 0.0)
+    shares = watch.shares()
+    assert shares is not None
+    assert (shares.others_share, shares.steal_share) == (0.0, 0.0)
+    watch.begin()
+    (some / "stat").write_text(STAT.replace("cpu3 400", "cpu3 9999"))
+    watch.end(lambda: 0.0)
+    shares = watch.shares()
+    assert shares is not None
+    assert shares.others_share == 1.0
+
+
+def test_a_kernel_without_these_times_tells_nothing(some: Path) -> None:
+    (some / "stat").write_text("cpu1 100 50\n")
+    assert processors.taken() is None
+    (some / "stat").unlink()
+    assert processors.taken() is None
+
+
+@pytest.mark.parametrize(
+    ("siblings", "two"),
+    [
+        ({}, (0, 1)),
+        ({0: "0-1", 1: "0-1", 2: "2-3", 3: "2-3"}, (0, 2)),
+        ({0: "0,2", 1: "1,3", 2: "0,2", 3: "1,3"}, (0, 1)),
+        (dict.fromkeys(range(4), "0-3"), (0, 1)),
+    ],
+)
+def test_probes_take_two_cores(
+    some: Path, monkeypatch: pytest.MonkeyPatch, siblings: dict[int, str], two: tuple[int, int]
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
+    for number, text in siblings.items():
+        place = some / f"cpu{number}" / "topology"
+        place.mkdir(parents=True)
+        (place / "thread_siblings_list").write_text(f"{text}\n")
+    assert processors.two() == two
+
+
+def test_one_processor_is_no_pair(some: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {2})
+    assert processors.two() is None
+
+
+def test_here_the_kernel_tells() -> None:
+    before = processors.taken()
+    assert before is not None
+    end = time.process_time() + 0.2
+    while time.process_time() < end:
+        pass
+    after = processors.taken()
+    assert after is not None
+    assert after.busy_s - before.busy_s > 0.1
+
+
+def test_two_processors_of_arm_have_two_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = set()
+    for part in ("0xd0c", "0xd40"):
+        (tmp_path / part).write_text(ARM.format(part=part))
+        monkeypatch.setattr(machine, "CPUINFO", tmp_path / part)
+        names.add(machine.cpu_model.__wrapped__())
+    assert len(names) == 2
+    assert all("(41 d" in name for name in names)
