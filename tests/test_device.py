@@ -26,7 +26,8 @@ import contextlib, json, os, types
 import msgspec, torch
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.host import cuda, nvml
-from torchcompile_suite.launch import device, failures, measure, timing
+from torchcompile_suite.conditions import settings_of
+from torchcompile_suite.launch import caches, device, failures, measure, timing
 from torchcompile_suite.launch.messages import Turn
 from torchcompile_suite.launch.forward import Quantised
 from torchcompile_suite.launch.stream import ShapeStream
@@ -58,7 +59,7 @@ told["accelerator"] = msgspec.to_builtins(device.accelerator())
 nvml.device = lambda uuid: None
 told["without NVML"] = msgspec.to_builtins(device.accelerator())
 os.environ.update(CUBLAS_WORKSPACE_CONFIG=":4096:8", CUDA_LAUNCH_BLOCKING="1", CUDA_OTHER="1")
-told["variables"] = sorted(device._settings())
+told["variables"] = sorted(settings_of(os.environ, caches.VARIABLES))
 
 # --- memory
 def segment(size, used, pool=(0, 0), device=1):
