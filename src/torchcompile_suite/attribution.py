@@ -62,7 +62,7 @@ class Split(Struct, frozen=True, forbid_unknown_fields=True):
     """The time of a call and of its parts.
 
     - ``call_s``: seconds of a call as a user makes it.
-    - ``faults``: page faults of a call.
+    - ``faults``: page faults of a call, in the middle of the turns.
     - ``steps``: in the order of the calls. ``rest_s``: seconds of a call that are in no step, by
       place: the check of the guards; ``entry`` from the call to the code of the first graph,
       ``exit`` from the last step to the end; ``buffers`` before the first step of a graph and

@@ -12,7 +12,7 @@ from __future__ import annotations
 import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
-from statistics import fmean
+from statistics import fmean, median_low
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -301,7 +301,8 @@ def _split(
 ) -> Split:
     return Split(
         call_s=rounded(call_s),
-        faults=rounded(fmean(made.faults)),
+        # Of a turn in the middle: the heap may grow in the first one, and is settled then.
+        faults=rounded(median_low(made.faults)),
         steps=[_step(*each, place) for each in zip(steps, parts.seconds, strict=True)],
         rest_s={name: rounded(each) for name, each in parts.rest_s.items()},
         marks_s=rounded(parts.marks_s),
