@@ -105,7 +105,8 @@ def _here(module: torch.nn.Module, order: Order) -> Iterator[Callable[..., Any]]
         yield calls.compiled(module, order.options)
         return
     if order.options:
-        raise SuiteError(f"{order.target.name} is compiled already: leave out --mode and --dynamic")
+        given_options = ", ".join(order.options)
+        raise SuiteError(f"{order.target.name} is compiled already: leave out {given_options}")
     given.put(compiled=True)
     yield given.module
 

@@ -112,15 +112,12 @@ def parts_of(node: Any) -> list[Any]:
 def works(node: Any) -> bool:
     """Whether a node of the scheduler launches anything.
 
-    Taking one of several outputs of a library's call is no call of its own, and an operator that
-    Inductor leaves to ATen may be a view, such as ``view_as_complex``.
+    Taking one of several outputs of a library's call is no call of its own. An operator that
+    Inductor leaves to ATen counts even if it is a view, as in all recorded counts.
     """
     if isinstance(node, NopKernelSchedulerNode):
         return False
-    if not isinstance(node, ExternKernelSchedulerNode):
-        return True
-    view = getattr(getattr(node.node, "op_overload", None), "is_view", False)
-    return not (isinstance(node.node, MultiOutput) or view)
+    return not (isinstance(node, ExternKernelSchedulerNode) and isinstance(node.node, MultiOutput))
 
 
 def origins(nodes: Iterable[Any]) -> Iterator[Any]:
