@@ -95,6 +95,11 @@ class Environment(Struct, frozen=True, forbid_unknown_fields=True):
     adopted: Text = ""
     accelerator: Accelerator | None = None
 
+    @property
+    def loop(self) -> tuple[str, int]:
+        """What the calibration loop is, beside the machine: a Python's zlib, on so many threads."""
+        return self.python, self.threads
+
 
 class DeviceState(Struct, frozen=True, forbid_unknown_fields=True):
     """The accelerator while a launch timed its pairs, read between the pairs.

@@ -10,7 +10,7 @@ MODES = {
 }
 
 # On a GPU their code runs in CUDA graphs.
-WITH_CUDA_GRAPHS = ("reduce-overhead", "max-autotune")
+GRAPH_MODES = ("reduce-overhead", "max-autotune")
 
 
 def place(name: str) -> int:

@@ -70,7 +70,7 @@ class Reading(NamedTuple):
 
 def read() -> Reading | None:
     """A reading, which takes half a millisecond; None if there are no probes here."""
-    two = processors.two()
+    two = _two()
     if two is None or (library := _library()) is None:
         return None
     found = (ctypes.c_double * 5)()
@@ -192,6 +192,12 @@ def _best(where: Sequence[Place | None]) -> Place | None:
         return None
     # Of places with equally many pairs, near.
     return max(seen, key=lambda place: (seen[place], place == "near"))
+
+
+@cache
+def _two() -> tuple[int, int] | None:
+    """Looked up once: a reading has half a millisecond."""
+    return processors.two()
 
 
 @cache

@@ -7,7 +7,6 @@ disturbance, and what disturbs the allowed ones is a small share of all.
 from __future__ import annotations
 
 import os
-from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,9 +45,11 @@ def taken() -> Taken | None:
 
 def two() -> tuple[int, int] | None:
     """Two of the `allowed` processors: of two cores, if there are such. None if only one is."""
-    pairs = list(combinations(allowed(), 2))
-    known = ((one, other) for one, other in pairs if other not in _siblings(one))
-    return next(known, pairs[0] if pairs else None)
+    first, *others = allowed() or [0]
+    if not others:
+        return None
+    siblings = _siblings(first)
+    return first, next((other for other in others if other not in siblings), others[0])
 
 
 def _siblings(number: int) -> set[int]:

@@ -76,7 +76,7 @@ def _prepare(cell: Cell, cache: Path, on: device.Device, stages: Stages) -> None
     elif loader:
         artefact_bytes = caches.size(folder / ARTEFACTS)
     with stages("reference"), subject.context():
-        torch.save(tuple(references.first_result(subject)), folder / EXPECTED)
+        torch.save(references.first_result(subject), folder / EXPECTED)
     prepared = Prepared(torch.get_num_threads(), SEED, loader, artefact_bytes)
     write_atomically(folder / PREPARED, msgspec.json.encode(prepared))
 
@@ -184,8 +184,7 @@ def checked(connection: int, order: dict[str, Any], result: Any) -> None:
     outcome, compared = OK, None
     try:
         _captured(told)
-        saved = torch.load(Path(told.folder, EXPECTED), weights_only=False)
-        first = references.FirstResult(*saved)
+        first = torch.load(Path(told.folder, EXPECTED), weights_only=False)
         compared = accuracy.compare(
             first.eager,
             result,

@@ -57,10 +57,9 @@ class Entry(NamedTuple):
 
 
 def _loop(entry: Entry) -> Hashable:
-    """What the calibration loop of the entry was: work of a Python's zlib on so many threads."""
+    """The calibration loop of the entry; times of others do not compare with it."""
     environment = entry.measurement.environment
-    conditions = (environment.python, environment.threads) if environment else ()
-    return entry.row.machine, *conditions
+    return entry.row.machine, environment.loop if environment else None
 
 
 @dataclass(eq=False)

@@ -296,7 +296,7 @@ def _gap(cell: Cell, sides: Sequence[Side]) -> str:
         return f"measured with other settings: {differ}; measure both alike"
     for side, other, when in zip(sides, reversed(sides), ("before", "after"), strict=True):
         factor = statistics.times_as_slow(side.calibration_s(cell), other.calibration_s(cell))
-        if side.python(cell) == other.python(cell) and factor > statistics.MOST_SLOWDOWN:
+        if side.loop(cell) == other.loop(cell) and factor > statistics.MOST_SLOWDOWN:
             return f"{when}: {statistics.neighbour(factor)}; measure it again"
         handoff_ns, other_ns = side.handoff_ns(cell), other.handoff_ns(cell)
         if handoff_ns and other_ns and handoff_ns > FAR * other_ns:

@@ -168,10 +168,10 @@ class Side:
         variables = {name: text for name, text in environment.variables.items() if name not in own}
         return {"threads": str(environment.threads), **variables}
 
-    def python(self, cell: Cell) -> str:
-        """The version of the Python whose work the calibration loop is; empty if not known."""
+    def loop(self, cell: Cell) -> tuple[str, int] | None:
+        """What the calibration loop of the cell was (`Environment.loop`); None if not known."""
         environment = self.cells[cell].environment
-        return environment.python if environment else ""
+        return environment.loop if environment else None
 
     def calibration_s(self, cell: Cell) -> float | None:
         """Median seconds of the calibration loop during the cell; None if unknown."""

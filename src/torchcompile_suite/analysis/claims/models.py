@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from ... import matrix
-from ...modes import EAGER, WITH_CUDA_GRAPHS
+from ...modes import EAGER, GRAPH_MODES
 from .. import statistics
 from ..statistics import Interval
 from .evidence import (
@@ -37,7 +37,7 @@ def _mode_over(evidence: Evidence, workload: str, mode: str, other: str) -> Inte
     CUDA replays waits for the device and not for the host, whose speed changes. Of two modes with
     such graphs the times themselves are compared, without a drift: eager's would be the host's.
     """
-    graphs = evidence.device == "cuda" and {mode, other}.issubset(WITH_CUDA_GRAPHS)
+    graphs = evidence.device == "cuda" and {mode, other}.issubset(GRAPH_MODES)
     measure = evidence.latency if graphs else evidence.ratio
     return statistics.quotient(
         measure(inference(workload, mode)), measure(inference(workload, other))

@@ -19,7 +19,7 @@ import torch
 from ... import workloads
 from ...cell import Cell
 from ...compiled import Compiled
-from ...modes import WITH_CUDA_GRAPHS
+from ...modes import GRAPH_MODES
 from .. import caches, failures, progress
 from ..device import Device
 from ..forward import autocast
@@ -84,7 +84,7 @@ class Observer(Inspection):
         self._values["peak_memory_bytes"] = on.peak_memory_bytes()
         self._ask("cache_bytes", lambda: caches.size(self._cache))
         if isinstance(subject, ShapeStream):
-            if on.kind != "cpu" and self._cell.mode in WITH_CUDA_GRAPHS:
+            if on.kind != "cpu" and self._cell.mode in GRAPH_MODES:
                 # What that costs belongs to the warm-up.
                 self._unknown["recaptures.tail"] = "a second pass records CUDA graphs"
             else:
