@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from torchcompile_suite.cell import Cell
 from torchcompile_suite.engine import launches, processes, turns
 from torchcompile_suite.engine.processes import HERE, Environment
 from torchcompile_suite.errors import SuiteError
+from torchcompile_suite.host import programs
 from torchcompile_suite.launch.messages import Order
 from torchcompile_suite.measurement import Status
 from torchcompile_suite.request import Request
@@ -179,3 +181,22 @@ def test_a_missing_compiler_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> N
         outcome = generator.make(CODE).outcome
     assert outcome.reason == "no C compiler; install one (on Debian: apt-get install g++)"
     assert not outcome.settled
+
+
+TERMINATED = """
+import os, signal, sys, tempfile
+from torchcompile_suite.cli.app import app
+
+@app.command()
+def works():
+    with tempfile.TemporaryDirectory(dir=sys.argv[1]):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+app(["works"])
+"""
+
+
+def test_sigterm_stops_a_command_as_ctrl_c_does(tmp_path: Path) -> None:
+    done = programs.run([sys.executable, "-c", TERMINATED, tmp_path])
+    assert (done.returncode, done.stderr) == (130, "")
+    assert list(tmp_path.iterdir()) == []

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from torchcompile_suite.cell import Cell
 from torchcompile_suite.engine import processes
 from torchcompile_suite.engine.processes import import_path
 from torchcompile_suite.engine.progress import CellProgress, measurement_line
@@ -21,16 +22,32 @@ from .examples import generated as made
 def test_cells_are_shown_with_time_left() -> None:
     shown: list[str] = []
     measured = measurement_line(examples.measurement())
-    cells = CellProgress(shown.append, total=3)
-    cells.started("resnet18, batch 1, default")
-    cells.finished("resnet18, batch 1, default", measured, 60.0)
-    cells.finished("vit, batch 1, default", f"{measured} (measured before)")
+    first, second = Cell("resnet18", 1, "default"), Cell("vit", 1, "default")
+    cells = CellProgress(shown.append)
+    cells.expect([first, second, second], 1)
+    cells.started(first)
+    cells.finished(first, measured, 60.0)
+    cells.finished(second, f"{measured} (measured before)")
     assert "cell 1 of 3: resnet18, batch 1, default: measuring" in shown[0]
     assert (
         "30 ms a call, 0.75 of eager's time +-11.5% in 3 launches; about 2 minutes left" in shown[1]
     )
     assert "measured before" in shown[2]
     assert "about a minute left" in shown[2]
+    cells.finished(second, measured, 60.0)
+    assert shown[3].endswith("3 launches")
+
+
+def test_generated_code_does_not_make_the_time_left_shorter() -> None:
+    shown: list[str] = []
+    timed, generated = Cell("m", 1, "default"), Cell("m", 1, "default", target="cuda:sm90")
+    cells = CellProgress(shown.append)
+    cells.expect([generated, generated, timed, timed], 2)
+    cells.finished(generated, "5 launches", 2.0)
+    assert shown[-1].endswith("5 launches")
+    cells.finished(timed, "3 ms", 100.0)
+    cells.finished(generated, "5 launches", 2.0)
+    assert [line.rpartition("; ")[2] for line in shown[1:]] == ["about 5 minutes left"] * 2
 
 
 TELLS = """

@@ -196,6 +196,16 @@ def test_a_launch_with_other_code_does_not_count() -> None:
     assert told.sentences[1] == "Launches with other code than the first, which do not count: 1."
 
 
+def test_without_a_launch_the_others_stay_beside_their_own() -> None:
+    before, after = _launches(1.0, 2.0, 4.0), _launches(2.0, 5.0, 8.0)
+    before[1] = attribution(BLOCK, [10.0, 4.0, 2.0], [step("f", [0, 1, 2], 9.0)])
+    found = why.call_against_call(before, after)
+    for side, launches in ((found.before, before), (found.after, after)):
+        own = [launches[at].attribution for at in (0, 2)]
+        assert side.calls_s == [one.mode.call_s for one in own if one]
+    assert found.other_code == 2
+
+
 def test_one_launch_is_sure_of_nothing() -> None:
     told = words.told(why.compiled_against_eager(_launches(6.0)), NAMES)
     assert told.sentences[1:] == ["One launch gives no interval, so no difference is sure."]

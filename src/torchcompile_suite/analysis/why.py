@@ -151,7 +151,8 @@ class Family(NamedTuple):
 class Why(NamedTuple):
     """The answer: families, those first that make the most difference.
 
-    ``other_code``: launches that do not count, because their code was not that of the first one.
+    ``other_code``: launches that do not count, because their code, or that of the launch which the
+    other call made beside them, was not that of the first one.
     """
 
     before: Side
@@ -172,7 +173,7 @@ class Why(NamedTuple):
 
 def compiled_against_eager(launches: Sequence[Launch]) -> Why:
     """Why a compiled call takes another time than an eager one. At least one launch is ok."""
-    own = _alike(launches)
+    own = [one for one in _alike(launches) if one is not None]
     names: list[Hashable] = list(range(len(own[0].operators)))
     torch = _torch(launches)
     before, after = (
@@ -186,23 +187,25 @@ def call_against_call(
     before: Sequence[Launch], after: Sequence[Launch], side: Literal["eager", "mode"] = "mode"
 ) -> Why:
     """Why a call of ``after`` takes another time than that of ``before``: the compiled one, or by
-    ``side`` the eager one.
+    ``side`` the eager one. Launches at the same place of both lists were made one after the other,
+    and the first ones are ok.
 
     Operators are the same if the same line of the same module calls them; else, if the same code
     does: the lines of torch's own modules move between releases.
     """
-    one, two = _alike(before), _alike(after)
-    number = min(len(one), len(two))
+    beside = zip(_alike(before), _alike(after), strict=True)
+    pairs = [(one, two) for one, two in beside if one is not None and two is not None]
+    one, two = zip(*pairs, strict=True)
     placed = [{(each.module, each.where) for each in side[0].operators} for side in (one, two)]
     named = [_origins(side[0].operators, placed[0] & placed[1]) for side in (one, two)]
     for origin in _unequal(*named):
         for names in named:
             names[:] = [name[:1] if name[0] == origin else name for name in names]
     sides = (
-        _side([getattr(each, side) for each in own[:number]], names, own[0], _torch(launches))
+        _side([getattr(each, side) for each in own], names, own[0], _torch(launches))
         for own, names, launches in zip((one, two), named, (before, after), strict=True)
     )
-    return _why(*sides)._replace(other_code=len(before) - len(one) + len(after) - len(two))
+    return _why(*sides)._replace(other_code=len(before) + len(after) - 2 * len(pairs))
 
 
 def _side(splits: list[Split], names: Sequence[Hashable], one: Attribution, torch: str) -> Side:
@@ -243,10 +246,11 @@ def _unequal(
     return {origin for origin in {*counts[0], *counts[1]} if counts[0][origin] != counts[1][origin]}
 
 
-def _alike(launches: Sequence[Launch]) -> list[Attribution]:
-    """Of the launches with the steps that the first one has."""
-    fine = [one.attribution for one in launches if one.attribution is not None]
-    return [one for one in fine if _steps(one) == _steps(fine[0])]
+def _alike(launches: Sequence[Launch]) -> list[Attribution | None]:
+    """Of each launch with the steps that the first one has; None for another one."""
+    made = [one.attribution for one in launches]
+    first = _steps(next(one for one in made if one is not None))
+    return [one if one is not None and _steps(one) == first else None for one in made]
 
 
 def _steps(one: Attribution) -> list[list[tuple[object, ...]]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from ..engine.settings import PREFIX
 from ..errors import SuiteError
+from ..host.programs import Terminated
 
 # A regular expression for `asv compare`, which has no --bench: rows of other cells are left out.
 ROWS_VARIABLE = PREFIX + "COMPARE"
@@ -31,20 +31,19 @@ def run(
     """
     _need_configuration()
     command = [sys.executable, "-m", "asv", *arguments]
-    # Without a handler, SIGTERM would end this process and leave asv running.
-    before = signal.signal(signal.SIGTERM, _exit)
     process = subprocess.Popen(command, env={**os.environ, **(variables or {})})
     try:
         status = process.wait()
-    except KeyboardInterrupt:
-        # The terminal has told asv, too. asv ends its launches, and seals what was measured.
+    except KeyboardInterrupt as interrupt:
+        # asv ends its launches, and seals what was measured. Of Ctrl-C the terminal has told it.
+        if isinstance(interrupt, Terminated):
+            process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(STOP_S)
         raise
     finally:
         process.kill()
         process.wait()
-        signal.signal(signal.SIGTERM, before)
     if status not in accept:
         raise SuiteError(f"asv {arguments[0]} ended with status {status}; its messages are above")
 
@@ -74,7 +73,3 @@ def environment_name() -> str:
 def _need_configuration() -> None:
     if not Path("asv.conf.json").is_file():
         raise SuiteError("no asv.conf.json here; run this in a clone of torchcompile-suite")
-
-
-def _exit(number: int, _frame: object) -> None:
-    raise SystemExit(128 + number)

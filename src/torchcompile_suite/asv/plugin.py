@@ -10,7 +10,7 @@ import os
 
 from asv.machine import Machine
 
-from ..host import machine
+from ..host import machine, programs
 from .errors import user_errors
 
 with user_errors():  # a workload file of the user's may not be usable
@@ -33,4 +33,5 @@ def setup() -> None:
         if files := workloads.files():
             os.environ[workloads.VARIABLE] = os.pathsep.join(str(file.resolve()) for file in files)
         Machine.hardcoded_machine_name = machine.detect().machine
+    programs.stop_in_order()
     patches.apply()

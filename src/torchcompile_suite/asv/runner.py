@@ -177,7 +177,7 @@ def _record(conf: Any, env: Any, record: Path, cells: list[Cell]) -> None:
     run = current() or _finding
     on = machine.device_kind()
     cells = [msgspec.structs.replace(cell, device=on) for cell in cells]
-    run.progress.total = len(cells) * len(run.commits) * len(run.environments)
+    run.progress.expect(cells, len(run.commits) * len(run.environments))
     python = Path(env.find_executable("python"))
     alone = Alone(of_release(python, env.env_vars), Settings.from_environment(), record)
     if run.in_turns and env.name not in run.taken:
@@ -193,11 +193,11 @@ def _record(conf: Any, env: Any, record: Path, cells: list[Cell]) -> None:
             known = alone.recorded(cell)
         if known is not None:
             text = f"{measurement_line(known)} (measured before)"
-            run.progress.finished(str(cell), text)
+            run.progress.finished(cell, text)
             continue
-        run.progress.started(str(cell))
+        run.progress.started(cell)
         made = alone.measure(cell, overlay.refused if overlay else "")
-        run.progress.finished(str(cell), measurement_line(made), made.duration_s)
+        run.progress.finished(cell, measurement_line(made), made.duration_s)
 
 
 def _cells(selection: Mapping[str, list[int]]) -> list[Cell]:

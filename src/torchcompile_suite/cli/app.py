@@ -14,6 +14,7 @@ import click
 
 from .._version import __version__
 from ..errors import SuiteError
+from ..host import programs
 
 # Modules that only an extra of the package brings. A test holds this to pyproject.toml.
 EXTRAS = {
@@ -141,3 +142,4 @@ SUITE = {
 @click.version_option(__version__, message="%(version)s")
 def app() -> None:
     """Does torch.compile pay, on this hardware, for this model, in this mode, since when?"""
+    programs.stop_in_order()

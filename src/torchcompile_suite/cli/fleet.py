@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -29,7 +28,7 @@ from ..fleet.head import VARIABLES, options_of_head, options_of_machine, watched
 from ..fleet.messages import ClusterLost, Order
 from ..fleet.plan import Known, Plan, Task, expected
 from ..fleet.store import Diary, Store
-from ..host import machine
+from ..host import machine, programs
 from ..host.files import held
 from ..presentation import sheets
 from ..presentation.terminal import Output
@@ -346,14 +345,13 @@ def _cluster(address: str | None) -> Iterator[Cluster]:
         cluster.connect(address)
     else:
         cluster.start_here(machine.name_in_fleet(machine.detect().machine), _here())
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    programs.stop_in_order()  # Ray has put a handler of its own there
     try:
         with watched(cluster.address(), _leave):
             yield cluster
     except ClusterLost as error:
         _leave(error)
     finally:
-        signal.signal(signal.SIGTERM, before)
         cluster.close()
 
 

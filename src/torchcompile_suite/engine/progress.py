@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
+from statistics import fmean
 
 from ..analysis import statistics
+from ..cell import Cell
 from ..measurement import Launch, Measurement
 
 
@@ -59,34 +62,47 @@ def rounded_duration(seconds: float) -> str:
     return f"about {round(seconds / 60)} minutes"
 
 
+# The two kinds of cells: a time takes a minute or more, generated code some seconds.
+_TIMED, _GENERATED = False, True
+
+
 class CellProgress:
-    """Prints a line when a cell begins and a line with its result.
+    """Prints a line when a cell begins and a line with its result. ``show`` prints a line."""
 
-    ``total``: the number of cells to expect; 0 while it is unknown. ``show`` prints a line.
-    """
-
-    def __init__(self, show: Callable[[str], None], total: int = 0) -> None:
-        """No cell has begun yet."""
-        self.total = total
+    def __init__(self, show: Callable[[str], None]) -> None:
+        """No cell has begun yet, and the number of cells is unknown."""
         self._show = show
-        self._done = 0
-        self._measured_s: list[float] = []
+        self._expected: Counter[bool] = Counter()
+        self._done: Counter[bool] = Counter()
+        self._taken_s: dict[bool, list[float]] = {_TIMED: [], _GENERATED: []}
 
-    def started(self, cell: str) -> None:
+    def expect(self, cells: Iterable[Cell], times: int) -> None:
+        """All cells of the run: these, so many times. Those that are done are among them."""
+        once = Counter(bool(cell.target) for cell in cells)
+        self._expected = Counter({kind: number * times for kind, number in once.items()})
+
+    def started(self, cell: Cell) -> None:
         """The measurement of the cell begins."""
-        self._say(f"{cell}: measuring")
+        self._say(self._done.total() + 1, f"{cell}: measuring")
 
-    def finished(self, cell: str, text: str, duration_s: float = 0.0) -> None:
+    def finished(self, cell: Cell, text: str, duration_s: float = 0.0) -> None:
         """The cell is done. ``duration_s`` is 0 for a cell that was looked up."""
+        kind = bool(cell.target)
+        self._done[kind] += 1
         if duration_s:
-            self._measured_s.append(duration_s)
-        remaining = self.total - self._done - 1
-        if remaining > 0 and self._measured_s:
-            mean_s = sum(self._measured_s) / len(self._measured_s)
-            text += f"; {rounded_duration(remaining * mean_s)} left"
-        self._say(f"{cell}: {text}")
-        self._done += 1
+            self._taken_s[kind].append(duration_s)
+        self._say(self._done.total(), f"{cell}: {text}{self._left()}")
 
-    def _say(self, text: str) -> None:
-        count = f"cell {self._done + 1}" + (f" of {self.total}" if self.total else "")
+    def _left(self) -> str:
+        """How long the run still takes; empty if that is not known."""
+        left = self._expected - self._done
+        known_s = {kind: fmean(each) for kind, each in self._taken_s.items() if each}
+        if not left or not known_s or (left[_TIMED] and _TIMED not in known_s):
+            return ""
+        left_s = sum(number * known_s.get(kind, 0.0) for kind, number in left.items())
+        return f"; {rounded_duration(left_s)} left"
+
+    def _say(self, number: int, text: str) -> None:
+        total = self._expected.total()
+        count = f"cell {number}" + (f" of {total}" if total else "")
         self._show(f"{time.strftime('%H:%M:%S')} {count}: {text}")
