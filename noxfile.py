@@ -74,7 +74,7 @@ def tests_all(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS)
 def quick(session: nox.Session) -> None:
-    """Run the tests that take seconds: no torch, no browser, no cluster, no network."""
+    """Run the tests that take seconds: no torch, no browser, no cluster; small packages only."""
     _need(session, "git")
     session.install("-e", ".[suite]", "--group", "quick", env=BYTECODE)
     options = ("--numprocesses=2", "--dist=worksteal", "--durations=10", "-m", "not slow")

@@ -167,7 +167,7 @@ def judged(kind: str, fault: str) -> str:
 
 
 def main() -> int:
-    """Print the table, and the count. The status is 1 if it is below what was asked for."""
+    """Print the table, and the count. The status is 1 if it is not what docs/method.md says."""
     caught = alarms = 0
     print(f"torch {torch.__version__}")
     print("| fault |", " | ".join(KINDS), "|")
@@ -181,7 +181,7 @@ def main() -> int:
         else:
             caught += sum(map(bool, reasons))
     print(f"\n{caught} of {len(FAULTS) * len(KINDS)} caught, {alarms} false alarms")
-    return int(caught < 66 or alarms > 0)
+    return int(caught < 69 or alarms > 0)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -99,8 +100,11 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Let Ctrl-C end what the tests start, and two test processes share the processors.
+
+    What the processes of the tests leave in the folder for temporary files, those that are killed
+    and Inductor's cache, goes with the tests. pytest's own folders stay where they always are.
 
     A shell that starts the tests in the background makes them ignore Ctrl-C, and so their
     processes. Threads that wait for each other in a loop take the processors that the others need:
@@ -108,6 +112,10 @@ def pytest_configure() -> None:
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    if not hasattr(config, "workerinput"):  # one folder for both
+        own = tempfile.TemporaryDirectory(prefix="tests-", ignore_cleanup_errors=True)
+        os.environ["TMPDIR"] = own.name
+        config.add_cleanup(own.cleanup)
 
 
 def releases(*older: str) -> list[Any]:

@@ -9,6 +9,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from torchcompile_suite import matrix
+from torchcompile_suite.analysis.statistics import Interval
 from torchcompile_suite.attribution import Attribution, Operator, Split, Step
 from torchcompile_suite.cell import DEFAULT_HEAP, Cell, Shapes
 from torchcompile_suite.conditions import Environment, Paging
@@ -222,6 +223,12 @@ class Net(torch.nn.Module):
 """
 
 
+positive = st.floats(0.01, 100)
+intervals = st.builds(
+    lambda value, reach: Interval(value, value / reach, value * reach),
+    positive,
+    st.floats(1.0001, 2),
+)
 names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,30}", fullmatch=True)
 cells = st.builds(
     Cell,

@@ -85,6 +85,7 @@ makers = {
     "nested": lambda t: torch.nested.nested_tensor([t, t[:3]]),
     "float": lambda t: float(t.sum()),
     "array": lambda t: t.numpy(),
+    "beside whole numbers": lambda t: {"ids": torch.arange(100_000), "out": t},
     "beside an opaque one": lambda t: (t, Opaque()),
     "cyclic": cyclic,
 }
@@ -111,6 +112,13 @@ for name, triple in {
 }.items():
     made = accuracy.compare(*triple, "float64", "float32")
     results[name] = [accuracy.wrong(made) == "", made.notes]
+# Eager is off by 0.2 per cent, up and down; the mode is half a per cent too large.
+for count in (4, 100):
+    one = torch.ones(count)
+    off = torch.tensor([1.002, 0.998]).repeat(count // 2)
+    made = accuracy.compare(off, one * 1.008, one.double(), "float64", "float32")
+    three = map(values.parts, (off, one * 1.005, one.double()))
+    results[f"{count} values"] = [accuracy.wrong(made) == "", accuracy.hidden(*three)[:10]]
 made = accuracy.compare(Plain(finite), (finite, 3), Plain(finite), "float64", "float32")
 results["types"] = made.mode_error
 results["tensors"] = [len(values.opened(Plain(right))), len(values.opened(Opaque()))]
@@ -142,6 +150,7 @@ def results(newest: ReleaseEnvironment) -> dict[str, Any]:
         "nested",
         "float",
         "array",
+        "beside whole numbers",
     ],
 )
 def test_tensors_are_found_in_any_container(results: dict[str, Any], name: str) -> None:
@@ -171,6 +180,11 @@ def test_non_finite_values_of_eager_are_noted_and_expected(results: dict[str, An
     assert results["wrong elsewhere"] == [False, [note]]
     assert results["only the mode"] == [False, []]
     assert results["only the reference"] == [True, []]
+
+
+def test_few_values_may_be_off_by_chance(results: dict[str, Any]) -> None:
+    assert results["4 values"] == [True, ""]
+    assert results["100 values"] == [False, "all values"]
 
 
 def test_another_type_is_another_structure(results: dict[str, Any]) -> None:

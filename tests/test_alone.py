@@ -20,6 +20,7 @@ from torchcompile_suite.engine.processes import HERE, Environment
 from torchcompile_suite.engine.series import Series
 from torchcompile_suite.engine.settings import Settings
 from torchcompile_suite.errors import SuiteError
+from torchcompile_suite.host import processors
 from torchcompile_suite.measurement import METHOD, OK, Launch, Measurement, Outcome, Status
 from torchcompile_suite.results import records
 
@@ -177,6 +178,33 @@ def test_a_host_that_is_always_slow_is_asked_for_a_quiet_launch_in_one_cell_only
     assert len(alone.measure(CELL).launches) > 3
 
 
+@pytest.fixture
+def two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The threads of the records are those of this machine."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(processors, "allowed", lambda: [0, 1])
+
+
+@pytest.mark.usefixtures("two_processors")
+@pytest.mark.parametrize("unlike", [{"python": "3.9.1"}, {"threads": 1}, {"threads": 64}])
+def test_the_loop_of_another_python_or_of_other_threads_tells_nothing(
+    tmp_path: Path, unlike: dict[str, object]
+) -> None:
+    first, second = (tmp_path / f"{name}{records.SUFFIX}" for name in ("first", "second"))
+    noisy = [1.4 * QUIET_S] * 3
+    measure([1.0] * 3, calibrations=noisy, record=second)
+    quick, _ = measure([1.0] * 3, cell=EAGER_CELL)
+    launches = [
+        msgspec.structs.replace(one, environment=msgspec.structs.replace(one.environment, **unlike))
+        for one in quick.launches
+        if one.environment
+    ]
+    records.append(first, msgspec.structs.replace(quick, launches=launches))
+    _, script = measure([1.0] * 3, calibrations=noisy, record=second, reuse=True)
+    assert not script.kinds, "the record is as quiet as any of its kind"
+
+
+@pytest.mark.usefixtures("two_processors")
 def test_the_records_of_the_machine_tell_its_quiet_time(tmp_path: Path) -> None:
     """Records of any release. A measurement of a noisy hour is not reused in a quieter one."""
     first, second = (tmp_path / f"{name}{records.SUFFIX}" for name in ("first", "second"))

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,7 +29,7 @@ from torchcompile_suite.results import records
 
 from .conftest import QUICK, ROOT, ReleaseEnvironment
 from .schemas import validated
-from .test_launch import processes_named
+from .test_launch import processes_named, wait_until
 from .test_matrix import NEW_WORKLOAD
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -242,6 +241,21 @@ def test_it_prints_the_cells_of_this_run_and_no_other(printed: str) -> None:
 
 
 @pytest.mark.nightly
+def test_bench_on_a_machine_without_results(
+    newest: ReleaseEnvironment, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The README's first command, on new hardware."""
+    made = Checkout(tmp_path_factory.mktemp("new"))
+    newest.lie_in(made.environments)
+    made.launches = 1
+    printed = made.asv("bench", module="torchcompile_suite")
+    for name in ("resnet18", "mobilenetv3_small_100", "vit_tiny_patch16_224", "DistilBert"):
+        assert name in printed
+    assert (made.folder / "html" / "report" / "index.html").exists()
+    shutil.rmtree(made.folder / ".asv")
+
+
+@pytest.mark.nightly
 def test_compare_needs_no_options(checkout: Checkout, older: None) -> None:
     out = checkout.asv("compare", OLD, NEW)
     assert "<v2.4>" in out
@@ -324,10 +338,10 @@ def test_a_killed_run_is_completed_by_the_next(
     checkout.workloads = tmp_path / "mine.py"
     checkout.workloads.write_text(WAITING_WORKLOAD)
     process = checkout.start("run", f"{NEW}^!", "--bench", cells)
-    _wait_until(lambda: (tmp_path / "started").exists())
+    wait_until(lambda: (tmp_path / "started").exists())
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
-    _wait_until(lambda: not processes_named(str(checkout.folder)))
+    wait_until(lambda: not processes_named(str(checkout.folder)))
     assert len(checkout.entries(NEW)) == len(before) + 1
     assert len(records.journals(checkout.results)) == 1
     (tmp_path / "go").touch()
@@ -340,14 +354,6 @@ def test_a_killed_run_is_completed_by_the_next(
     assert ("'waiting'", "1", "'eager'") in latency
     # The narrower run has not touched what the wider one measured.
     assert ("'softmax_matmul'", "1", "'default'") in latency
-
-
-def _wait_until(met: Callable[[], bool]) -> None:
-    # Guards against a hanging test; generous, because the machine may be busy.
-    deadline = time.monotonic() + 600
-    while not met():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @pytest.mark.nightly
@@ -443,7 +449,7 @@ def test_a_killed_installation_is_mended_and_never_measured(
     shutil.rmtree(folder)
     process = checkout.start("run", f"{OLD}^!", "--bench", cells)
     # uv has begun to link the thousands of files of torch.
-    _wait_until(lambda: any(folder.glob("lib/python*/site-packages/torch/*")))
+    wait_until(lambda: any(folder.glob("lib/python*/site-packages/torch/*")))
     # asv first: where only uv is killed, asv begins anew.
     os.kill(process.pid, signal.SIGKILL)
     for installing in processes_named(str(folder)):
@@ -480,10 +486,10 @@ IN_TURNS = ("run", "HASHFILE:commits", "--interleave-rounds", "--skip-existing",
 def test_a_killed_series_goes_on_where_it_stopped(turns: Checkout) -> None:
     process = turns.start(*IN_TURNS)
     # In the middle of the second round.
-    _wait_until(lambda: len(turns.unfinished()) == 3)
+    wait_until(lambda: len(turns.unfinished()) == 3)
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
-    _wait_until(lambda: not processes_named(str(turns.folder)))
+    wait_until(lambda: not processes_named(str(turns.folder)))
     assert len(turns.unfinished()) == 3
     out = turns.asv(*IN_TURNS)
     assert f"2.4.1, {catalogue.read()[-1].version} in turns" in out
@@ -558,7 +564,7 @@ def test_ctrl_c_ends_a_history_and_the_same_command_goes_on(turns: Checkout) -> 
     cell = Cell("pointwise_chain", 1, "default")
     command = ("history", OLD, NEW, "--cells", matrix.pattern(cell) or "", "--rounds", "2")
     process = turns.start(*command, module="torchcompile_suite")
-    _wait_until(lambda: len(turns.unfinished()) == 3)
+    wait_until(lambda: len(turns.unfinished()) == 3)
     os.killpg(process.pid, signal.SIGINT)  # as the terminal does
     out, _ = process.communicate()
     assert process.returncode not in (0, -signal.SIGKILL)

@@ -240,6 +240,49 @@ def test_times_of_two_runs_are_not_compared() -> None:
         assert not found.changed
 
 
+def test_times_are_compared_only_if_most_launches_have_a_partner() -> None:
+    random = np.random.default_rng(8)
+    cell = Cell("model", 1, "default")
+    before, after = (measurement(random, cell, launches=4) for _ in range(2))
+    for alone, names in ((1, {"time ratio", "eager", "compiled"}), (3, {"time ratio"})):
+        launches = [
+            msgspec.structs.replace(one, series="another") if number < alone else one
+            for number, one in enumerate(after.launches)
+        ]
+        later = msgspec.structs.replace(after, launches=launches)
+        (found,) = compare([before], [later]).changes
+        times = found.effects.keys() & {"time ratio", "eager", "compiled"}
+        assert times == names
+
+
+def test_loops_of_two_pythons_tell_nothing_of_a_neighbour() -> None:
+    """Each Python has its own zlib."""
+    random = np.random.default_rng(9)
+    before, after = (measurement(random, Cell("model", 1, "default")) for _ in range(2))
+    for python, gap in (("3.11.7", True), ("3.12.1", False)):
+        known = msgspec.structs.replace(examples.environment("2.9.1"), python=python)
+        slow = with_launches(after, calibration_s=1.4e-4, environment=known)
+        quick = with_launches(
+            before, calibration_s=1.0e-4, environment=examples.environment("2.4.1")
+        )
+        (found,) = compare([quick], [slow]).changes
+        assert bool(found.gap) is gap
+
+
+def test_the_drift_is_what_times_differ_by_beyond_their_launches() -> None:
+    """Two exact times of the same work that differ by a fifth: t with one degree of freedom."""
+    random = np.random.default_rng(10)
+    side = Side(
+        "2.4.1",
+        [
+            measurement(random, Cell("model", 1, mode), eager_s=eager_s, spread=0.0)
+            for mode, eager_s in (("default", 0.04), ("reduce-overhead", 0.048))
+        ],
+    )
+    half_width = statistics.t_quantile(0.975, 1) * math.log(1.2) / math.sqrt(2)
+    assert quantities.drift_between([side]) == pytest.approx(half_width)
+
+
 def test_releases_with_other_settings_are_not_compared() -> None:
     random = np.random.default_rng(7)
     before, after = matrix(random), matrix(random)
@@ -481,7 +524,7 @@ def test_what_was_measured_in_both_is_counted_though_nothing_of_it_is_compared()
     comparison = compare(eager[:1], eager[1:])
     assert comparison.compared == 1
     assert comparison.means == {}
-    assert "1 of 1 cells were measured with both. They were measured one run" in (
+    assert "1 of 1 cells can be compared. They were measured one run" in (
         wording.judgement(comparison)
     )
 

@@ -221,15 +221,7 @@ def test_an_open_part_decides_only_where_no_other_does(
     assert any_of(*reversed(parts)) is some
 
 
-positive = st.floats(0.01, 100)
-intervals = st.builds(
-    lambda value, reach: Interval(value, value / reach, value * reach),
-    positive,
-    st.floats(1.0001, 2),
-)
-
-
-@given(intervals, positive, positive)
+@given(examples.intervals, examples.positive, examples.positive)
 def test_yes_needs_the_figure_in_the_range_and_no_the_whole_interval_outside(
     interval: Interval, one: float, other: float
 ) -> None:
@@ -241,7 +233,7 @@ def test_yes_needs_the_figure_in_the_range_and_no_the_whole_interval_outside(
         assert low <= interval.value <= high
 
 
-@given(intervals, st.floats(1.2, 5))
+@given(examples.intervals, st.floats(1.2, 5))
 def test_a_range_around_the_interval_confirms_and_one_beside_it_contradicts(
     interval: Interval, factor: float
 ) -> None:

@@ -18,7 +18,7 @@ from torchcompile_suite.cell import Cell
 from torchcompile_suite.cli import app
 from torchcompile_suite.compiled import GraphBreak
 from torchcompile_suite.errors import SuiteError
-from torchcompile_suite.generated import Chain, Generated
+from torchcompile_suite.generated import Generated
 from torchcompile_suite.launch.generate.assembly import occupancy
 from torchcompile_suite.launch.generate.recorder import Node, Recorder
 from torchcompile_suite.measurement import OK, Launch, Measurement, Outcome, Status
@@ -478,6 +478,29 @@ def test_releases_that_were_only_generated_are_compared(
     assert answer.exit_code == 0, answer.output
     gate = CliRunner().invoke(app.app, ["report", "v2.9", "v2.15.0", "--fail-on-regression"])
     assert gate.exit_code == 1
+    assert "v2.15.0" in gate.stderr, "code alone passes no gate of times"
+
+
+@pytest.mark.parametrize(
+    ("after", "status"),
+    [
+        (examples.measurement(scale=1.5), 1),
+        (examples.measurement(outcome=Outcome(Status.CRASH, "killed")), 1),
+        (examples.measurement(), 0),
+    ],
+)
+def test_a_report_ends_with_1_for_what_got_worse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: Measurement, status: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    other = examples.measurement("other")
+    store(tmp_path / "results", "box", examples.measurement(), other)
+    store(tmp_path / "results", "box", *(examples.at("2.15.0", one) for one in (after, other)))
+    arguments = ["report", "v2.9", "v2.15.0", "--machine", "box"]
+    told = CliRunner().invoke(app.app, arguments)
+    gate = CliRunner().invoke(app.app, [*arguments, "--fail-on-regression"])
+    assert (told.exit_code, gate.exit_code) == (0, status), gate.output
+    assert gate.stdout == told.stdout, "the gate is no error: it says the same"
 
 
 def test_a_report_names_machines_that_disagree(
@@ -514,12 +537,6 @@ def test_every_core_point_with_a_target_has_a_pattern() -> None:
     assert {cell.target for cell in core} == {matrix.GENERATED_TARGET}
     assert {cell.phase for cell in core} == {"inference", "training"}
     assert all(matrix.pattern(cell) for cell in core)
-
-
-def test_a_chain_has_a_reason_for_each_link() -> None:
-    chain = Chain(["a", "b", "c"], ["first", ""])
-    assert len(chain.reasons) == len(chain.kernels) - 1
-    assert msgspec.json.decode(msgspec.json.encode(chain), type=Chain) == chain
 
 
 def test_graph_breaks_survive_the_json() -> None:

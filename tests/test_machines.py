@@ -11,10 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchcompile_suite.analysis import summaries
+from torchcompile_suite.asv import command
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.cli import app
 from torchcompile_suite.host import machine
 from torchcompile_suite.measurement import METHOD, OK, Measurement, Outcome, Status
+from torchcompile_suite.releases import catalogue, ledger
 from torchcompile_suite.results import cached, machines, records
 from torchcompile_suite.results.machines import Choice, NoResultsError, Standing
 from torchcompile_suite.results.records import Record
@@ -103,6 +105,29 @@ def test_gaps_of_this_machine_can_be_shown() -> None:
     assert machines.choose(held, asked, here="here").machine == "other"
     assert machines.choose(held, asked, here="here", every=False, own=True) == Choice("here")
     assert machines.choose(held, asked, here="x", every=False).machine == "other"
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_bench_shows_what_this_run_has_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also on a machine without results, as each new one is. tests/test_asv.py has a real run."""
+    monkeypatch.chdir(tmp_path)
+    newest = catalogue.read()[-1].version
+    folder = tmp_path / "results" / machine.detect().machine
+    journal = records.path(folder, ledger.commit_of()[newest], "virtualenv-py3.11")
+    models = iter(["earlier", "later"])
+
+    def asv(name: str, *_: str, **__: object) -> None:
+        if name == "run":
+            records.append(journal, examples.at(newest, examples.measurement(next(models))))
+
+    monkeypatch.setattr(command, "run", asv)
+    for own, other in (("earlier", "later"), ("later", "earlier")):
+        done = CliRunner().invoke(app.app, ["bench"])
+        assert done.exit_code == 0, done.output
+        assert own in done.stdout
+        assert other not in done.stdout
 
 
 def test_the_named_machine_always_wins() -> None:

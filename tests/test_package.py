@@ -133,18 +133,21 @@ def test_the_help_waits_for_no_command() -> None:
     }
 
 
-@pytest.mark.parametrize(("command", "most_s"), [("--help", 0.3), ("try --help", 0.6)])
-def test_the_help_is_there_at_once(command: str, most_s: float) -> None:
-    """By processor time, which a busy machine does not change much."""
+@pytest.mark.parametrize(("command", "most"), [("--help", 3.0), ("try --help", 6.0)])
+def test_the_help_is_there_at_once(command: str, most: float) -> None:
+    """By processor time, over that of the import of click: as long on any machine."""
 
-    def took_s() -> float:
+    def took_s(*arguments: str) -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        arguments = [sys.executable, "-m", "torchcompile_suite", *command.split()]
-        subprocess.run(arguments, capture_output=True, check=True)
+        subprocess.run([sys.executable, *arguments], capture_output=True, check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
-    assert min(took_s() for _ in range(3)) <= most_s
+    help_s, click_s = (
+        min(took_s(*arguments) for _ in range(3))
+        for arguments in (("-m", "torchcompile_suite", *command.split()), ("-c", "import click"))
+    )
+    assert help_s <= most * click_s
 
 
 def test_the_help_of_try_waits_for_no_judgement() -> None:
@@ -319,7 +322,7 @@ def test_the_wheel_shows_the_published_results(wheel: Path, tmp_path: Path) -> N
     empty.mkdir()
     for command, words in {
         "report v2.15": "What gains most, and what loses most:",
-        "report v2.4 v2.15": "cells were measured with both",
+        "report v2.4 v2.15": "cells can be compared",
         "answers inference": "Does compiling a model for inference pay?",
         "claims": "confirmed",
         "coverage": "unexplained gaps: 0",

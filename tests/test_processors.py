@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -58,6 +59,24 @@ def test_the_time_of_other_processors_does_not_count(some: Path) -> None:
     shares = watch.shares()
     assert shares is not None
     assert shares.others_share == 1.0
+
+
+def test_others_are_what_the_measurement_has_not_used(
+    some: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten seconds of two processors: 4 s busy, of which 3 s are the measurement's; 1 s stolen."""
+    clock = iter((100.0, 110.0))
+    now = SimpleNamespace(perf_counter=lambda: next(clock), process_time=lambda: 0.5)
+    monkeypatch.setattr(interference, "time", now)
+    watch = interference.Watch()
+    watch.begin(lambda: 2.0)
+    (some / "stat").write_text(
+        STAT.replace("cpu3 400 0 100 300 0 0 0 75", "cpu3 800 0 100 300 0 0 0 175")
+    )
+    watch.end(lambda: 5.0)
+    shares = watch.shares()
+    assert shares is not None
+    assert (shares.others_share, shares.steal_share) == (0.05, 0.05)
 
 
 def test_a_kernel_without_these_times_tells_nothing(some: Path) -> None:

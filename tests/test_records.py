@@ -154,6 +154,10 @@ def test_a_failure_is_tried_again_and_a_number_is_not(tmp_path: Path) -> None:
     crashed = records.newest(file, Cell("resnet18", 1, "default"))
     assert crashed is not None
     assert not crashed.outcome.settled
+    records.append(file, examples.measurement())
+    made = records.newest(file, Cell("resnet18", 1, "default"))
+    assert made is not None
+    assert made.outcome.settled
 
 
 @pytest.mark.parametrize(

@@ -1191,3 +1191,4 @@ def test_a_minor_release_has_one_page_about_its_newest_patch(tmp_path: Path) -> 
     pages = {file.name: file.read_text() for file in (tmp_path / "site").glob("release-*.html")}
     assert list(pages) == ["release-2.9.html"]
     assert "at=2.9.1" in pages["release-2.9.html"]
+    assert "from v2.8.0 to v2.9" in pages["release-2.9.html"], "and not from another patch of 2.9"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from torchcompile_suite.analysis import statistics
 from torchcompile_suite.analysis.statistics import Interval
+from torchcompile_suite.conditions import Interference
 from torchcompile_suite.measurement import OK, Launch
 
 from . import examples
@@ -40,6 +41,40 @@ def test_ratio_of_scaled_pairs_is_the_scale(eager: list[float], scale: float) ->
     assert statistics.launch_latency(pairs) == pytest.approx(
         scale * statistics.launch_eager_latency(pairs)
     )
+
+
+def test_the_error_of_a_launch_is_that_of_a_median() -> None:
+    """Logs -2, -1, 0, 1, 2 per cent: their median absolute deviation is 1 per cent."""
+    pairs = [(1.0, math.exp(each / 100)) for each in (-2, -1, 0, 1, 2)]
+    error = math.sqrt(math.pi / 2 / 5) * 1.4826 * 0.01
+    assert statistics.launch_error(pairs) == pytest.approx(error)
+    assert statistics.launch_error([*pairs[:4], (1.0, 9.0)]) == pytest.approx(error)
+    assert statistics.launch_error(pairs[:1]) == 0
+
+
+def test_calls_until_steady_and_their_seconds() -> None:
+    warm_up_s = [30.0, *[0.3] * 4, *[0.1] * 12]
+    assert statistics.calls_until_steady(warm_up_s) == 5
+    launch = Launch("cold", OK, pairs_s=[(0.1, 0.1)], warm_up_s=warm_up_s)
+    assert statistics.calls_until_steady_of(launch) == 5
+    assert statistics.seconds_until_steady_of(launch) == pytest.approx(31.2)
+    # Ten calls, the first of which compiles, over ten of eager's.
+    mixed = Launch("cold", OK, pairs_s=[(0.1, 0.1)], warm_up_s=[9.1, *[0.1] * 20])
+    assert statistics.warm_up_mixed_ratio(mixed) == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize(
+    ("steal", "others", "words"),
+    [
+        (0.04, 0.09, ""),
+        (0.0, 0.11, "other processes took 11%"),
+        (0.06, 0.0, "other guests of the host took 6%"),
+    ],
+)
+def test_what_others_took_disturbs_a_launch(steal: float, others: float, words: str) -> None:
+    launch = Launch("warm", OK, interference=Interference(steal, others))
+    assert statistics.taken(launch).startswith(words)
+    assert bool(statistics.disturbed(launch)) == bool(words)
 
 
 @given(st.lists(seconds, min_size=1, max_size=30))
@@ -227,15 +262,7 @@ def test_the_text_of_an_interval(interval: Interval, spec: str, text: str) -> No
     assert str(interval) == format(interval)
 
 
-positive = st.floats(0.01, 100)
-intervals = st.builds(
-    lambda value, reach: Interval(value, value / reach, value * reach),
-    positive,
-    st.floats(1.0001, 2),
-)
-
-
-@given(intervals, intervals)
+@given(examples.intervals, examples.intervals)
 def test_a_quotient_is_wider_than_both_parts_and_can_be_inverted(
     one: Interval, other: Interval
 ) -> None:
@@ -246,7 +273,7 @@ def test_a_quotient_is_wider_than_both_parts_and_can_be_inverted(
     assert found == pytest.approx(back)
 
 
-@given(st.lists(intervals, min_size=1, max_size=6))
+@given(st.lists(examples.intervals, min_size=1, max_size=6))
 def test_a_mean_lies_between_its_parts_and_is_not_wider_than_the_widest(
     parts: list[Interval],
 ) -> None:

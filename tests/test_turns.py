@@ -3,6 +3,7 @@ ones."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from torchcompile_suite.analysis import statistics
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.engine import turns
 from torchcompile_suite.host import probes
@@ -129,6 +131,23 @@ def test_two_processes_take_turns_and_the_order_alternates(tmp_path: Path) -> No
     assert order == ["eager", "mode", "mode", "eager"] * 2 + ["eager", "mode"]
     assert [process.sides for process in made] == [("eager",), ("mode",)]
     assert all(process.ended for process in made)
+
+
+def test_timing_goes_on_until_the_ratio_is_precise_enough(tmp_path: Path) -> None:
+    """Turns of the mode that differ by up to 20 %: five such pairs do not know the ratio to 3 %."""
+    lengths = itertools.cycle([0.009, 0.0105, 0.0095, 0.011])
+
+    def says(asked: object) -> Said | None:
+        of_mode = isinstance(asked, Turn) and asked.side == "mode"
+        return Timed(next(lengths), 4, 0, 0.01, 0.1, None) if of_mode else None
+
+    plan = msgspec.structs.replace(PLAN, error=0.03)
+    found, _, _ = launch(tmp_path, plan=plan, says=says)
+    assert len(found.pairs_s) > PLAN.min_pairs
+    assert statistics.launch_error(found.pairs_s) <= plan.error
+    assert statistics.launch_error(found.pairs_s[:-1]) > plan.error
+    ended, _, _ = launch(tmp_path, plan=msgspec.structs.replace(plan, max_timed_s=0.0), says=says)
+    assert len(ended.pairs_s) == 1
 
 
 def test_each_process_warms_up_alone(tmp_path: Path) -> None:

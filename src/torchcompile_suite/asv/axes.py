@@ -40,7 +40,9 @@ def discover(original: Callable[..., Any]) -> Callable[..., Any]:
         # The benchmarks are the same in each environment, and their releases may hang.
         try:
             here = original(cls, conf, repo, [_Here(conf)], commit_hash[:1], None, check)
-        except util.UserError:  # a benchmark that is not ours may import the project
+        except util.UserError as error:  # a benchmark that is not ours may import the project
+            if isinstance(error.__context__, KeyboardInterrupt):
+                raise
             here = original(cls, conf, repo, environments, commit_hash, None, check)
         recorded = export.recorded_benchmarks(Path(conf.results_dir))
         kept = [_with_recorded_values(one, recorded.get(name)) for name, one in here.items()]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from asv import util
+from asv.console import log
 
 from ..errors import SuiteError
 from ..presentation.wording import printable
@@ -24,6 +25,9 @@ def user_errors() -> Iterator[None]:
         raise util.UserError(printable(text)) from None
     except SuiteError as error:
         raise util.UserError(printable(str(error))) from None
+    except KeyboardInterrupt:
+        log.error("interrupted; run the same command again")
+        raise SystemExit(130) from None
     except BrokenPipeError:  # the reader, such as `head`, has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
 from html import escape
@@ -45,16 +46,28 @@ _REGRESSIONS = re.compile(r'<li id="nav-li-regressions">.*?</li>')
 def publish(original: Callable[..., Any]) -> Callable[..., Any]:
     """`Publish.run` on the sound files: ASV stops at the first broken one.
 
-    The others are named and left out.
+    The others are named and left out. The site that is there stays until the new one is complete.
     """
 
     def run(cls: type[Publish], conf: Any, *arguments: Any, **options: Any) -> Any:
         add_nightlies(conf)
-        with staged(conf, every=False) as stage:
+        html = Path(conf.html_dir)
+        html.parent.mkdir(parents=True, exist_ok=True)
+        with (
+            staged(conf, every=False) as stage,
+            tempfile.TemporaryDirectory(dir=html.parent, prefix=f".{html.name}-") as folder,
+        ):
             for problem in stage.problems:
                 log.warning(printable(f"left out: {problem}"))
             Report.stage = stage
-            return original(cls, conf, *arguments, **options)
+            conf.html_dir = str(Path(folder, html.name))
+            try:
+                original(cls, conf, *arguments, **options)
+                if html.exists():
+                    shutil.rmtree(html)
+                Path(conf.html_dir).replace(html)
+            finally:
+                conf.html_dir = str(html)
 
     return run
 

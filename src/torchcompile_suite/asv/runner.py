@@ -33,6 +33,7 @@ from ..errors import SuiteError
 from ..host import machine
 from ..presentation.wording import printable
 from ..results import descriptions, records, sealing
+from ..results.records import COMMIT_DIGITS
 from . import export, interleaved
 from .export import Recorded
 from .reading import shown, summed_up
@@ -119,12 +120,11 @@ def run(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _forget_torn(folder: Path) -> None:
     """Remove ASV's files that a full disk has left half: they are made of the records again."""
-    for file in folder.glob("*.json"):
+    for file in folder.glob("[0-9a-f]" * COMMIT_DIGITS + "-*.json"):
         try:
             export.read_object(file)
         except ValueError:
-            if file.name != machine.FILE:
-                file.unlink()
+            file.unlink()
 
 
 def run_benchmarks(original: Callable[..., Any]) -> Callable[..., Any]:

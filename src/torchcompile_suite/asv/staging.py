@@ -7,6 +7,7 @@ a folder with the result files that are made from the measurements (`export`).
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -94,7 +95,11 @@ def _fill(folder: Path, results: Path, conf: Any, every: bool) -> Staged:
 def machines(results: Path, problems: list[Problem]) -> list[Path]:
     """The machine.json of each machine that ASV can read. The others are added to ``problems``."""
     found = []
-    for file in sorted(results.glob(f"*/{machine.FILE}")):
+    folders, links = records.machine_folders(results)
+    problems += links
+    for file in (folder / machine.FILE for folder in folders):
+        if not os.path.lexists(file):
+            continue
         with records.named(f"{file.parent.name}/{file.name}", problems):
             fields = descriptions.read(file.parent).fields
             if (version := fields.pop("version", None)) != 1:

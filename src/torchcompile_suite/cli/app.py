@@ -14,7 +14,6 @@ import click
 
 from .._version import __version__
 from ..errors import SuiteError
-from ..host import programs
 
 # Modules that only an extra of the package brings. A test holds this to pyproject.toml.
 EXTRAS = {
@@ -59,6 +58,8 @@ class Commands(click.Group):
         except ModuleNotFoundError as error:
             _, _, name = f"{ctx.command_path} {ctx.invoked_subcommand}".partition(" ")
             _end(missing(error, name))
+        except UnicodeEncodeError as error:
+            _end(f"{error.object!r} is no text in UTF-8; give the file or folder another name")
         except KeyboardInterrupt as interrupt:
             _end(str(interrupt), 130)
         except OSError as error:
@@ -142,4 +143,6 @@ SUITE = {
 @click.version_option(__version__, message="%(version)s")
 def app() -> None:
     """Does torch.compile pay, on this hardware, for this model, in this mode, since when?"""
-    programs.stop_in_order()
+    from ..host.programs import stop_in_order
+
+    stop_in_order()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from ..analysis import summaries
 from ..asv import command
 from ..cell import Cell
 from ..engine.settings import BUDGET_VARIABLE
@@ -52,8 +53,8 @@ def bench_command(releases: tuple[str, ...]) -> None:
     )
     versions = [release.version for release in measured]
     here = machine.detect().machine
-    # Results that came with the clone are no part of the answer.
-    before = {_identity(record) for record in select(here).records}
+    # Results that came with the clone are no part of the answer. A new machine has none.
+    before = set(map(_identity, summaries.read_machine(RESULTS / here).records))
     click.echo(
         f"\n== PyTorch {', '.join(versions)} on {here}: "
         "the first time it downloads several GB a release =="

@@ -79,6 +79,7 @@ def update_command(
         refuse({"--device": device != "cpu"}, f"--target {gpu} is the device")
     wanted = device if gpu is None else targets.get(gpu).name
     way = _Way(mode, backend, batch_sizes, dynamic, training, wanted)
+    file.read(path)  # a contract that cannot be read would make the counts useless
     names = [_named(text, path) for text in models]
     each_release = releases or (_INSTALLED,)
     entries = [_counted(name, path, way, release) for release in each_release for name in names]

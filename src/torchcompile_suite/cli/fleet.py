@@ -39,7 +39,7 @@ from ..results import records
 from ..results.machines import classes
 from .app import Commands
 from .history import BUDGET_S, chosen_releases
-from .options import releases_argument, rounds_option
+from .options import Finite, releases_argument, rounds_option
 from .recorded import RESULTS, read_results
 
 if TYPE_CHECKING:
@@ -131,7 +131,9 @@ def _here() -> str:
 @releases_argument
 @cells_option
 @rounds_option
-@click.option("--machines", type=click.IntRange(min=1), help="So many machines, on paper.")
+@click.option(
+    "--machines", type=click.IntRange(min=1, max=1000), help="So many machines, on paper."
+)
 @hardware_option
 def plan(
     releases: tuple[str, ...],
@@ -205,7 +207,7 @@ def node(name: str | None, host: str | None, head: bool) -> None:
 @hardware_option
 @click.option(
     "--wait",
-    type=click.FloatRange(min=0),
+    type=Finite(min=0),
     default=WAIT_MINUTES,
     help="Minutes for which a lost machine's series wait for it.",
 )

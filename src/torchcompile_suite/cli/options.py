@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -19,6 +21,19 @@ class Format(str, Enum):
     TABLE = "table"
     MARKDOWN = "markdown"
     JSON = "json"
+
+
+class Finite(click.FloatRange):
+    """A number. "nan" is in every range of click's, because each comparison with it is false."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The number, if it is one."""
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is no finite number", param, ctx)
+        return number
 
 
 PATH = click.Path(path_type=Path)

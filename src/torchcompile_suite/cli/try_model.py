@@ -73,13 +73,13 @@ inputs_option = click.option(
 @options.threads_option
 @click.option(
     "--precision",
-    type=click.FloatRange(min=0.001),
+    type=options.Finite(min=0.001),
     default=PRECISION,
     help="Relative half-width of the ratio's interval.",
 )
 @click.option(
     "--budget",
-    type=click.FloatRange(min=1),
+    type=options.Finite(min=1),
     help=f"Seconds for all cells. Default: {BUDGET_S:.0f} for each.",
 )
 @options.installed_option

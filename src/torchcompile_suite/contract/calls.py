@@ -47,15 +47,36 @@ def make(
     given: Sequence[tuple[tuple[Any, ...], dict[str, Any]]],
     *,
     backward: bool = False,
+    after: Callable[[], object] = lambda: None,
 ) -> None:
-    """Call it with each input, `PASSES` times. ``backward``: compute gradients after each call, of
-    the sum of all outputs that have any.
+    """Call it with each input, `PASSES` times. An input that a call has changed comes as it was.
+
+    ``backward``: compute gradients after each call, of the sum of all outputs that have any.
+    ``after``: is called after each call.
     """
+    from ..launch import values
+
+    inputs = list(given)
+    kept = [_copied(one) for one in inputs]
     for _ in range(PASSES):
-        for by_position, by_name in given:
+        for number, as_given in enumerate(kept):
+            if as_given is not None and values.changed(inputs[number], as_given):
+                inputs[number] = values.copied(as_given)
+            by_position, by_name = inputs[number]
             output = call(*by_position, **by_name)
             if backward:
                 _backward(output)
+            after()
+
+
+def _copied(one: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
+    """A copy of the inputs of a call; None if they cannot be copied."""
+    from ..launch import values
+
+    try:
+        return values.copied(one)
+    except Exception:
+        return None
 
 
 def _backward(output: Any) -> None:

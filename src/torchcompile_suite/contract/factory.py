@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +70,8 @@ def count(order: Order) -> Counted:
 def _count(order: Order) -> Counted:
     import torch
 
-    from ..launch.build import to_device
+    from ..launch import original
+    from ..launch.build import ready, to_device
     from ..trial import build
     from . import calls
     from .counting import counting
@@ -78,9 +80,10 @@ def _count(order: Order) -> Counted:
     torch.manual_seed(0)
     models = [build.build(order.target, size) for size in order.batch_sizes or (1,)]
     module = models[0].module
-    if not order.training:
-        module.eval()
-    module.to(device)
+    if order.training:
+        module.to(device)
+    else:
+        ready(module, False, device)
     given = calls.inputs_of([to_device(model.inputs, device) for model in models])
     compiled = _for_target if device != order.device else _here
     with (
@@ -90,7 +93,8 @@ def _count(order: Order) -> Counted:
     ):
         # Values that the model draws, and guards on them, are the same in each run.
         torch.manual_seed(0)
-        calls.make(call, given, backward=order.training)
+        after = partial(original.reset, module)
+        calls.make(call, given, backward=order.training, after=after)
     return Counted(str(torch.__version__), counted.counts)
 
 

@@ -227,13 +227,16 @@ def keep(folder: Path, content: Mapping[str, object]) -> dict[str, object]:
     read, and OSError.
     """
     file = folder / FILE
+    for one, kind in ((folder, Path.is_dir), (file, Path.is_file)):
+        if one.is_symlink() or (one.exists() and not kind(one)):
+            raise SuiteError(f"{one} is a link or a device; remove it")
     if not file.exists():
         text = json.dumps(dict(content), indent=4, sort_keys=True)
         write_atomically(file, text.encode())
         return dict(content)
     try:
         recorded = msgspec.json.decode(file.read_bytes(), type=dict[str, object])
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise SuiteError(f"{file} cannot be read ({error}); restore it") from None
     check_same(recorded, content)
     return recorded

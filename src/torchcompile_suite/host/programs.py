@@ -14,16 +14,25 @@ run: Callable[..., subprocess.CompletedProcess[str]] = functools.partial(
 )
 
 
+# What other programs send, and a terminal that closes. Windows has one of them.
+_ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
 class Terminated(KeyboardInterrupt):
-    """SIGTERM: another program ends this one, which stops as after Ctrl-C."""
+    """Another program or a closed terminal ends this process, which stops as after Ctrl-C."""
 
 
 def stop_in_order() -> None:
-    """Let SIGTERM stop this process as Ctrl-C does: it keeps its results, ends the processes that
-    it has started, and removes its temporary folders. By default it would do nothing of that.
+    """Let SIGTERM and SIGHUP stop this process as Ctrl-C does: it keeps its results, ends the
+    processes that it has started, and removes its temporary folders. By default it would do nothing
+    of that. A signal that it ignores (nohup) stays so.
     """
-    signal.signal(signal.SIGTERM, _terminate)
+    for number in _ENDS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _terminate)
 
 
 def _terminate(_number: int, _frame: object) -> None:
+    for number in _ENDS:  # a second one would interrupt the clean-up
+        signal.signal(number, signal.SIG_IGN)
     raise Terminated

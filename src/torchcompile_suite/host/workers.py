@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
 
 from ..errors import SuiteError
+from .orphans import die_with_parent
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -24,7 +26,7 @@ def each(function: Callable[[Item], Result], items: Sequence[Item], most: int) -
     if workers < 2:
         yield from map(function, items)
         return
-    with ProcessPoolExecutor(workers) as pool:
+    with ProcessPoolExecutor(workers, initializer=_begin) as pool:
         try:
             yield from pool.map(function, items)
         except BrokenProcessPool:
@@ -32,3 +34,10 @@ def each(function: Callable[[Item], Result], items: Sequence[Item], most: int) -
                 "a process was ended from outside, perhaps because the memory was full; end other "
                 "programs, then try again"
             ) from None
+
+
+def _begin() -> None:
+    """Leave Ctrl-C to this process's parent, and end as soon as the parent ends it, or ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    die_with_parent()

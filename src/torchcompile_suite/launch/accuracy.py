@@ -35,6 +35,9 @@ TOLERANCE = {
 }
 # The compiled output may be this many times as far from the float64 reference as eager's output.
 MULTIPLE = 3.0
+# The same for outputs of so few values: two roundings of one value differ by chance. It is that of
+# PyTorch's own check (`same` in torch/_dynamo/utils.py).
+FEW, FEW_MULTIPLE = 10, 10.0
 # The same for random outputs, where the reference is another draw.
 DRAW_MULTIPLE = 1.5
 # Eager that is farther from its reference than this says nothing of the compiled output: three
@@ -42,9 +45,10 @@ DRAW_MULTIPLE = 1.5
 LARGEST_OWN = 0.1
 # Above this own error, eager's rounding hides a wrong scale and a single wrong value in the root
 # mean square. There these two are looked for: a scale that is off by more than eager's whole error,
-# and a value that is this many times as far off as eager's worst.
+# and a value that is this many times as far off as eager's worst. It takes some values to tell.
 HIDING = 1e-3
 OUTLIER = 5.0
+LEAST_VALUES = 16
 # So many whole numbers, or this share of them, may be one step off where values were rounded.
 STEPPED, STEPPED_SHARE = 3, 0.003
 # Values of a state below this are compared absolutely: a mean near zero has no digits.
@@ -81,14 +85,16 @@ def exact_tolerance_of(dtype: str, lowest: torch.dtype | None, tf32: bool) -> fl
 def error(output: Any, expected: Any) -> float:
     """The relative error: root mean square of the difference, over that of the expected values.
 
-    It is taken over all tensors together. Non-finite values count as equal where both are
+    It is taken over all tensors together, and once more without those of whole numbers: a table of
+    indices must not hide what stands beside it. Non-finite values count as equal where both are
     non-finite. Infinite if the structures, the shapes or the non-finite places differ. 0.0 if there
     is nothing to compare.
     """
     output, expected = parts(output), parts(expected)
     if output.structure != expected.structure:
         return math.inf
-    squares = norm = largest = 0.0
+    squares, norm = [0.0, 0.0], [0.0, 0.0]  # of tensors with fractions, and of whole numbers
+    largest = 0.0
     for got, want in zip(output.leaves, expected.leaves, strict=True):
         if not isinstance(want, torch.Tensor):
             largest = max(largest, _plain_error(got, want))
@@ -96,11 +102,13 @@ def error(output: Any, expected: Any) -> float:
         numbers = _finite(got, want)
         if numbers is None:
             return math.inf
-        squares += float(((numbers[0] - numbers[1]) ** 2).sum())
-        norm += float((numbers[1] ** 2).sum())
-    if norm == 0.0:
-        return largest if squares == 0.0 else math.inf
-    return max(largest, math.sqrt(squares / norm))
+        squares[_whole(want)] += float(((numbers[0] - numbers[1]) ** 2).sum())
+        norm[_whole(want)] += float((numbers[1] ** 2).sum())
+    if sum(norm) == 0.0:
+        return largest if sum(squares) == 0.0 else math.inf
+    if norm[0]:
+        largest = max(largest, math.sqrt(squares[0] / norm[0]))
+    return max(largest, math.sqrt(sum(squares) / sum(norm)))
 
 
 def _finite(got: Any, want: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor] | None:
@@ -113,17 +121,18 @@ def _finite(got: Any, want: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor] |
     return (got[finite], want[finite]) if torch.equal(torch.isfinite(got), finite) else None
 
 
-def alike(output: Parts, expected: Parts) -> bool:
-    """Whether structure, shapes and all values without a fraction are the same."""
+def otherwise(output: Parts, expected: Parts) -> float:
+    """How many whole numbers differ; infinite if structures or shapes do."""
     if not alike_shapes(output, expected):
-        return False
+        return math.inf
+    count = 0
     for got, want in zip(output.leaves, expected.leaves, strict=True):
         if isinstance(want, torch.Tensor):
-            if _whole(want) and not torch.equal(_numbers(got), _numbers(want)):
-                return False
-        elif isinstance(want, Integral) and got != want:
-            return False
-    return True
+            if _whole(want):
+                count += int((_numbers(got) != _numbers(want)).sum())
+        elif isinstance(want, Integral):
+            count += got != want
+    return count
 
 
 def alike_shapes(output: Parts, expected: Parts) -> bool:
@@ -131,6 +140,19 @@ def alike_shapes(output: Parts, expected: Parts) -> bool:
     return output.structure == expected.structure and all(
         getattr(got, "shape", None) == getattr(want, "shape", None)
         for got, want in zip(output.leaves, expected.leaves, strict=True)
+    )
+
+
+def few(output: Parts) -> bool:
+    """Whether the output has few values with fractions."""
+    return _values(output) <= FEW
+
+
+def _values(output: Parts) -> int:
+    return sum(
+        leaf.numel() if isinstance(leaf, torch.Tensor) else 1
+        for leaf in output.leaves
+        if (not _whole(leaf) if isinstance(leaf, torch.Tensor) else isinstance(leaf, float))
     )
 
 
@@ -212,7 +234,8 @@ def compare(
     if tolerance is None:
         tolerance = TOLERANCE.get(dtype, TOLERANCE["float32"])
     if math.isfinite(eager_error):
-        tolerance = max(tolerance, (DRAW_MULTIPLE if random else MULTIPLE) * eager_error)
+        multiple = FEW_MULTIPLE if few(expected_parts) else MULTIPLE
+        tolerance = max(tolerance, (DRAW_MULTIPLE if random else multiple) * eager_error)
     same = eager_parts.structure == mode_parts.structure
     compared = not same or bool(eager_parts.leaves) or not eager_parts.unchecked
     return Accuracy(
@@ -230,7 +253,7 @@ def hidden(eager: Parts, mode: Parts, expected: Parts) -> str:
     nothing is. All three are alike in structure and shape.
     """
     eager_error = error(eager, expected)
-    if not HIDING < eager_error <= LARGEST_OWN:
+    if not HIDING < eager_error <= LARGEST_OWN or _values(expected) < LEAST_VALUES:
         return ""
     product = norm = worst = own_worst = 0.0
     for own, got, want in zip(eager.leaves, mode.leaves, expected.leaves, strict=True):

@@ -93,6 +93,10 @@ def _attribute(cell: Cell, on: Device, stages: Stages) -> tuple[Attribution, lis
     with stages("eager"):
         foreign_model = workloads.get(cell.workload).foreign
         notes = foreign.learn(subject, steady=False) if foreign_model else []
+    if cell.device != "cpu" and subject.fresh_inputs:
+        raise failures.Unsupported(
+            "on an accelerator the copies that put changed inputs back would be counted"
+        )
     with subject.context():
         with stages("eager"):
             for _ in range(FEWEST_CALLS):

@@ -11,7 +11,7 @@ from .forward import Forward, ForwardAgainstFloat32, Quantised, arrange, arrange
 from .stream import ShapeStream
 from .subject import SEED, Inputs, Subject, weights
 from .training import TrainingStep
-from .values import mapped
+from .values import mapped, tensors
 
 
 def build(cell: Cell) -> Subject:
@@ -79,6 +79,10 @@ def _refused(module: torch.nn.Module, call: str, error: Exception) -> failures.U
 
 
 def to_device(inputs: Inputs, device: str) -> Inputs:
-    """The inputs with all tensors on that device."""
+    """The inputs with all tensors on that device; as they are if the factory has put some there: it
+    knows which of them stay on the host.
+    """
+    if any(tensor.device.type == device for tensor in tensors(inputs)) and device != "cpu":
+        return inputs
     moved: Inputs = mapped(lambda tensor: tensor.to(device), inputs)
     return moved

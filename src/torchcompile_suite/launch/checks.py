@@ -187,7 +187,7 @@ def _once(subject: Subject, call: Call, stages: Stages) -> Judged:
                 return judged
     if undecided is not None:
         why = f"rounding alone moves eager by {_own_error(undecided):.2g}"
-        return undecided._replace(checked=_unchecked(undecided.checked, why))
+        return undecided._replace(checked=unchecked(undecided.checked, why))
     assert wrong is not None  # the ladder ends with eager's own output
     return wrong
 
@@ -213,6 +213,12 @@ def _against(
         reason = next(filter(None, (accuracy.hidden(*three) for three in several)), "")
     if not reason:
         reason = _wrong_state(subject, expected.eager, mode, reference.played, rounding)
+    if reason and reference.otherwise:
+        places = references.chosen_otherwise(expected.eager, mode)
+        most = accuracy.MULTIPLE * reference.otherwise + accuracy.STEPPED
+        if 0 < places <= most:
+            checked = unchecked(checked, "rounding decides what it chooses, compiled or not")
+            reason = ""
     return Judged(checked, reason, expected, mode)
 
 
@@ -246,10 +252,11 @@ def _draws(subject: Subject, judged: Judged, why: str) -> Judged:
         random=True,
     )
     reason = accuracy.wrong(checked)
-    if not checked.eager_error or (reason and not why):
-        # Two draws may be equal, as of a gate. And where another launch compares the values, a draw
-        # that lies apart shows nothing.
-        return judged._replace(checked=_unchecked(checked, why), reason="")
+    few = accuracy.few(another.outputs[0])
+    if not checked.eager_error or (reason and (few or not why)):
+        # Two draws may be equal, as of a gate. And where another launch compares the values, or
+        # where there are few, a draw that lies apart shows nothing.
+        return judged._replace(checked=unchecked(checked, why), reason="")
     if why:
         note = f"{NOT_CHECKED} value by value, only as one draw beside others: {why}"
         checked = noted(checked, note)
@@ -261,7 +268,7 @@ def noted(checked: Accuracy, note: str) -> Accuracy:
     return msgspec.structs.replace(checked, notes=[*checked.notes, note])
 
 
-def _unchecked(checked: Accuracy, why: str) -> Accuracy:
+def unchecked(checked: Accuracy, why: str) -> Accuracy:
     """The comparison without a judgement, and with the reason, if there is one."""
     checked = noted(checked, f"{NOT_CHECKED}: {why}") if why else checked
     return msgspec.structs.replace(checked, eager_error=None, mode_error=None, compared=False)
@@ -270,7 +277,7 @@ def _unchecked(checked: Accuracy, why: str) -> Accuracy:
 def _unknown(subject: Subject, why: str) -> Accuracy:
     """No comparison."""
     tolerance = accuracy.tolerance_of(subject.cell.dtype, None, steps=False)
-    return _unchecked(Accuracy("same-dtype", None, None, tolerance), why)
+    return unchecked(Accuracy("same-dtype", None, None, tolerance), why)
 
 
 def _own_error(judged: Judged) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import operator
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -15,9 +14,9 @@ from torch.utils._pytree import tree_map
 from ..cell import AUTOCAST, CHANNELS_LAST, QUANTISATIONS, TF32, WEIGHTS, Cell
 from ..releases import extras
 from ..request import Side
-from . import failures
+from . import failures, original
 from .subject import Inputs, Subject, apply
-from .values import mapped
+from .values import deep_copy, mapped
 
 # Of a batch of images: batch, channels, height, width.
 _IMAGES = 4
@@ -57,6 +56,8 @@ class Quantised(ForwardAgainstFloat32):
 
     def __init__(self, cell: Cell, module: torch.nn.Module, inputs: Inputs) -> None:
         """Quantises a copy of the module. Raises `failures.Unsupported` if that is not possible."""
+        if original.has_reset(module):
+            raise failures.Unsupported("the factory's reset does not know the quantised copy")
         super().__init__(cell, quantised(module, cell.dtype), inputs)
         self._float32 = module
 
@@ -154,7 +155,7 @@ def quantised(module: torch.nn.Module, dtype: str) -> torch.nn.Module:
         raise failures.Unsupported(_missing(error)) from None
     dynamic, _ = QUANTISATIONS
     kind = Int8DynamicActivationInt8WeightConfig if dtype == dynamic else Int8WeightOnlyConfig
-    made = copy.deepcopy(module)
+    made = deep_copy(module)
     before = list(made.parameters())
     quantize_(made, kind(set_inductor_config=False))
     after = list(made.parameters())

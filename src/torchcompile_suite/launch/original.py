@@ -224,9 +224,14 @@ def keep_reset(module: torch.nn.Module, function: Callable[[], object]) -> None:
     _RESETS[id(module)] = module, function
 
 
+def has_reset(module: torch.nn.Module) -> bool:
+    """Whether there is a function that resets the module's state."""
+    return id(module) in _RESETS
+
+
 def reset(module: torch.nn.Module) -> bool:
     """Reset the module's state. False if there is no function for that."""
-    if id(module) not in _RESETS:
+    if not has_reset(module):
         return False
     _RESETS[id(module)][1]()
     return True

@@ -45,11 +45,15 @@ class Played(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """Outputs to compare with. ``name``: how they were made. ``note``: why not in float64."""
+    """Outputs to compare with. ``name``: how they were made. ``note``: why not in float64.
+
+    ``otherwise``: how many whole numbers float64 chooses otherwise, if it is no reference for that.
+    """
 
     name: str
     played: Played
     note: str = ""
+    otherwise: float = 0.0
 
 
 class Expected(NamedTuple):
@@ -145,7 +149,7 @@ def ladder(subject: Subject, expected: Expected) -> Iterator[tuple[Reference, wi
     """References, each for the case that the ones before do not settle it, and what is known of
     eager's dtypes by then. Ends with eager's own output.
     """
-    traced, why = widened.Traced(), ""
+    traced, why, otherwise = widened.Traced(), "", 0.0
     exact: Played | None = None
     own = Reference("same-dtype", expected.eager)
     if subject.cell.quantised:
@@ -155,7 +159,7 @@ def ladder(subject: Subject, expected: Expected) -> Iterator[tuple[Reference, wi
     if not expected.random:
         exact, why = _tried(subject, expected)
         if exact is not None and (why := _chosen(expected, exact)):
-            exact = None
+            otherwise, exact = chosen_otherwise(expected.eager, exact), None
         if exact is not None:
             yield Reference("float64", exact), traced
     subject.reset()
@@ -166,13 +170,16 @@ def ladder(subject: Subject, expected: Expected) -> Iterator[tuple[Reference, wi
         if wide is not None and not (wide_why := _chosen(expected, wide)):
             yield Reference("float64", wide), traced
             exact, why = wide, ""
+        elif wide is not None:
+            otherwise = max(otherwise, chosen_otherwise(expected.eager, wide))
         why = why or wide_why
     if exact is None and subject.cell.device == "cuda":
         finer = _without_tf32(subject, expected)
         if finer is not None:
             yield Reference("float32-without-tf32", finer, _note(why)), traced
     if exact is None or traced.steps or _far(expected.eager, exact):
-        yield own._replace(note=_note(why) or (_STEPS if traced.steps else "")), traced
+        note = _note(why) or (_STEPS if traced.steps else "")
+        yield own._replace(note=note, otherwise=otherwise if exact is None else 0.0), traced
 
 
 def _note(why: str) -> str:
@@ -276,11 +283,16 @@ def _without_tf32(subject: Subject, expected: Expected) -> Played | None:
 
 def _chosen(expected: Expected, exact: Played) -> str:
     """Why float64 says nothing of what eager does, or the empty string."""
-    if not all(map(accuracy.alike, expected.eager.outputs, exact.outputs)):
+    if chosen_otherwise(expected.eager, exact):
         return "rounding decides what it chooses, and float64 chooses otherwise"
     if expected.random and _far(expected.eager, exact):
         return "float64 draws other random numbers"
     return ""
+
+
+def chosen_otherwise(one: Played, other: Played) -> float:
+    """How many whole numbers of the outputs differ; infinite if structures or shapes do."""
+    return sum(map(accuracy.otherwise, one.outputs, other.outputs))
 
 
 def _far(eager: Played, exact: Played) -> bool:

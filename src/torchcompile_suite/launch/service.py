@@ -141,7 +141,10 @@ class Service:
         self.stage = "build"
         torch.manual_seed(order["seed"])
         module = workload.build(order["batch_size"])[0]
-        module.eval()  # a module of a user's own may return nothing
+        try:
+            module.eval()  # a module of a user's own may return nothing
+        except NotImplementedError:  # the mode of an exported module is fixed
+            pass
         module.to(order["device"])
         self.end("model")
         weights = torch.load(Path(order["folder"], "weights.pt"), weights_only=False)

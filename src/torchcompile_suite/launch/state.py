@@ -60,6 +60,8 @@ class State:
         self._copies: dict[str, torch.Tensor] = {}
         self._generators: list[torch.Generator] = []
         memo: dict[int, Callable[[], Any]] = {}
+        # A module may also have its weights in a list, as an RNN has: they are no state.
+        self._weights = set() if parameters else {id(weight) for weight in module.parameters()}
         self._restores = [
             self._held(value, path, memo, 0) for path, value in _roots(module, inputs)
         ]
@@ -85,7 +87,7 @@ class State:
     def changes(self) -> dict[str, torch.Tensor]:
         """Copies of the tensors that differ from the kept ones, by their place."""
         found: dict[str, torch.Tensor] = {}
-        seen: set[int] = set()
+        seen = set(self._weights)
         places = list(_roots(self._module, self._inputs))
         places += [item for item in self._module.named_parameters() if item[0] in self._copies]
         for path, value in places:
@@ -103,6 +105,10 @@ class State:
         self, value: Any, path: str, memo: dict[int, Callable[[], Any]], depth: int
     ) -> Callable[[], Any]:
         """A function that puts the value back as it is now, and returns it."""
+        # A submodule in a list has a place of its own, and is not opened here.
+        own_place = depth and isinstance(value, torch.nn.Module)
+        if own_place or id(value) in self._weights:
+            return lambda: value
         if id(value) in memo:
             return memo[id(value)]
         memo[id(value)] = lambda: value  # for an object that holds itself
@@ -182,8 +188,6 @@ def _children(value: Any, depth: int) -> dict[Any, Any] | None:
     if isinstance(value, dict):
         return dict(value)
     if isinstance(value, torch.nn.Module):
-        if depth:  # has its own place
-            return None
         return {
             name: child
             for name, child in vars(value).items()
@@ -201,7 +205,7 @@ def _tensors(
     value: Any, path: str, seen: set[int], depth: int
 ) -> Iterator[tuple[str, torch.Tensor]]:
     """The tensors in a value, each once, with their places."""
-    if id(value) in seen:
+    if id(value) in seen or (depth and isinstance(value, torch.nn.Module)):
         return
     seen.add(id(value))
     if isinstance(value, torch.Tensor):

@@ -9,6 +9,7 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 from ..cell import Cell
+from . import failures
 from .subject import SEED, Call, Inputs, Subject, apply, of_release
 from .values import copied_output, leaves
 
@@ -85,6 +86,8 @@ class ShapeStream(Subject):
 
         Raises `failures.Unsupported` if this release lacks the policy.
         """
+        if not self._varying and self.cell.shapes in ("marked", "buckets", "unbacked"):
+            raise failures.Unsupported("the requests differ in their number of tensors")
         if self.cell.shapes == "oblivious":
             _assume_no_size_of_one()
         self._mark(self.requests)
@@ -118,6 +121,8 @@ class ShapeStream(Subject):
 
     def outputs(self, result: list[Any]) -> list[Any]:
         """The outputs without padding."""
+        if not self._varying:
+            return result
         return [
             tree_map(lambda part, request=request: _unpad(part, request, self._varying), output)
             for output, request in zip(result, self.requests, strict=True)
@@ -137,7 +142,11 @@ def _shapes(inputs: Inputs) -> tuple[torch.Size, ...]:
 
 
 def _varying(requests: list[Inputs]) -> list[list[int]]:
-    """For each leaf of the inputs, the dimensions whose sizes differ between requests."""
+    """For each leaf of the inputs, the dimensions whose sizes differ between requests; empty if the
+    requests differ in their number of leaves.
+    """
+    if len({len(tree_leaves(request)) for request in requests}) > 1:
+        return []
     return [
         [dim for dim in range(same[0].dim()) if len({value.shape[dim] for value in same}) > 1]
         if isinstance(same[0], torch.Tensor)

@@ -17,7 +17,6 @@ What a release lacks is found by looking for it, and is `failures.Unsupported` w
 from __future__ import annotations
 
 import contextlib
-import copy
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -29,7 +28,7 @@ import torch
 from ..cell import Cell
 from ..modes import EAGER
 from ..request import Side
-from . import failures, original, state
+from . import failures, original, state, values
 from .state import State
 
 SEED = 20240724
@@ -230,7 +229,7 @@ def twin(module: torch.nn.Module) -> torch.nn.Module:
     """
     shared = {id(tensor): tensor for tensor in weights(module)}
     try:
-        return copy.deepcopy(module, shared)
+        return values.deep_copy(module, shared)
     except Exception as error:
         reason = failures.said(error)
         raise failures.Unsupported(

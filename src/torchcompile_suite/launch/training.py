@@ -67,7 +67,14 @@ class TrainingStep(Subject):
         if self._start is None:
             self._start = copy.deepcopy(self._build().state_dict())
         super().reset(seed)
-        self.module.load_state_dict(self._start)
+        # A buffer may come with the first call, or change its size.
+        own = self.module.state_dict()
+        start = {
+            name: value
+            for name, value in self._start.items()
+            if name in own and getattr(own[name], "shape", None) == getattr(value, "shape", None)
+        }
+        self.module.load_state_dict(start, strict=False)
 
     def touched(self) -> bool:
         """A step changes all weights, and `reset` restores them."""

@@ -133,7 +133,15 @@ def draft(cell: Cell, history: History) -> Iterator[str]:
     yield from terminal.markdown(by_release(history)).splitlines()
     if not found:
         yield ""
-        yield f"No release changed a call by {LEAST:.0%} or more."
+        yield f"No change of a call by {LEAST:.0%} or more is sure."
+    apart = [
+        f"{before} and {after}"
+        for (before, earlier), (after, later) in pairwise(history.items())
+        if not _in_turns(earlier, later)[0]
+    ]
+    if apart:
+        yield ""
+        yield f"Not measured in turns, and so not compared: {'; '.join(apart)}."
     for one in found:
         names = (one.before, one.after)
         told = why.told(one.why, names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -94,7 +95,7 @@ def judgement(comparison: Comparison) -> str:
     )
     return (
         f"{comparison.before} to {comparison.after} on {comparison.machine}: "
-        f"{comparison.compared} of {len(comparison.changes)} cells were measured with both. "
+        f"{comparison.compared} of {len(comparison.changes)} cells can be compared. "
         f"{_turns(comparison)} "
         f"Of {plural(sum(counts.values()), 'figure')}: {counts[Difference.WORSE]} worse, "
         f"{counts[Difference.BETTER]} better, {counts[Difference.SAME]} not changed, and for "
@@ -128,6 +129,10 @@ def _turns(comparison: Comparison) -> str:
     return f"{paired} of them were {turns}. The others were {apart}."
 
 
+# JSON escapes those below U+0020 itself. The others are controls, and what turns a line around.
+_CONTROLS = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069]")
+
+
 def printable(text: str) -> str:
     """The text with control characters, escapes and line breaks replaced.
 
@@ -137,5 +142,6 @@ def printable(text: str) -> str:
 
 
 def written(content: Any) -> bytes:
-    """The content as indented JSON."""
-    return msgspec.json.format(msgspec.json.encode(content))
+    """The content as indented JSON. What could control a terminal is escaped in its texts."""
+    text = msgspec.json.format(msgspec.json.encode(content)).decode()
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()

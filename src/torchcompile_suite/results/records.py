@@ -14,6 +14,8 @@ which files were added makes no difference. The older measurements are the histo
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -142,8 +144,11 @@ def files(machine_folder: Path) -> Read[dict[Path, list[Path]]]:
 def append(journal: Path, measurement: Measurement) -> None:
     """Add a measurement to a journal, completely or not at all.
 
-    Raises OSError, and SuiteError if it is of another device than the machine of the journal.
+    Raises OSError, also for a link in place of the journal, and SuiteError if it is of another
+    device than the machine of the journal.
     """
+    if journal.is_symlink():
+        raise OSError(errno.ELOOP, LINK, str(journal))
     descriptions.check_device(journal.parent, measurement)
     append_line(journal, msgspec.json.encode(measurement))
 
@@ -293,7 +298,8 @@ def _folders(parent: Path, where: str) -> Read[list[Path]]:
     """The folders in a folder, sorted. ``where``: begins the place of a problem. Raises OSError."""
     folders: list[Path] = []
     problems: list[Problem] = []
-    for one in sorted(one for one in parent.iterdir() if one.is_dir()):
+    # `Path.is_dir` raises for some links.
+    for one in sorted(filter(os.path.isdir, parent.iterdir())):
         text = _text(one.name)
         reason = LINK if one.is_symlink() else _NO_TEXT if text != one.name else ""
         if reason:

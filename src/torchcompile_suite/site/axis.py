@@ -73,6 +73,11 @@ class Releases:
         date = release.date.date().isoformat() if release else ""
         return Facts(label(point), f"PyTorch {label(point)}", date)
 
+    def minor(self, point: str) -> str:
+        """The minor release; the point itself for one that is not in the catalogue."""
+        release = self._find(point)
+        return release.minor if release else point
+
     def command(self, cell: Cell, point: str) -> str:
         """With the tag of the release."""
         release = self._find(point)
@@ -116,6 +121,10 @@ class Commits:
             self._known[point] = Facts(point, f"PyTorch commit {point}", date, subject)
         return self._known[point]
 
+    def minor(self, point: str) -> str:
+        """The point itself."""
+        return point
+
     def command(self, cell: Cell, point: str) -> str:
         """With the configuration of the commits."""
         return _command("asv --config asv.commits.conf.json run", point, cell)
@@ -127,7 +136,8 @@ Axis: TypeAlias = Releases | Commits
 - ``noun``: how one point is called.
 - ``key``: what tells this axis from another one, for keys of `results.cached`.
 - ``point``: the point of a record; empty if it belongs to none.
-- ``order``: the points, oldest first. ``facts``: a point in words.
+- ``order``: the points, oldest first. ``facts``: a point in words. ``minor``: equal for the patch
+  releases of one minor release.
 - ``command``: the command that measures a cell again; empty if there is none. It is safe in a
   shell: all names are `cell.Name`.
 """

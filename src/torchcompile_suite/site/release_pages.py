@@ -94,9 +94,11 @@ def _step(step: Row) -> Iterable[Section]:
     """What a release changed: what follows for users, what matters most, and how it is known."""
     means = rows(step["means"])
     advice = list(_upgrading(means))
-    none = f"On average nothing is surely worse by more than {_WORTH - 1:.0%}."
+    none = (
+        f"Of what was compared, nothing is on average surely worse by more than {_WORTH - 1:.0%}."
+    )
     apart = [] if {row["figure"] for row in means} & _DRIFTING else [_APART]
-    yield Section("When you upgrade", [*_calls(means), *(advice or [none]), *apart])
+    yield Section("When you upgrade", [*_calls(means), *(advice or [none] * bool(means)), *apart])
     if step["most"]["rows"]:
         yield Section("What matters most", [], [sheet("The largest changes.", step["most"])])
     yield Section("How it was compared", [step["sentence"]])

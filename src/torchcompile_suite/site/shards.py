@@ -8,7 +8,7 @@ file is named each time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +125,7 @@ def _shards(machine: Machine) -> Shards:
         **({"machines": machine.machines} if machine.several else {}),
     }
     points = {point: machine.axis.facts(point)._asdict() for point in machine.points}
-    plain = {**_plain(machine.points[-1], every), "steps": _steps(machine.points, every)}
+    plain = {**_plain(machine.points[-1], every), "steps": _steps(machine, every)}
     return Shards(machine.standing, entry, points, texts, plain, _upstream(machine))
 
 
@@ -144,10 +144,17 @@ def _plain(newest: str, documents: dict[str, Encoded]) -> dict[str, Any]:
     return {**plain, "means": means}
 
 
-def _steps(points: Sequence[str], documents: dict[str, Encoded]) -> dict[str, Any]:
-    """What each point changed against the one before it, if cells were measured at both."""
+def _steps(machine: Machine, documents: dict[str, Encoded]) -> dict[str, Any]:
+    """What each point changed against the newest one of an earlier minor release, if cells were
+    measured at both.
+    """
     found = {}
-    for before, point in pairwise(points):
+    minor = machine.axis.minor
+    for place, point in enumerate(machine.points):
+        earlier = [one for one in machine.points[:place] if minor(one) != minor(point)]
+        if not earlier:
+            continue
+        before = earlier[-1]
         pair = packs.decode(documents[f"pairs/{before}/{point}"].data)
         if pair is not None:
             wanted = ("sentence", "whole", "most", "means", "reasons")

@@ -93,7 +93,7 @@ class Comparison(NamedTuple):
 
     @property
     def compared(self) -> int:
-        """The number of cells that were measured on both sides."""
+        """The number of cells that can be compared."""
         return sum(not change.gap for change in self.changes)
 
     @property
@@ -308,11 +308,13 @@ def _gap(cell: Cell, sides: Sequence[Side]) -> str:
 
 
 def _broken(cell: Cell, sides: Sequence[Side]) -> bool:
-    """Whether the cell was ok before and has failed after. A busy machine is no failure."""
+    """Whether the cell was ok before and has failed after. A busy machine is no failure, and
+    neither is a package that is not installed.
+    """
     before, after = (side.cells[cell].outcome if cell in side.cells else None for side in sides)
     if before is None or after is None or not before.ok:
         return False
-    return not after.settled and after.status is not Status.UNSETTLED
+    return not after.settled and after.status not in (Status.UNSETTLED, Status.UNSUPPORTED)
 
 
 def _settings(before: Mapping[str, str], after: Mapping[str, str]) -> str:

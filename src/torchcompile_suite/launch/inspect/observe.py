@@ -144,6 +144,8 @@ class Observer(Inspection):
             self._refuse("new shapes", lambda: capture.refused(subject, forward, subject.unseen()))
         if on.kind == "cpu":
             self._unknown["profile"] = "a CPU has no queue to profile"
+        elif isinstance(call, Restoring):
+            self._unknown["profile"] = "the copies that put changed inputs back would be counted"
         else:
             self._ask(
                 "profile",

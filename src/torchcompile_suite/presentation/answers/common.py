@@ -18,6 +18,8 @@ from ..sheets import Columns, Sheet, ended, sheet
 from ..wording import listed, plural
 
 NOTHING = "Nothing of this question was measured."
+# The drift of the machine between two measurements is in them. Of ratios it cancels.
+_DRIFTING = frozenset(["cold_s", "warm_s"])
 
 
 class Answer(NamedTuple):
@@ -45,6 +47,7 @@ class Figures(NamedTuple):
     - ``memory_bytes``: the peak memory in the mode.
     - ``beside``: the cell that it is compared with; None beside itself, or if it was not measured.
     - ``over_beside``: its time over a time of that cell, where a question sets it.
+    - ``between``: compares it with that cell.
     """
 
     row: Row
@@ -57,6 +60,7 @@ class Figures(NamedTuple):
     memory_bytes: Interval | None = None
     beside: Figures | None = None
     over_beside: Interval | None = None
+    between: Between | None = None
 
     @property
     def cell(self) -> Cell:
@@ -66,25 +70,41 @@ class Figures(NamedTuple):
     def over(self, figure: str) -> Interval | None:
         """A figure (a path of attributes) over that of ``beside``; None if either is missing."""
         of = attrgetter(figure)
-        return None if self.beside is None else over(of(self), of(self.beside))
+        one, other = of(self), self.beside and of(self.beside)
+        if one is None or other is None:
+            return None
+        if figure in _DRIFTING:
+            assert self.between is not None
+            return self.between.over(one, other)
+        return statistics.quotient(one, other)
+
+    def call_over(self, figure: str) -> Interval | None:
+        """The time of a call over a time (a path) of ``beside``; None if either is missing."""
+        time, other = self.row.latency_s, self.beside and attrgetter(figure)(self.beside)
+        if time is None or other is None:
+            return None
+        assert self.between is not None
+        return self.between.over(time, other)
 
 
 def figures(
-    records: Iterable[Record],
+    records: Sequence[Record],
     wanted: Callable[[Cell], bool],
     beside: Callable[[Cell], Cell] = lambda cell: cell,
 ) -> dict[Cell, Figures]:
     """The figures of the wanted cells, failed ones, too.
 
-    ``beside``: the cell that each of them is compared with, wanted or not.
+    ``records``: all of a release on a machine. ``beside``: the cell that each cell is compared
+    with, wanted or not.
     """
+    between = Between(records)
     by_cell = {record.measurement.cell: record for record in records}
     found = {}
     for cell, record in by_cell.items():
         if wanted(cell):
             other = by_cell.get(beside(cell), record)
             found[cell] = _figures(record)._replace(
-                beside=None if other is record else _figures(other)
+                beside=None if other is record else _figures(other), between=between
             )
     return found
 
@@ -170,29 +190,18 @@ def by_mode(of: Sequence[Row]) -> str:
     return ", ".join(parts)
 
 
-def over(one: Interval | None, other: Interval | None) -> Interval | None:
-    """One figure over another one that was measured independently; None if either is missing."""
-    return None if one is None or other is None else statistics.quotient(one, other)
-
-
 class Between:
-    """Compares cells of one release on one machine that were measured one after the other."""
+    """Compares times of two cells of one release on one machine, measured one after the other."""
 
     def __init__(self, records: Sequence[Record]) -> None:
         """``records``: all of that release and machine. The drift is known from all of them."""
         self._evidence = Evidence((record.measurement for record in records), "")
 
-    def over(self, one: Figures, figure: str) -> Interval | None:
-        """The time of a call over a time (a path of attributes) of the cell beside; None if one of
-        them is missing.
-
-        The interval includes the drift of the machine between two measurements; without bounds if
-        the drift is not known: that needs work that several cells have timed.
+    def over(self, one: Interval, other: Interval) -> Interval:
+        """One time over the other. The interval includes the drift of the machine; it has no bounds
+        if the drift is not known: that needs work that several cells have timed.
         """
-        time, other = one.row.latency_s, one.beside and attrgetter(figure)(one.beside)
-        if time is None or other is None:
-            return None
         try:
-            return self._evidence.over(time, other)
+            return self._evidence.over(one, other)
         except Missing:
-            return Interval(time.value / other.value, math.nan, math.nan)
+            return Interval(one.value / other.value, math.nan, math.nan)

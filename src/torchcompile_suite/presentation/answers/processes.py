@@ -52,8 +52,10 @@ def _fastest(model: Model) -> str:
         text = f"{name} starts fastest with {way}; eager: {eager}"
     elif model.payoff is Payoff.LOSS:
         text = f"{name} starts fastest in eager ({eager}); compiled with {way}"
-    else:
+    elif model.payoff is Payoff.NONE:
         text = f"{name} starts as fast in eager ({eager}) as with {way}"
+    else:
+        text = f"{name}: cannot tell whether it starts faster in eager ({eager}) or with {way}"
     if others:
         text += f", and no clear difference to {', '.join(one.row.cell.start for one in others)}"
     # What a compiled start takes that finds nothing.

@@ -17,7 +17,7 @@ from ...results.records import Record
 from ..sheets import MODEL, Columns
 from ..wording import count, listed, milliseconds, number, plural, ratio, seconds
 from . import common
-from .common import Answer, Between, Figures, by_mode, mean, told
+from .common import Answer, Figures, by_mode, mean, told
 
 _US = 1e6
 
@@ -50,7 +50,7 @@ def overhead(records: Sequence[Record]) -> Answer:
     graphs = common.figures(records, _made_for(matrix.OVERHEAD, _SMALL))
     found = sorted(graphs.values(), key=lambda one: (_size(one), place(one.cell.mode)))
     known = [one for one in found if one.cell.mode == "default" and one.row.ratio]
-    sentence = f"{_costs(known, Between(records))}; {_least(known)}." if known else ""
+    sentence = f"{_costs(known)}; {_least(known)}." if known else ""
     return told(sentence, [one.row for one in found], common.table(found, _GRAPH, _OVERHEAD))
 
 
@@ -71,7 +71,7 @@ def _named(one: Figures) -> str:
     return f"{plural(operators, 'operator')} with {plural(inputs, 'input')}"
 
 
-def _costs(known: Sequence[Figures], between: Between) -> str:
+def _costs(known: Sequence[Figures]) -> str:
     """What a call costs: of the smallest graph, of the longest, and of the one with most inputs."""
     least, *_ = known
     fewest, _ = _size(least)
@@ -87,7 +87,7 @@ def _costs(known: Sequence[Figures], between: Between) -> str:
     inputs = _size(more[-1])[0]
     most = next(one for one in more if _size(one)[0] == inputs)
     operators = _size(most)[1]
-    times = between.over(most._replace(beside=few[operators]), "row.latency_s")
+    times = most._replace(beside=few[operators]).call_over("row.latency_s")
     return (
         f"{text}; with {plural(inputs, 'input')} instead of {fewest}, a call of "
         f"{plural(operators, 'operator')} takes {times} times as long{_checks(most)}"
@@ -168,12 +168,11 @@ def ways_of_attention(records: Sequence[Record]) -> list[Figures]:
     ``over_beside``: compiled over SDPA in eager with the same mask. SDPA is that of the same mode,
     so that the two were measured in the same run, as a rule.
     """
-    between = Between(records)
     ways = list(_WAYS)
     found = common.figures(records, _made_for(matrix.ATTENTION, _ATTENTION), _sdpa)
     made = []
     for cell, one in found.items():
-        over = one.row.ratio if _sdpa(cell) == cell else between.over(one, "row.eager_s")
+        over = one.row.ratio if _sdpa(cell) == cell else one.call_over("row.eager_s")
         made.append(one._replace(over_beside=over))
     return sorted(
         made,
@@ -234,7 +233,6 @@ def quantisation(records: Sequence[Record]) -> Answer:
 
 def _quantised(records: Sequence[Record]) -> list[Figures]:
     """The quantised cells; ``over_beside``: over float32 in the same mode."""
-    between = Between(records)
     found = common.figures(
         records,
         lambda cell: cell.quantised and cell.differs() == {"dtype", "baseline"},
@@ -242,7 +240,7 @@ def _quantised(records: Sequence[Record]) -> list[Figures]:
     )
     made = []
     for cell, one in found.items():
-        over = one.row.ratio if cell.mode == EAGER else between.over(one, "row.latency_s")
+        over = one.row.ratio if cell.mode == EAGER else one.call_over("row.latency_s")
         made.append(one._replace(over_beside=over))
     return sorted(made, key=_by_quantisation)
 

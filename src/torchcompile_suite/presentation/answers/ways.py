@@ -196,11 +196,13 @@ def _way(pairs: Sequence[Figures], words: str) -> str:
         said += f", which uses up the shorter start after {_calls(used_up_calls)}"
     if len({pair.compiled.blocks for pair in pairs}) == 1:
         return said
-    # The fewest blocks that start faster, as all with more blocks do.
-    faster = list(itertools.takewhile(_starts_faster, reversed(pairs)))
+    # The fewest blocks with which all models start faster, as all with more blocks do.
+    by_blocks = itertools.groupby(reversed(pairs), lambda one: one.compiled.blocks)
+    alike = (list(group) for _, group in by_blocks)
+    faster = list(itertools.takewhile(lambda group: all(map(_starts_faster, group)), alike))
     if not faster:
         return f"{said}; it does not shorten the cold start"
-    first = faster[-1]
+    first = faster[-1][-1]
     cold = ratio(first.over("cold_s"))
     return f"{said}; it shortens the cold start from {first.compiled.blocks} blocks on ({cold})"
 

@@ -106,11 +106,11 @@ def _text(machine: Machine) -> list[str]:
         f"{plural(len(measurements), 'measurement')} of "
         f"{plural(len(machine.points), machine.axis.noun)} in {plural(len(launches), 'launch')}. "
         f"Disturbed by other work on the machine, and therefore repeated: {disturbed}. "
-        f"{plural(failed, 'cell')} ended without numbers.",
+        f"{plural(failed, 'measurement')} ended without numbers.",
         floor,
         "Drift: the eager time of the same work, in two measurements of a release, may differ "
-        f"by {_percent(machine.drift)}. Drift changes times; in ratios it cancels.",
-        "A neighbour slowed the processors during the whole of "
+        f"by {_percent(math.sqrt(2) * machine.drift)}. Drift changes times; in ratios it cancels.",
+        "A neighbour slowed the processors during most of "
         f"{plural(len(machine.slowed), 'measurement')}. The pages of these cells say so. asv run "
         "with --skip-existing measures them again.",
     ]

@@ -33,8 +33,8 @@ class _Other(NamedTuple):
 def sentences(machine: Machine) -> dict[str, str]:
     """The answer for each cell that is compiled as users do it, by its name.
 
-    Two points are compared as ``report`` compares them. A cell without two points that can be
-    compared has no sentence.
+    Two points are compared as ``report`` compares them: of two runs that followed each other no
+    time is compared. A cell without two points that can be compared has no sentence.
     """
     rows = (entry.row for point in machine.points for entry in machine.of(point))
     timed = [row for row in rows if row.latency_s and row.outcome.ok and users_compile(row.cell)]
@@ -45,7 +45,7 @@ def sentences(machine: Machine) -> dict[str, str]:
         best = min(range(len(of_cell)), key=lambda place: _time(of_cell[place]))
         others = list(_others(name, [row.release for row in of_cell], best, changes_of))
         if others:
-            found[name] = _sentence(machine, of_cell[best], others)
+            found[name] = _sentence(machine, of_cell[best], others, len(of_cell))
     return found
 
 
@@ -86,13 +86,19 @@ def _others(
         yield _Other(point, slower, times)
 
 
-def _sentence(machine: Machine, best: Row, others: Sequence[_Other]) -> str:
-    """Of the slower points it names the newest of all, or else the slowest."""
+def _sentence(machine: Machine, best: Row, others: Sequence[_Other], points: int) -> str:
+    """Of the slower points it names the newest of all, or else the slowest.
+
+    ``points``: the number of all that were timed; the sentence says if not all can be compared.
+    """
 
     def label(point: str) -> str:
         return machine.axis.facts(point).label
 
     time = duration(_time(best))
+    compared = len(others) + 1
+    of = f"Of the {compared} of {plural(points, machine.axis.noun)} whose times can be compared: "
+    of *= compared < points
     slower = [other for other in others if other.slower]
     if not slower:
         noun = f"other {machine.axis.noun}"
@@ -100,7 +106,7 @@ def _sentence(machine: Machine, best: Row, others: Sequence[_Other]) -> str:
         if len(others) > 1:
             rest = f"differences to the {plural(len(others), noun)} are"
         return (
-            f"{label(best.release)} has the shortest compiled time ({time}); the {rest} within "
+            f"{of}{label(best.release)} has the shortest compiled time ({time}); the {rest} within "
             "noise."
         )
     equal = [label(other.point) for other in others if not other.slower]
@@ -110,7 +116,8 @@ def _sentence(machine: Machine, best: Row, others: Sequence[_Other]) -> str:
     if not equal and len(others) > 1:
         keep_up = f"Slower: all {len(others)} others; "
     last = others[-1] if others[-1].slower else max(slower, key=lambda other: other.times.value)
+    first = "fastest" if of else "Fastest"
     return (
-        f"Fastest with {label(best.release)}, {time} a compiled call. {keep_up}"
+        f"{of}{first} with {label(best.release)}, {time} a compiled call. {keep_up}"
         f"{label(last.point)} takes {ratio(last.times)} times as long."
     )

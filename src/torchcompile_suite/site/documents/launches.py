@@ -40,7 +40,7 @@ COMPILED = {
 STOPPED = {
     "fixed": "The number of launches was fixed.",
     "precise": "It ended because the interval was narrow enough.",
-    "budget": "It ended because the time budget was spent.",
+    "budget": "It ended because the time budget or the number of launches was used up.",
     "": "It failed.",
 }
 # The names of the data are published and do not change.

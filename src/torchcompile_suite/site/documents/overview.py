@@ -60,8 +60,6 @@ COST_COLUMNS = [
 # Exact counts, by their JSON name: each difference is real.
 COUNTED = ("graphs", "graph_breaks", "recompiles", "kernels", "launches", "guards")
 PAIR_COLUMNS = ["cell", "figure", "verdict", "moved", *spread("factor"), "p", "q", "paired"]
-# Of a probability: nobody needs more.
-_DIGITS = 4
 
 
 class Group(NamedTuple):
@@ -204,7 +202,8 @@ def _headline(machine: Machine, point: str, group: Group, modes: Sequence[dict[s
     number: dict[Payoff, int] = mode["counts"]
     size = "all batch sizes" if group.batch == ALL else f"batch size {group.batch}"
     mean: Interval = mode["mean"]
-    call = "A call" if mode["mode"] == EAGER else "A compiled call"
+    call = "call" if group.question != "cold starts" else "start"
+    call = f"A {call}" if mode["mode"] == EAGER else f"A compiled {call}"
     return (
         f"{call} takes on average {ratio(mean)} of {mode['baseline']}'s time: {title}, mode "
         f"{mode['mode']}, {group.question}, {size}, {machine.title}. It is faster in "
@@ -396,7 +395,7 @@ def _effects(machine: Machine, comparison: Comparison) -> Iterator[list[Any]]:
             yield [
                 *(machine.ids[one.cell], name, effect.difference.value, _moved(one, name)),
                 *figures(effect.factor),
-                *(round(effect.p, _DIGITS), round(effect.q, _DIGITS), effect.paired),
+                *(figure(effect.p), figure(effect.q), effect.paired),
             ]
 
 
