@@ -135,7 +135,7 @@ class _ColdCompile:
     """What a first process pays."""
 
     def track_cold_compile(self, *point):
-        """Seconds lost to calls that compiled, with an empty cache."""
+        """Seconds lost to the compiler's import and to calls that compiled, with an empty cache."""
         return self._compile_cost("cold", *point)
 
     track_cold_compile.unit = "seconds"
@@ -145,7 +145,7 @@ class _WarmCompile:
     """What a second process pays."""
 
     def track_warm_compile(self, *point):
-        """Seconds lost to calls that compiled, with Inductor's cache of an earlier process."""
+        """Seconds lost to the compiler's import and to calls that compiled, with a filled cache."""
         return self._compile_cost("warm", *point)
 
     track_warm_compile.unit = "seconds"

@@ -30,6 +30,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from torchcompile_suite import targets, workloads
 from torchcompile_suite.analysis import summaries, summary
 from torchcompile_suite.analysis.payoff import BreakEven, State
+from torchcompile_suite.analysis.statistics import formatted
 from torchcompile_suite.asv import export, repository
 from torchcompile_suite.asv.staging import is_published
 from torchcompile_suite.cell import Cell
@@ -947,7 +948,7 @@ def test_the_words_of_a_number_are_pythons(visit: Visit, address: str) -> None:
     page = opened(visit, f"{address}report/index.html")
     numbers = [mantissa * 10.0**size for size in range(-7, 8) for mantissa in (1, 1.2344, 9.996)]
     found = page.evaluate("(all) => all.map((one) => Page.Words.general(one))", numbers)
-    assert found == [f"{number:.3g}" for number in numbers]
+    assert found == [formatted(number, ".3g") for number in numbers]
     calls = [0.4, 1.3, 1.6, 12345.6]
     said = page.evaluate("(all) => all.map((one) => Page.Words.calls(one))", calls)
     assert said == [str(BreakEven(State.CALLS, number)) for number in calls]

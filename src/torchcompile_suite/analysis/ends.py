@@ -68,8 +68,8 @@ class Ends(NamedTuple):
         return self._share(self.settled.mode_s, self.default.mode_s, self.default.mode_faults)
 
     def _share(self, settled: Interval, default: Interval, faults: float) -> float:
-        """0 without page faults: a longer time has then another cause, such as a neighbour. And 0 if
-        the two intervals overlap: they are of two measurements.
+        """0 without page faults: a longer time has then another cause, such as a neighbour. Also 0
+        if the two intervals overlap: they are of two measurements.
         """
         share = 1 - self._slower * settled.value / default.value
         if share < SMALLEST or faults <= MOST_FAULTS or self._slower * settled.high >= default.low:
@@ -131,9 +131,9 @@ def sentences(ends: Ends, compiled: str) -> list[str]:
         if share
     ]
     if not shares:
-        faults = max(default.eager_faults, default.mode_faults) > MOST_FAULTS
-        sure = "surely costs" if faults else "costs"
-        return [f"{alone}: the state of the heap {sure} neither side any time here."]
+        if max(default.eager_faults, default.mode_faults) > MOST_FAULTS:
+            return [f"{alone}: what the state of the heap costs here is within noise."]
+        return [f"{alone}: the state of the heap costs neither side any time here."]
     return [
         f"{alone}: {default.eager_faults:,.0f} page faults a call in eager, "
         f"{default.mode_faults:,.0f} compiled.",

@@ -300,7 +300,7 @@ def print_report(
     both = sheets.ends(_both_ends(shown))
     explained = (
         "ratio: time in the mode over time in eager, below 1 is a gain; [95 % interval over "
-        "launches].\ncompile s: time lost to calls that compiled, nothing cached; warm s: with "
+        "launches].\ncompile s: time lost to compiling, nothing cached; warm s: with "
         "Inductor's disk cache."
     )
     heap = (

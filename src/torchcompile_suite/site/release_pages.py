@@ -52,7 +52,7 @@ def changed(
     # A stranger's point may be any text, and becomes the name of a file.
     known = {release.version for release in catalogue.read()}
     steps = {
-        point: (machine.entry["name"], step)
+        point: (machine.entry, step)
         for machine in reversed(machines)
         for point, step in machine.plain["steps"].items()
         if point in known
@@ -60,7 +60,8 @@ def changed(
     newest = {minor(point): point for point in sorted(steps, key=version_key)}
     made = []
     for point in newest.values():
-        name, step = steps[point]
+        machine, step = steps[point]
+        name = machine["name"]
         before, after = labels[step["before"]], labels[point]
         pair = address("compare.html", machine=name, before=step["before"], after=point)
         models = address("models.html", machine=name, at=point)
@@ -71,7 +72,7 @@ def changed(
                 f"What changed for torch.compile from {before} to {after}",
                 *(name, step["before"], point),
                 sheet(f"Relative to {before}; above 1 is slower, or more memory.", step["whole"]),
-                [*_step(step), *_why(machines, point), *_code_of(code, point)],
+                [*_step(step, machine["title"]), *_why(machines, point), *_code_of(code, point)],
                 _about(told, point),
                 [
                     (f"Every figure of {before} and {after}", pair),
@@ -90,15 +91,19 @@ def _about(told: Iterable[Story], version: str) -> list[Story]:
     return [one for one in told if minor(version) in one.releases]
 
 
-def _step(step: Row) -> Iterable[Section]:
-    """What a release changed: what follows for users, what matters most, and how it is known."""
+def _step(step: Row, title: str) -> Iterable[Section]:
+    """What a release changed: what follows for users, what matters most, and how it is known.
+
+    ``title``: that of the machine.
+    """
     means = rows(step["means"])
     advice = list(_upgrading(means))
     none = (
         f"Of what was compared, nothing is on average surely worse by more than {_WORTH - 1:.0%}."
     )
     apart = [] if {row["figure"] for row in means} & _DRIFTING else [_APART]
-    yield Section("When you upgrade", [*_calls(means), *(advice or [none] * bool(means)), *apart])
+    told = [*_calls(means), *(advice or [none] * bool(means)), *apart]
+    yield Section("When you upgrade", [f"Measured on {title}.", *told])
     if step["most"]["rows"]:
         yield Section("What matters most", [], [sheet("The largest changes.", step["most"])])
     yield Section("How it was compared", [step["sentence"]])

@@ -112,13 +112,10 @@ def _shards(machine: Machine) -> Shards:
         "packs": list(numbers),
         "documents": {key: numbers[name] for key, name in places.items()},
         "buckets": machine.buckets,
-        "facts": machine.facts,
     }
     entry = {
         "name": machine.name,
         "title": machine.title,
-        "device": machine.device,
-        "method": machine.method,
         "warning": machine.older_method,
         "points": machine.points,
         **packs.add([("index", packs.encode(index))], LARGE_BYTES, texts),

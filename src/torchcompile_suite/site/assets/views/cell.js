@@ -179,7 +179,9 @@
 
   // The cells of a model that this machine has not measured and another one has.
   async function onOthers({ manifest, machine }, model) {
-    const cellsOf = async (one) => {
+    // Another machine whose files cannot be read is no fault of this page.
+    const cellsOf = (one) => namesOn(one).catch(() => []);
+    const namesOn = async (one) => {
       const { buckets } = await Data.index(one);
       if (!Object.hasOwn(buckets, model)) return [];
       const histories = await Data.of(one, `lines/${buckets[model]}`);

@@ -10,6 +10,7 @@
     const points = machine.points;
     if (points.length < 2) {
       return {
+        title: "What changed?",
         choices: [],
         answer: `Only one ${context.manifest.noun} was measured on this machine.`,
         content: [],

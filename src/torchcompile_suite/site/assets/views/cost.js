@@ -70,7 +70,7 @@
                     "seconds to pay",
                     (row) =>
                       row.break_even_state === "calls" ? Words.count(row.break_even_s) : "",
-                    (row) => row.break_even_s,
+                    (row) => (row.break_even_state === "calls" ? row.break_even_s : null),
                   ),
                 ],
                 rows,

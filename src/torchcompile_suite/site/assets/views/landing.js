@@ -249,19 +249,21 @@
       "changed",
       `What changed since ${label(changes.before)}?`,
       changes.sentence || "No cell was measured with both.",
-      rows.length
-        ? table(
-            "The largest changes beyond noise: after over before, above 1 is slower or more.",
-            [
-              { title: "cell", value: (row) => cell(row.cell) },
-              { title: "figure", value: (row) => row.figure },
-              Page.interval("after/before", "factor"),
-              { title: "difference", value: (row) => marked(row.verdict, row.verdict) },
-              { title: "time that changed", value: (row) => row.moved },
-            ],
-            rows,
-          )
-        : "Nothing changed beyond noise.",
+      !changes.sentence
+        ? null
+        : rows.length
+          ? table(
+              "The largest changes beyond noise: after over before, above 1 is slower or more.",
+              [
+                { title: "cell", value: (row) => cell(row.cell) },
+                { title: "figure", value: (row) => row.figure },
+                Page.interval("after/before", "factor"),
+                { title: "difference", value: (row) => marked(row.verdict, row.verdict) },
+                { title: "time that changed", value: (row) => row.moved },
+              ],
+              rows,
+            )
+          : "Nothing changed beyond noise.",
       changes.sentence && manifest.releases.includes(Page.releasePage(at))
         ? Page.make(
             "p",
