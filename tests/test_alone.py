@@ -192,15 +192,15 @@ def test_the_loop_of_another_python_or_of_other_threads_tells_nothing(
 ) -> None:
     first, second = (tmp_path / f"{name}{records.SUFFIX}" for name in ("first", "second"))
     noisy = [1.4 * QUIET_S] * 3
-    measure([1.0] * 3, calibrations=noisy, record=second)
-    quick, _ = measure([1.0] * 3, cell=EAGER_CELL)
+    measure([1.0] * 3, cell=EAGER_CELL, calibrations=noisy, record=second)
+    quick, _ = measure([1.0] * 3)
     launches = [
         msgspec.structs.replace(one, environment=msgspec.structs.replace(one.environment, **unlike))
         for one in quick.launches
         if one.environment
     ]
     records.append(first, msgspec.structs.replace(quick, launches=launches))
-    _, script = measure([1.0] * 3, calibrations=noisy, record=second, reuse=True)
+    _, script = measure([1.0] * 3, cell=EAGER_CELL, calibrations=noisy, record=second, reuse=True)
     assert not script.kinds, "the record is as quiet as any of its kind"
 
 
