@@ -108,7 +108,9 @@ def _manifest(content: Content, pages: Sequence[str]) -> dict[str, str]:
         "problems": places.pop("problems"),
         "generated": places,
         "releases": [page for page in pages if page.startswith("release-")],
-        "stories": [[one.title, one.file, one.releases, one.models] for one in content.stories],
+        "stories": [
+            [one.title, one.file, one.releases, one.models, one.only] for one in content.stories
+        ],
         "questions": [
             [one.name, one.title, (render.GENERATED if one.of_targets else render.ANSWERS).file]
             for one in answers.QUESTIONS

@@ -116,6 +116,7 @@ def _shards(machine: Machine) -> Shards:
     entry = {
         "name": machine.name,
         "title": machine.title,
+        "device": machine.device,
         "warning": machine.older_method,
         "points": machine.points,
         **packs.add([("index", packs.encode(index))], LARGE_BYTES, texts),

@@ -1,7 +1,8 @@
 """The stories of docs/stories and the guides beside them as pages of the site.
 
 A story is Markdown, which a well-kept parser renders without any HTML of its own. A comment in it
-says what it is about: ``<!-- about: 2.9 2.10; resnet18 -->``, releases and then workloads.
+says what it is about: ``<!-- about: 2.9 2.10; resnet18; gpu -->``, releases, then workloads, then
+what it concerns only: ``gpu``, ``training``, ``starts``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ INDEX = "stories.html"
 # The documents that explain the words of the pages, and how the suite measures.
 GUIDES = ("glossary", "method")
 _COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
-_ABOUT = re.compile(r"<!-- about: (?P<releases>[^;>]*)(?:;(?P<models>[^>]*))? -->")
+_ABOUT = re.compile(
+    r"<!-- about: (?P<releases>[^;>]*)(?:;(?P<models>[^;>]*))?(?:;(?P<only>[^>]*))? -->"
+)
 _TITLE = re.compile(r"\A# (?P<title>.+)\n")
 # Wide tables scroll by themselves, also with the keyboard.
 _WIDE = '<div class="wide" role="region" aria-label="Table" tabindex="0">'
@@ -30,13 +33,14 @@ _WIDE = '<div class="wide" role="region" aria-label="Table" tabindex="0">'
 class Story(NamedTuple):
     """A story: its page, its title, what it is about, and its text as HTML.
 
-    ``releases``: such as ``2.9``. ``models``: names of workloads.
+    ``releases``: such as ``2.9``. ``models``: names of workloads. ``only``: what it concerns only.
     """
 
     file: str
     title: str
     releases: list[str]
     models: list[str]
+    only: list[str]
     html: Markup
 
 
@@ -77,6 +81,7 @@ def _story(path: Path, pages: Mapping[str, str]) -> Story:
         title["title"],
         about["releases"].split() if about else [],
         (about["models"] or "").split() if about else [],
+        (about["only"] or "").split() if about else [],
         _html(body, pages),
     )
 

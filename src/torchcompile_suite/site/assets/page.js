@@ -515,14 +515,21 @@ const Page = (() => {
   const minor = (point) => point.split(".").slice(0, 2).join(".");
   const releasePage = (point) => `release-${minor(point)}.html`;
 
-  // The stories about one of some models, or about one of some points, such as 2.9.1. `number`: its
-  // mark.
-  function told(manifest, { models = [], points = [] }) {
+  // What a story may concern only -> the question that asks it.
+  const ONLY = { training: "training", starts: "cold starts" };
+
+  // The stories about one of some points, such as 2.9.1; or about one of some models, if they concern
+  // this machine, and the question where one is asked. `number`: the mark of the story.
+  function told({ manifest, machine }, { models = [], points = [], question = null }) {
     const releases = points.map(minor);
+    const concerns = (only) =>
+      only.every((kind) =>
+        kind === "gpu" ? machine.device !== "cpu" : !question || ONLY[kind] === question,
+      );
     return manifest.stories
       .filter(
-        ([, , about, of]) =>
-          of.some((model) => models.includes(model)) ||
+        ([, , about, of, only]) =>
+          (concerns(only) && of.some((model) => models.includes(model))) ||
           about.some((release) => releases.includes(release)),
       )
       .map(([title, file, about], place) => ({ number: String(place + 1), title, file, about }));

@@ -151,7 +151,7 @@
       Page.line(cell.slice(model.length + 2), known[place], "ratio", points),
     );
     const caption = `${model}: time ratio by ${context.manifest.noun}; below 1 is a gain.`;
-    const told = Page.told(context.manifest, { models: [model] });
+    const told = Page.told(context, { models: [model] });
     const open = (place) => choose({ at: points[place] });
     return [
       marks.length
@@ -319,7 +319,7 @@
       ratios.push(series(others, "ratio", named("ratio", there)));
     }
     const many = points.length > 1;
-    const told = Page.told(manifest, { models: [history.workload] });
+    const told = Page.told(context, { models: [history.workload], question: history.question });
     const marks = Page.marks(told, points);
     return section(
       "history",

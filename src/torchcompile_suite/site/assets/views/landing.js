@@ -190,7 +190,7 @@
     }
     const ordered = modes.sort(([, one], [, other]) => other.cells - one.cells);
     const models = Data.rows(group).map((row) => row.cell.split(",")[0]);
-    const told = Page.told(manifest, { models });
+    const told = Page.told(context, { models, question });
     return ordered.map(([mode, means], place) => {
       const rows = Data.rows(means);
       const points = rows.map((row) => row.point);
