@@ -53,7 +53,7 @@ class _Cells:
         return _samples(map(value, statistics.counted(self._measured(*point).launches)))
 
     def _compile_cost(self, kind, *point):
-        """Seconds lost to calls that compiled, one value for each launch of that kind."""
+        """Seconds lost to compiling, one value for each launch of that kind."""
         if self.question.cell(*point).mode == EAGER:
             raise SkipNotImplemented("eager compiles nothing")
         costs = statistics.compile_costs(self._measured(*point).launches, kind)

@@ -32,7 +32,7 @@ class DynamicShapes(_Timed, _Cells):
     track_refused_again.unit = "requests"
 
     def track_refused_new_shapes(self, *point):
-        """Requests of other shapes that ``fail_on_recompile`` refuses after all passes."""
+        """Requests of another batch size that ``fail_on_recompile`` refuses after all passes."""
         return self._recaptures("new shapes", *point)
 
     track_refused_new_shapes.unit = "requests"

@@ -180,7 +180,7 @@ def test_the_best_policy_is_named_with_those_that_cannot_be_told_from_it() -> No
     assert "cannot be told from recompile (0.70 [" in sentence
     assert "20.0 s with dynamic, and 60.0 s with recompile" in sentence
     assert "requests in a second pass with buckets (1)" in sentence
-    assert "requests for new shapes with recompile (6) and buckets (2)" in sentence
+    assert "requests of another batch size with recompile (6) and buckets (2)" in sentence
     assert len(lines) == 4, "calls whose memory is watched are another question"
     assert lines["m, default: unbacked"][3].startswith("compile-error")
 
@@ -188,7 +188,7 @@ def test_the_best_policy_is_named_with_those_that_cannot_be_told_from_it() -> No
 def test_where_no_policy_gains_the_nearest_is_named() -> None:
     sentence, _ = asked(dynamic_shapes, stream(1.4, 9.0, "marked", 0, 0))
     assert "no policy for shapes is surely faster than eager; the nearest is marked" in sentence
-    assert "no policy recompiles for new shapes" in sentence
+    assert "no policy recompiles of another batch size" in sentence
 
 
 anything = st.builds(

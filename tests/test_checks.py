@@ -127,6 +127,21 @@ def chosen(flips):
 
 results["chooses"] = {flips: chosen(flips) for flips in (0, 3, 640)}
 
+def beside(factor):
+    "Logits beside a choice that rounding decides: the logits have to be right."
+    function = lambda self, x: (self.layer(x), choosing(self, x))
+    subject = Forward(Cell("habit", 1, "default"), Habit(function).eval(), (torch.randn(4, 16),))
+    def call():
+        logits, made = subject.eager()
+        return logits * factor, torch.cat([1 - made[:3], made[3:]])
+    return checks.check(subject, call, Stages("habit")).reason
+
+rows = Forward(Cell("habit", 1, "default"), Habit(keeping_rows).eval(), (torch.randn(4, 16),))
+results["choice"] = [
+    beside(1.0), beside(0.6),
+    checks.check(rows, lambda: rows.eager()[:0], Stages("habit")).reason,
+]
+
 class Flip(nn.Module):
     def __init__(self):
         super().__init__()
@@ -313,12 +328,16 @@ def test_a_choice_that_rounding_decides_is_not_called_wrong(results: dict[str, A
         "accuracy not checked: rounding decides what it chooses, compiled or not",
     ]
     assert all_[0].startswith("relative error")
+    right, wrong, no_rows = results["choice"]
+    assert right == ""
+    assert wrong.startswith("relative error")
+    assert no_rows.startswith("structure, shape")
 
 
 def test_the_state_of_a_module_in_a_list_is_put_back_and_compared(results: dict[str, Any]) -> None:
     reason, reference, notes, left = results["in a list"]
     assert (reason, reference, notes) == ("", "float64", [])
-    assert left.startswith("after the call, the state in block.sign")
+    assert left.startswith("after the call, the state in block._buffers.sign")
     assert results["weights in a list"] == [[], True]
     assert results["a late buffer"] == ["", "float64"]
 

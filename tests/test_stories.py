@@ -76,8 +76,8 @@ def _one(folder: Path, text: str) -> stories.Story:
 def test_a_story_s_links_and_tables(tmp_path: Path) -> None:
     story = _one(
         tmp_path,
-        "# One & all\n\n<!-- about: 2.9 2.10; resnet18; gpu training -->\nSee [two](two.md), [a script]"
-        "(../../evidence/a.py) and [#1](https://example.org/1).\n\n| a |\n|---|\n| 1 |\n",
+        "# One & all\n\n<!-- about: 2.9 2.10; resnet18; gpu training -->\nSee [two](two.md), "
+        "[a script](../../evidence/a.py) and [#1](https://example.org/1).\n\n| a |\n|---|\n| 1 |\n",
     )
     assert (story.title, story.releases, story.models, story.only) == (
         "One & all",

@@ -203,7 +203,7 @@ def test_without_a_launch_the_others_stay_beside_their_own() -> None:
     for side, launches in ((found.before, before), (found.after, after)):
         own = [launches[at].attribution for at in (0, 2)]
         assert side.calls_s == [one.mode.call_s for one in own if one]
-    assert found.other_code == 2
+    assert found.other_code == 1
 
 
 def test_one_launch_is_sure_of_nothing() -> None:

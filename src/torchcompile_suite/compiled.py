@@ -67,7 +67,7 @@ class Compiled(Struct, frozen=True, forbid_unknown_fields=True):
       peak memory while it compiled.
     - ``recaptures``: captures after one change of the inputs, by change. Of a stream of shapes:
       how many requests need a new capture after the first pass, in a second pass (``tail``), and
-      how many of other shapes do at the end (``new shapes``).
+      how many of another batch size do at the end (``new shapes``).
     - ``tracing``: the result of other capture methods for a second input, by method.
     - ``artefacts``: those of `ARTEFACTS` that the compile wrote.
     - ``blocks``: the equal blocks that were compiled as one (`Cell.way`); 0 if none were.

@@ -88,7 +88,7 @@ def read(file: Path) -> dict[tuple[str, str, str], Expected]:
 def expected(release: str, workload: str, device: str) -> Expected | None:
     """The line of a release's table, else that of a copy; None if PyTorch lists none.
 
-    For a CPU that of the table for CPUs, if there is one. Else that of a table for GPUs: Dynamo
+    For a CPU that of the table for CPUs, if there is one. Else that of any other table: Dynamo
     captures before any code is generated for the device.
     """
     tables = [table for table in TABLES if device == "cpu" or not table.startswith(CPU)]

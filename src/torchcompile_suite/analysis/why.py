@@ -151,8 +151,8 @@ class Family(NamedTuple):
 class Why(NamedTuple):
     """The answer: families, those first that make the most difference.
 
-    ``other_code``: launches that do not count, because their code, or that of the launch which the
-    other call made beside them, was not that of the first one.
+    ``other_code``: launches that do not count, because their code was not that of the first one.
+    Of two calls, the launch that the other one made beside it does not count either.
     """
 
     before: Side
@@ -193,7 +193,8 @@ def call_against_call(
     Operators are the same if the same line of the same module calls them; else, if the same code
     does: the lines of torch's own modules move between releases.
     """
-    beside = zip(_alike(before), _alike(after), strict=True)
+    alike = _alike(before), _alike(after)
+    beside = zip(*alike, strict=True)
     pairs = [(one, two) for one, two in beside if one is not None and two is not None]
     one, two = zip(*pairs, strict=True)
     placed = [{(each.module, each.where) for each in side[0].operators} for side in (one, two)]
@@ -205,7 +206,7 @@ def call_against_call(
         _side([getattr(each, side) for each in own], names, own[0], _torch(launches))
         for own, names, launches in zip((one, two), named, (before, after), strict=True)
     )
-    return _why(*sides)._replace(other_code=len(before) + len(after) - 2 * len(pairs))
+    return _why(*sides)._replace(other_code=sum(each.count(None) for each in alike))
 
 
 def _side(splits: list[Split], names: Sequence[Hashable], one: Attribution, torch: str) -> Side:

@@ -60,13 +60,23 @@ def make(
     kept = [_copied(one) for one in inputs]
     for _ in range(PASSES):
         for number, as_given in enumerate(kept):
-            if as_given is not None and values.changed(inputs[number], as_given):
+            if as_given is not None and _changed(inputs[number], as_given):
                 inputs[number] = values.copied(as_given)
             by_position, by_name = inputs[number]
             output = call(*by_position, **by_name)
             if backward:
                 _backward(output)
             after()
+
+
+def _changed(one: Any, as_given: Any) -> bool:
+    """Whether a call has changed its inputs; False for those that cannot be compared."""
+    from ..launch import values
+
+    try:
+        return values.changed(one, as_given)
+    except Exception:
+        return False
 
 
 def _copied(one: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:

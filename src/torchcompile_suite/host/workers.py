@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -34,6 +35,10 @@ def each(function: Callable[[Item], Result], items: Sequence[Item], most: int) -
                 "a process was ended from outside, perhaps because the memory was full; end other "
                 "programs, then try again"
             ) from None
+        except BaseException:  # Ctrl-C does not wait for work in progress
+            for worker in multiprocessing.active_children():
+                worker.terminate()
+            raise
 
 
 def _begin() -> None:

@@ -36,7 +36,8 @@ TOLERANCE = {
 # The compiled output may be this many times as far from the float64 reference as eager's output.
 MULTIPLE = 3.0
 # The same for outputs of so few values: two roundings of one value differ by chance. It is that of
-# PyTorch's own check (`same` in torch/_dynamo/utils.py).
+# PyTorch's own check (`same` in torch/_dynamo/utils.py); here never beyond what `MULTIPLE` times
+# the largest own error (`LARGEST_OWN`) would let pass.
 FEW, FEW_MULTIPLE = 10, 10.0
 # The same for random outputs, where the reference is another draw.
 DRAW_MULTIPLE = 1.5
@@ -90,9 +91,19 @@ def error(output: Any, expected: Any) -> float:
     non-finite. Infinite if the structures, the shapes or the non-finite places differ. 0.0 if there
     is nothing to compare.
     """
+    return max(_errors(output, expected))
+
+
+def error_of_fractions(output: Any, expected: Any) -> float:
+    """The same without tensors of whole numbers."""
+    return _errors(output, expected)[0]
+
+
+def _errors(output: Any, expected: Any) -> tuple[float, float]:
+    """The error of the tensors with fractions, and that of all; plain values are in both."""
     output, expected = parts(output), parts(expected)
     if output.structure != expected.structure:
-        return math.inf
+        return math.inf, math.inf
     squares, norm = [0.0, 0.0], [0.0, 0.0]  # of tensors with fractions, and of whole numbers
     largest = 0.0
     for got, want in zip(output.leaves, expected.leaves, strict=True):
@@ -101,14 +112,14 @@ def error(output: Any, expected: Any) -> float:
             continue
         numbers = _finite(got, want)
         if numbers is None:
-            return math.inf
+            return math.inf, math.inf
         squares[_whole(want)] += float(((numbers[0] - numbers[1]) ** 2).sum())
         norm[_whole(want)] += float((numbers[1] ** 2).sum())
     if sum(norm) == 0.0:
-        return largest if sum(squares) == 0.0 else math.inf
-    if norm[0]:
-        largest = max(largest, math.sqrt(squares[0] / norm[0]))
-    return max(largest, math.sqrt(sum(squares) / sum(norm)))
+        both = largest if sum(squares) == 0.0 else math.inf
+        return both, both
+    fractions = max(largest, math.sqrt(squares[0] / norm[0]) if norm[0] else 0.0)
+    return fractions, max(largest, math.sqrt(sum(squares) / sum(norm)))
 
 
 def _finite(got: Any, want: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor] | None:
@@ -144,8 +155,8 @@ def alike_shapes(output: Parts, expected: Parts) -> bool:
 
 
 def few(output: Parts) -> bool:
-    """Whether the output has few values with fractions."""
-    return _values(output) <= FEW
+    """Whether the output has a few values with fractions."""
+    return 0 < _values(output) <= FEW
 
 
 def _values(output: Parts) -> int:
@@ -234,8 +245,9 @@ def compare(
     if tolerance is None:
         tolerance = TOLERANCE.get(dtype, TOLERANCE["float32"])
     if math.isfinite(eager_error):
-        multiple = FEW_MULTIPLE if few(expected_parts) else MULTIPLE
-        tolerance = max(tolerance, (DRAW_MULTIPLE if random else multiple) * eager_error)
+        tolerance = max(tolerance, (DRAW_MULTIPLE if random else MULTIPLE) * eager_error)
+        if few(expected_parts) and not random:
+            tolerance = max(tolerance, min(FEW_MULTIPLE * eager_error, MULTIPLE * LARGEST_OWN))
     same = eager_parts.structure == mode_parts.structure
     compared = not same or bool(eager_parts.leaves) or not eager_parts.unchecked
     return Accuracy(

@@ -209,16 +209,14 @@ def _against(
     if reference.note:
         checked = noted(checked, reference.note)
     reason = accuracy.wrong(checked)
+    otherwise = reference.otherwise
+    if reason and otherwise and references.chosen_alike(expected.eager, mode, otherwise):
+        checked = unchecked(checked, "rounding decides what it chooses, compiled or not")
+        reason = ""
     if not reason and reference.name == "float64" and dtype == "float32" and subject.in_a_row:
         reason = next(filter(None, (accuracy.hidden(*three) for three in several)), "")
     if not reason:
         reason = _wrong_state(subject, expected.eager, mode, reference.played, rounding)
-    if reason and reference.otherwise:
-        places = references.chosen_otherwise(expected.eager, mode)
-        most = accuracy.MULTIPLE * reference.otherwise + accuracy.STEPPED
-        if 0 < places <= most:
-            checked = unchecked(checked, "rounding decides what it chooses, compiled or not")
-            reason = ""
     return Judged(checked, reason, expected, mode)
 
 
@@ -252,8 +250,13 @@ def _draws(subject: Subject, judged: Judged, why: str) -> Judged:
         random=True,
     )
     reason = accuracy.wrong(checked)
-    few = accuracy.few(another.outputs[0])
-    if not checked.eager_error or (reason and (few or not why)):
+    # Of another structure or shape there is no error.
+    far = reason and checked.mode_error is not None
+    if (
+        not checked.eager_error
+        or (reason and not why)
+        or (far and accuracy.few(another.outputs[0]))
+    ):
         # Two draws may be equal, as of a gate. And where another launch compares the values, or
         # where there are few, a draw that lies apart shows nothing.
         return judged._replace(checked=unchecked(checked, why), reason="")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -47,13 +48,13 @@ class Played(NamedTuple):
 class Reference(NamedTuple):
     """Outputs to compare with. ``name``: how they were made. ``note``: why not in float64.
 
-    ``otherwise``: how many whole numbers float64 chooses otherwise, if it is no reference for that.
+    ``otherwise``: what float64 makes, if it is no reference because it chooses otherwise.
     """
 
     name: str
     played: Played
     note: str = ""
-    otherwise: float = 0.0
+    otherwise: Played | None = None
 
 
 class Expected(NamedTuple):
@@ -149,8 +150,9 @@ def ladder(subject: Subject, expected: Expected) -> Iterator[tuple[Reference, wi
     """References, each for the case that the ones before do not settle it, and what is known of
     eager's dtypes by then. Ends with eager's own output.
     """
-    traced, why, otherwise = widened.Traced(), "", 0.0
+    traced, why = widened.Traced(), ""
     exact: Played | None = None
+    otherwise: Played | None = None
     own = Reference("same-dtype", expected.eager)
     if subject.cell.quantised:
         # Quantising changes the result by design. The compile must not change it once more.
@@ -159,7 +161,7 @@ def ladder(subject: Subject, expected: Expected) -> Iterator[tuple[Reference, wi
     if not expected.random:
         exact, why = _tried(subject, expected)
         if exact is not None and (why := _chosen(expected, exact)):
-            otherwise, exact = chosen_otherwise(expected.eager, exact), None
+            otherwise, exact = exact, None
         if exact is not None:
             yield Reference("float64", exact), traced
     subject.reset()
@@ -170,8 +172,6 @@ def ladder(subject: Subject, expected: Expected) -> Iterator[tuple[Reference, wi
         if wide is not None and not (wide_why := _chosen(expected, wide)):
             yield Reference("float64", wide), traced
             exact, why = wide, ""
-        elif wide is not None:
-            otherwise = max(otherwise, chosen_otherwise(expected.eager, wide))
         why = why or wide_why
     if exact is None and subject.cell.device == "cuda":
         finer = _without_tf32(subject, expected)
@@ -179,7 +179,7 @@ def ladder(subject: Subject, expected: Expected) -> Iterator[tuple[Reference, wi
             yield Reference("float32-without-tf32", finer, _note(why)), traced
     if exact is None or traced.steps or _far(expected.eager, exact):
         note = _note(why) or (_STEPS if traced.steps else "")
-        yield own._replace(note=note, otherwise=otherwise if exact is None else 0.0), traced
+        yield own._replace(note=note, otherwise=None if exact else otherwise), traced
 
 
 def _note(why: str) -> str:
@@ -225,7 +225,7 @@ def _in_double(
         with widened.InDouble(drawing) if drawing else contextlib.nullcontext():
             result = subject.in_double(module, given)
         # To where eager's outputs are: the host may have made these.
-        outputs += (_on(subject.cell.device, kept(part)) for part in result)
+        outputs += (_on(subject.cell.device, device, kept(part)) for part in result)
         changes.append(start.changes())
     played = Played(outputs, changes, state.drawn(subject.cell.device))
     if expected.random and played.drawn != expected.eager.drawn[: len(played.drawn)]:
@@ -236,7 +236,8 @@ def _in_double(
 def in_double(subject: Subject, device: str) -> tuple[torch.nn.Module, Any]:
     """Copies of the module and of its inputs in float64, as they are at the start of a check."""
     subject.reset(FIRST)
-    given = mapped(lambda value: _double(value, device), subject.given())
+    # What the factory has left on the host stays there.
+    given = mapped(lambda value: _double(value, "cpu" if value.is_cpu else device), subject.given())
     return _copy(subject.module, device), given
 
 
@@ -283,14 +284,27 @@ def _without_tf32(subject: Subject, expected: Expected) -> Played | None:
 
 def _chosen(expected: Expected, exact: Played) -> str:
     """Why float64 says nothing of what eager does, or the empty string."""
-    if chosen_otherwise(expected.eager, exact):
+    if _places(expected.eager, exact):
         return "rounding decides what it chooses, and float64 chooses otherwise"
     if expected.random and _far(expected.eager, exact):
         return "float64 draws other random numbers"
     return ""
 
 
-def chosen_otherwise(one: Played, other: Played) -> float:
+def chosen_alike(eager: Played, mode: Played, exact: Played) -> bool:
+    """Whether the mode chooses otherwise than eager in some places, as float64 does in others: in
+    about as few, and with values that are about as near to eager's.
+    """
+    places, most = _places(eager, mode), _places(eager, exact)
+    if not (0 < places <= accuracy.MULTIPLE * most + accuracy.STEPPED and math.isfinite(most)):
+        return False
+    own, made = (
+        max(map(accuracy.error_of_fractions, each.outputs, eager.outputs)) for each in (exact, mode)
+    )
+    return made <= max(accuracy.TOLERANCE["float32"], accuracy.MULTIPLE * own)
+
+
+def _places(one: Played, other: Played) -> float:
     """How many whole numbers of the outputs differ; infinite if structures or shapes do."""
     return sum(map(accuracy.otherwise, one.outputs, other.outputs))
 
@@ -309,5 +323,7 @@ def _dtype(module: torch.nn.Module) -> torch.dtype:
     return next((one.dtype for one in weights(module) if one.is_floating_point()), torch.float32)
 
 
-def _on(device: str, output: Parts) -> Parts:
-    return output._replace(leaves=mapped(lambda tensor: tensor.to(device), output.leaves))
+def _on(wanted: str, device: str, output: Parts) -> Parts:
+    if device == wanted:  # what the factory has left on the host stays there
+        return output
+    return output._replace(leaves=mapped(lambda tensor: tensor.to(wanted), output.leaves))

@@ -68,13 +68,15 @@ class TrainingStep(Subject):
             self._start = copy.deepcopy(self._build().state_dict())
         super().reset(seed)
         # A buffer may come with the first call, or change its size.
-        own = self.module.state_dict()
+        buffers = dict(self.module.named_buffers())
         start = {
             name: value
             for name, value in self._start.items()
-            if name in own and getattr(own[name], "shape", None) == getattr(value, "shape", None)
+            if name not in buffers or buffers[name].shape == value.shape
         }
-        self.module.load_state_dict(start, strict=False)
+        found = self.module.load_state_dict(start, strict=False)
+        if lost := {*found.missing_keys, *found.unexpected_keys} - buffers.keys():
+            raise RuntimeError(f"the first call changes the names of weights: {', '.join(lost)}")
 
     def touched(self) -> bool:
         """A step changes all weights, and `reset` restores them."""

@@ -1,10 +1,10 @@
 """hf: models of Hugging Face's transformers with random weights (nothing is downloaded).
 
-Their names are those on PyTorch's dashboard (benchmarks/dynamo/huggingface.py), and so are their
-sequence lengths, where a call on two cores then takes at most about a second. Else the length is
-shorter, or the model is the smallest that was published of the same architecture;
-docs/workloads.md says which. Without labels and without a cache, unlike there: a call is a forward
-pass. The last four have a cache, as a server does.
+Their names are those on PyTorch's dashboard (benchmarks/dynamo/huggingface.py) where it has them,
+and so are their sequence lengths, where a call on two cores then takes at most about a second. Else
+the length is shorter, or the model is the smallest that was published of the same architecture;
+docs/workloads.md says which. Without labels, unlike there: a call is a forward pass. Without a
+cache and without an attention mask, as there. The last four have a cache, as a server does.
 """
 
 from __future__ import annotations

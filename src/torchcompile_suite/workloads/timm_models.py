@@ -22,8 +22,8 @@ CORE = {
     "mobilenetv3_small_100": ("inference", "default_heap"),
     "vit_tiny_patch16_224": ("inference",),
 }
-# A small convnext, the timm models of PyTorch's dashboard (benchmarks/dynamo/timm_models_list.txt),
-# resnet50, and convmixer_1536_20, which is known to be slower compiled.
+# A small convnext, the timm models of PyTorch's dashboard (benchmarks/dynamo/timm_models_list.txt;
+# SigLIP for smaller images), resnet50, and convmixer_1536_20, which is known to be slower compiled.
 FULL = (
     *("convnext_atto", "adv_inception_v3", "beit_base_patch16_224", "convnextv2_nano"),
     *("deit_base_distilled", "dm_nfnet_f0", "ghostnet_100", "inception_v3", "mobilenetv2_100"),
@@ -68,7 +68,7 @@ ALSO: dict[str, tuple[str, ...]] = {
     "mobilenetv3_small_100": ("freezing", "freezing_memory"),
     "vit_tiny_patch16_224": ("freezing", "freezing_memory", "quantisation", "regional", "starts"),
 }
-# Dashboard's name -> timm's name, where timm's is longer.
+# The suite's name -> timm's name, where timm's is longer.
 NAMES_IN_TIMM = {
     "deit_base_distilled": "deit_base_distilled_patch16_224",
     "vit_base_patch16_siglip": "vit_base_patch16_siglip_224",

@@ -201,7 +201,7 @@ def _way(pairs: Sequence[Figures], words: str) -> str:
     alike = (list(group) for _, group in by_blocks)
     faster = list(itertools.takewhile(lambda group: all(map(_starts_faster, group)), alike))
     if not faster:
-        return f"{said}; it does not shorten the cold start"
+        return said if _starts_faster(most) else f"{said}; it does not shorten the cold start"
     first = faster[-1][-1]
     cold = ratio(first.over("cold_s"))
     return f"{said}; it shortens the cold start from {first.compiled.blocks} blocks on ({cold})"
@@ -250,7 +250,7 @@ def dynamic_shapes(records: Sequence[Record]) -> Answer:
     """The policies for shapes of each model: a pass over its requests, and the first one.
 
     ``refused``: requests that ``fail_on_recompile`` refuses, in a second pass over the same
-    requests, and of new shapes at the end.
+    requests, and of new shapes at the end: of the next batch size, so a bucket for it is new, too.
     """
     found = sorted(common.figures(records, _shapes_vary).values(), key=_by_model)
     streams: dict[str, list[Figures]] = {}
@@ -278,7 +278,7 @@ def _of_stream(name: str, policies: Sequence[Figures]) -> str:
         parts.append(
             f"the first pass takes {least_s:.1f} s with {least}, and {most_s:.1f} s with {most}"
         )
-    for which, words in (("tail", "in a second pass"), ("new shapes", "for new shapes")):
+    for which, words in (("tail", "in a second pass"), ("new shapes", "of another batch size")):
         counts = {one.cell.shapes: one.compiled.recaptures.get(which) for one in policies}
         if all(counted is None for counted in counts.values()):
             continue  # the release has no fail_on_recompile

@@ -614,7 +614,9 @@ const Page = (() => {
       if (mine > 1 && (another || followed)) window.scrollTo(0, 0);
       if (followed) document.getElementById("main").focus();
       for (const one of document.querySelectorAll("main a[href$='.html']"))
-        one.href = address(one.getAttribute("href"), kept());
+        one.dataset.keeps = one.getAttribute("href");
+      for (const one of document.querySelectorAll("a[data-keeps]"))
+        one.href = address(one.dataset.keeps, kept());
       for (const one of document.querySelectorAll("a[data-page]")) {
         const { machine, at, batch, question, mode } = now.chosen;
         one.href = address(one.getAttribute("href").split("#")[0], {

@@ -187,7 +187,7 @@
       const histories = await Data.of(one, `lines/${buckets[model]}`);
       return Object.keys(histories ?? {}).filter((name) => histories[name].workload === model);
     };
-    const mine = new Set(await cellsOf(machine));
+    const mine = new Set(await namesOn(machine));
     const others = manifest.machines.filter((one) => one !== machine).slice(0, MOST_ASKED);
     const found = await Promise.all(
       others.map(async (other) => (await cellsOf(other)).map((name) => ({ name, machine: other }))),
