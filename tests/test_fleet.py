@@ -232,7 +232,7 @@ def test_a_process_gets_nothing_of_ray(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(list(plain.lines(Order("box"), (str(program),)))) == 1
     shown = msgspec.json.decode((tmp_path / "shown").read_bytes())
     assert not RAYS.keys() & (shown["variables"].keys() - {"PYTHONPATH"})
-    assert shown["variables"]["PYTHONPATH"] == str(plain.source())
+    assert shown["variables"]["PYTHONPATH"] == str(processes.source())
     assert not [name for name in shown["variables"] if name.upper().startswith("RAY")]
     assert shown["group"]
     assert int(shown["ignored"], 16) & (1 << (signal.SIGINT - 1)) == 0
@@ -246,9 +246,9 @@ def test_neighbours_of_an_installed_suite_are_not_on_the_import_path(
     (site / "torchcompile_suite").symlink_to(ROOT / "src" / "torchcompile_suite")
     (site / "ray").mkdir()
     (site / "ray-2.60.0.dist-info").mkdir()
-    monkeypatch.setattr(processes, "SOURCE", site)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for _ in range(2):  # the second process finds the link of the first
-        alone = plain.source()
+        alone = processes.alone(site)
         assert [one.name for one in alone.iterdir()] == ["torchcompile_suite"]
     code = "import torchcompile_suite, importlib.util; print(importlib.util.find_spec('ray'))"
     done = subprocess.run(

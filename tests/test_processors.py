@@ -79,6 +79,14 @@ def test_others_are_what_the_measurement_has_not_used(
     assert (shares.others_share, shares.steal_share) == (0.05, 0.05)
 
 
+def test_processors_with_other_names_tell_nothing(
+    some: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container may number the lines of /proc/stat anew."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 3, 12})
+    assert processors.taken() is None
+
+
 def test_a_kernel_without_these_times_tells_nothing(some: Path) -> None:
     (some / "stat").write_text("cpu1 100 50\n")
     assert processors.taken() is None

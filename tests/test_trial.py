@@ -320,21 +320,27 @@ def test_eager_of_each_precision_has_a_name_of_its_own() -> None:
 
 def test_the_budget_of_all_cells_is_no_part_of_the_question() -> None:
     one, other = (
-        Trial("m", total_s=total_s).digest("python", {}, FREE) for total_s in (None, 60.0)
+        Trial("m", total_s=total_s).digest("python", "", FREE) for total_s in (None, 60.0)
     )
     assert one == other
-    assert one != Trial("m", question="training").digest("python", {}, FREE)
+    assert one != Trial("m", question="training").digest("python", "", FREE)
 
 
 def test_the_same_question_is_kept_in_the_same_place() -> None:
     asked = Trial("m", target=Target("m", "file", "m.py", "make"))
     longer = msgspec.structs.replace(asked, precision=0.01, budget_s=600)
-    before = asked.digest("python", {}, FREE)
-    assert before == longer.digest("python", {}, FREE)
-    assert before != asked.digest("python", {"OMP_NUM_THREADS": "1"}, FREE)
+    before = asked.digest("python", "", FREE)
+    assert before == longer.digest("python", "", FREE)
+    assert before != asked.digest("python", "one thread", FREE)
     for changed in ({"code": "other"}, {"torch": "2.15.1"}):
         other = msgspec.structs.replace(FREE, **changed)
-        assert asked.digest("python", {}, other) != before, "launches of other code do not count"
+        assert asked.digest("python", "", other) != before, "launches of other code do not count"
+
+
+def test_a_mode_of_another_backend_is_refused() -> None:
+    plan.check_values(Trial("m", modes=("eager", "default"), backends=("aot_eager",)))
+    with pytest.raises(TrialError, match="only Inductor has the mode max-autotune"):
+        plan.check_values(Trial("m", modes=("max-autotune",), backends=("aot_eager",)))
 
 
 def test_the_code_of_a_model_is_the_files_that_it_imports(

@@ -116,6 +116,13 @@ def test_a_limit_of_a_mark_is_told_with_what_is_beyond_it() -> None:
     assert graphs.what == "graphs: 2, and max_graphs=1"
     (graphs,) = judging.beyond(COUNTS, {"max_graphs": 1.5})
     assert graphs.what == "graphs: 2, and max_graphs=1.5"
+    nothing = msgspec.structs.replace(COUNTS, graphs=0, graph_breaks=[], kernels=None)
+    assert [
+        each.what for each in judging.beyond(nothing, {"fullgraph": True, "max_kernels": 3})
+    ] == [
+        "graphs: 0, and fullgraph=True: nothing was compiled",
+        "kernels: not known with this backend, and max_kernels=3",
+    ]
     (broken,) = judging.beyond(COUNTS, {"fullgraph": True})
     assert broken.what.startswith("+ graph break: GB0124 Tensor.item()")
     assert broken.details[0] == "at model.py:12 in forward: x.item()"

@@ -194,6 +194,17 @@ def test_a_mark_with_an_unknown_name(tmp_path: Path) -> None:
     assert "Error" not in done.stdout, done.stdout
 
 
+def test_a_mark_without_its_fixture_is_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        "import pytest\n\n@pytest.mark.compile_contract(fullgraph=True)\ndef test_it(): pass\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "torchcompile_suite.contract.plugin"]
+    path = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(command, cwd=tmp_path, env=path, capture_output=True, text=True)
+    assert "the mark compile_contract does nothing without its fixture" in done.stdout
+    assert done.returncode == 0
+
+
 def test_the_plugin_imports_nothing_heavy() -> None:
     code = (
         "import sys, pytest; before = set(sys.modules);"

@@ -19,6 +19,7 @@ from ..commits.clone import Clone
 from ..commits.judge import Side
 from ..commits.measuring import METRICS, Measuring
 from ..engine import settings
+from ..engine.series import conditions_here
 from ..errors import SuiteError, cannot_write, similar
 from ..host import machine
 from ..host.files import cache_folder, held, write_or_say
@@ -77,7 +78,9 @@ def bisect_command(
     clone = Clone(repo)
     first, last = clone.resolve(good), clone.resolve(bad)
     commits = [first, *clone.between(first, last)]
-    question = "\0".join((str(repo.resolve()), first, last, str(wanted), metric))
+    # Launches of two conditions make no interval.
+    here = conditions_here({})
+    question = "\0".join((str(repo.resolve()), first, last, str(wanted), metric, here))
     kept = CACHE / f"{hashlib.sha256(question.encode()).hexdigest()[:20]}.jsonl"
     progress = Progress()
 

@@ -118,6 +118,8 @@ def check_command(
     }
     names = {_named(text, path): text for text in models}
     for name, text in names.items():
+        if "::" in text:
+            raise SuiteError(f"{text} is a test: check it with pytest")
         if name not in {model for model, _, _ in known}:
             raise SuiteError(f"{path.name} has no entry for {name}; add it: {_update(text, path)}")
     wanted = [key for key in known if not names or key[0] in names]

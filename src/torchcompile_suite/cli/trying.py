@@ -112,11 +112,13 @@ def show_result(
 
 
 def _typed() -> str:
-    """The command as the user has typed it, without the files that it writes."""
+    """The command as the user has typed it, without what it writes and what it goes on with."""
     given = iter(sys.argv[1:])
     kept = []
     for argument in given:
         option, _, value = argument.partition("=")
+        if option in ("--resume", "--save"):
+            continue
         if option not in ("--html", "--json"):
             kept.append(argument)
         elif not value:

@@ -15,6 +15,8 @@ from ..engine import launches, rounds, settings
 from ..engine.journal import in_file
 from ..engine.processes import of_release
 from ..engine.series import Series
+from ..engine.settings import NEEDED_FOR_CACHE_BYTES
+from ..host.files import need_free
 from ..measurement import Launch
 from ..releases import environments
 from ..request import Plan
@@ -31,6 +33,7 @@ METRICS = {
     "memory": "memory",
 }
 DEFAULT_PLAN = Plan()
+_AGAIN = "then continue with --resume"
 
 
 class Measuring:
@@ -98,6 +101,8 @@ class Measuring:
         rounds.measure(wanted, self._make, self._journal)
 
     def _make(self, commit: str, cache: Path) -> Launch:
+        # A disk that fills up is the fault of no commit.
+        need_free(cache.parent, NEEDED_FOR_CACHE_BYTES, f"compiled code ({cache.parent})", _AGAIN)
         self._install(commit)
         if self._told != commit:
             self._told = commit

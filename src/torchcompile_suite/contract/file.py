@@ -99,7 +99,9 @@ class Contract:
                 if guards and not taken and entry.counts.same(new.counts):
                     guards, taken = {**guards, **new.guards}, True
                 if guards:
-                    kept.append(msgspec.structs.replace(entry, guards=guards))
+                    # Equal counts may have newer texts.
+                    counts = new.counts if release in guards else entry.counts
+                    kept.append(msgspec.structs.replace(entry, guards=guards, counts=counts))
             entries = [*others, *kept, *([] if taken else [new])]
         return Contract(entries)
 

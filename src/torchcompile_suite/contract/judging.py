@@ -113,6 +113,8 @@ def beyond(counts: Counts, limits: Mapping[str, object]) -> list[Change]:
     """Which limits of the mark do not hold. ``limits``: those of `LIMITS` that are set."""
     found = []
     if limits.get("fullgraph"):
+        if not counts.graphs:
+            found.append(Change("graphs: 0, and fullgraph=True: nothing was compiled"))
         for name, sites in (
             ("graph break", counts.graph_breaks),
             ("left to eager", counts.left_to_eager),
@@ -122,7 +124,9 @@ def beyond(counts: Counts, limits: Mapping[str, object]) -> list[Change]:
         most = limits.get(limit)
         value = getattr(counts, name)
         number = counts.number(name)
-        if isinstance(most, int | float) and number is not None and number > most:
+        if isinstance(most, int | float) and number is None:
+            found.append(Change(f"{name}: not known with this backend, and {limit}={most}"))
+        elif isinstance(most, int | float) and number is not None and number > most:
             kind = _KINDS.get(name, "graph-break")
             found.append(Change(f"{name.replace('_', ' ')}: {number}, and {limit}={most}"))
             if isinstance(value, list) and not (limits.get("fullgraph") and name == "graph_breaks"):

@@ -54,8 +54,22 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARK)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Warn of a mark without the fixture, which alone holds a test to it."""
+    for item in items:
+        marked = any(mark.name == NAME for mark in item.own_markers)
+        if marked and NAME not in getattr(item, "fixturenames", ()):
+            item.warn(pytest.PytestWarning(f"the mark {NAME} does nothing without its fixture"))
+
+
 def _path(config: pytest.Config) -> Path:
     return config.rootpath / str(config.getini(NAME))
+
+
+def _name(item: pytest.Item) -> str:
+    """The test's name in the contract. With --dist=loadgroup, xdist adds the group to it."""
+    grouped = getattr(item.config.option, "loadgroup", False)
+    return item.nodeid.rpartition("@")[0] if grouped and "@" in item.nodeid else item.nodeid
 
 
 class CompileContract:
@@ -123,7 +137,7 @@ class CompileContract:
 
         self._names.append(name)
         often = self._names.count(name)
-        with _trace_left_alone(), counting(_path(self._config).parent) as counted:
+        with _trace_left_alone(), counting(self._config.rootpath) as counted:
             yield counted
         self.counts = counted.counts
         self._hold(f"{name} #{often}" if often > 1 else name, counted)
@@ -180,7 +194,7 @@ class CompileContract:
 
         release = catalogue.minor(torch.__version__)
         counts = counted.counts
-        entry = file.Entry.of(self._item.nodeid, name, counted.device, release, counts)
+        entry = file.Entry.of(_name(self._item), name, counted.device, release, counts)
         found = judging.beyond(counts, self._limits)
         head = f"torch.compile in {name} (torch {release}, {counted.device})"
         if found:
@@ -190,7 +204,7 @@ class CompileContract:
         if self._config.getoption("--compile-contract") == "update":
             self._item.stash.setdefault(_FOUND, []).append(entry)
             return
-        fault = _fault(_path(self._config), entry, head)
+        fault = _fault(self._config, entry, head)
         if fault:
             pytest.fail(fault, pytrace=False)
 
@@ -211,13 +225,16 @@ class CompileContract:
                 pytest.fail(f"{name} of the mark {NAME} is a number, and not {value!r}", False)
 
 
-def _fault(path: Path, entry: Entry, head: str) -> str:
+def _fault(config: pytest.Config, entry: Entry, head: str) -> str:
     """What the contract says against the counts; empty if it says nothing, or there is none."""
     from ..errors import SuiteError
     from . import file
 
+    path = _path(config)
     if not path.exists():
-        return ""
+        # One that the settings name is expected; without any, the marks alone hold.
+        named = NAME in config.inicfg
+        return f"{head}: there is no {path}, which {NAME} in pytest's settings names" * named
     try:
         return file.fault(path, entry, head, "pytest --compile-contract=update")
     except SuiteError as error:

@@ -140,6 +140,10 @@ class Journal:
         """The number of its launches that were not disturbed."""
         return len(statistics.undisturbed(self.launches[name]))
 
+    def disturbed(self, name: str) -> int:
+        """The number of its other launches."""
+        return len(self.launches[name]) - self.count(name)
+
 
 def in_file(file: Path, cell: Cell, caches: Path, *, several: bool = False) -> Journal:
     """The journal of the cell that is kept in the file. Raises OSError.

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import multiprocessing
 import os
 import signal
@@ -28,7 +29,8 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from ..errors import SuiteError
+from ..errors import SuiteError, cannot_write
+from ..host.files import cache_folder
 from ..launch import messages, progress
 from ..launch.messages import FOLDER_VARIABLE, Asked, Said
 from ..measurement import Outcome, Status
@@ -37,10 +39,9 @@ from . import turns
 
 T = TypeVar("T")
 
-# Import path for environments in which the suite is not installed. A folder that has nothing but
-# the suite can stand for it (`fleet.plain`).
+# Names the folder of `source` to processes that a process starts.
 SOURCE_VARIABLE = "TORCHCOMPILE_SUITE_SOURCE"
-SOURCE = Path(os.environ.get(SOURCE_VARIABLE) or Path(__file__).resolve().parents[2])
+_PACKAGE = "torchcompile_suite"
 LOG_TAIL = 4000
 # What a process may take to end after it has closed its connection, or after a SIGKILL.
 GRACE_S = 10.0
@@ -64,11 +65,40 @@ class Environment(NamedTuple):
 HERE = Environment(Path(sys.executable))
 
 
+@functools.cache
+def source() -> Path:
+    """The folder from which other Pythons import the suite. Raises SuiteError."""
+    named = os.environ.get(SOURCE_VARIABLE)
+    return Path(named) if named else alone(Path(__file__).resolve().parents[2])
+
+
+def alone(installed: Path) -> Path:
+    """A folder with the suite of that folder, and with nothing else.
+
+    Where the suite is installed, other packages lie beside it, such as another torch: a link stands
+    for the suite then. Raises SuiteError if it cannot be made.
+    """
+    if not any(installed.glob("*.dist-info")):
+        return installed
+    code = hashlib.sha256(os.fsencode(installed)).hexdigest()[:16]
+    link = cache_folder() / "source" / code / _PACKAGE
+    try:
+        if not link.exists():
+            link.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=link.parent) as temporary:
+                fresh = Path(temporary, "link")
+                fresh.symlink_to(installed / _PACKAGE)
+                fresh.replace(link)
+    except OSError as error:
+        raise cannot_write(error, link, "name another folder with XDG_CACHE_HOME") from None
+    return link.parent
+
+
 def of_release(python: Path, variables: Mapping[str, str] = MappingProxyType({})) -> Environment:
     """The environment of a release or commit: as for ASV, no PYTHONPATH of the user's brings other
     packages, except that of ASV_PYTHONPATH.
     """
-    path = os.pathsep.join(filter(None, (str(SOURCE), os.environ.get("ASV_PYTHONPATH"))))
+    path = os.pathsep.join(filter(None, (str(source()), os.environ.get("ASV_PYTHONPATH"))))
     return Environment(python, {"PYTHONPATH": path, **variables})
 
 
@@ -173,7 +203,7 @@ def import_path(*folders: str | Path) -> str:
     """PYTHONPATH for a process that must find the suite: its sources, ``folders``, and the value
     that PYTHONPATH has here.
     """
-    path = (SOURCE, *folders, os.environ.get("PYTHONPATH"))
+    path = (source(), *folders, os.environ.get("PYTHONPATH"))
     return os.pathsep.join(str(folder) for folder in path if folder)
 
 

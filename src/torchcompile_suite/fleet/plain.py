@@ -90,25 +90,6 @@ def before_ray() -> Mapping[str, str]:
         return {}
 
 
-def source() -> Path:
-    """A folder to import the suite from, with nothing else in it. Raises OSError.
-
-    Where the suite is installed, Ray and its packages lie beside it. A link stands for the suite
-    then, because a measuring process must not find them.
-    """
-    installed = processes.SOURCE
-    if not any(installed.glob("*.dist-info")):
-        return installed
-    package = installed / "torchcompile_suite"
-    link = folder("source") / "torchcompile_suite"
-    link.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=link.parent.parent) as temporary:
-        fresh = Path(temporary, "link")
-        fresh.symlink_to(package)
-        fresh.replace(link)
-    return link.parent
-
-
 def lines(order: Order, program: Sequence[str] = PROGRAM) -> Iterator[bytes]:
     """What `node` says to the order, line by line. The last line may be a `messages.Failed`.
 
@@ -120,7 +101,7 @@ def lines(order: Order, program: Sequence[str] = PROGRAM) -> Iterator[bytes]:
         try:
             own = folder(order.machine)
             own.mkdir(parents=True, exist_ok=True)
-            environment = variables(os.environ, source(), before_ray())
+            environment = variables(os.environ, processes.source(), before_ray())
         except OSError as error:
             yield encode(Failed(f"cannot write {error.filename}: {error.strerror}"))
             return

@@ -209,7 +209,7 @@ def _library() -> ctypes.CDLL | None:
     key = hashlib.sha256(of.encode() + SOURCE.read_bytes()).hexdigest()[:16]
     built = cache_folder() / f"probes-{key}.so"
     try:
-        if not built.exists():
+        if not (built.exists() and built.stat().st_size):
             built.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=built.parent) as folder:
                 made = Path(folder, built.name)

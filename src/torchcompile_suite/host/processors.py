@@ -27,17 +27,22 @@ def allowed() -> list[int]:
 
 
 def taken() -> Taken | None:
-    """The time of the `allowed` processors, summed; None if the kernel does not report it."""
+    """The time of the `allowed` processors, summed; None if the kernel does not report it, or names
+    them otherwise, as in some containers.
+    """
     names = {f"cpu{number}" for number in allowed()}
-    busy = steal = 0
+    busy = steal = found = 0
     try:
         for line in STAT.read_text().splitlines():
             name, *ticks = line.split()
             if name in names:
+                found += 1
                 user, nice, system, _idle, _wait, irq, softirq, stolen = map(int, ticks[:8])
                 busy += user + nice + system + irq + softirq
                 steal += stolen
     except (OSError, ValueError):
+        return None
+    if found < len(names):
         return None
     a_second = os.sysconf("SC_CLK_TCK")
     return Taken(busy / a_second, steal / a_second)

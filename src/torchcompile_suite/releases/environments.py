@@ -109,8 +109,12 @@ def locked(folder: Path) -> Iterator[None]:
 
 def is_ready(release: Release, python: str | None = None) -> bool:
     """Whether `ready` would return at once. An adopted environment is as the user made it."""
-    content = stamp.read(folder_of(release, python))
-    return stamp.is_adopted(content) or content == digest(release)
+    folder = folder_of(release, python)
+    content = stamp.read(folder)
+    if stamp.is_adopted(content):
+        return True
+    # A Python that the system has removed leaves its environment behind.
+    return content == digest(release) and python_in(folder).exists()
 
 
 def holds_lock(release: Release, python: str | None = None) -> bool:

@@ -150,6 +150,8 @@ def _three_numbers(version: str) -> str:
 
 def append(file: Path, kind: str, release: Release) -> None:
     """Append a release to the file's array of tables ``kind`` (release or nightly), atomically."""
+    if file.exists() and f"version = {json.dumps(release.version)}\n" in file.read_text("utf-8"):
+        raise SuiteError(f"{file.name} has {release.version} by now: another command has added it")
     # As text: the comments of the file stay as they are.
     text = f"{file.read_text('utf-8').rstrip()}\n\n" if file.exists() else ""
     text += f"[[{kind}]]\nversion = {json.dumps(release.version)}\n"

@@ -15,6 +15,7 @@ from ..analysis import advice
 from ..analysis.remedies import remedy
 from ..analysis.summary import Row, row
 from ..engine.processes import import_path
+from ..errors import SuiteError
 from ..host import machine
 from ..presentation.terminal import html
 from ..results.records import Record
@@ -105,15 +106,19 @@ def compare(
             precision=precision,
             budget_s=budget_s,
         )
-        check_values(trial)
-        answer = run(
-            trial,
-            Path(sys.executable),
-            lambda _: None,
-            # The new processes must find the modules in which the classes are defined.
-            variables={"PYTHONPATH": import_path(*filter(None, sys.path))},
-            kept=Path(folder, "launches.jsonl"),
-        )
+        try:
+            check_values(trial)
+            machine.need(trial.device)
+            answer = run(
+                trial,
+                Path(sys.executable),
+                lambda _: None,
+                # The new processes must find the modules in which the classes are defined.
+                variables={"PYTHONPATH": import_path(*filter(None, sys.path))},
+                kept=Path(folder, "launches.jsonl"),
+            )
+        except SuiteError as error:
+            raise TrialError(str(error)) from error
     if answer.interrupted:
         raise KeyboardInterrupt
     (measured,) = answer.measurements

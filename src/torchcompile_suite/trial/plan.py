@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -69,15 +69,15 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     total_s: float | None = None
     question: str = ""
 
-    def digest(self, python: str, variables: Mapping[str, str], outline: Outline) -> str:
-        """A name for the question: the same for the same question, Python, torch, environment
-        variables, and code of the model.
+    def digest(self, python: str, conditions: str, outline: Outline) -> str:
+        """A name for the question: the same for the same question, Python, torch, conditions
+        (`series.conditions_here`), and code of the model.
 
         Precision and budget are no part of it, so that a second run can improve the answer.
         """
         question = msgspec.structs.replace(self, precision=0.0, budget_s=0.0, total_s=None)
         built = outline.torch, outline.code
-        parts = [msgspec.json.encode((question, python, sorted(variables.items()), built))]
+        parts = [msgspec.json.encode((question, python, conditions, built))]
         if self.target is not None and self.target.kind == "hf":
             parts.append(Path(self.target.where, "config.json").read_bytes())
         return hashlib.sha256(b"\0".join(parts)).hexdigest()[:20]
@@ -207,6 +207,12 @@ def check_values(trial: Trial) -> None:
         if unknown := set(wanted).difference(known):
             listed = ", ".join(sorted(unknown))
             raise TrialError(f"no {what} {listed}; there are: {', '.join(known)}")
+    modes = [mode for mode in trial.modes if mode not in ("default", EAGER)]
+    if modes and "inductor" not in trial.backends:
+        raise TrialError(
+            f"only Inductor has the mode {modes[0]}: leave it out, or the backend "
+            f"{', '.join(trial.backends)}"
+        )
 
 
 def _own_stream(trial: Trial) -> bool:

@@ -20,7 +20,7 @@ from ..engine import processes, rounds
 from ..engine.journal import Journal, in_file
 from ..engine.processes import Environment
 from ..engine.progress import launch_line, measurement_line
-from ..engine.series import Series
+from ..engine.series import Series, conditions_here
 from ..engine.settings import Settings
 from ..errors import SuiteError, cannot_write
 from ..host.files import cache_folder
@@ -134,6 +134,7 @@ def _known(
             series,
             budget_s=series.budget_s + journal.taken_s[""],
             most_launches=series.most_launches + journal.count(""),
+            repeats=series.repeats and series.repeats + journal.disturbed(""),
         )
         known.append((series, journal))
     return known
@@ -160,7 +161,8 @@ def _measure(
 
 
 def _kept(trial: Trial, python: Path, variables: Mapping[str, str], described: Outline) -> Path:
-    name = trial.digest(str(python.resolve()), variables, described)
+    conditions = conditions_here(variables)
+    name = trial.digest(str(python.resolve()), conditions, described)
     return cache_folder() / "try" / f"{name}.jsonl"
 
 
