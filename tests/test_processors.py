@@ -114,6 +114,18 @@ def test_probes_take_two_cores(
     assert processors.two() == two
 
 
+@pytest.mark.parametrize(
+    ("text", "granted"), [("max 100000\n", 0), ("150000 100000\n", 1.5), ("", 0), ("1 0\n", 0)]
+)
+def test_a_container_may_grant_a_part_of_the_processors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, granted: float
+) -> None:
+    monkeypatch.setattr(processors, "LIMIT", tmp_path / "cpu.max")
+    assert processors.quota() == 0
+    (tmp_path / "cpu.max").write_text(text)
+    assert processors.quota() == granted
+
+
 def test_one_processor_is_no_pair(some: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {2})
     assert processors.two() is None

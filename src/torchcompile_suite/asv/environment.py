@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from ..commits import overlay
 from ..engine.launches import Refused
 from ..engine.settings import PREFIX
 from ..errors import SuiteError
+from ..host.files import held
 from ..releases import environments, ledger
 from .errors import user_errors
 from .repository import PyTorchClone, ReleaseLedger
@@ -71,6 +73,8 @@ class OverlayEnvironment(_PublishedName, Virtualenv):  # type: ignore[misc]
     """An environment with the Python files of a commit over a release or nightly."""
 
     tool_name = "torch-commit"
+    # Of the folder, until this process ends: another run would put its commit there.
+    _lock: ExitStack | None = None
 
     def _install_requirements(self) -> None:
         if self._build_command:  # a full build needs what ASV installs
@@ -86,6 +90,11 @@ class OverlayEnvironment(_PublishedName, Virtualenv):  # type: ignore[misc]
         if self._build_command:
             super().install_project(conf, repo, commit_hash)
             return
+        if self._lock is None:
+            busy = "another run measures commits here; run the same command when it has ended"
+            self._lock = ExitStack()
+            with user_errors():
+                self._lock.enter_context(held(Path(f"{self._path}.lock"), busy))
         self._set_commit_hash(commit_hash)
         self._set_build_dirs(None, None)
         if self.installed_commit_hash == commit_hash:

@@ -118,18 +118,10 @@ def cores() -> Check:
     """How many of the machine's processors this process may use."""
     total = os.cpu_count() or 1
     usable = len(processors.allowed())
-    quota = _quota()
+    quota = processors.quota()
     if quota and quota < usable:
         return fault("quota", quota=quota, total=total)
     return ok("cores", f"{usable} of {total}")
-
-
-def _quota() -> float:
-    """Number of processors that the control group (v2) grants; 0 if it sets no limit."""
-    limit, _, period = _text(Path("/sys/fs/cgroup/cpu.max")).partition(" ")
-    if not period or limit == "max":
-        return 0.0
-    return int(limit) / int(period)
 
 
 def siblings() -> Check:

@@ -81,13 +81,15 @@ class Series(msgspec.Struct, frozen=True):
 
 
 def conditions_here(more: Mapping[str, str]) -> str:
-    """This machine, its processors for this process, and the variables that can change a number.
+    """This machine, its processors for this process, how many of them a container grants, and the
+    variables that can change a number.
 
     ``more``: variables that the measuring processes get. An interrupted series that other launches
     would go on is begun anew: its figures would be of two conditions.
     """
     variables = settings_of({**os.environ, **more}, caches.VARIABLES)
-    return json.dumps([machine.identity(), processors.allowed(), variables])
+    granted = processors.allowed(), processors.quota()
+    return json.dumps([machine.identity(), *granted, variables])
 
 
 def identity(series: Series, environment_name: str) -> str:

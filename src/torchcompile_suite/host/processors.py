@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 STAT = Path("/proc/stat")
 TOPOLOGY = Path("/sys/devices/system/cpu")
+LIMIT = Path("/sys/fs/cgroup/cpu.max")
 
 
 class Taken(NamedTuple):
@@ -24,6 +25,15 @@ class Taken(NamedTuple):
 def allowed() -> list[int]:
     """The numbers of the processors that this process may use."""
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+
+
+def quota() -> float:
+    """The number of processors that the control group (v2) grants; 0 if it sets no limit."""
+    try:
+        limit, _, period = LIMIT.read_text().partition(" ")
+        return int(limit) / int(period)
+    except (OSError, ValueError, ZeroDivisionError):
+        return 0.0
 
 
 def taken() -> Taken | None:
