@@ -304,6 +304,7 @@ def _how(result: TrialResult, command: str) -> list[str]:
         f"{plural(found.threads, 'thread')}, {found.kernel}; {began}.",
         f"{plural(number, 'launch')}: each is new processes, in which eager and compiled calls "
         "take turns after they are warm. Outputs were compared with eager's.",
+        *(["It was interrupted: these are the launches until then."] if result.interrupted else []),
         f"Repeat it: {command}",
     ]
 
