@@ -33,7 +33,7 @@ const Page = (() => {
     for (const [name, value] of Object.entries(changes)) {
       if (value !== "" && value !== null && value !== undefined) parameters.set(name, value);
     }
-    return `${page}#${parameters}`;
+    return String(parameters) ? `${page}#${parameters}` : page;
   }
 
   const file = () => location.pathname.split("/").pop() || "index.html";
@@ -611,8 +611,8 @@ const Page = (() => {
         document.title = `${made.title} - torch.compile`;
       }
       // Another cell or pair, or a link in the middle of the page led here.
+      if (followed) document.getElementById("main").focus({ preventScroll: true });
       if (mine > 1 && (another || followed)) window.scrollTo(0, 0);
-      if (followed) document.getElementById("main").focus();
       for (const one of document.querySelectorAll("main a[href$='.html']"))
         one.dataset.keeps = one.getAttribute("href");
       for (const one of document.querySelectorAll("a[data-keeps]"))
