@@ -23,6 +23,7 @@ import msgspec
 import psutil
 
 from ..engine import processes
+from ..errors import SuiteError
 from ..host.files import cache_folder
 from .messages import START_S, Failed, Order, encode
 
@@ -104,6 +105,9 @@ def lines(order: Order, program: Sequence[str] = PROGRAM) -> Iterator[bytes]:
             environment = variables(os.environ, processes.source(), before_ray())
         except OSError as error:
             yield encode(Failed(f"cannot write {error.filename}: {error.strerror}"))
+            return
+        except SuiteError as error:
+            yield encode(Failed(str(error)))
             return
         process = subprocess.Popen(
             [sys.executable, *program, str(os.getpid())],
