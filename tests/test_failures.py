@@ -49,6 +49,12 @@ def test_the_lines_that_name_the_fault_are_taken(text: str, line: str) -> None:
     assert failures.one_line(text) == line
 
 
+def test_a_home_folder_that_is_the_root_leaves_paths_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container whose user has no folder of its own."""
+    monkeypatch.setenv("HOME", "/")
+    assert failures.without("break in torch/nn/x.py", "torch") == "break in .../nn/x.py"
+
+
 @given(st.text())
 def test_one_line_is_one_bounded_line(text: str) -> None:
     line = failures.one_line(text)

@@ -12,7 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchcompile_suite.host.files import append_line, write_atomically, write_or_say
+from torchcompile_suite.errors import SuiteError
+from torchcompile_suite.host.files import (
+    append_line,
+    cache_folder,
+    write_atomically,
+    write_or_say,
+)
 
 line = st.binary(max_size=50).filter(lambda data: b"\n" not in data)
 
@@ -38,6 +44,18 @@ def test_a_link_stays_and_a_pipe_gets_the_data(tmp_path: Path) -> None:
     write_or_say(pipe, b"new")
     reader.join(10)
     assert (pipe.is_fifo(), read) == (True, [b"new"])
+
+
+def test_a_user_without_a_home_folder_names_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", unknown)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    with pytest.raises(SuiteError, match="no home folder; name a folder with XDG_CACHE_HOME"):
+        cache_folder()
+    monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
+    assert cache_folder() == Path("/elsewhere/torchcompile-suite")
 
 
 def test_a_failed_write_keeps_the_old_contents(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from packaging.version import InvalidVersion, Version
 
 from ..host import cuda as host_cuda
 from ..host import nvml
+from ..host.files import home
 from ..host.machine import DEVICE_VARIABLE
 from ..host.programs import run
 from ..launch.caches import INDUCTOR, TRITON, VARIABLES
@@ -193,7 +194,7 @@ def caches() -> Iterator[Check]:
             yield fault("user", variable=INDUCTOR)
     temporary = Path(tempfile.gettempdir())
     inductor = Path(os.environ.get(INDUCTOR) or temporary / f"torchinductor_{user}")
-    triton = Path(os.environ.get(TRITON) or Path.home() / ".triton")
+    triton = Path(os.environ.get(TRITON) or (home() or temporary) / ".triton")
     places = (
         ("Inductor's cache", inductor, INDUCTOR),
         ("Triton's cache", triton, TRITON),

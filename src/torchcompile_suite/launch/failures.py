@@ -7,6 +7,7 @@ import tempfile
 import traceback
 from pathlib import Path
 
+from ..host.files import home
 from ..measurement import Outcome, Status
 from ..workloads import WorkloadError
 
@@ -69,10 +70,15 @@ def one_line(text: str, length: int = REASON_LENGTH) -> str:
         count += 1
     kept = lines[:count] + [line for line in lines[count:] if _COMPILER_ERROR.search(line)][:1]
     line = " ".join(kept) or "no message"
-    for folder in (str(Path.cwd()), tempfile.gettempdir(), str(Path.home())):
-        if len(folder) > 1:
+    return _shortened(without(line, str(Path.cwd()), tempfile.gettempdir()), length)
+
+
+def without(line: str, *folders: str) -> str:
+    """The line without the paths of these folders and of the user's home folder."""
+    for folder in (*folders, str(home() or "")):
+        if len(folder) > 1:  # a home folder may be "/"
             line = line.replace(folder, "...")
-    return _shortened(line, length)
+    return line
 
 
 def _shortened(line: str, length: int = REASON_LENGTH) -> str:
