@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from torchcompile_suite.host import places
 from torchcompile_suite.launch import failures
 from torchcompile_suite.measurement import Status
 
@@ -52,7 +53,7 @@ def test_the_lines_that_name_the_fault_are_taken(text: str, line: str) -> None:
 def test_a_home_folder_that_is_the_root_leaves_paths_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a container whose user has no folder of its own."""
     monkeypatch.setenv("HOME", "/")
-    assert failures.without("break in torch/nn/x.py", "torch") == "break in .../nn/x.py"
+    assert places.without("break in torch/nn/x.py", "torch") == "break in .../nn/x.py"
 
 
 @given(st.text())

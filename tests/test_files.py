@@ -13,12 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchcompile_suite.errors import SuiteError
-from torchcompile_suite.host.files import (
-    append_line,
-    cache_folder,
-    write_atomically,
-    write_or_say,
-)
+from torchcompile_suite.host.files import append_line, write_atomically, write_or_say
+from torchcompile_suite.host.places import cache_folder
 
 line = st.binary(max_size=50).filter(lambda data: b"\n" not in data)
 

@@ -22,7 +22,8 @@ from ..engine import settings
 from ..engine.series import conditions_here
 from ..errors import SuiteError, cannot_write, similar
 from ..host import machine
-from ..host.files import cache_folder, held, write_or_say
+from ..host.files import held, write_or_say
+from ..host.places import cache_folder
 from ..measurement import Launch
 from ..modes import MODES
 from ..presentation.terminal import Output, Progress

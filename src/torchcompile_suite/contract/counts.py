@@ -10,6 +10,7 @@ from pathlib import PurePath
 from msgspec import Struct, field
 
 from ..fields import Count, Text
+from ..host.places import in_packages
 
 # The number of guards depends on how a module is built of others, not only on what it computes. So
 # it may grow by this factor, and a little, before it is a change.
@@ -145,11 +146,10 @@ class Root:
         return (own or [at for at, _ in known] or [None])[-1]  # type: ignore[list-item]
 
     def _owns(self, file: str) -> bool:
-        return PurePath(file).is_relative_to(self._folder) and "site-packages" not in file
+        return PurePath(file).is_relative_to(self._folder) and not in_packages(file)
 
     def name(self, file: str) -> str:
         """The file without what differs from machine to machine."""
         if self._owns(file):
             return PurePath(file).relative_to(self._folder).as_posix()
-        _, _, package = file.rpartition("site-packages/")
-        return package if package != file else PurePath(file).name
+        return in_packages(file) or PurePath(file).name

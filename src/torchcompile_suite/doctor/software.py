@@ -19,8 +19,8 @@ from packaging.version import InvalidVersion, Version
 
 from ..host import cuda as host_cuda
 from ..host import nvml
-from ..host.files import home
 from ..host.machine import DEVICE_VARIABLE
+from ..host.places import home
 from ..host.programs import run
 from ..launch.caches import INDUCTOR, TRITON, VARIABLES
 from ..releases import drivers

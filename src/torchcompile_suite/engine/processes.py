@@ -30,7 +30,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from ..errors import SuiteError, cannot_write
-from ..host.files import cache_folder
+from ..host.places import cache_folder
 from ..launch import messages, progress
 from ..launch.messages import FOLDER_VARIABLE, Asked, Said
 from ..measurement import Outcome, Status

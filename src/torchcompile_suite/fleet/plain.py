@@ -24,7 +24,7 @@ import psutil
 
 from ..engine import processes
 from ..errors import SuiteError
-from ..host.files import cache_folder
+from ..host.places import cache_folder
 from .messages import START_S, Failed, Order, encode
 
 PROGRAM = ("-m", "torchcompile_suite.fleet.node")

@@ -24,26 +24,6 @@ except ImportError:  # Windows, where results are only read
 T = TypeVar("T")
 
 
-def home() -> Path | None:
-    """The user's home folder; None for a user without one, as in some containers."""
-    try:
-        return Path.home()
-    except RuntimeError:
-        return None
-
-
-def cache_folder() -> Path:
-    """The suite's folder for what can be made again: in XDG_CACHE_HOME, or in ~/.cache.
-
-    Raises SuiteError for a user without a home folder.
-    """
-    if named := os.environ.get("XDG_CACHE_HOME", "").strip():
-        return Path(named, "torchcompile-suite")
-    if own := home():
-        return own / ".cache" / "torchcompile-suite"
-    raise SuiteError("this user has no home folder; name a folder with XDG_CACHE_HOME")
-
-
 def write_atomically(path: Path, data: bytes, *, sync: bool = True) -> None:
     """Replace the file's contents, all or nothing. Raises OSError; then the old contents remain.
 

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from ..conditions import HostState, Place
 from . import processors
-from .files import cache_folder
+from .places import cache_folder
 from .programs import run
 
 SOURCE = Path(__file__).with_suffix(".cpp")

@@ -7,7 +7,7 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from ..host.files import home
+from ..host.places import in_packages, without
 from ..measurement import Outcome, Status
 from ..workloads import WorkloadError
 
@@ -71,14 +71,6 @@ def one_line(text: str, length: int = REASON_LENGTH) -> str:
     kept = lines[:count] + [line for line in lines[count:] if _COMPILER_ERROR.search(line)][:1]
     line = " ".join(kept) or "no message"
     return _shortened(without(line, str(Path.cwd()), tempfile.gettempdir()), length)
-
-
-def without(line: str, *folders: str) -> str:
-    """The line without the paths of these folders and of the user's home folder."""
-    for folder in (*folders, str(home() or "")):
-        if len(folder) > 1:  # a home folder may be "/"
-            line = line.replace(folder, "...")
-    return line
 
 
 def _shortened(line: str, length: int = REASON_LENGTH) -> str:
@@ -171,7 +163,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 def _user_code(text: str) -> str:
     """``file.py:line`` of the user's innermost line in Dynamo's message, or an empty string."""
     frames = re.findall(r'File "(.+)", line (\d+)', text.partition("from user code:")[2])
-    own = [frame for frame in frames if "site-packages" not in frame[0]]
+    own = [frame for frame in frames if not in_packages(frame[0])]
     return f"{Path(own[-1][0]).name}:{own[-1][1]}" if own else ""
 
 
@@ -180,7 +172,7 @@ def where(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     own = str(Path(__file__).parents[1])
     for frame in reversed(frames):
-        if "site-packages" not in frame.filename and not frame.filename.startswith((own, "<")):
+        if not in_packages(frame.filename) and not frame.filename.startswith((own, "<")):
             return f"{Path(frame.filename).name}:{frame.lineno}"
     return ""
 

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import SuiteError, cannot_write
-from ..host.files import alone, cache_folder, held, write_atomically
+from ..host.files import alone, held, write_atomically
+from ..host.places import cache_folder
 from . import drivers, extras, stamp
 from .catalogue import Release
 from .install import MARKER, LockError, prove, sync

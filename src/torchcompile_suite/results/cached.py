@@ -13,7 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from ..host.files import cache_folder, write_atomically
+from ..host.files import write_atomically
+from ..host.places import cache_folder
 from . import regular
 
 _MOST_BYTES = 256 << 20

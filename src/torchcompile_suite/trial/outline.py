@@ -18,6 +18,7 @@ import msgspec
 from .. import workloads
 from ..errors import SuiteError
 from ..fields import Text
+from ..host.places import in_packages
 from ..launch import caches
 from ..launch.messages import accept, folder, import_quietly
 
@@ -115,8 +116,8 @@ def _code() -> str:
     files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
     content = hashlib.sha256()
     for path in sorted(Path(file).resolve() for file in files if file):
-        installed = {"site-packages", "dist-packages"}.intersection(path.parts)
-        if path.suffix == ".py" and not installed and not any(map(path.is_relative_to, others)):
+        own = not in_packages(str(path))
+        if path.suffix == ".py" and own and not any(map(path.is_relative_to, others)):
             with contextlib.suppress(OSError):
                 content.update(path.read_bytes())
     return content.hexdigest()

@@ -23,7 +23,7 @@ from ..engine.progress import launch_line, measurement_line
 from ..engine.series import Series, conditions_here
 from ..engine.settings import Settings
 from ..errors import SuiteError, cannot_write
-from ..host.files import cache_folder
+from ..host.places import cache_folder
 from ..launch import progress
 from ..measurement import Launch, Measurement
 from ..releases.catalogue import Release

@@ -31,7 +31,7 @@ import torch._inductor.metrics
 from torch._dynamo.exc import SkipFrame, Unsupported
 
 from ...compiled import GraphBreak
-from .. import failures
+from ...host.places import without
 from ..progress import captures as captures  # since `reset`
 
 # With this stance, a call raises an error that names the stance, instead of compiling.
@@ -261,7 +261,7 @@ def one_line(text: str) -> str:
     title = lines[0].strip()
     if explained := _EXPLANATION.search(text):
         title = f"{title}: {_PADDING.sub('', ' '.join(explained[1].split()))}"
-    title = _ADDRESS.sub("", failures.without(title, str(Path(torch.__file__).parents[1])))
+    title = _ADDRESS.sub("", without(title, str(Path(torch.__file__).parents[1])))
     link = _LINK.search(text)
     end = f" (GB{link[1]}, {link[0]})" if link else ""
     return _shortened(title, LENGTH - len(end)) + end
