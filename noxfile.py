@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from pathlib import Path
 
@@ -132,14 +133,17 @@ def evidence(session: nox.Session) -> None:
     ``--kept`` measures nothing and writes the tables from the kept data.
     """
     # These get their work from another script, or the Python of a release.
-    others = ("expected_runner", "gate_script", "turns_runner", "wrong_results")
+    others = {
+        *("calls_runner", "ci_breaks_runner", "expected_runner"),
+        *("gate_script", "turns_runner", "wrong_results"),
+    }
     known = sorted(
         file.stem
         for file in Path("evidence").glob("*.py")
         if "__main__" in file.read_text() and file.stem not in others
     )
-    options = [argument for argument in session.posargs if argument.startswith("-")]
-    names = [argument for argument in session.posargs if argument not in options]
+    names = list(itertools.takewhile(lambda one: not one.startswith("-"), session.posargs))
+    options = session.posargs[len(names) :]  # an option may have a value
     if not names or set(names) - set(known):
         session.error(f"name some of: {', '.join(known)}")
     _need(session, "git", "g++")

@@ -12,6 +12,8 @@ from playwright.sync_api import sync_playwright
 
 HERE = Path(__file__).parent
 REPORT = HERE.parents[1] / "html" / "report"
+# Of the browser.
+NAMES = ("chromium", "chromium-browser", "google-chrome")
 SIZE = {"width": 1100, "height": 900}
 PAGES = {
     "landing": "index.html",
@@ -25,7 +27,7 @@ def main() -> None:
     if not REPORT.is_dir():
         raise SystemExit("html/ has no report; make it with: asv publish")
     with sync_playwright() as playwright:
-        program = shutil.which("chromium") or shutil.which("google-chrome")
+        program = next(filter(None, map(shutil.which, NAMES)), None)
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         for name, address in PAGES.items():
             page = browser.new_page(viewport=SIZE)

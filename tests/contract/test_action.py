@@ -110,13 +110,31 @@ def test_what_cannot_be_counted_is_in_the_summary(tmp_path: Path) -> None:
     assert "there is no torch beside the suite" in output["summary"]
     assert "PyTorch 1.0 is not in the catalogue" in output["summary"]
 
-    # Without a contract there is no summary, and none of before.
+    # Without a contract there is no summary, and that of another use stays.
     (job.project / file.NAME).unlink()
     done = job.run(CHECK, own())
     assert done.returncode != 0
     assert "there is no compile-contract.toml" in done.stderr
     assert job.output() == {"kept": "false", "summary": ""}
-    assert not Path(output["markdown"]).exists()
+    assert Path(output["markdown"]).exists()
+
+
+def test_a_runner_without_a_gpu_leaves_out_the_entries_of_one(tmp_path: Path) -> None:
+    """This Python has no torch, so each entry that is checked is a fault."""
+    devices = ("cpu", "cuda")
+    entries = [Entry.of("model.py:make", "default", each, "2.15", Counts(1)) for each in devices]
+    (tmp_path / "model.py").write_text(MODEL)
+    file.write(tmp_path / file.NAME, entries)
+    summary = tmp_path / "summary.md"
+    command = [sys.executable, "-m", "torchcompile_suite", "contract", "check"]
+    for options, broken in (((), 2), (("--device", "cpu"), 1)):
+        asked = [*command, *options, "--markdown", str(summary)]
+        subprocess.run(asked, cwd=tmp_path, env=own(), capture_output=True)
+        assert f"contract broken: {broken} of {broken}" in summary.read_text()
+    done = subprocess.run(
+        [*command, "--device", "cuda:sm90"], cwd=tmp_path, env=own(), capture_output=True, text=True
+    )
+    assert "has no entry for cuda:sm90" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -91,13 +91,23 @@ def update_command(
 @file_option
 @releases_option
 @click.option(
+    "--device",
+    "devices",
+    multiple=True,
+    help="Only entries of this device, such as cpu or cuda:sm90. Default: all.",
+)
+@click.option(
     "--markdown",
     "summary",
     type=PATH,
     help="Write a summary for people here: counts and differences.",
 )
 def check_command(
-    models: tuple[str, ...], path: Path, releases: tuple[str, ...], summary: Path | None
+    models: tuple[str, ...],
+    path: Path,
+    releases: tuple[str, ...],
+    devices: tuple[str, ...],
+    summary: Path | None,
 ) -> None:
     """Count again, and say what differs from the contract: exit status 1 if anything does.
 
@@ -122,7 +132,15 @@ def check_command(
             raise SuiteError(f"{text} is a test: check it with pytest")
         if name not in {model for model, _, _ in known}:
             raise SuiteError(f"{path.name} has no entry for {name}; add it: {_update(text, path)}")
-    wanted = [key for key in known if not names or key[0] in names]
+    if unknown := set(devices).difference(device for _, _, device in known):
+        raise SuiteError(f"{path.name} has no entry for {', '.join(sorted(unknown))}")
+    wanted = [
+        key
+        for key in known
+        if (not names or key[0] in names) and (not devices or key[2] in devices)
+    ]
+    if not wanted and devices and names:
+        raise SuiteError(f"{path.name} has no such entry for {', '.join(devices)}")
     if not wanted:
         raise SuiteError(f"{path.name} has only entries of tests; check them with pytest")
     found = [_checked(path, *key, each) for each in releases or (_INSTALLED,) for key in wanted]
@@ -141,6 +159,11 @@ def _checked(path: Path, model: str, call: str, device: str, release: str) -> ma
         why = str(error)
         if isinstance(error, ModuleNotFoundError):
             why = missing(error, "contract --release")
+        elif release != _INSTALLED and "No module named" in why:
+            why += (
+                " (the environment of a release has torch, torchvision, timm and numpy: put other "
+                "modules on PYTHONPATH, or check with --release installed)"
+            )
         click.echo(printable(why), err=True)
         return markdown.Checked(model, call, device, release, None, why)
     head = f"{model} ({call}, torch {entry.torch[0]}, {device})"

@@ -124,8 +124,8 @@ def _why(machines: Iterable[Shards], point: str) -> Iterable[Section]:
 # Figure -> what a user does where it is surely worse by more than `_WORTH`.
 _WORTH = 1 + MARGIN
 _REMEDIES = {
-    "cold compile": "a first start takes {} times as long. Keep the cache "
-    "(TORCHINDUCTOR_CACHE_DIR), or ship it (torch.compiler.save_cache_artifacts).",
+    "cold compile": "a first start takes {} times as long. Keep the cache between runs "
+    "(TORCHINDUCTOR_CACHE_DIR).",
     "warm compile": "a start with a full cache takes {} times as long.",
     "memory": "a compiled process needs {} times the memory.",
     "compiled": "compiled calls take {} times as long. Measure your model in both releases before "
