@@ -191,8 +191,9 @@ def test_the_suite_is_installed_from_the_action(tmp_path: Path) -> None:
     folder = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     job = Job(tmp_path / "job", package=f"{ROOT}[suite]")
-    # GitHub takes the second value where the first one is empty.
-    default = "format('{0}[suite]', github.action_path)"
+    # GitHub takes the next value where one is empty or false.
+    core = "inputs.releases == 'installed' && github.action_path"
+    default = f"{core} || format('{{0}}[suite]', github.action_path)"
     assert INSTALL["env"] == {"PACKAGE": f"${{{{ inputs.package || {default} }}}}"}
     step = {**INSTALL, "env": {"PACKAGE": "${{ inputs.package }}"}}
     path = os.pathsep.join([str(folder / "bin"), os.environ["PATH"]])
