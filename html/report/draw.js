@@ -339,6 +339,8 @@ const Draw = (() => {
       fewer: ["down", "s2 fill"],
       more: ["triangle", "s1 fill"],
       gap: ["cross", "hollow"],
+      new: ["diamond", "s0 fill"],
+      gone: ["diamond", "s0 hollow"],
     };
     const [row, top] = [44, 28];
     const longest = (texts) => Math.max(0, ...texts.map((text) => text.length));
@@ -378,7 +380,7 @@ const Draw = (() => {
         let first = true;
         points.forEach((one, place) => {
           if (!one) return;
-          const [kind, style] = MARKS[one.kind] ?? ["diamond", "s0 fill"];
+          const [kind, style] = MARKS[one.kind];
           const at = one.value === null ? foot - 8 : y(one.value);
           const mark = shape(kind, x(place), at, 4.5, { class: style });
           mark.append(svg("title", {}, one.words));
@@ -479,7 +481,14 @@ const Draw = (() => {
         width,
         height,
         scales: { x: { time: false, range: () => [-0.4, labels.length - 0.6] } },
-        legend: { live: true, markers: { show: true } },
+        // A line is known by its dashes, too.
+        legend: {
+          live: true,
+          markers: {
+            show: true,
+            dash: (chart, at) => (chart.series[at].dash?.length ? "dashed" : "solid"),
+          },
+        },
         cursor: { points: { size: 10 }, drag: { x: false, y: false } },
         axes: [
           axis({
@@ -503,7 +512,10 @@ const Draw = (() => {
           // The bounds have no line in the legend: the table below has them.
           ready: [
             (chart) => {
-              strip.replaceChildren(...marked(chart, marks));
+              const columns = marked(chart, marks);
+              strip.replaceChildren(...columns);
+              // As high as the highest column: what is above its edge could not be scrolled to.
+              strip.style.height = `${1.7 * Math.max(0, ...columns.map((one) => one.children.length))}rem`;
               chart.root.querySelectorAll(".u-series").forEach((line, place) => {
                 if (place && (place - 1) % 3) line.hidden = true;
               });

@@ -33,7 +33,7 @@ const Page = (() => {
     for (const [name, value] of Object.entries(changes)) {
       if (value !== "" && value !== null && value !== undefined) parameters.set(name, value);
     }
-    return `${page}#${parameters}`;
+    return String(parameters) ? `${page}#${parameters}` : page;
   }
 
   const file = () => location.pathname.split("/").pop() || "index.html";
@@ -45,9 +45,10 @@ const Page = (() => {
 
   // The numbers in words, as `report` writes them.
   const Words = {
-    // As Python's format(value, ".3g").
+    // As `formatted` of the package with ".3g": a power of ten is no number for a reader.
     general(value, digits = 3) {
       if (value === null || value === undefined) return "-";
+      if (digits === 3 && Math.abs(value) >= 999.5) return Words.count(value);
       if (value === 0) return "0";
       const [mantissa, exponent] = value.toExponential(digits - 1).split("e");
       const strip = (text) => (text.includes(".") ? text.replace(/\.?0+$/, "") : text);
@@ -145,7 +146,7 @@ const Page = (() => {
     paysAfter: number(
       "pays after",
       (row) => ((row.outcome ?? "ok") === "ok" ? Words.paysAfter(row) : ""),
-      (row) => row.break_even_calls,
+      (row) => (row.break_even_state === "calls" ? row.break_even_calls : null),
     ),
   };
 
@@ -464,7 +465,13 @@ const Page = (() => {
   }
 
   function chooseMachine(context) {
-    const names = context.manifest.machines.map((one) => [one.name, one.title]);
+    // Machines of one class have one title.
+    const { machines } = context.manifest;
+    const alone = ({ title }) => machines.filter((one) => one.title === title).length === 1;
+    const names = machines.map((one) => [
+      one.name,
+      alone(one) ? one.title : `${one.title} (${one.name})`,
+    ]);
     return choice("machine", "Machine", names, context.machine.name);
   }
 
@@ -508,18 +515,31 @@ const Page = (() => {
   const minor = (point) => point.split(".").slice(0, 2).join(".");
   const releasePage = (point) => `release-${minor(point)}.html`;
 
-  // The stories about one of some models, or about one of some points, such as 2.9.1. `number`: its
-  // mark.
-  function told(manifest, { models = [], points = [] }) {
+  // What a story may concern only -> the question that asks it.
+  const ONLY = { training: "training", starts: "cold starts" };
+
+  // The stories about one of some points, such as 2.9.1; or about one of some models, if they concern
+  // this machine, and the question where one is asked. `number`: the mark of the story.
+  function told({ manifest, machine }, { models = [], points = [], question = null }) {
     const releases = points.map(minor);
+    const concerns = (only) =>
+      only.every((kind) =>
+        kind === "gpu" ? machine.device !== "cpu" : !question || ONLY[kind] === question,
+      );
     return manifest.stories
       .filter(
-        ([, , about, of]) =>
-          of.some((model) => models.includes(model)) ||
+        ([, , about, of, only]) =>
+          (concerns(only) && of.some((model) => models.includes(model))) ||
           about.some((release) => releases.includes(release)),
       )
       .map(([title, file, about], place) => ({ number: String(place + 1), title, file, about }));
   }
+
+  // What a page about no machine keeps of the choices.
+  const kept = () => {
+    const { machine, at } = state();
+    return { machine, at };
+  };
 
   // A table of such stories; null without any.
   const stories = (found) =>
@@ -527,7 +547,7 @@ const Page = (() => {
       "Stories: what a release changed, and why. Marks above a history lead to them.",
       [
         { title: "mark", value: ({ number }) => number },
-        { title: "story", value: ({ title, file }) => link(title, file, {}) },
+        { title: "story", value: ({ title, file }) => link(title, file, kept()) },
         { title: "releases", value: ({ about }) => about.join(", ") },
       ],
       found,
@@ -541,7 +561,7 @@ const Page = (() => {
         .map(({ number, title, file }) => ({
           place,
           text: number,
-          href: address(file, {}),
+          href: address(file, kept()),
           words: `Story ${number}: ${title}`,
         })),
     );
@@ -572,6 +592,7 @@ const Page = (() => {
       if (made.ofNoMachine)
         Object.assign(now.chosen, { machine: now.wanted.machine, at: now.wanted.at });
       const focused = document.activeElement?.id;
+      const followed = mine > 1 && place.querySelector("a:focus") !== null;
       document
         .getElementById("choices")
         .replaceChildren(
@@ -584,12 +605,18 @@ const Page = (() => {
       const content = [unknown(now), warning, ...answers, ...(made.content ?? []), names];
       place.replaceChildren(...content.filter(Boolean).map(paragraph));
       const head = document.querySelector("h1");
-      if (made.title && made.title !== head.textContent) {
+      const another = made.title && made.title !== head.textContent;
+      if (another) {
         head.textContent = made.title;
         document.title = `${made.title} - torch.compile`;
-        // Another cell or pair: a link in the middle of the page led here.
-        if (mine > 1) window.scrollTo(0, 0);
       }
+      // Another cell or pair, or a link in the middle of the page led here.
+      if (followed) document.getElementById("main").focus({ preventScroll: true });
+      if (mine > 1 && (another || followed)) window.scrollTo(0, 0);
+      for (const one of document.querySelectorAll("main a[href$='.html']"))
+        one.dataset.keeps = one.getAttribute("href");
+      for (const one of document.querySelectorAll("a[data-keeps]"))
+        one.href = address(one.dataset.keeps, kept());
       for (const one of document.querySelectorAll("a[data-page]")) {
         const { machine, at, batch, question, mode } = now.chosen;
         one.href = address(one.getAttribute("href").split("#")[0], {
@@ -609,7 +636,11 @@ const Page = (() => {
       if (mine === drawing) {
         place.setAttribute("aria-busy", "false");
         document.documentElement.dataset.drawn = String(mine);
-        document.getElementById("status").textContent = document.querySelector("h1").textContent;
+        const said = document.querySelectorAll("h1, #view .answer");
+        document.getElementById("status").textContent = [...said]
+          .slice(0, 2)
+          .map((one) => one.textContent)
+          .join(". ");
       }
     }
   }

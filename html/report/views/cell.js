@@ -151,7 +151,7 @@
       Page.line(cell.slice(model.length + 2), known[place], "ratio", points),
     );
     const caption = `${model}: time ratio by ${context.manifest.noun}; below 1 is a gain.`;
-    const told = Page.told(context.manifest, { models: [model] });
+    const told = Page.told(context, { models: [model] });
     const open = (place) => choose({ at: points[place] });
     return [
       marks.length
@@ -179,13 +179,15 @@
 
   // The cells of a model that this machine has not measured and another one has.
   async function onOthers({ manifest, machine }, model) {
-    const cellsOf = async (one) => {
+    // Another machine whose files cannot be read is no fault of this page.
+    const cellsOf = (one) => namesOn(one).catch(() => []);
+    const namesOn = async (one) => {
       const { buckets } = await Data.index(one);
       if (!Object.hasOwn(buckets, model)) return [];
       const histories = await Data.of(one, `lines/${buckets[model]}`);
       return Object.keys(histories ?? {}).filter((name) => histories[name].workload === model);
     };
-    const mine = new Set(await cellsOf(machine));
+    const mine = new Set(await namesOn(machine));
     const others = manifest.machines.filter((one) => one !== machine).slice(0, MOST_ASKED);
     const found = await Promise.all(
       others.map(async (other) => (await cellsOf(other)).map((name) => ({ name, machine: other }))),
@@ -317,7 +319,7 @@
       ratios.push(series(others, "ratio", named("ratio", there)));
     }
     const many = points.length > 1;
-    const told = Page.told(manifest, { models: [history.workload] });
+    const told = Page.told(context, { models: [history.workload], question: history.question });
     const marks = Page.marks(told, points);
     return section(
       "history",

@@ -10,6 +10,7 @@
     const points = machine.points;
     if (points.length < 2) {
       return {
+        title: "What changed?",
         choices: [],
         answer: `Only one ${context.manifest.noun} was measured on this machine.`,
         content: [],
@@ -84,7 +85,7 @@
     const reasons = Data.rows(pair.reasons);
     const points = machine.points;
     const between = points.slice(points.indexOf(before) + 1, points.indexOf(after) + 1);
-    const told = Page.told(context.manifest, { points: between });
+    const told = Page.told(context, { points: between });
     return [
       make("p", { class: "answer" }, pair.sentence),
       "At most 5% of the changes that are reported here are expected to be false discoveries. Not changed: the whole interval is within 5% of no change. Above 1 is slower, or more memory.",

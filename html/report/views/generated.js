@@ -94,9 +94,18 @@
     return `${Words.count(value)}: ${change.difference}, ${Words.count(change.old)} with ${label(change.before)}`;
   }
 
+  // A picture of more lines is too high to read. Those that changed come first.
+  const MOST_DRAWN = 40;
+
   function history({ label, manifest }, points, rows, changes, count, name) {
     const cells = series(rows, changes, count);
-    const lines = [...cells].map(([cell, by]) => ({
+    const moved = ([, by]) => [...by.values()].some(({ change }) => change);
+    const drawn = [...cells].sort((one, other) => moved(other) - moved(one)).slice(0, MOST_DRAWN);
+    const some =
+      drawn.length < cells.size
+        ? ` ${drawn.length} of ${cells.size} cells, those first whose count changed.`
+        : "";
+    const lines = drawn.map(([cell, by]) => ({
       label: cell,
       values: points.map((point) => {
         const here = by.get(point);
@@ -122,12 +131,18 @@
       "history",
       `By ${manifest.noun}: ${count}`,
       Draw.figure(
-        `${count} of each cell by ${manifest.noun}: the number stands where it is the first one or has changed. Each line has a scale of its own.`,
+        `${count} of each cell by ${manifest.noun}: the number stands where it is the first one or has changed. Each line has a scale of its own.${some}`,
         Draw.counts(lines, points.map(label), {
           same: "not changed",
           fewer: "fewer",
           more: "more",
           gap: "no code",
+          ...(lines.some(({ values }) => values.some((one) => one?.kind === "new"))
+            ? { new: "new" }
+            : {}),
+          ...(lines.some(({ values }) => values.some((one) => one?.kind === "gone"))
+            ? { gone: "gone" }
+            : {}),
         }),
       ),
       table(

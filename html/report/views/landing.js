@@ -190,7 +190,7 @@
     }
     const ordered = modes.sort(([, one], [, other]) => other.cells - one.cells);
     const models = Data.rows(group).map((row) => row.cell.split(",")[0]);
-    const told = Page.told(manifest, { models });
+    const told = Page.told(context, { models, question });
     return ordered.map(([mode, means], place) => {
       const rows = Data.rows(means);
       const points = rows.map((row) => row.point);
@@ -249,19 +249,21 @@
       "changed",
       `What changed since ${label(changes.before)}?`,
       changes.sentence || "No cell was measured with both.",
-      rows.length
-        ? table(
-            "The largest changes beyond noise: after over before, above 1 is slower or more.",
-            [
-              { title: "cell", value: (row) => cell(row.cell) },
-              { title: "figure", value: (row) => row.figure },
-              Page.interval("after/before", "factor"),
-              { title: "difference", value: (row) => marked(row.verdict, row.verdict) },
-              { title: "time that changed", value: (row) => row.moved },
-            ],
-            rows,
-          )
-        : "Nothing changed beyond noise.",
+      !changes.sentence
+        ? null
+        : rows.length
+          ? table(
+              "The largest changes beyond noise: after over before, above 1 is slower or more.",
+              [
+                { title: "cell", value: (row) => cell(row.cell) },
+                { title: "figure", value: (row) => row.figure },
+                Page.interval("after/before", "factor"),
+                { title: "difference", value: (row) => marked(row.verdict, row.verdict) },
+                { title: "time that changed", value: (row) => row.moved },
+              ],
+              rows,
+            )
+          : "Nothing changed beyond noise.",
       changes.sentence && manifest.releases.includes(Page.releasePage(at))
         ? Page.make(
             "p",
