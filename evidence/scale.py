@@ -47,6 +47,7 @@ from torchcompile_suite.results.segments import Header, canonical
 from . import tables
 
 ROOT = Path(__file__).parents[1]
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 LAUNCHES = 5
 # Cells of the segment that is added.
 ADDED = 10
@@ -231,7 +232,7 @@ class Views(NamedTuple):
 
 def look(report: Path) -> Views | None:
     """Load views of the first machine in Chromium; None without one."""
-    program = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
     if program is None:
         return None
     from playwright.sync_api import Response, sync_playwright

@@ -117,6 +117,9 @@
         };
       }),
     }));
+    // The legend names them only where they are.
+    const kinds = new Set(lines.flatMap(({ values }) => values.map((one) => one?.kind)));
+    const rare = ["new", "gone"].filter((kind) => kinds.has(kind));
     const text = (here) => {
       if (!here) return "";
       if (here.row.outcome !== "ok") return { text: here.row.outcome, kind: "gap" };
@@ -137,12 +140,7 @@
           fewer: "fewer",
           more: "more",
           gap: "no code",
-          ...(lines.some(({ values }) => values.some((one) => one?.kind === "new"))
-            ? { new: "new" }
-            : {}),
-          ...(lines.some(({ values }) => values.some((one) => one?.kind === "gone"))
-            ? { gone: "gone" }
-            : {}),
+          ...Object.fromEntries(rare.map((kind) => [kind, kind])),
         }),
       ),
       table(

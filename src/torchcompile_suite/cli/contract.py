@@ -132,6 +132,8 @@ def check_command(
             raise SuiteError(f"{text} is a test: check it with pytest")
         if name not in {model for model, _, _ in known}:
             raise SuiteError(f"{path.name} has no entry for {name}; add it: {_update(text, path)}")
+    if not known:
+        raise SuiteError(f"{path.name} has only entries of tests; check them with pytest")
     if unknown := set(devices).difference(device for _, _, device in known):
         raise SuiteError(f"{path.name} has no entry for {', '.join(sorted(unknown))}")
     wanted = [
@@ -139,10 +141,8 @@ def check_command(
         for key in known
         if (not names or key[0] in names) and (not devices or key[2] in devices)
     ]
-    if not wanted and devices and names:
-        raise SuiteError(f"{path.name} has no such entry for {', '.join(devices)}")
     if not wanted:
-        raise SuiteError(f"{path.name} has only entries of tests; check them with pytest")
+        raise SuiteError(f"{path.name} has no such entry for {', '.join(devices)}")
     found = [_checked(path, *key, each) for each in releases or (_INSTALLED,) for key in wanted]
     if summary is not None:
         markdown.write(summary, found)

@@ -24,6 +24,7 @@ from .progress import Stages
 from .references import ANOTHER, Expected, Played, Reference
 from .subject import Call, Subject
 from .training import TrainingStep
+from .values import Parts
 from .widened import Traced
 
 # Of the slope of a loss. Relative to a weight of size 1: far above the rounding of a loss in
@@ -250,20 +251,22 @@ def _draws(subject: Subject, judged: Judged, why: str) -> Judged:
         random=True,
     )
     reason = accuracy.wrong(checked)
-    # Of another structure or shape there is no error.
-    far = reason and checked.mode_error is not None
-    if (
-        not checked.eager_error
-        or (reason and not why)
-        or (far and accuracy.few(another.outputs[0]))
-    ):
-        # Two draws may be equal, as of a gate. And where another launch compares the values, or
-        # where there are few, a draw that lies apart shows nothing.
+    if shows_nothing(checked, another.outputs[0]) or (reason and not why):
+        # Where another launch compares the values, a draw that lies apart shows nothing either.
         return judged._replace(checked=unchecked(checked, why), reason="")
     if why:
         note = f"{NOT_CHECKED} value by value, only as one draw beside others: {why}"
         checked = noted(checked, note)
     return judged._replace(checked=checked, reason=reason)
+
+
+def shows_nothing(checked: Accuracy, draw: Parts) -> bool:
+    """Whether the comparison with another draw says nothing: two draws may be equal, as of a gate,
+    and of few values one may lie apart by chance.
+    """
+    # Of another structure or shape there is no error: that is no chance.
+    far = checked.mode_error is not None and bool(accuracy.wrong(checked))
+    return not checked.eager_error or (far and accuracy.few(draw))
 
 
 def noted(checked: Accuracy, note: str) -> Accuracy:

@@ -195,13 +195,11 @@ def checked(connection: int, order: dict[str, Any], result: Any) -> None:
             first.random,
             first.tolerance,
         )
-        reason = accuracy.wrong(compared)
-        # Two draws may be equal, as of a gate; and of few values one may lie apart by chance.
-        alone = not compared.eager_error or (reason and accuracy.few(first.expected))
-        if first.random and compared.mode_error is not None and alone:
+        found = compared.mode_error is not None
+        if first.random and found and checks.shows_nothing(compared, first.expected):
             why = "a random function, and one draw beside another shows nothing"
             compared = checks.unchecked(compared, why)
-        elif reason:
+        elif reason := accuracy.wrong(compared):
             raise failures.WrongResult(reason)
     except Exception as error:
         outcome = failures.outcome(error, "accuracy")
