@@ -255,6 +255,8 @@ def test_break_even() -> None:
         (Interval(0.754, 0.7, 0.8), ".3f", "0.754 [0.700, 0.800]"),
         (Interval(1234.5, 1200.0, 1300.0), ".3g", "1,234 [1,200, 1,300]"),
         (Interval(0.754, math.nan, math.nan), "", "0.75"),
+        (Interval(0.94, 0.89, 0.9961), "", "0.94 [0.89, 0.996]"),
+        (Interval(1.0, 0.99996, 1.0004), "", "1.00 [1.00, 1.0004]"),
     ],
 )
 def test_the_text_of_an_interval(interval: Interval, spec: str, text: str) -> None:

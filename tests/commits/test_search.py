@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.cli.bisect import as_json
-from torchcompile_suite.commits import judge, measuring
+from torchcompile_suite.commits import judge, measuring, overlay
 from torchcompile_suite.commits.bisection import MOST_OF_STEP, Step, bisect, next_place
 from torchcompile_suite.commits.clone import Clone
 from torchcompile_suite.commits.judge import Side
+from torchcompile_suite.engine import launches
 from torchcompile_suite.engine.journal import Line
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host.files import append_line
@@ -58,6 +59,31 @@ def test_launches_that_an_older_suite_kept_do_not_count(tmp_path: Path) -> None:
     clone = Clone(Repository(tmp_path / "clone").folder)
     search = measuring.Measuring(clone, Cell("resnet18", 1, "default"), "ratio", tmp_path, kept)
     assert search.values("c0ffee") == [pytest.approx(0.8)]
+
+
+def test_a_commit_is_measured_cold_then_warm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each commit has a cache of its own, also after a search before this one."""
+    (tmp_path / "caches" / "of-a-search-before").mkdir(parents=True)
+    seen: list[tuple[Path, list[str]]] = []
+
+    def make(environment: object, series: object, cache: Path, *, observe: bool) -> Launch:
+        cache.mkdir(exist_ok=True)
+        seen.append((cache, [one.name for one in cache.iterdir()]))
+        (cache / "code").touch()
+        return Launch("warm", OK, pairs_s=[(1.0, 0.8), (1.0, 0.8)], method=METHOD)
+
+    monkeypatch.setattr(overlay, "install", lambda *_, **__: None)
+    monkeypatch.setattr(launches, "of_series", make)
+    clone = Clone(Repository(tmp_path / "clone").folder)
+    cell = Cell("resnet18", 1, "default")
+    search = measuring.Measuring(clone, cell, "ratio", tmp_path, tmp_path / "kept.jsonl")
+    search.measure("c0ffee", 2)
+    assert search.values("c0ffee") == [pytest.approx(0.8)] * 2
+    (first, empty), (second, code) = seen
+    assert (first, empty, code) == (second, [], ["code"])
+    assert not (tmp_path / "caches" / "of-a-search-before").exists()
 
 
 def test_the_json_of_a_search_has_its_launches(tmp_path: Path) -> None:

@@ -40,7 +40,9 @@ def _python(folder: Path, torch: str, commit: str | None) -> Path:
     (packages / "torch" / "__init__.py").write_text(
         f"from . import version\n__version__ = {torch!r}\n"
     )
-    (packages / "torch" / "version.py").write_text(f"git_version = {commit!r}\n")
+    (packages / "torch" / "version.py").write_text(
+        f"__version__ = {torch!r}\ngit_version = {commit!r}\n"
+    )
     program = folder / "python"
     # It is used for `-c` and for `-m venv`, as any Python.
     program.write_text(f'#!/bin/sh\nPYTHONPATH={packages} exec {sys.executable} "$@"\n')
@@ -79,6 +81,13 @@ def test_an_adopted_environment_is_the_release_s_until_it_is_removed(
     assert not stamp.from_a_lock(str(program.parent.parent))
     subprocess.run([program, "-m", "torch.version"], check=True)
     assert not (program.parent.parent / install.MARKER).exists()
+    # The user installs another torch there.
+    version = tmp_path / "mine" / "lib" / "site-packages" / "torch" / "version.py"
+    said = version.read_text()
+    version.write_text(said.replace("+mine", "+other"))
+    with pytest.raises(SuiteError, match=r"\+mine, and has .*\+other now; adopt it again"):
+        environments.ready(release, HERE)
+    version.write_text(said)
     # Once more is as good as once.
     assert adoption.adopt(python)[1] == f"{release.version}+mine"
     environments.remove(release)

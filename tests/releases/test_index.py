@@ -16,9 +16,16 @@ from click.testing import CliRunner
 from torchcompile_suite.cli.releases import app
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.releases import catalogue, index, locking
+from torchcompile_suite.releases.environments import Proof
 
 KNOWN = [catalogue.find(name) for name in ("v2.14.1", "v2.15.0")]
-UPLOADED = "2026-12-02T10:00:00.123456Z"
+UPLOADED = "2026-11-02T10:00:00.123456Z"
+COMMIT = "5" * 40
+
+
+def proven(release):
+    """What an installation says; the wheels of this index hold nothing."""
+    return Proof(release, True, "torch", 1.0, COMMIT)
 
 
 class Index:
@@ -96,7 +103,7 @@ def filled(package_index):
         package_index.add("torch", release.version, "cp311-cp311-manylinux_2_28_x86_64")
     for python in ("cp311", "cp312", "cp39"):
         package_index.add("torch", "2.16.0", f"{python}-{python}-manylinux_2_28_x86_64")
-    earliest = "2026-12-02T09:30:00Z"
+    earliest = "2026-11-02T09:30:00Z"
     package_index.add("torch", "2.16.0", "cp313-cp313-win_amd64", uploaded=earliest)
     package_index.add("torch", "2.16.0", "cp314-cp314t-manylinux_2_28_x86_64")
     package_index.add("torch", "2.16.0", "cp314-cp314-manylinux_2_28_aarch64")
@@ -142,10 +149,10 @@ def suite(tmp_path):
 def test_update_appends_the_new_release_with_its_lock(filled, suite, tmp_path):
     file, locks = suite
     before = file.read_text()
-    (new,) = index.update(file, locks)
+    (new,) = index.update(file, locks, proven)
     assert new.version == "2.16.0"
     assert new.pythons == ("3.9", "3.11", "3.12")
-    assert new.date == datetime.datetime(2026, 12, 2, 9, 30, tzinfo=datetime.timezone.utc)
+    assert new.date == datetime.datetime(2026, 11, 2, 9, 30, tzinfo=datetime.timezone.utc)
     assert file.read_text().startswith(before)
     assert catalogue.read(file) == (*KNOWN, new)
     text = (locks / "2.16.0.txt").read_text()
@@ -154,7 +161,8 @@ def test_update_appends_the_new_release_with_its_lock(filled, suite, tmp_path):
     assert "9999" not in text
     assert "127.0.0.1" not in text
     assert (locks / "2.15.0.txt").read_text() == KNOWN[-1].lock.read_text()
-    assert index.update(file, locks) == ()
+    assert new.git_version == COMMIT
+    assert index.update(file, locks, proven) == ()
     assert sorted(p.name for p in locks.iterdir()) == ["2.14.1.txt", "2.15.0.txt", "2.16.0.txt"]
 
 
@@ -165,7 +173,17 @@ def test_update_without_its_torchvision_changes_nothing(filled, suite):
     filled.add("torchvision", "0.11.0", requires=["torch"])
     before = file.read_text()
     with pytest.raises(SuiteError, match=r"torchvision 0\.11\.0, older"):
-        index.update(file, locks)
+        index.update(file, locks, proven)
+    assert file.read_text() == before
+    assert not (locks / "2.16.0.txt").exists()
+
+
+def test_a_release_that_does_not_install_is_not_published(filled, suite):
+    """Its lock would be part of a commit that never changes."""
+    file, locks = suite
+    before = file.read_text()
+    with pytest.raises(SuiteError, match=r"2\.16\.0 does not install: no"):
+        index.update(file, locks, lambda release: Proof(release, False, "no timm", 1.0))
     assert file.read_text() == before
     assert not (locks / "2.16.0.txt").exists()
 
@@ -177,10 +195,16 @@ def test_an_index_without_upload_times_is_one_clear_line(package_index):
     assert "\n" not in str(caught.value)
 
 
-def test_a_release_without_linux_wheels_is_one_clear_line(package_index):
+def test_a_release_that_is_not_complete_waits_and_the_others_do_not(package_index):
+    today = datetime.datetime.now(datetime.timezone.utc).isoformat()
     package_index.add("torch", "2.16.0", "cp311-cp311-win_amd64")
-    with pytest.raises(SuiteError, match="no Linux x86-64 wheel"):
-        index.find_new(set(), index.index_url())
+    package_index.add("torch", "2.16.1", "cp311-cp311-manylinux_2_28_x86_64")
+    package_index.add("torch", "2.17.0", "cp311-cp311-manylinux_2_28_x86_64", uploaded=today)
+    said: list[str] = []
+    (new,) = index.find_new(set(), index.index_url(), said.append)
+    assert new.version == "2.16.1"
+    assert "2.16.0 is left out: it has no Linux x86-64 wheel" in said[0]
+    assert "2.17.0 has to wait" in said[1]
 
 
 def test_an_index_without_torch(package_index):

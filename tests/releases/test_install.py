@@ -16,7 +16,14 @@ import msgspec
 import pytest
 
 from torchcompile_suite.host.files import alone
-from torchcompile_suite.releases import catalogue, environments, extras, install, locking
+from torchcompile_suite.releases import (
+    catalogue,
+    environments,
+    extras,
+    install,
+    locking,
+    stamp,
+)
 from torchcompile_suite.releases.install import MARKER, LockError, Said
 
 RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -171,6 +178,20 @@ def test_an_extra_that_does_not_install_is_named_and_mended(
     with_extras(monkeypatch)
     environments.install(RELEASE, environment)
     assert packages(environment) == ["idna==3.10", f"uv=={UV}"]
+
+
+def test_an_extra_that_does_not_install_costs_no_environment(
+    environment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An environment with the lock is 6 GB of downloads, and the machine may be offline."""
+    environments.install(RELEASE, environment)
+    locked = packages(environment)
+    (environment / stamp.FILE).write_text(environments.digest(RELEASE))
+    with_extras(monkeypatch, jinja2="0.0.99")
+    with pytest.raises(LockError, match=r"jinja2==0\.0\.99"):
+        environments.install(RELEASE, environment)
+    assert packages(environment) == locked
+    assert not (environment / MARKER).exists()
 
 
 @pytest.fixture

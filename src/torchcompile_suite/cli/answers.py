@@ -10,11 +10,10 @@ from ..presentation import answers, documents, terminal
 from ..presentation.answers import Answered, Asked
 from ..presentation.terminal import Output
 from ..presentation.wording import printable
-from ..releases import catalogue
 from ..results.machines import NoResultsError
 from ..results.records import Record
 from .options import Format, completing, format_option, machine_option
-from .recorded import Selection, read_divided, read_generated, select
+from .recorded import Selection, read_divided, read_generated, select, version_named
 
 
 @click.command()
@@ -40,7 +39,7 @@ def answers_command(
     Examples: torchcompile-suite answers training; torchcompile-suite answers --format markdown
     """
     wanted = [answers.get(question)] if question else answers.QUESTIONS
-    asked = [catalogue.find(release).version] if release else []
+    asked = [version_named(release)] if release else []
     answered = _generated([one for one in wanted if one.of_targets], asked)
     try:
         answered += _timed([one for one in wanted if not one.of_targets], machine_name, asked)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ..analysis import change
 from ..presentation import sheets, wording
 from ..presentation.terminal import html
-from ..releases import catalogue
 from . import recorded, report
 
 
@@ -28,7 +27,7 @@ def compare_releases(before: str, after: str, *, machine: str | None = None) -> 
     Raises NoResultsError where no machine has both, and ModuleNotFoundError without the packages
     of ``torchcompile-suite[suite]``.
     """
-    versions = [catalogue.find(name).version for name in (before, after)]
+    versions = [recorded.version_named(name) for name in (before, after)]
     selection = recorded.select(machine, versions)
     if machine is None:
         selection = recorded.assembled(selection, versions)

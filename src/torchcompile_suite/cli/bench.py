@@ -48,9 +48,7 @@ def bench_command(releases: tuple[str, ...]) -> None:
     Example: torchcompile-suite bench v2.4 v2.9
     """
     os.environ.setdefault(BUDGET_VARIABLE, str(QUICK_BUDGET_S))
-    measured = history.in_order(
-        [catalogue.find(name) for name in releases] or [catalogue.read()[-1]]
-    )
+    measured = history.in_order([catalogue.find(name) for name in releases] or [catalogue.newest()])
     versions = [release.version for release in measured]
     here = machine.detect().machine
     # Results that came with the clone are no part of the answer. A new machine has none.

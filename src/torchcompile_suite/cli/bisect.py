@@ -14,6 +14,7 @@ import msgspec
 from .. import matrix, workloads
 from ..analysis.statistics import Interval, formatted
 from ..cell import DEFAULT_HEAP, Cell
+from ..commits import overlay
 from ..commits.bisection import Result, Step, bisect
 from ..commits.clone import Clone
 from ..commits.judge import Side
@@ -28,6 +29,7 @@ from ..measurement import Launch
 from ..modes import MODES
 from ..presentation.terminal import Output, Progress
 from ..presentation.wording import written
+from ..releases import catalogue
 from .options import PATH
 
 CACHE = cache_folder() / "commits"
@@ -81,7 +83,10 @@ def bisect_command(
     commits = [first, *clone.between(first, last)]
     # Launches of two conditions make no interval.
     here = conditions_here({})
-    question = "\0".join((str(repo.resolve()), first, last, str(wanted), metric, here))
+    # A build that was added, or drift that is allowed: other binaries.
+    builds = [release.version for release in catalogue.everything()]
+    binaries = ("drift" * allow_native_drift, *builds)
+    question = "\0".join((str(repo.resolve()), first, last, str(wanted), metric, here, *binaries))
     kept = CACHE / f"{hashlib.sha256(question.encode()).hexdigest()[:20]}.jsonl"
     progress = Progress()
 
@@ -192,6 +197,14 @@ def _show(out: Output, clone: Clone, result: Result, metric: str, check: str) ->
     for commit in result.suspects:
         out.say(f"  {commit} {clone.subject(commit)}")
     out.say(f"the last good commit is {result.before} {clone.subject(result.before)}")
+    ends = (result.before, result.suspects[-1])
+    good, bad = (overlay.base_of(clone, commit)[0].version for commit in ends)
+    if good != bad:
+        out.say(
+            f"they lie on the binaries of two builds, {good} and {bad}: what changed may be in "
+            "compiled code or in Triton, in any commit between the builds",
+            bold=True,
+        )
     counts = {side: sum(step.side is side for step in result.steps) for side in Side}
     out.say(
         f"{metric}, bad over good: {result.factor:.3f}; commits: {counts[Side.GOOD]} good, "

@@ -7,9 +7,8 @@ import click
 from ..analysis import claims
 from ..presentation import documents, sheets
 from ..presentation.terminal import Output
-from ..releases import catalogue
 from .options import machine_option
-from .recorded import not_measured, read_generated, select
+from .recorded import not_measured, read_generated, select, version_named
 
 
 @click.command()
@@ -21,7 +20,7 @@ def claims_command(machine_name: str | None, release: str | None, as_json: bool)
 
     Examples: torchcompile-suite claims; torchcompile-suite claims --release v2.4 --json
     """
-    asked = [catalogue.find(release).version] if release else []
+    asked = [version_named(release)] if release else []
     selection = select(machine_name, asked)
     versions = asked or selection.versions
     measurements = selection.measurements(versions[-1]) if versions else []

@@ -268,7 +268,7 @@ def _release(name: str) -> catalogue.Release | None:
     """None for the torch of this Python. Raises SuiteError."""
     if name == _INSTALLED:
         return None
-    return catalogue.read()[-1] if name == _NEWEST else catalogue.find(name)
+    return catalogue.newest() if name == _NEWEST else catalogue.find(name)
 
 
 def _counted(name: str, path: Path, way: _Way, release: str) -> Entry:

@@ -20,7 +20,7 @@ from ..releases import catalogue
 from ..results.records import Record
 from .history import newest_patches
 from .options import machine_option
-from .recorded import read_generated, read_results, select
+from .recorded import read_generated, read_results, select, version_named
 
 _machine = attrgetter("machine")
 
@@ -38,7 +38,7 @@ def coverage_command(releases: tuple[str, ...], machine_name: str | None) -> Non
     series, and each cell of the core with its three releases, counts on the machine that has most
     of it.
     """
-    asked = [catalogue.find(name).version for name in releases or []]
+    asked = [version_named(name) for name in releases or []]
     gaps = _of_releases(machine_name, asked) if asked else _published(machine_name)
     click.echo(f"unexplained gaps: {gaps}")
     if gaps:
@@ -68,7 +68,7 @@ def _published(machine_name: str | None) -> int:
         # There is nothing to select either. The error says what to do.
         select(machine_name)
     gaps = _series(machines)
-    versions = [catalogue.find(name).version for name in matrix.CORE_OF]
+    versions = [version_named(name) for name in matrix.CORE_OF]
     core = coverage.series(machines, matrix.core_cells(), versions)
     # The generated code is the same on all machines. Where a cell failed on one of them and not on
     # another, the numbers count: the last record of a cell does.

@@ -18,6 +18,7 @@ from .. import matrix
 from ..asv import command
 from ..engine.settings import BUDGET_VARIABLE, LAUNCHES_VARIABLE
 from ..errors import SuiteError
+from ..host import machine
 from ..presentation.wording import printable
 from ..releases import catalogue, environments, room
 from ..releases.catalogue import Release
@@ -43,7 +44,8 @@ def run(
     selected = [argument for pattern in patterns for argument in ("--bench", pattern)]
     selected += ["--skip-existing"] * skip_existing
     usual = command.python()
-    wanted = json.dumps([*patterns, rounds])
+    # Another clone, or another machine with the same home folder, has groups of its own.
+    wanted = json.dumps([*patterns, rounds, str(Path.cwd()), machine.detect().machine])
     for python, together in by_python(releases, usual).items():
         if python != usual:
             click.echo(

@@ -48,7 +48,7 @@ def open_command(
         raise SuiteError(f"no mode {mode!r}; there are: {', '.join(matrix.COMPILED)}")
     of = targets.get(gpu) if gpu else None
     if release is None and importlib.util.find_spec("torch") is None:
-        release = f"v{catalogue.read()[-1].version}"
+        release = f"v{catalogue.newest().version}"
     if output is not None:
         opened.empty(output)
     python = torch_python(trial, release, gpu, Progress(quiet=quiet))

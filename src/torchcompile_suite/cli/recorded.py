@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from ..errors import SuiteError
 from ..host import machine
 from ..measurement import Measurement
 from ..presentation.wording import printable
-from ..releases import ledger
+from ..releases import catalogue, ledger
 from ..results import machines, records, sealing
 from ..results.records import Problem, Record, Records
 
@@ -39,6 +40,18 @@ class Selection(NamedTuple):
     def measurements(self, version: str) -> list[Measurement]:
         """The measurements of one release."""
         return [record.measurement for record in self.records if record.release == version]
+
+
+def version_named(name: str) -> str:
+    """The version that ``name`` stands for: v2.9 is the newest patch of 2.9 that has results.
+
+    A patch that nobody has measured yet hides no results. Raises UnknownRelease.
+    """
+    with_results = {folder.name for folder in shown().glob("*/*")}
+    measured = [one for one in catalogue.everything() if one.version in with_results]
+    with suppress(catalogue.UnknownRelease):
+        return catalogue.find(name, measured).version
+    return catalogue.find(name).version
 
 
 def not_measured(versions: Sequence[str], machine_name: str) -> SuiteError:

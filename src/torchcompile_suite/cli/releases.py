@@ -152,13 +152,15 @@ def remove(versions: tuple[str, ...]) -> None:
 def update() -> None:
     """Look for new final releases in the package index, and append them, each with its lock.
 
+    Each is installed once, to prove its lock. A release whose upload is not complete has to wait.
+
     Example: torchcompile-suite releases update
     """
     # Imported here: the client of the index takes a second, and `list` must not wait for it.
     from ..releases import index
 
-    new = index.update()
+    new = index.update(say=lambda line: click.echo(printable(line), err=True))
     for release in new:
         click.echo(f"added {release.tag}, released {release.date:%Y-%m-%d}")
     if not new:
-        click.echo(f"no release newer than {catalogue.read()[-1].version}")
+        click.echo(f"no release to add; the newest is {catalogue.newest().version}")

@@ -17,7 +17,6 @@ from ..presentation.sheets import Sheet
 from ..presentation.stories import ComparedReason
 from ..presentation.terminal import Output
 from ..presentation.wording import printable
-from ..releases import catalogue
 from ..results.machines import NoResultsError
 from ..results.records import Record
 from . import recorded
@@ -86,7 +85,7 @@ def report_command(
 
     Examples: torchcompile-suite report v2.9; torchcompile-suite report v2.4 v2.9 --format markdown
     """
-    wanted = [catalogue.find(name).version for name in releases]
+    wanted = [recorded.version_named(name) for name in releases]
     rows = Rows(everything, model)
     if len(set(wanted)) < len(wanted):
         raise SuiteError(f"name each release once: {', '.join(releases)}")

@@ -17,10 +17,11 @@ import msgspec
 from ..conditions import Overlay
 from ..errors import SuiteError
 from ..host.files import write_atomically
+from ..releases import stamp
 from ..releases.environments import packages_in
 from ..results.descriptions import OVERLAY_FILE
 
-JOURNAL = "torchcompile-suite-overlay.journal"
+JOURNAL = stamp.OVERLAID
 # The folder with the files of the base that an overlay replaces.
 SAVED = "torchcompile-suite-overlay.base"
 STAGED = "torchcompile-suite-overlay.new"

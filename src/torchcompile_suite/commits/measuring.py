@@ -71,6 +71,7 @@ class Measuring:
         # code that a commit compiled before stays valid.
         caches = folder / "caches"
         shutil.rmtree(caches, ignore_errors=True)
+        caches.mkdir(parents=True)
         self._series = Series(cell, (), repeats=repeats, plan=plan, having=self._metric)
         self._journal = in_file(kept, cell, caches)
         # What was at fault may be mended, and an overlay that does not fit is seen at once.

@@ -73,7 +73,7 @@ def install(
         base, origin = base_of(clone, commit)
     except Refused as refused:
         # ASV lists the benchmarks inside the environment, so it must hold some release.
-        install_base(catalogue.read()[-1], folder)
+        install_base(catalogue.newest(), folder)
         journal.mark(folder, Overlay("", commit, refused=str(refused)))
         raise
     install_base(base, folder)
@@ -101,6 +101,8 @@ def install_base(base: Release, folder: Path) -> None:
         return
     journal.forget(folder)
     drivers.check(base)
+    if (minor := environments.minor_in(folder)) and not base.supports(minor):
+        environments.remove_folder(folder)
     environments.install(base, folder)
     journal.begin(folder, base.version)
 

@@ -15,7 +15,7 @@ from ..analysis.statistics import Interval, formatted
 
 def ratio(interval: Interval | None) -> str:
     """A ratio with its interval; a dash without a ratio."""
-    return number(interval, ".2f")
+    return "-" if interval is None else str(interval)
 
 
 def milliseconds(interval: Interval | None) -> str:

@@ -128,6 +128,11 @@ def nightlies(path: Path = NIGHTLIES) -> tuple[Release, ...]:
     return listed
 
 
+def newest() -> Release:
+    """The newest release. A patch of an older one may be uploaded after it."""
+    return max(read(), key=lambda release: release.key)
+
+
 def everything() -> tuple[Release, ...]:
     """All releases, then all nightlies."""
     return (*read(), *nightlies())

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import SuiteError, cannot_write
+from ..host import programs
 from ..host.files import alone, held, write_atomically
 from ..host.places import cache_folder
 from . import drivers, extras, stamp
@@ -89,10 +90,32 @@ def ready(
     with locked(folder):
         if not is_ready(release, python):
             drivers.check(release, device)
-            (folder / stamp.FILE).unlink(missing_ok=True)
+            if holds_lock(release, python) and python_in(folder).exists():
+                # Only the extras are missing: what is there stays, whatever becomes of them.
+                write_atomically(folder / stamp.FILE, _lock_digest(release).encode())
+            else:
+                (folder / stamp.FILE).unlink(missing_ok=True)
             install(release, folder, python)
             write_atomically(folder / stamp.FILE, digest(release).encode())
+    if stamp.is_adopted(content := stamp.read(folder)):
+        _check_adopted(python_in(folder), content)
     return python_in(folder)
+
+
+def _check_adopted(python: Path, content: str) -> None:
+    """Raise SuiteError if the user's environment has another torch than it had."""
+    ask = (
+        "import importlib.util, pathlib, runpy;"
+        "torch = pathlib.Path(importlib.util.find_spec('torch').origin);"
+        "print(runpy.run_path(torch.with_name('version.py'))['__version__'])"
+    )
+    build = content.split()[1]
+    done = programs.run([python, "-c", ask], timeout=60)
+    if (found := done.stdout.strip()) != build:
+        raise SuiteError(
+            f"the environment that was adopted had torch {build}, and has {found or 'none'} now; "
+            "adopt it again: torchcompile-suite releases adopt PYTHON"
+        )
 
 
 @contextmanager
@@ -120,8 +143,8 @@ def is_ready(release: Release, python: str | None = None) -> bool:
 
 def holds_lock(release: Release, python: str | None = None) -> bool:
     """Whether the packages of the lock are installed: `ready` downloads extras at most."""
-    content = stamp.read(folder_of(release, python))
-    return stamp.is_adopted(content) or content.partition("\n")[0] == _lock_digest(release)
+    folder = folder_of(release, python)
+    return stamp.is_adopted(stamp.read(folder)) or _lock_in(folder) == _lock_digest(release)
 
 
 def installed() -> Iterator[Installed]:
@@ -187,6 +210,11 @@ def digest(release: Release) -> str:
     return "\n".join([_lock_digest(release), *extras.pins(release.version)])
 
 
+def _lock_in(folder: Path) -> str:
+    """The `_lock_digest` of the environment in ``folder``; empty if it has none."""
+    return stamp.read(folder).partition("\n")[0]
+
+
 def _lock_digest(release: Release) -> str:
     return hashlib.sha256(release_file(release) + lock_file(release)).hexdigest()
 
@@ -195,18 +223,19 @@ def install(release: Release, folder: Path, python: str | None = None) -> tuple[
     """Make the environment in ``folder`` hold exactly the release's lock and its extras.
 
     An existing environment changes to the release; one that an installation has left unfinished is
-    emptied first. ``python``: see `ready`. Returns the environment's Python, and a line with the
-    versions that were imported. Raises LockError if the lock does not install or import, and
-    SuiteError if not even an empty environment can be made.
+    emptied first. One that has the lock keeps it, also if its extras fail. ``python``: see `ready`.
+    Returns the environment's Python, and a line with the versions that were imported. Raises
+    LockError if the lock does not install or import, and SuiteError if not even an empty
+    environment can be made.
     """
     program, marker = python_in(folder), folder / MARKER
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         # uv inherits this lock. It outlives a run that is killed, and then the next run waits.
         with alone(installing(folder)) as lock:
-            if not _minor_in(folder):
+            if not minor_in(folder):
                 _create(release, folder, python)
-            if not release.supports(minor := _minor_in(folder)):
+            if not release.supports(minor := minor_in(folder)):
                 raise LockError(
                     f"PyTorch {release.version} has no wheels for Python {minor}; "
                     f"supported: {', '.join(release.usable_pythons)}"
@@ -215,6 +244,9 @@ def install(release: Release, folder: Path, python: str | None = None) -> tuple[
                 # uv considers a package installed as soon as its metadata exists: half a package
                 # would stay. Its option --reinstall keeps files whose RECORD is gone.
                 _empty(folder)
+            elif _lock_in(folder) == _lock_digest(release):
+                sync(release, program, lock.fileno())
+                return program, prove(release, program)
             marker.write_text(f"PyTorch {release.version} is being installed\n", "utf-8")
             try:
                 sync(release, program, lock.fileno())
@@ -321,7 +353,7 @@ def _create(release: Release, folder: Path, python: str | None) -> None:
         )
 
 
-def _minor_in(folder: Path) -> str:
+def minor_in(folder: Path) -> str:
     """The Python, such as 3.11, of the environment in ``folder``; empty if there is none.
 
     Without its settings, its Python would be that of the system, where nothing may change.

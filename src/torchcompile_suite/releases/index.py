@@ -12,7 +12,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Collection, Sequence
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -28,7 +28,8 @@ from pypi_simple import (
 
 from ..errors import SuiteError
 from ..host import programs
-from ..host.files import write_or_say
+from ..host.files import held, write_or_say
+from ..host.places import cache_folder
 from . import catalogue, locking
 from .catalogue import CATALOGUE, LOCKS, NIGHTLIES, NIGHTLY, Release
 from .environments import Proof, verify
@@ -36,22 +37,51 @@ from .environments import Proof, verify
 OLDEST = Version("2.4.0")
 
 _TIMEOUT_S = 30.0
+# Wheels of a release come one after the other, and torchvision's later. What is known of a release
+# is part of its commit, for ever.
+_SETTLED = timedelta(days=2)
 
 
-def update(file: Path = CATALOGUE, locks: Path = LOCKS) -> tuple[Release, ...]:
+def update(
+    file: Path = CATALOGUE,
+    locks: Path = LOCKS,
+    prove: Callable[[Release], Proof] = verify,
+    say: Callable[[str], object] = lambda _: None,
+) -> tuple[Release, ...]:
     """Append all new final releases to the catalogue, each with its lock; return them.
 
-    The lock is written before the entry. A killed update can therefore leave a lock without an
-    entry, which the next update writes again, but never an entry without a lock. Raises
-    ``SuiteError`` if the index cannot be read or a lock cannot be made; releases that were appended
-    before the error stay.
+    ``prove``: see `add_nightlies`. ``say`` gets a line for each release that has to wait. Raises
+    ``SuiteError`` if the index cannot be read or a lock cannot be made or installed; releases that
+    were appended before the error stay.
     """
-    known = catalogue.read(file)
-    new = find_new({release.version for release in known}, index_url())
-    for release in new:
+    known = {release.version for release in catalogue.read(file)}
+    new = find_new(known, index_url(), say)
+    return tuple(_publish(release, "release", file, locks, prove) for release in new)
+
+
+def _publish(
+    release: Release, kind: str, file: Path, locks: Path, prove: Callable[[Release], Proof]
+) -> Release:
+    """Append the release with its lock and its upstream commit, once the lock is proven.
+
+    The lock is written before the entry. So a kill can leave a lock without an entry, which the
+    next call writes again, but never an entry without a lock. Raises SuiteError.
+    """
+    # Beside a file of the package nothing else may lie.
+    busy = "another command adds releases; wait for it"
+    with held(cache_folder() / f"{file.stem}.lock", busy, wait_s=_TIMEOUT_S):
+        _need_new(file, release)
         locking.write(release, locking.resolve(release, locks), locks, published=False)
-        append(file, "release", release)
-    return new
+        try:
+            proof = prove(release)
+            if not proof.ok:
+                raise SuiteError(f"{release.version} does not install: {proof.line}")
+            release = msgspec.structs.replace(release, git_version=proof.git_version)
+            append(file, kind, release)
+        except BaseException:
+            (locks / f"{release.version}.txt").unlink(missing_ok=True)
+            raise
+    return release
 
 
 def index_url() -> str:
@@ -67,10 +97,13 @@ def index_url() -> str:
     return programs.run(command).stdout.strip() or PYPI_SIMPLE_ENDPOINT
 
 
-def find_new(known: Collection[str], url: str) -> tuple[Release, ...]:
+def find_new(
+    known: Collection[str], url: str, say: Callable[[str], object] = lambda _: None
+) -> tuple[Release, ...]:
     """The final releases from 2.4 on in the index at ``url`` that are not ``known``, oldest first.
 
-    Final means: no pre-release, no local version (+cpu), not yanked. Raises ``SuiteError``.
+    Final means: no pre-release, no local version (+cpu), not yanked. ``say`` gets a line for each
+    that is not complete yet. Raises ``SuiteError``.
     """
     wheels: dict[str, list[DistributionPackage]] = {}
     for package in packages(url):
@@ -84,8 +117,8 @@ def find_new(known: Collection[str], url: str) -> tuple[Release, ...]:
         )
         if wanted:
             wheels.setdefault(_three_numbers(version), []).append(package)
-    releases = (_release(version, packages) for version, packages in wheels.items())
-    return tuple(sorted(releases, key=lambda release: (release.date, release.key)))
+    releases = (_release(version, packages, say) for version, packages in wheels.items())
+    return tuple(sorted(filter(None, releases), key=lambda release: (release.date, release.key)))
 
 
 def packages(url: str) -> Sequence[DistributionPackage]:
@@ -111,13 +144,17 @@ def _unreadable(url: str, reason: str) -> str:
     )
 
 
-def _release(version: str, packages: Sequence[DistributionPackage]) -> Release:
+def _release(
+    version: str, packages: Sequence[DistributionPackage], say: Callable[[str], object]
+) -> Release | None:
+    """The release; None if it has to wait."""
     pythons = sorted(set().union(*map(linux_pythons, packages)))
     if not pythons or pythons[-1] < catalogue.OLDEST_PYTHON:
-        raise SuiteError(
-            f"PyTorch {version} has no Linux x86-64 wheel for CPython {catalogue.OLDEST_PYTHON} "
-            "or newer; add it to releases.toml by hand, with a comment that says why"
+        say(
+            f"PyTorch {version} is left out: it has no Linux x86-64 wheel for CPython "
+            f"{catalogue.OLDEST_PYTHON} or newer"
         )
+        return None
     times = [package.upload_time for package in packages]
     known = [time for time in times if time is not None]
     if len(known) < len(times):
@@ -125,6 +162,12 @@ def _release(version: str, packages: Sequence[DistributionPackage]) -> Release:
             f"the index does not say when PyTorch {version} was uploaded, and that is the date of "
             "its commit; name another index in UV_DEFAULT_INDEX"
         )
+    if datetime.now(timezone.utc) - max(known) < _SETTLED:
+        say(
+            f"PyTorch {version} has to wait: its last wheel is younger than {_SETTLED.days} days, "
+            "and others may follow"
+        )
+        return None
     date = min(known).astimezone(timezone.utc).replace(microsecond=0)
     return Release(version, date, tuple(map(str, pythons)))
 
@@ -150,8 +193,7 @@ def _three_numbers(version: str) -> str:
 
 def append(file: Path, kind: str, release: Release) -> None:
     """Append a release to the file's array of tables ``kind`` (release or nightly), atomically."""
-    if file.exists() and f"version = {json.dumps(release.version)}\n" in file.read_text("utf-8"):
-        raise SuiteError(f"{file.name} has {release.version} by now: another command has added it")
+    _need_new(file, release)
     # As text: the comments of the file stay as they are.
     text = f"{file.read_text('utf-8').rstrip()}\n\n" if file.exists() else ""
     text += f"[[{kind}]]\nversion = {json.dumps(release.version)}\n"
@@ -161,6 +203,12 @@ def append(file: Path, kind: str, release: Release) -> None:
             text += f"{name} = {json.dumps(value, ensure_ascii=False)}\n"
     write_or_say(file, text.encode())
     catalogue.forget()
+
+
+def _need_new(file: Path, release: Release) -> None:
+    """Raise SuiteError if the file has the release already."""
+    if file.exists() and f"version = {json.dumps(release.version)}\n" in file.read_text("utf-8"):
+        raise SuiteError(f"{file.name} has {release.version} by now: another command has added it")
 
 
 def add_nightlies(
@@ -187,17 +235,7 @@ def add_nightlies(
     for version in wanted:
         known = catalogue.nightlies(file)
         release = _nightly(version, url, known, offered)
-        locking.write(release, locking.resolve(release, locks), locks, published=False)
-        try:
-            proof = prove(release)
-            if not proof.ok:
-                raise SuiteError(f"{version} does not install: {proof.line}")
-            release = msgspec.structs.replace(release, git_version=proof.git_version)
-            append(file, "nightly", release)
-        except BaseException:
-            (locks / f"{release.version}.txt").unlink(missing_ok=True)
-            raise
-        added.append(release)
+        added.append(_publish(release, "nightly", file, locks, prove))
     return tuple(added)
 
 

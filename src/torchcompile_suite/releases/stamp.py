@@ -12,6 +12,8 @@ from pathlib import Path
 FILE = "torchcompile-suite-release"
 # The first word of the stamp of an environment that stands for one of the user's.
 ADOPTED = "adopted"
+# In place of a stamp, where the Python files of a commit lie over a lock: see `commits.journal`.
+OVERLAID = "torchcompile-suite-overlay.journal"
 
 
 def read(folder: Path) -> str:
@@ -28,7 +30,7 @@ def is_adopted(content: str) -> bool:
 def from_a_lock(prefix: str = sys.prefix) -> bool:
     """Whether the packages of the environment at ``prefix`` are those of a release's lock."""
     content = read(Path(prefix))
-    return bool(content) and not is_adopted(content)
+    return (bool(content) and not is_adopted(content)) or Path(prefix, OVERLAID).exists()
 
 
 def apart(library: str, prefix: str | Path = sys.prefix) -> Path:

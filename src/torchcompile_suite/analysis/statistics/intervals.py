@@ -36,7 +36,8 @@ class Interval(NamedTuple):
     """An estimate with its confidence interval; ``low`` and ``high`` are NaN when unknown.
 
     As text, ``f"{interval:.2f}"`` is "0.75 [0.70, 0.80]", or "0.75" where the bounds are unknown.
-    The format applies to each number; it is ``.2f`` by default.
+    The format applies to each number. Without a format, the interval is that of a ratio: two
+    decimals, and for a bound up to four, until the text shows on which side of 1 the bound lies.
     """
 
     value: float
@@ -58,12 +59,21 @@ class Interval(NamedTuple):
 
     def __format__(self, spec: str) -> str:
         """The text, each number in the format ``spec``."""
-        value, low, high = (formatted(number, spec or ".2f") for number in self)
-        return f"{value} [{low}, {high}]" if self.known else value
+        value = formatted(self.value, spec or ".2f")
+        if not self.known:
+            return value
+        low, high = (formatted(bound, spec) if spec else _beside_one(bound) for bound in self[1:])
+        return f"{value} [{low}, {high}]"
 
     def __str__(self) -> str:
-        """The text with two decimals."""
+        """The text of a ratio."""
         return format(self)
+
+
+def _beside_one(bound: float) -> str:
+    """A ratio's bound; 0.996 and not 1.00, because "faster" depends on the side of 1."""
+    texts = [f"{bound:.{digits}f}" for digits in (2, 3, 4)]
+    return next((text for text in texts if float(text) != 1), texts[0])
 
 
 def formatted(number: float, spec: str) -> str:
