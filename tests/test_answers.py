@@ -156,9 +156,10 @@ def test_inference_counts_what_pays_and_names_the_mean_of_each_mode() -> None:
     broken = failed(Cell("gpt_decode", 1, "default"), "no compiler")
     sentence, sheet = answered("inference", gain, loss, tuned, broken, *others)
     assert "faster in 2 of 3 cells, slower in 1" in sentence
-    assert f"a call takes {mean(gain, loss, tuned)} of eager's time" in sentence
-    assert f"mode default {mean(gain, loss)} (2 cells)" in sentence
-    assert f"mode max-autotune {mean(tuned)} (1 cell)" in sentence
+    apart = f"mode default {mean(gain, loss)} (2 cells), mode max-autotune {mean(tuned)} (1 cell)"
+    assert f"a call takes, of eager's time: {apart}; of the cells that all" in sentence
+    alike = f"mode default {mean(gain)} (1 cell), mode max-autotune {mean(tuned)} (1 cell)."
+    assert f"these modes have: {alike}" in sentence
     assert "1 cell has no number" in sentence
     assert len(sheet.lines) == 4
     assert "compile-error: no compiler" in str(sheet.lines)
@@ -178,7 +179,8 @@ def test_training_is_of_steps_in_any_precision() -> None:
     ]
     heap = Cell("resnet18", 4, "default", phase="training", allocator=DEFAULT_HEAP)
     sentence, sheet = answered("training", *steps, measured(heap, 0.1))
-    assert f"an optimizer step takes {mean(*steps)} of eager's time" in sentence
+    means = f"mode default {mean(steps[0])} (1 cell), mode default: bfloat16 {mean(steps[1])}"
+    assert f"an optimizer step takes, of eager's time: {means} (1 cell)." in sentence
     assert [line[2] for line in sheet.lines] == ["default: training", "default: training, bfloat16"]
     other = Cell("relevance_information", 4, "default", phase="training")
     more, _ = answered("training", *steps, measured(other, 2.0))
@@ -206,7 +208,8 @@ def test_backends_are_compared_over_the_same_cells() -> None:
     partial = [measured(Cell(name, 1, "default", backend="aot_eager"), 1.1) for name in ("a", "b")]
     none = failed(Cell("a", 1, "default", backend="cudagraphs"))
     sentence, sheet = answered("backends", *plain, *partial, none)
-    assert "In 2 cells with a number for each backend" in sentence
+    assert "In 2 cells with a number for each of these backends" in sentence
+    assert "no number for cudagraphs" in sentence
     assert f"aot_eager {mean(*partial)}, inductor {mean(*plain[:2])}" in sentence
     assert len(sheet.lines) == 5, "c has no other backend"
     refused = failed(Cell("a", 1, "default", backend="aot_eager"))
@@ -223,6 +226,15 @@ def test_malloc_is_compared_with_the_settled_heap_of_the_same_cells() -> None:
     assert f"{DEFAULT_HEAP} {mean(loose)}, and with a settled heap {mean(plain[0])}" in sentence
     assert sorted(line[0] for line in sheet.lines) == ["a", "a", "c"]
     assert "both with another malloc" in answered("allocator", alone).sentence
+    # A step with another heap is no plain call: it is not in the mean.
+    step = {"phase": "training"}
+    steps = [
+        measured(Cell("a", 1, "default", **step), 0.9),  # type: ignore[arg-type]
+        measured(Cell("a", 1, "default", allocator=DEFAULT_HEAP, **step), 0.1),  # type: ignore[arg-type]
+    ]
+    assert answered("allocator", *plain, loose, *steps).sentence == sentence.replace(
+        " 1 cell has no number: the table has the reasons.", ""
+    )
 
 
 def test_the_memory_of_a_gpu_is_no_heap() -> None:

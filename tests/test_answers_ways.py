@@ -159,6 +159,14 @@ def test_a_difference_of_one_cold_start_within_the_margin_is_not_claimed() -> No
     )
     assert "does not shorten the cold start" in sentence
     assert "uses up" not in sentence
+    # Nor where calls are slower: there is nothing to use up.
+    slower, _ = asked(
+        regional,
+        *(blocks(count, 0.5, 20.0, "whole") for count in (6, 24)),
+        *(blocks(count, 0.7, 18.5, "nested-region") for count in (6, 24)),
+    )
+    assert "does not shorten the cold start" in slower
+    assert "uses up" not in slower
 
 
 def stream(ratio: float, first_s: float, shapes: Shapes, again: int, new: int) -> Measurement:
@@ -180,7 +188,7 @@ def test_the_best_policy_is_named_with_those_that_cannot_be_told_from_it() -> No
     assert "cannot be told from recompile (0.70 [" in sentence
     assert "20.0 s with dynamic, and 60.0 s with recompile" in sentence
     assert "requests in a second pass with buckets (1)" in sentence
-    assert "requests of another batch size with recompile (6) and buckets (2)" in sentence
+    assert "requests for another batch size with recompile (6) and buckets (2)" in sentence
     assert len(lines) == 4, "calls whose memory is watched are another question"
     assert lines["m, default: unbacked"][3].startswith("compile-error")
 
@@ -188,7 +196,7 @@ def test_the_best_policy_is_named_with_those_that_cannot_be_told_from_it() -> No
 def test_where_no_policy_gains_the_nearest_is_named() -> None:
     sentence, _ = asked(dynamic_shapes, stream(1.4, 9.0, "marked", 0, 0))
     assert "no policy for shapes is surely faster than eager; the nearest is marked" in sentence
-    assert "no policy recompiles of another batch size" in sentence
+    assert "no policy recompiles for another batch size" in sentence
 
 
 anything = st.builds(

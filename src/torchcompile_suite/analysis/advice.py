@@ -61,7 +61,7 @@ def sentence(rows: Sequence[Row], again: str) -> str:
     if not measured:
         return failed(compiled[0].outcome)
     by_cell = {row.cell: row for row in measured}
-    winners = [by_cell[cell] for cell in best(measured)]
+    winners = [by_cell[cell] for cell in best(measured, gains=False)]
     if winners:
         first, *others = winners
         text = f"Compile it, {named(first.cell)}: a call {_takes(first)}"
@@ -233,11 +233,12 @@ def _accuracy(measurement: Measurement) -> Iterator[Advice]:
 
 
 def _heap(both: Ends) -> Iterator[Advice]:
-    if max(both.eager_share, both.mode_share) >= MALLOC_SHARE:
+    shares = {"eager's time": both.eager_share, "the compiled call's": both.mode_share}
+    if max(share or 0.0 for share in shares.values()) >= MALLOC_SHARE:
+        known = [f"{share:.0%} of {whose}" for whose, share in shares.items() if share is not None]
         yield Advice(
-            f"malloc takes {both.eager_share:.0%} of eager's time and {both.mode_share:.0%} of the "
-            "compiled call's, if the process does nothing else: it gives large blocks back to the "
-            "kernel at each call",
+            f"malloc takes {' and '.join(known)}, if the process does nothing else: it gives "
+            "large blocks back to the kernel at each call",
             "",
             f"start Python with {REMEDY}, or with tcmalloc in LD_PRELOAD; to measure "
             "tcmalloc: --allocator tcmalloc",

@@ -58,23 +58,23 @@ class Ends(NamedTuple):
     default: End
 
     @property
-    def eager_share(self) -> float:
-        """Malloc's share of eager's time with the default heap, 0 to 1."""
+    def eager_share(self) -> float | None:
+        """Malloc's share of eager's time with the default heap, 0 to 1; None: cannot tell."""
         return self._share(self.settled.eager_s, self.default.eager_s, self.default.eager_faults)
 
     @property
-    def mode_share(self) -> float:
-        """Malloc's share of the mode's time with the default heap, 0 to 1."""
+    def mode_share(self) -> float | None:
+        """Malloc's share of the mode's time with the default heap, 0 to 1; None: cannot tell."""
         return self._share(self.settled.mode_s, self.default.mode_s, self.default.mode_faults)
 
-    def _share(self, settled: Interval, default: Interval, faults: float) -> float:
-        """0 without page faults: a longer time has then another cause, such as a neighbour. Also 0
-        if the two intervals overlap: they are of two measurements.
+    def _share(self, settled: Interval, default: Interval, faults: float) -> float | None:
+        """0 without page faults: a longer time has then another cause, such as a neighbour. None if
+        the two intervals overlap: they are of two measurements.
         """
         share = 1 - self._slower * settled.value / default.value
-        if share < SMALLEST or faults <= MOST_FAULTS or self._slower * settled.high >= default.low:
+        if share < SMALLEST or faults <= MOST_FAULTS:
             return 0.0
-        return share
+        return share if self._slower * settled.high < default.low else None
 
     @property
     def _slower(self) -> float:

@@ -50,16 +50,19 @@ def fastest(ratios: Iterable[tuple[Interval, _T]]) -> list[_T]:
     return [winner, *others]
 
 
-def best(rows: Iterable[Row]) -> list[Cell]:
+def best(rows: Iterable[Row], *, gains: bool = True) -> list[Cell]:
     """The cell of the fastest mode, then those that cannot be told from it; empty without a gain.
 
-    ``rows`` are the modes of one workload, equal in everything else.
+    ``rows`` are the modes of one workload, equal in everything else. ``gains``: of the others only
+    those that gain, too; False: also one that may be as fast and may be slower than eager.
     """
-    return fastest(
-        (row.ratio, row.cell)
-        for row in rows
-        if row.ratio is not None and payoff(row.ratio) is Payoff.GAIN
-    )
+    known = [(row.ratio, row.cell) for row in rows if row.ratio is not None]
+    gaining = fastest(one for one in known if payoff(one[0]) is Payoff.GAIN)
+    if gains or not gaining:
+        return gaining
+    (first,) = (ratio for ratio, cell in known if cell == gaining[0])
+    others = [cell for ratio, cell in known if not ratio.low > first.high]
+    return sorted(others, key=lambda cell: cell != gaining[0])
 
 
 def counts(rows: Sequence[Row]) -> dict[Payoff, int]:

@@ -193,6 +193,7 @@ def compare_releases(records: Sequence[Record], before: str, after: str) -> chan
     return change.compare_machines({one: (side(one, before), side(one, after)) for one in names})
 
 
+_WHY = "Why (torchcompile-suite why; each at 95 %, without regard to how many were looked at):"
 # What a table of generated code says, and what not.
 _GENERATED = (
     "Generated for a GPU that is not here: counts, the same on any machine, and no times.\n"
@@ -231,7 +232,7 @@ def print_comparison(
         _print(form, every, "", apart=True)
     if reasons:
         lines = [f"{each.cell}: {each.says}" for each in reasons]
-        _print(form, [], "", "\n".join(["Why (torchcompile-suite why):", *lines]), apart=True)
+        _print(form, [], "", "\n".join([_WHY, *lines]), apart=True)
     _print_changes(code, form, rows)
 
 

@@ -7,8 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
+import msgspec
+
 from ..analysis import generated as code
-from ..analysis.change import QUANTITIES, Comparison, Difference, Finding
+from ..analysis.change import QUANTITIES, Comparison, Difference, Finding, of_model
 from ..analysis.claims import Judged
 from ..analysis.coverage import Coverage, SeriesCoverage
 from ..analysis.ends import Ends
@@ -85,6 +87,11 @@ def cell_columns(cell: Cell) -> list[str]:
     return [cell.workload, str(cell.batch_size), mode]
 
 
+def mode_of_phase(cell: Cell) -> str:
+    """The mode and the variant of a cell, where something else says in which phase it is."""
+    return cell_columns(msgspec.structs.replace(cell, phase="inference"))[-1]
+
+
 MODEL: Columns[OfCell] = {
     "model": lambda one: one.cell.workload,
     "batch": lambda one: str(one.cell.batch_size),
@@ -120,11 +127,11 @@ def measured(rows: Sequence[Row]) -> Sheet:
 
 
 def payoffs(rows: Iterable[Row]) -> Sheet:
-    """One line for each phase and mode, of the cells that ask whether compiling pays."""
+    """One line for each phase, mode and variant, of models as users run them."""
     of_mode: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
-        if row.cell.asks_whether_it_pays and row.ratio is not None:
-            of_mode.setdefault((row.cell.phase, row.cell.mode), []).append(row)
+        if of_model(row.cell) and row.ratio is not None:
+            of_mode.setdefault((row.cell.phase, mode_of_phase(row.cell)), []).append(row)
     lines = []
     for (phase, mode), mine in of_mode.items():
         mean = geometric_mean([row.ratio for row in mine if row.ratio is not None])
@@ -151,7 +158,10 @@ def ends(both: Sequence[Ends]) -> Sheet:
     """Two lines for each cell that was measured at both ends of the heap: default and settled."""
     lines = []
     for each in both:
-        shares = [f"{each.eager_share:.0%}", f"{each.mode_share:.0%}"]
+        shares = [
+            "cannot tell" if share is None else f"{share:.0%}"
+            for share in (each.eager_share, each.mode_share)
+        ]
         for name, end, share in (
             ("default", each.default, shares),
             ("settled", each.settled, ["", ""]),
@@ -227,7 +237,10 @@ def means(comparison: Comparison) -> Sheet:
         counts = [str(number[one]) for one in Difference]
         lines.append([name, ratio(comparison.means.get(name)), str(averaged), *counts])
     of = "models" if comparison.of_models else "cells"
-    columns = ["figure", f"mean of {of} [95 %]", of, *(one.value for one in Difference)]
+    counted = [one.value for one in Difference]
+    if len(comparison.in_means) < len(comparison.changes):
+        counted[0] = f"all cells: {counted[0]}"
+    columns = ["figure", f"mean of {of} [95 %]", of, *counted]
     return Sheet(columns, frozenset(columns[1:]), lines)
 
 

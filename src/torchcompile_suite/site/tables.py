@@ -70,7 +70,7 @@ class Tables:
 
     def _group(self, group: Row) -> Section:
         models = grouped(rows(group), itemgetter("label")).values()
-        modes = [mode["mode"] for mode in group["modes"]]
+        modes = list(dict.fromkeys(row["mode"] for row in rows(group)))
         baseline = f"{group['baseline']} time"
         lines: list[Line] = []
         for model in models:

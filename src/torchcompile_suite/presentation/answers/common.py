@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from ..wording import listed, plural
 
 NOTHING = "Nothing of this question was measured."
 # The drift of the machine between two measurements is in them. Of ratios it cancels.
-_DRIFTING = frozenset(["cold_s", "warm_s"])
+_DRIFTING = frozenset(["cold_s", "warm_s", "row.latency_s"])
 
 
 class Answer(NamedTuple):
@@ -35,7 +35,7 @@ class Answer(NamedTuple):
     @property
     def measured(self) -> bool:
         """Whether the records have a cell of the question, be it a failed one."""
-        return bool(self.sheet.lines)
+        return self.sentence != NOTHING
 
 
 class Figures(NamedTuple):
@@ -47,7 +47,7 @@ class Figures(NamedTuple):
     - ``memory_bytes``: the peak memory in the mode.
     - ``beside``: the cell that it is compared with; None beside itself, or if it was not measured.
     - ``over_beside``: its time over a time of that cell, where a question sets it.
-    - ``between``: compares it with that cell.
+    - ``evidence``: all of the release and machine. It knows the drift.
     """
 
     row: Row
@@ -60,31 +60,33 @@ class Figures(NamedTuple):
     memory_bytes: Interval | None = None
     beside: Figures | None = None
     over_beside: Interval | None = None
-    between: Between | None = None
+    evidence: Evidence | None = None
 
     @property
     def cell(self) -> Cell:
         """The cell that was measured."""
         return self.row.cell
 
-    def over(self, figure: str) -> Interval | None:
-        """A figure (a path of attributes) over that of ``beside``; None if either is missing."""
-        of = attrgetter(figure)
-        one, other = of(self), self.beside and of(self.beside)
+    def over(self, figure: str, than: str = "") -> Interval | None:
+        """A figure (a path of attributes) over that of ``beside``, or over the figure ``than`` of
+        it; None if either is missing.
+
+        Of times the interval includes the drift of the machine. It has no bounds if the drift is
+        not known: that needs work that several cells have timed.
+        """
+        one, other = (
+            attrgetter(path)(of) if of is not None else None
+            for of, path in ((self, figure), (self.beside, than or figure))
+        )
         if one is None or other is None:
             return None
-        if figure in _DRIFTING:
-            assert self.between is not None
-            return self.between.over(one, other)
-        return statistics.quotient(one, other)
-
-    def call_over(self, figure: str) -> Interval | None:
-        """The time of a call over a time (a path) of ``beside``; None if either is missing."""
-        time, other = self.row.latency_s, self.beside and attrgetter(figure)(self.beside)
-        if time is None or other is None:
-            return None
-        assert self.between is not None
-        return self.between.over(time, other)
+        if figure not in _DRIFTING:
+            return statistics.quotient(one, other)
+        assert self.evidence is not None
+        try:
+            return self.evidence.over(one, other)
+        except Missing:
+            return Interval(one.value / other.value, math.nan, math.nan)
 
 
 def figures(
@@ -97,14 +99,14 @@ def figures(
     ``records``: all of a release on a machine. ``beside``: the cell that each cell is compared
     with, wanted or not.
     """
-    between = Between(records)
+    evidence = Evidence((record.measurement for record in records), "")
     by_cell = {record.measurement.cell: record for record in records}
     found = {}
     for cell, record in by_cell.items():
         if wanted(cell):
             other = by_cell.get(beside(cell), record)
             found[cell] = _figures(record)._replace(
-                beside=None if other is record else _figures(other), between=between
+                beside=None if other is record else _figures(other), evidence=evidence
             )
     return found
 
@@ -149,13 +151,18 @@ def table(found: Iterable[Figures], place: Columns[Figures], columns: Columns[Fi
 def told(sentence: str, of: Sequence[Row], drawn: Sheet) -> Answer:
     """The answer with how many rows have no number. ``sentence`` is empty if none of them has."""
     if sentence:
-        number = sum(row.ratio is None for row in of)
-        if number:
-            verb = "has" if number == 1 else "have"
-            sentence += f" {plural(number, 'cell')} {verb} no number: the table has the reasons."
+        sentence += without_number(sum(row.ratio is None for row in of))
     elif of:
         sentence = f"None of {plural(len(of), 'cell')} has a number; the table has the reasons."
     return Answer(sentence or NOTHING, drawn)
+
+
+def without_number(cells: int) -> str:
+    """The sentence that says how many cells have no number; empty if none."""
+    if not cells:
+        return ""
+    verb = "has" if cells == 1 else "have"
+    return f" {plural(cells, 'cell')} {verb} no number: the table has the reasons."
 
 
 def missing(question: str, of: Sequence[Figures]) -> str:
@@ -177,31 +184,35 @@ def mean(of: Iterable[Interval | None]) -> Interval | None:
     return statistics.geometric_mean(known) if known else None
 
 
-def by_mode(of: Sequence[Row]) -> str:
-    """The mean of each mode: "mode default 0.71 [0.70, 0.72] (5 cells), ..."."""
+def by_mode(of: Sequence[Row], mode: Callable[[Cell], str] = lambda cell: cell.mode) -> str:
+    """The mean of each mode: "mode default 0.71 [0.70, 0.72] (5 cells), ...".
+
+    Where the modes have numbers of different cells, also over the cells that all modes have: the
+    others do not compare. ``mode`` names the mode of a cell.
+    """
+    modes: dict[str, dict[tuple[str, int], Interval]] = {}
+    for row in of:
+        if row.ratio is not None:
+            model = row.cell.workload, row.cell.batch_size
+            modes.setdefault(mode(row.cell), {})[model] = row.ratio
+    if not modes:
+        return ""
+    text = _means({mode: list(ratios.values()) for mode, ratios in modes.items()})
+    shared = set.intersection(*(set(ratios) for ratios in modes.values()))
+    if all(ratios.keys() == shared for ratios in modes.values()):
+        return text
+    if not shared:
+        return f"{text}; no cell has a number in each of these modes"
+    alike = {mode: [ratios[model] for model in shared] for mode, ratios in modes.items()}
+    return f"{text}; of the cells that all these modes have: {_means(alike)}"
+
+
+def _means(modes: Mapping[str, Sequence[Interval]]) -> str:
     parts = []
-    for mode in dict.fromkeys(row.cell.mode for row in of):
-        mine = [row.ratio for row in of if row.cell.mode == mode and row.ratio is not None]
-        if interval := mean(mine):
-            # Cells may differ; launches of one cell that differ so much are no figure.
-            torn = len(mine) == 1 and advice.disagreement(interval)
-            figure = f"cannot tell, as {torn}" if torn else interval
-            parts.append(f"mode {mode} {figure} ({plural(len(mine), 'cell')})")
+    for mode, ratios in modes.items():
+        average = statistics.geometric_mean(ratios)
+        # Cells may differ; launches of one cell that differ so much are no figure.
+        torn = len(ratios) == 1 and advice.disagreement(average)
+        figure = f"cannot tell, as {torn}" if torn else average
+        parts.append(f"mode {mode} {figure} ({plural(len(ratios), 'cell')})")
     return ", ".join(parts)
-
-
-class Between:
-    """Compares times of two cells of one release on one machine, measured one after the other."""
-
-    def __init__(self, records: Sequence[Record]) -> None:
-        """``records``: all of that release and machine. The drift is known from all of them."""
-        self._evidence = Evidence((record.measurement for record in records), "")
-
-    def over(self, one: Interval, other: Interval) -> Interval:
-        """One time over the other. The interval includes the drift of the machine; it has no bounds
-        if the drift is not known: that needs work that several cells have timed.
-        """
-        try:
-            return self._evidence.over(one, other)
-        except Missing:
-            return Interval(one.value / other.value, math.nan, math.nan)

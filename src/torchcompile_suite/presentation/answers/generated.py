@@ -12,7 +12,7 @@ from ...results.records import Record
 from .. import sheets
 from ..sheets import Sheet
 from ..wording import number, plural
-from .common import NOTHING, Answer
+from .common import NOTHING, Answer, without_number
 
 
 def codegen(records: Sequence[Record]) -> Answer:
@@ -77,12 +77,12 @@ def graph_breaks(records: Sequence[Record]) -> Answer:
     models = {one.workload for one in known}
     other = sorted({one.workload for one in known if not one.equal})
     sentence = (
-        f"{len(models) - len(other)} of {plural(len(models), 'model')} that PyTorch's tables list "
-        "have the listed graph breaks"
+        f"{len(models) - len(other)} of {plural(len(models), 'model')} in PyTorch's tables "
+        "with the listed graph breaks"
     )
     if other:
         sentence += f"; another number: {', '.join(other)}"
-    return Answer(f"{sentence}.", sheet)
+    return Answer(f"{sentence}.{without_number(len(found) - len(known))}", sheet)
 
 
 def _line(compared: Compared, target: str) -> list[str]:

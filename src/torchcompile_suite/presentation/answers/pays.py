@@ -59,7 +59,9 @@ def training(records: Sequence[Record]) -> Answer:
         sentence = "No step of a model was measured here."
         if any(row.ratio is not None for row in models):
             sentence = _pays(models, "an optimizer step")
-        made = by_mode(others)
+        elif models:
+            sentence = "No step of a model has a number here."
+        made = by_mode(others, sheets.mode_of_phase)
         return sentence + (f" Made for other questions: {made}." if made else "")
 
     return _answer(
@@ -128,10 +130,8 @@ def _pays(rows: Sequence[Row], call: str) -> str:
     number = counts(rows)
     pays = f"{Payoff.GAIN.value} in {number[Payoff.GAIN]} of {plural(sum(number.values()), 'cell')}"
     pays += without_gain(number)
-    average = mean(row.ratio for row in rows)
-    return (
-        f"Compiled is {pays}; on average {call} takes {average} of eager's time: {by_mode(rows)}."
-    )
+    means = by_mode(rows, sheets.mode_of_phase)
+    return f"Compiled is {pays}; on average {call} takes, of eager's time: {means}."
 
 
 def _by_backend(rows: Sequence[Row]) -> str:
@@ -145,9 +145,12 @@ def _by_backend(rows: Sequence[Row]) -> str:
     # Inductor last: each of the others does a part of its work.
     ordered = sorted(measured.items(), key=lambda one: one[0] == _INDUCTOR)
     means = (f"{name} {mean(of[cell].ratio for cell in shared)}" for name, of in ordered)
+    asked = (*(row.cell.backend for row in rows), _INDUCTOR)
+    lacking = [name for name in dict.fromkeys(asked) if name not in measured]
+    without = f" There is no number for {listed(lacking)}." if lacking else ""
     return (
-        f"In {plural(len(shared), 'cell')} with a number for each backend, a call takes on "
-        f"average, of eager's time: {', '.join(means)}."
+        f"In {plural(len(shared), 'cell')} with a number for each of these backends, a call takes "
+        f"on average, of eager's time: {', '.join(means)}.{without}"
     )
 
 
@@ -160,12 +163,23 @@ def _by_allocator(rows: Sequence[Row]) -> str:
             pairs.setdefault(cell.allocator, []).append((row, twin))
     if not pairs:
         return "No cell has a number both with another malloc and with a settled heap."
+    # Steps, frozen weights and small programs are other questions, too: they stand in the table.
+    models = {
+        name: plain
+        for name, both in pairs.items()
+        if (plain := [one for one in both if _plain_but_malloc(one[0].cell)])
+    }
+    call = "A compiled call" if models else "A compiled call of other workloads than plain models"
     parts = (
         f"with {name} {mean(row.ratio for row, _ in both)}, and with a settled heap "
         f"{mean(twin.ratio for _, twin in both)} ({plural(len(both), 'cell')})"
-        for name, both in sorted(pairs.items())
+        for name, both in sorted((models or pairs).items())
     )
-    return f"A compiled call takes on average, of eager's time: {'; '.join(parts)}."
+    return f"{call} takes on average, of eager's time: {'; '.join(parts)}."
+
+
+def _plain_but_malloc(cell: Cell) -> bool:
+    return cell.differs() == {"allocator"} and of_model(_settled(cell))
 
 
 class Divided(NamedTuple):
@@ -186,7 +200,10 @@ def attribution(records: Sequence[Record]) -> Answer:
         if not record.measurement.outcome.ok
     ]
     sheet = Sheet(_COLUMNS, frozenset(_COLUMNS[3:6]), lines)
-    return Answer(_of_parts(found) if found else NOTHING, sheet)
+    if not found:
+        sentence = f"None of {plural(len(lines), 'cell')} has a number." if lines else NOTHING
+        return Answer(sentence, sheet)
+    return Answer(_of_parts(found) + common.without_number(len(lines) - len(found)), sheet)
 
 
 def divided(record: Record) -> Divided | None:

@@ -15,9 +15,10 @@ from ...modes import EAGER
 from ...results.records import Record
 from ..sheets import Sheet, ended
 from ..wording import plural, ratio
-from .common import NOTHING, Answer
+from .common import NOTHING, Answer, without_number
 
 _MEBIBYTE = 2**20
+_SAID = {**{verdict: verdict.value for verdict in Grows}, Grows.UNKNOWN: "grows or not"}
 
 
 def starts(records: Sequence[Record]) -> Answer:
@@ -26,7 +27,11 @@ def starts(records: Sequence[Record]) -> Answer:
     A line for eager, and one for each way.
     """
     found = models(records)
+    failed = sum(
+        way.row.latency_s is None for model in found if model.fastest for way in model.ways
+    )
     sentence = "; ".join(map(_fastest, found)) + "." if found else NOTHING
+    sentence += without_number(failed)
     known = [of for model in found for of in _phases(model)]
     phases = [name for name in PHASES if any(name in of for of in known)]
     figures = ["first result s [95 %]", "of eager's time", "found MB"]
@@ -146,12 +151,12 @@ def _of_memory(watched: Sequence[_Watched]) -> str:
     for verdict in Grows:
         of_verdict = [(one, compiled) for one, compiled in known if compiled.grows is verdict]
         if of_verdict:
-            parts.append(f"{verdict.value} in {len(of_verdict)} ({_cells(of_verdict)})")
+            parts.append(f"{_SAID[verdict]} in {len(of_verdict)} ({_cells(of_verdict)})")
     said = f"{', '.join(parts)} of {plural(len(known), 'cell')}"
     (verdict, *others) = {compiled.grows for _, compiled in known}
     if len(known) > 1 and not others:
         each = "any" if verdict is Grows.NO else "each"
-        said = f"{verdict.value} in {each} of {len(known)} cells: {_cells(known)}"
+        said = f"{_SAID[verdict]} in {each} of {len(known)} cells: {_cells(known)}"
     on_host = all(one.cell.device == "cpu" for one, _ in known)
     text = (
         f"Over up to {most:,} calls, the {'resident set' if on_host else 'device memory'} of a "
@@ -164,7 +169,7 @@ def _of_memory(watched: Sequence[_Watched]) -> str:
                 f"; {one.name} reached Dynamo's limit of {samples.limit}: {samples.graphs} graphs "
                 f"for {samples.shapes} shapes, and the others run in eager"
             )
-    return f"{text}."
+    return f"{text}.{without_number(len(watched) - len(known))}"
 
 
 def _cells(of_verdict: Sequence[tuple[_Watched, Growing]]) -> str:

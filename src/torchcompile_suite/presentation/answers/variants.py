@@ -87,7 +87,7 @@ def _costs(known: Sequence[Figures]) -> str:
     inputs = _size(more[-1])[0]
     most = next(one for one in more if _size(one)[0] == inputs)
     operators = _size(most)[1]
-    times = most._replace(beside=few[operators]).call_over("row.latency_s")
+    times = most._replace(beside=few[operators]).over("row.latency_s")
     return (
         f"{text}; with {plural(inputs, 'input')} instead of {fewest}, a call of "
         f"{plural(operators, 'operator')} takes {times} times as long{_checks(most)}"
@@ -113,7 +113,7 @@ def _least(known: Sequence[Figures]) -> str:
         of = f"of those with {plural(inputs, 'input')} (operators measured: {sizes})"
         first = next((one for one in mine if payoff(one.row.ratio) is Payoff.GAIN), None)
         if first is None:
-            parts.append(f"{of} none gains")
+            parts.append(f"{of} none surely gains")
         else:
             size = plural(_size(first)[1], "operator")
             parts.append(
@@ -172,7 +172,7 @@ def ways_of_attention(records: Sequence[Record]) -> list[Figures]:
     found = common.figures(records, _made_for(matrix.ATTENTION, _ATTENTION), _sdpa)
     made = []
     for cell, one in found.items():
-        over = one.row.ratio if _sdpa(cell) == cell else one.call_over("row.eager_s")
+        over = one.row.ratio if _sdpa(cell) == cell else one.over("row.latency_s", "row.eager_s")
         made.append(one._replace(over_beside=over))
     return sorted(
         made,
@@ -225,7 +225,13 @@ def quantisation(records: Sequence[Record]) -> Answer:
         sentence = f"None of {plural(len(rows), 'cell')} has a number: {reasons.pop()}."
         table = table._replace(lines=[])
     # What is not quantised still has an answer for float32.
-    plain = common.rows(records, lambda cell: not cell.differs() and cell.mode != EAGER)
+    asked = {(row.cell.workload, row.cell.batch_size) for row in rows}
+    plain = common.rows(
+        records,
+        lambda cell: (
+            not cell.differs() and cell.mode != EAGER and (cell.workload, cell.batch_size) in asked
+        ),
+    )
     if rows and (float32 := by_mode(plain)):
         sentence += f" Float32 compiled, of its time in eager: {float32}."
     return Answer(sentence, table)
@@ -240,7 +246,7 @@ def _quantised(records: Sequence[Record]) -> list[Figures]:
     )
     made = []
     for cell, one in found.items():
-        over = one.row.ratio if cell.mode == EAGER else one.call_over("row.latency_s")
+        over = one.row.ratio if cell.mode == EAGER else one.over("row.latency_s")
         made.append(one._replace(over_beside=over))
     return sorted(made, key=_by_quantisation)
 
@@ -263,8 +269,9 @@ def _of_dtype(dtype: str, found: Sequence[Figures]) -> str:
         text = (
             f"{how} faster in {gain} of {plural(len(ratios), 'model')}, on average {mean(ratios)}"
         )
-        over = mean(one.over_beside for one in mine)
+        over = [one.over_beside for one in mine if one.over_beside]
         if mode != EAGER and over:
-            text += f", and {over} of float32 compiled"
+            text += f", and {mean(over)} of float32 compiled"
+            text += f" ({len(over)} of them)" * (len(over) < len(ratios))
         parts.append(text)
     return f"{dtype}, of the time of float32 in eager: {', '.join(parts)}" if parts else ""

@@ -15,8 +15,8 @@ from ...analysis.summary import Row
 from ...cell import DEFAULT_HEAP, Cell
 from ...matrix import POLICIES
 from ...results.records import Record
-from ..sheets import PLACE, Columns
-from ..wording import count, listed, number, ratio
+from ..sheets import PLACE, Columns, Sheet
+from ..wording import count, listed, number, plural, ratio
 from . import common
 from .common import Answer, Figures, mean, missing
 
@@ -60,7 +60,14 @@ def freezing(records: Sequence[Record]) -> Answer:
     """
     found = _compared(records, ("freezing",))
     frozen = [one for one in found if one.cell.way == "freezing"]
-    return Answer(_of_freezing(frozen), common.table(found, PLACE, _FREEZING))
+    return _answer(_of_freezing(frozen), frozen, common.table(found, PLACE, _FREEZING))
+
+
+def _answer(sentence: str, of: Sequence[Figures], drawn: Sheet) -> Answer:
+    """The answer with how many cells failed."""
+    return Answer(
+        sentence + common.without_number(sum(not one.row.outcome.ok for one in of)), drawn
+    )
 
 
 def _of_freezing(frozen: Sequence[Figures]) -> str:
@@ -79,16 +86,21 @@ def _of_freezing(frozen: Sequence[Figures]) -> str:
     if several:
         parts.append(_groups(ratios))
     prices = {
-        "a cold compile": mean(one.over("cold_s") for one in timed),
-        "a warm one": mean(one.over("warm_s") for one in timed),
+        "a cold compile": [one.over("cold_s") for one in timed],
+        "a warm one": [one.over("warm_s") for one in timed],
         # A settled heap holds more by design. On an accelerator there is no other cell.
-        "the peak memory": mean(
+        "the peak memory": [
             one.over("memory_bytes")
             for one in frozen
             if one.cell.allocator == DEFAULT_HEAP or one.cell.device != "cpu"
-        ),
+        ],
     }
-    if known := [f"{words} {price}" for words, price in prices.items() if price is not None]:
+    known = []
+    for words, found in prices.items():
+        if of := [one for one in found if one is not None]:
+            some = f" (of {plural(len(of), 'model')})" if len(of) < len(ratios) else ""
+            known.append(f"{words} {mean(of)}{some}")
+    if known:
         parts.append(f"over plain torch.compile, {listed(known)} times as much")
     return "; ".join(parts) + "."
 
@@ -155,7 +167,7 @@ def regional(records: Sequence[Record]) -> Answer:
         for one in found
     ]
     ours = [one for one in found if one.cell.way != "whole"]
-    return Answer(_of_regional(ours), common.table(found, PLACE, _REGIONAL))
+    return _answer(_of_regional(ours), ours, common.table(found, PLACE, _REGIONAL))
 
 
 _BLOCK_WAYS = {
@@ -186,12 +198,13 @@ def _way(pairs: Sequence[Figures], words: str) -> str:
     most = pairs[-1]
     whole_cold_s = most.beside.cold_s if most.beside else None
     used_up_calls = _used_up_calls(most)
-    said = (
-        f"with {most.compiled.blocks} equal blocks ({most.cell.workload}), {words} takes "
-        f"{number(most.cold_s, '.1f')} s from a cold start and not "
-        f"{number(whole_cold_s, '.1f')} s ({ratio(most.over('cold_s'))}), and a call takes "
-        f"{most.over('row.ratio')} of the time of the model compiled whole"
-    )
+    said = f"with {most.compiled.blocks} equal blocks ({most.cell.workload}), {words} takes "
+    if cold := most.over("cold_s"):
+        said += (
+            f"{number(most.cold_s, '.1f')} s from a cold start and not "
+            f"{number(whole_cold_s, '.1f')} s ({cold}), and a call takes "
+        )
+    said += f"{most.over('row.ratio')} of the time of the model compiled whole"
     if 0 < used_up_calls < math.inf:
         said += f", which uses up the shorter start after {_calls(used_up_calls)}"
     if len({pair.compiled.blocks for pair in pairs}) == 1:
@@ -201,10 +214,13 @@ def _way(pairs: Sequence[Figures], words: str) -> str:
     alike = (list(group) for _, group in by_blocks)
     faster = list(itertools.takewhile(lambda group: all(map(_starts_faster, group)), alike))
     if not faster:
-        return said if _starts_faster(most) else f"{said}; it does not shorten the cold start"
+        shorter = cold is None or _starts_faster(most)
+        return said if shorter else f"{said}; it does not shorten the cold start"
     first = faster[-1][-1]
-    cold = ratio(first.over("cold_s"))
-    return f"{said}; it shortens the cold start from {first.compiled.blocks} blocks on ({cold})"
+    shortened = ratio(first.over("cold_s"))
+    return (
+        f"{said}; it shortens the cold start from {first.compiled.blocks} blocks on ({shortened})"
+    )
 
 
 def _starts_faster(one: Figures) -> bool:
@@ -218,11 +234,12 @@ def _used_up_calls(one: Figures) -> float:
 
     Infinite if calls are not surely slower, 0 if there is nothing to use up.
     """
-    if one.beside is None or one.cold_s is None or one.beside.cold_s is None:
+    if not _starts_faster(one):
         return 0
+    assert one.beside is not None
+    assert one.cold_s is not None
+    assert one.beside.cold_s is not None
     saved_s = one.beside.cold_s.value - one.cold_s.value
-    if saved_s <= 0:
-        return 0
     time = one.over("row.ratio")
     if time is None or payoff(time) is not Payoff.LOSS:
         return math.inf
@@ -259,10 +276,8 @@ def dynamic_shapes(records: Sequence[Record]) -> Answer:
             stream = replace(one.cell, shapes="static")
             streams.setdefault(str(stream), []).append(one)
     sentences = [_of_stream(name, own) for name, own in sorted(streams.items())]
-    return Answer(
-        " ".join(sentences) or missing("The choice of a policy for shapes", found),
-        common.table(found, PLACE, _SHAPES),
-    )
+    sentence = " ".join(sentences) or missing("The choice of a policy for shapes", found)
+    return _answer(sentence, found if sentences else [], common.table(found, PLACE, _SHAPES))
 
 
 def _shapes_vary(cell: Cell) -> bool:
@@ -278,7 +293,7 @@ def _of_stream(name: str, policies: Sequence[Figures]) -> str:
         parts.append(
             f"the first pass takes {least_s:.1f} s with {least}, and {most_s:.1f} s with {most}"
         )
-    for which, words in (("tail", "in a second pass"), ("new shapes", "of another batch size")):
+    for which, words in (("tail", "in a second pass"), ("new shapes", "for another batch size")):
         counts = {one.cell.shapes: one.compiled.recaptures.get(which) for one in policies}
         if all(counted is None for counted in counts.values()):
             continue  # the release has no fail_on_recompile
@@ -287,13 +302,13 @@ def _of_stream(name: str, policies: Sequence[Figures]) -> str:
         parts.append(
             f"fail_on_recompile refuses requests {words} with {listed(refused)}"
             if refused
-            else f"no policy recompiles {words}"
+            else f"no policy{' that was counted' * (None in counts.values())} recompiles {words}"
         )
     return "; ".join(parts) + "."
 
 
 def _fastest(name: str, rows: Mapping[Cell, Row]) -> str:
-    fastest = best(rows.values())
+    fastest = best(rows.values(), gains=False)
     if not fastest:
         lowest = min(rows.values(), key=lambda row: row.ratio.value if row.ratio else math.inf)
         return (

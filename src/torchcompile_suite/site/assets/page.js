@@ -71,7 +71,7 @@ const Page = (() => {
       value === null || value === undefined
         ? "-"
         : value.toLocaleString("en-US", { maximumFractionDigits: 0 }),
-    percent: (value) => (value === null ? "-" : `${(value * 100).toFixed(0)}%`),
+    percent: (value) => (value === null ? "cannot tell" : `${(value * 100).toFixed(0)}%`),
     megabytes: (value) => (value === null ? "-" : (value / 1e6).toFixed(2)),
     // A bound of a ratio, as `Interval` of the package writes it: 0.996 and not 1.00.
     bound(value) {

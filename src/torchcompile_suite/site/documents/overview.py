@@ -28,6 +28,7 @@ from ...analysis.change import (
 from ...analysis.payoff import Payoff, State, break_even, counts
 from ...analysis.statistics import Interval
 from ...analysis.summary import Row
+from ...cell import Cell
 from ...compiled import Compiled
 from ...modes import EAGER
 from ...presentation import sheets, stories
@@ -40,6 +41,8 @@ from ..packs import figure, figures, spread, table
 from . import figures as of_cells
 from .launches import COMPILED, counted
 
+# What is timed, where it is no call.
+_TIMED = {"cold starts": "start", "training": "training step"}
 # The value of the choice of the batch size that takes all of them.
 ALL = "all"
 MEAN_COLUMNS = ["point", *(column for name in history.SERIES for column in spread(name))]
@@ -111,23 +114,26 @@ def _group(machine: Machine, point: str, rows: Sequence[Row], group: Group) -> d
     fastest = of_cells.best_modes(mine, machine.slowed)
     by_mode = _by_mode(mine)
     modes = [_mode(mode, of_mode) for mode, of_mode in by_mode.items()]
+    of_models = any(_of_model(row) for row in mine)
+    having = [
+        {(row.cell.workload, row.cell.batch_size) for row in of_mode if row.ratio is not None}
+        for of_mode in by_mode.values()
+    ]
     return {
         "question": group.question,
         "batch": group.batch,
         "about": cells.ABOUT[group.question],
-        "of_models": group.question not in workloads.MADE_FOR.values(),
+        "of_models": of_models,
         "headline": (
             _headline(machine, point, group, modes)
+            + _of_programs(group, of_models)
             + _left_out(len(mine) - sum(map(len, by_mode.values())))
             + _slowed(machine, mine)
         ),
         "baseline": " or ".join(sorted({row.cell.baseline for row in mine})),
         "modes": [{**mode, "mean": figures(mode["mean"])} for mode in modes],
         "models": len(models),
-        "alike": all(
-            by_mode.keys() <= {row.cell.mode for row in of_model if row.ratio is not None}
-            for of_model in models.values()
-        ),
+        "alike": all(of_mode == having[0] for of_mode in having),
         **table(
             COLUMNS,
             (
@@ -152,11 +158,25 @@ def _least_ratio(rows: Sequence[Row]) -> float:
     return min([math.inf, *(row.ratio.value for row in rows if row.ratio is not None)])
 
 
+def _of_model(row: Row) -> bool:
+    return not workloads.made_for(row.cell.workload)
+
+
 def _by_mode(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """The rows of each mode: those of models; all where no model is among them."""
+    """The rows of each mode and variant: those of models; all where no model is among them.
+
+    A mean over two ways to start, two backends or two dtypes would answer no question.
+    """
     every = list(rows)
-    models = [row for row in every if not workloads.made_for(row.cell.workload)]
-    return cells.grouped(models or every, lambda row: row.cell.mode)
+    models = list(filter(_of_model, every))
+    return cells.grouped(models or every, lambda row: _variant(row.cell))
+
+
+def _variant(cell: Cell) -> str:
+    """The mode, and how the cell differs from others of its question."""
+    if cells.question(cell) == "training":
+        return sheets.mode_of_phase(cell)
+    return sheets.cell_columns(cell)[-1]
 
 
 def _row(machine: Machine, row: Row, fastest: bool, with_batch: bool) -> list[Any]:
@@ -180,7 +200,7 @@ def _baseline(rows: Sequence[Row]) -> str:
 
 
 def _mode(mode: str, rows: Sequence[Row]) -> dict[str, Any]:
-    """How many cells of a mode gain and lose, and the mean ratio."""
+    """How many cells of a mode and variant gain and lose, and the mean ratio."""
     ratios = [row.ratio for row in rows if row.ratio is not None]
     return {
         "mode": mode,
@@ -202,13 +222,20 @@ def _headline(machine: Machine, point: str, group: Group, modes: Sequence[dict[s
     number: dict[Payoff, int] = mode["counts"]
     size = "all batch sizes" if group.batch == ALL else f"batch size {group.batch}"
     mean: Interval = mode["mean"]
-    call = "call" if group.question != "cold starts" else "start"
-    call = f"A {call}" if mode["mode"] == EAGER else f"A compiled {call}"
+    call = _TIMED.get(group.question, "call")
+    call = f"A {call}" if mode["mode"].partition(":")[0] == EAGER else f"A compiled {call}"
     return (
         f"{call} takes on average {ratio(mean)} of {mode['baseline']}'s time: {title}, mode "
         f"{mode['mode']}, {group.question}, {size}, {machine.title}. It is faster in "
         f"{number[Payoff.GAIN]} of {plural(mode['cells'], 'cell')}{without_gain(number)}."
     )
+
+
+def _of_programs(group: Group, of_models: bool) -> str:
+    """The sentence that says that small programs stand where one expects models; or empty."""
+    if of_models or group.question in workloads.MADE_FOR.values():
+        return ""
+    return " No model was measured: these are small programs, made for other questions."
 
 
 def _left_out(number: int) -> str:
