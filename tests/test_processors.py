@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from torchcompile_suite.engine import interference
-from torchcompile_suite.host import machine, processors
+from torchcompile_suite.host import control_group, machine, processors
 
 # Of processors 1 and 3: 8 s of work and 1 s stolen, at 100 ticks a second.
 STAT = """cpu  10000 0 0 0 0 0 0 5000 0 0
@@ -115,15 +115,43 @@ def test_probes_take_two_cores(
 
 
 @pytest.mark.parametrize(
-    ("text", "granted"), [("max 100000\n", 0), ("150000 100000\n", 1.5), ("", 0), ("1 0\n", 0)]
+    ("files", "granted"),
+    [
+        ({}, 0),
+        ({"cpu.max": "max 100000"}, 0),
+        ({"cpu.max": "150000 100000"}, 1.5),
+        ({"a/b/cpu.max": "max 100000", "a/cpu.max": "300000 100000"}, 3),
+        ({"a/b/cpu.max": "200000 100000", "cpu.max": "150000 100000"}, 1.5),
+        ({"cpu.max": ""}, 0),
+        ({"cpu.max": "1 0"}, 0),
+        ({"cpu/x/cpu.cfs_quota_us": "50000", "cpu/x/cpu.cfs_period_us": "100000"}, 0.5),
+        ({"cpu/x/cpu.cfs_quota_us": "-1", "cpu/x/cpu.cfs_period_us": "100000"}, 0),
+    ],
 )
-def test_a_container_may_grant_a_part_of_the_processors(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, granted: float
+def test_a_control_group_may_grant_a_part_of_the_processors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], granted: float
 ) -> None:
-    monkeypatch.setattr(processors, "LIMIT", tmp_path / "cpu.max")
-    assert processors.quota() == 0
-    (tmp_path / "cpu.max").write_text(text)
-    assert processors.quota() == granted
+    monkeypatch.setattr(control_group, "ROOT", tmp_path / "cgroup")
+    monkeypatch.setattr(control_group, "OWN", tmp_path / "own")
+    assert control_group.processors() == 0, "no file at all"
+    (tmp_path / "own").write_text("4:cpu,cpuacct:/x\n2:memory:/y\n0::/a/b\n")
+    for name, text in files.items():
+        file = tmp_path / "cgroup" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{text}\n")
+    assert control_group.processors() == granted
+
+
+def test_a_control_group_may_grant_a_part_of_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control_group, "ROOT", tmp_path)
+    monkeypatch.setattr(control_group, "OWN", tmp_path / "own")
+    (tmp_path / "own").write_text("0::/../../of-the-host\n")
+    (tmp_path / "memory.max").write_text("max\n")
+    assert control_group.memory_bytes() is None
+    (tmp_path / "memory.max").write_text("2147483648\n")
+    assert control_group.memory_bytes() == 2 << 30
 
 
 def test_one_processor_is_no_pair(some: Path, monkeypatch: pytest.MonkeyPatch) -> None:

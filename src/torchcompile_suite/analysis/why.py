@@ -325,7 +325,12 @@ def _copies(before: Side, after: Side) -> Iterable[Group]:
 
 
 def _around(before: Side, after: Side) -> Iterable[Group]:
-    for what, places in _AROUND.items():
+    around = dict(_AROUND)
+    splits = [*before.splits, *after.splits]
+    if any("entry" in split.rest_s and "guards" not in split.rest_s for split in splits):
+        # Not known apart: a call has them before it enters the generated code.
+        around["outside of the operators"] += around.pop("guards")
+    for what, places in around.items():
         first, second = before.rest_s(places), after.rest_s(places)
         if any(first) or any(second):
             yield Group(what, [], [], [], first, second)

@@ -35,7 +35,7 @@ _FIRST = r"^(inference|training)\."
 
 def _rows_asked() -> re.Pattern[str]:
     """The pattern of the rows that the user wants. Raises SuiteError."""
-    pattern = os.environ.get(ROWS_VARIABLE) or _FIRST
+    pattern = os.environ.get(ROWS_VARIABLE, _FIRST)
     try:
         return re.compile(pattern)
     except re.error as error:
@@ -205,7 +205,10 @@ class _MeasuredRows:
             if place in sides[1] and (row[2], sides[1][place][2]) != ([None], [None])
         ]
         asked = _rows_asked()
-        wanted = [place for place in both if asked.search(place[0])] or both
+        wanted = [place for place in both if asked.search(place[0])]
+        if both and not wanted and os.environ.get(ROWS_VARIABLE):
+            raise SuiteError(f"no row that both have matches {ROWS_VARIABLE}={asked.pattern!r}")
+        wanted = wanted or both
         options |= {
             f"resultset_{number}": [side[place] for place in wanted]
             for number, side in enumerate(sides, 1)

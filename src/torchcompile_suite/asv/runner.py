@@ -35,6 +35,7 @@ from ..presentation.wording import printable
 from ..results import descriptions, records, sealing
 from ..results.records import COMMIT_DIGITS
 from . import export, interleaved
+from .environment import ReleaseEnvironment
 from .export import Recorded
 from .reading import shown, summed_up
 from .repository import add_nightlies
@@ -52,12 +53,14 @@ class Run:
     - ``reuse``: whether what is recorded is not measured again.
     - ``in_turns``: whether releases take turns. ``taken``: the environments whose releases have
       taken theirs.
+    - ``compares``: whether ASV compares two commits afterwards (`asv continuous`).
     - ``commits``, ``environments``: what it measures; empty until ASV has found the benchmarks.
     """
 
     reuse: bool = False
     in_turns: bool = False
     taken: set[str] = field(default_factory=set)
+    compares: bool = False
     commits: list[str] = field(default_factory=list)
     environments: list[Any] = field(default_factory=list)
     # The text of a recorded outcome may be a stranger's.
@@ -68,7 +71,7 @@ class Run:
 
 _run: ContextVar[Run | None] = ContextVar("run", default=None)
 # `asv find` measures one commit after the other, and does not know how many.
-_finding = Run()
+_finding = Run(compares=True)
 
 
 def current() -> Run | None:
@@ -88,9 +91,15 @@ def run(original: Callable[..., Any]) -> Callable[..., Any]:
 
     def run(cls: type[AsvRun], conf: Any, **options: Any) -> Any:
         skip = options.pop("skip_successful", False) | options.pop("skip_failed", False)
+        if options.get("dry_run"):
+            raise SuiteError(
+                "--dry-run has no use here: a measurement is recorded, and ASV's files are made "
+                "of the records; to measure and record nothing: torchcompile-suite try"
+            )
         if options.get("quick"):
             # A cold and a warm launch give each metric once.
             os.environ.setdefault(LAUNCHES_VARIABLE, "2")
+            log.warning("--quick: two launches a cell; as the newest, they count from now on")
         if overlooked := machine.overlooked():
             log.warning(overlooked)
         add_nightlies(conf)
@@ -102,14 +111,17 @@ def run(original: Callable[..., Any]) -> Callable[..., Any]:
                 f"{len(matrix.core_generated())}; --bench selects others, and --bench . everything."
             )
         if options.get("range_spec") in ("NEW", "EXISTING") or options.get("skip_existing_commits"):
-            restore(conf)
+            restore(conf, machine.detect(options.get("machine")).machine)
         # ASV would install in other processes, and the environment moves from folder to folder.
         options["parallel"] = 1
         # Nothing begins where the device that is to be measured is missing.
         machine.need(machine.device_kind())
         _forget_torn(Path(conf.results_dir, machine.detect(options.get("machine")).machine))
         in_turns = options.pop("interleave_rounds", False)
-        token = _run.set(Run(reuse=skip, in_turns=in_turns))
+        if in_turns is None:  # `asv continuous` compares times
+            in_turns = conf.environment_type == ReleaseEnvironment.tool_name
+        compares = options.get("_returns") is not None
+        token = _run.set(Run(reuse=skip, in_turns=in_turns, compares=compares))
         try:
             return original(cls, conf=conf, **options)
         finally:
@@ -250,8 +262,9 @@ def _show(
     log.add_padded(summed_up(len(lines), failed))
     log.info("\n".join(lines), color="default")
     results.errcode[name] = 1 if failed else 0
-    if current() is None and name not in results.get_all_result_keys():
-        # `asv find` asks for it.
+    compared = (current() or _finding).compares
+    if compared and name not in results.get_all_result_keys():
+        # `asv find` and `asv continuous` ask for it.
         nothing = [math.nan] * len(points)
         none = [None] * len(points)
         results.add_result(benchmark, BenchmarkResult(nothing, none, none, 0, "", None))

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 from ..engine.settings import NEEDED_FOR_CACHE_BYTES
-from ..host import probes, processors
+from ..host import control_group, probes, processors
 from ..host.heap import LIBRARIES, preload
 from ..host.processors import Taken
 from . import Check, fault, gpus, ok
@@ -85,13 +85,14 @@ def load() -> Iterator[Check]:
     time.sleep(WATCH_S)
     after = processors.taken()
     seen = [(one.pid, one.info) for one in psutil.process_iter(["name", "cpu_percent"])]
-    yield other_processes(
-        [
-            (info["cpu_percent"] / 100, info["name"] or "?", pid)
-            for pid, info in seen
-            if pid != os.getpid() and info["cpu_percent"] is not None
-        ]
-    )
+    shares = [
+        (info["cpu_percent"] / 100, info["name"] or "?", pid)
+        for pid, info in seen
+        if pid != os.getpid() and info["cpu_percent"] is not None
+    ]
+    if before and after and (after.busy_s - before.busy_s) / WATCH_S <= BUSY:
+        shares = []  # what is busy runs on other processors than these
+    yield other_processes(shares)
     yield _other_guests(before, after)
 
 
@@ -118,7 +119,7 @@ def cores() -> Check:
     """How many of the machine's processors this process may use."""
     total = os.cpu_count() or 1
     usable = len(processors.allowed())
-    quota = processors.quota()
+    quota = control_group.processors()
     if quota and quota < usable:
         return fault("quota", quota=quota, total=total)
     return ok("cores", f"{usable} of {total}")
@@ -126,10 +127,12 @@ def cores() -> Check:
 
 def siblings() -> Check:
     """Whether processors are hardware threads of shared cores."""
-    groups = {_text(file) for file in SYSTEM.glob("cpu[0-9]*/topology/thread_siblings_list")} - {""}
-    if shared := sorted(group for group in groups if not group.isdecimal()):
-        return fault("shared_cores", groups=", ".join(shared[:4]))
-    return ok("shared cores", "no hardware threads share a core" if groups else "unknown")
+    allowed = set(processors.allowed())
+    known = [processors.siblings(number) & allowed for number in allowed]
+    if shared := sorted({tuple(sorted(group)) for group in known if len(group) > 1}):
+        groups = ["-".join(map(str, group)) for group in shared[:4]]
+        return fault("shared_cores", groups=", ".join(groups))
+    return ok("shared cores", "no hardware threads share a core" if any(known) else "unknown")
 
 
 def placement() -> Iterator[Check]:
@@ -188,6 +191,7 @@ def huge_pages() -> Check:
 def memory() -> Check:
     """Memory for a model and the C++ compilers."""
     available = psutil.virtual_memory().available
+    available = min(available, control_group.memory_bytes() or available)
     text = f"{available / 2**30:.1f} GiB available"
     if available < NEEDED_MEMORY_BYTES:
         return fault("memory", available=text)

@@ -34,9 +34,10 @@ def import_error(module: str) -> str:
 def main() -> None:
     """Print the description."""
     names = ("torch", "torchvision", "triton", "setuptools", "timm")
+    versions = {name: version(name) for name in names}
     described = {
         "python": sys.version.split()[0],
-        "versions": {name: version(name) for name in names},
+        "versions": versions,
         "include": sysconfig.get_path("include"),
         "torch_error": import_error("torch"),
         **dict.fromkeys(("cuda_built", "cuda_error", "gpu"), ""),
@@ -65,8 +66,10 @@ def main() -> None:
                 for requirement in metadata.requires("torchvision") or ()
                 if requirement.partition(";")[0].strip().startswith("torch")
             ]
-        if version("triton"):
-            described["triton_error"] = import_error("triton")
+        # Some builds of torch bring it under the name of another package.
+        described["triton_error"] = import_error("triton")
+        if not described["triton_error"]:
+            versions["triton"] = str(sys.modules["triton"].__version__)
     print(json.dumps(described))
 
 

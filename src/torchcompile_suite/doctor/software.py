@@ -9,6 +9,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,13 +100,19 @@ def compiler(probed: dict[str, Any]) -> Check:
         source = Path(folder, "try.cpp")
         source.write_text(PROGRAM)
         command = [*words, "-shared", "-fPIC", "-fopenmp", f"-I{include}", source]
+        built = Path(folder, "try.so")
         try:
-            done = run([*command, "-o", Path(folder, "try.so")], timeout=120)
+            done = run([*command, "-o", built], timeout=120)
+            load = "import ctypes, sys; ctypes.CDLL(sys.argv[1])"
+            loaded = run([sys.executable, "-c", load, built], timeout=120)
         except (OSError, subprocess.SubprocessError) as error:
             return fault("compiler_start", reason=error)
     if done.returncode:
         errors = [line for line in done.stderr.splitlines() if "error" in line] or ["it fails"]
         return fault("compiler_fails", compiler=words[0], reason=errors[0].strip()[:200])
+    if loaded.returncode:
+        lines = loaded.stderr.strip().splitlines() or ["it fails"]
+        return fault("compiler_loads", reason=lines[-1][:200])
     printed = run([*words, "--version"])
     return ok("C++ compiler", (printed.stdout.splitlines() or words)[0])
 
@@ -144,7 +151,12 @@ def _unfit(version: str, probed: dict[str, Any]) -> str:
 
 
 def cuda(probed: dict[str, Any]) -> Iterator[Check]:
-    """Whether torch, the driver and Triton fit the GPU, if there is one."""
+    """Whether torch, the driver and Triton fit the GPU, if there is one that is to be measured."""
+    if os.environ.get(DEVICE_VARIABLE) == "cpu":
+        yield ok("CUDA", f"{DEVICE_VARIABLE}=cpu: everything is measured on the CPU")
+        return
+    if not probed["versions"]["torch"] or probed["torch_error"]:
+        return  # that is said already, and nothing is known of its CUDA
     check = _cuda(probed)
     yield check or ok("CUDA", "no GPU here; everything is measured on the CPU")
     if check is None or check.remedy:

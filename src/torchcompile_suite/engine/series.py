@@ -15,7 +15,7 @@ import msgspec
 from ..analysis import statistics
 from ..cell import Cell
 from ..conditions import settings_of
-from ..host import machine, processors
+from ..host import control_group, machine, processors
 from ..launch import caches
 from ..measurement import METHOD, Measurement
 from ..request import Plan
@@ -88,7 +88,7 @@ def conditions_here(more: Mapping[str, str]) -> str:
     would go on is begun anew: its figures would be of two conditions.
     """
     variables = settings_of({**os.environ, **more}, caches.VARIABLES)
-    granted = processors.allowed(), processors.quota()
+    granted = processors.allowed(), control_group.processors()
     return json.dumps([machine.identity(), *granted, variables])
 
 

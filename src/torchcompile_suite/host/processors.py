@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 STAT = Path("/proc/stat")
 TOPOLOGY = Path("/sys/devices/system/cpu")
-LIMIT = Path("/sys/fs/cgroup/cpu.max")
 
 
 class Taken(NamedTuple):
@@ -25,15 +24,6 @@ class Taken(NamedTuple):
 def allowed() -> list[int]:
     """The numbers of the processors that this process may use."""
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-
-
-def quota() -> float:
-    """The number of processors that the control group (v2) grants; 0 if it sets no limit."""
-    try:
-        limit, _, period = LIMIT.read_text().partition(" ")
-        return int(limit) / int(period)
-    except (OSError, ValueError, ZeroDivisionError):
-        return 0.0
 
 
 def taken() -> Taken | None:
@@ -63,11 +53,11 @@ def two() -> tuple[int, int] | None:
     first, *others = allowed() or [0]
     if not others:
         return None
-    siblings = _siblings(first)
-    return first, next((other for other in others if other not in siblings), others[0])
+    same = siblings(first)
+    return first, next((other for other in others if other not in same), others[0])
 
 
-def _siblings(number: int) -> set[int]:
+def siblings(number: int) -> set[int]:
     """The processors of the same core, as far as the kernel knows: a host may hide it."""
     try:
         text = (TOPOLOGY / f"cpu{number}" / "topology" / "thread_siblings_list").read_text()

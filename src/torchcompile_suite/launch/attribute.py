@@ -102,6 +102,7 @@ def _attribute(cell: Cell, on: Device, stages: Stages) -> tuple[Attribution, lis
             for _ in range(FEWEST_CALLS):
                 subject.eager()
         with stages("compile"):
+            dynamo.start_counting()  # FlexAttention captures graphs in eager, too
             mode, forward = subject.compile()
             for _ in range(FEWEST_CALLS):  # a CUDA graph is recorded in the second one
                 mode()
@@ -120,7 +121,7 @@ def _attribute(cell: Cell, on: Device, stages: Stages) -> tuple[Attribution, lis
         with stages("observe"):
             if cell.device == "cpu":
                 compiled = getattr(forward, "_orig_mod", forward)
-                guards_s = observe.guard_check_s(cell, compiled, subject) or 0.0
+                guards_s = observe.guard_check_s(cell, compiled, subject)
                 parts = _of_both_on_host(made, steps, call_s["eager"], guards_s)
             else:
                 parts = {
@@ -241,7 +242,7 @@ def _of_both_on_host(
     made: Mapping[str, _Calls],
     steps: Mapping[str, Sequence[Marked]],
     eager_s: float,
-    guards_s: float,
+    guards_s: float | None,
 ) -> dict[str, _Parts]:
     """The parts of both calls. The guards are checked before the generated code is entered."""
     from .inspect import marks
@@ -249,7 +250,8 @@ def _of_both_on_host(
     mark_s = marks.cost_s()
     parts = {side: _on_host(made[f"marked {side}"], len(steps[side]), mark_s) for side in steps}
     rest_s = parts["mode"].rest_s
-    rest_s |= {"guards": guards_s, "entry": rest_s["entry"] - guards_s}
+    if guards_s is not None:  # else it is a part of the entry
+        rest_s |= {"guards": guards_s, "entry": rest_s["entry"] - guards_s}
     python_s = eager_s - sum(parts["eager"].seconds)
     parts["eager"] = parts["eager"]._replace(rest_s={"python": python_s})
     return parts

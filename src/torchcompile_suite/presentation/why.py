@@ -151,20 +151,23 @@ def _remedies(why: Why) -> Iterator[str]:
     steps = why.after.splits[0].steps
     training = any(step.direction == "backward" for step in steps)
     losses = [
-        step
+        (step, "conv" in family.what.lower())
         for family in worth_naming(why)[0]
         for group in family.groups
         for step in group.after
         if step.weights or (step.kind == "copy" and "conv" in family.what.lower())
     ]
-    if not training and any(step.weights for step in losses):
+    if not training and any(step.weights for step, _ in losses):
         yield (
             "Copies of weights are the same in each call. For inference, freeze the weights: "
             "torch._inductor.config.freezing = True before torch.compile, calls under "
             "torch.no_grad()."
         )
-    if losses:
-        yield "Convolutions want channels_last, for the model and its input: --channels-last"
+    if any(convolves for _, convolves in losses):
+        yield (
+            "Convolutions want channels_last, for the model and its input, where it is not so: "
+            "--channels-last"
+        )
 
 
 def code_changes(why: Why) -> list[str]:

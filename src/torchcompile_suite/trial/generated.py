@@ -117,6 +117,7 @@ def sentences(result: GeneratedResult) -> list[str]:
     """What the compiler did, and did not do, in words."""
     lines: list[str] = []
     several = len({cell.batch_size for cell in result.launches}) > 1
+    told: set[int] = set()  # batch sizes: the first mode of each says more
     for cell, launch in result.launches.items():
         name = f"Mode {cell.mode}" + (f" at batch {cell.batch_size}" if several else "")
         made = launch.generated
@@ -129,13 +130,14 @@ def sentences(result: GeneratedResult) -> list[str]:
                 lines.append(f"{name}, {direction}: {_fusion(code)}")
         if (with_graphs := made.total("launches_with_cuda_graphs")) is not None:
             lines.append(f"{name}: {_cuda_graphs(made, with_graphs)}")
-        if cell.mode == "default":
+        lines += [f"Assumed: {text}." for text in made.assumed]
+        if cell.batch_size not in told:
+            told.add(cell.batch_size)
             lines += [f"Graph break at {one.where}: {one.reason}" for one in made.graph_breaks]
             for direction, code in parts:
                 if code is not None:
                     lines += [_chain(direction, chain) for chain in code.chains]
                     lines += [_size(kernel) for kernel in code.kernels if kernel.limited_by]
-            lines += [f"Assumed: {text}." for text in made.assumed]
     return list(dict.fromkeys(lines))
 
 
@@ -148,9 +150,11 @@ def _fusion(code: Code) -> str:
     # torch counts a whole table for a fused kernel that reads a few rows: then nothing is claimed.
     less = 1 - code.bytes_after / code.bytes_before if code.bytes_before else 0.0
     saved = f"; fusion saves {less:.0%} of the bytes" if less > 0 else ""
+    of_host = f", {code.host_launches} of the host" if code.host_launches else ""
     return (
         f"{fused}; {plural(code.launches, 'launch')} a call: {code.triton_launches} of Triton "
-        f"({plural(code.triton_kernels, 'kernel')}), {code.library_launches} of libraries{saved}"
+        f"({plural(code.triton_kernels, 'kernel')}), {code.library_launches} of libraries{of_host}"
+        f"{saved}"
     )
 
 

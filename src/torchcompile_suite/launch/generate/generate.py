@@ -90,6 +90,7 @@ def _generate(order: Order, target: Target, stages: Stages) -> Generated:
         inductor.generating_anew(),
         inductor.watch_cudagraph_skips() as skips,
         hooks.watching(recorder),
+        dynamo.GivenUp() as given_up,
     ):
         try:
             often = [runs for runs in _capture(cell, subject, options) if runs > 1]
@@ -110,6 +111,9 @@ def _generate(order: Order, target: Target, stages: Stages) -> Generated:
                 )
         if not dynamo.captures():
             raise failures.Unsupported(dynamo.NO_GRAPH)
+    for frame in given_up.frames():
+        where = f"{frame.where}: " if frame.where else ""
+        recorder.assume(f"what Dynamo leaves to eager has no code here: {where}{frame.reason}")
     failed: dict[str, str] = {}
     assembled: dict[Place, Assembled] = {}
     if order.assemble:
@@ -213,11 +217,12 @@ def place(
         copies = {id(tensor): _tensor(tensor) for tensor in _held(graph)}
     placed = copy.deepcopy(graph, copies)
     hooks.copy_notes(graph, placed)
-    for node in placed.graph.nodes:
-        if any(map(_on_cpu, tree_leaves((node.args, node.kwargs)))):
-            node.args = tree_map(_device, node.args)
-            node.kwargs = tree_map(_device, node.kwargs)
-    placed.recompile()
+    for part in _graphs(placed):
+        for node in part.graph.nodes:
+            if any(map(_on_cpu, tree_leaves((node.args, node.kwargs)))):
+                node.args = tree_map(_device, node.args)
+                node.kwargs = tree_map(_device, node.kwargs)
+        part.recompile()
     placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
     with mode:
         given = [
@@ -227,15 +232,21 @@ def place(
     return placed, given
 
 
+def _graphs(graph: torch.fx.GraphModule) -> Iterator[torch.fx.GraphModule]:
+    """The graph, and the graphs in it: bodies of conditions, loops and checkpointed regions."""
+    return (part for part in graph.modules() if isinstance(part, torch.fx.GraphModule))
+
+
 def _held(graph: torch.fx.GraphModule) -> Iterator[torch.Tensor]:
     """Parameters, buffers and other tensors that the graph holds."""
     yield from graph.parameters()
     yield from graph.buffers()
-    for node in graph.graph.nodes:
-        if node.op == "get_attr":
-            value = operator.attrgetter(node.target)(graph)
-            if isinstance(value, torch.Tensor):
-                yield value
+    for part in _graphs(graph):
+        for node in part.graph.nodes:
+            if node.op == "get_attr":
+                value = operator.attrgetter(node.target)(part)
+                if isinstance(value, torch.Tensor):
+                    yield value
 
 
 def _tensor(value: torch.Tensor, shape: torch.Tensor | None = None) -> torch.Tensor:
@@ -247,7 +258,24 @@ def _tensor(value: torch.Tensor, shape: torch.Tensor | None = None) -> torch.Ten
     made = torch.empty_strided(like.size(), like.stride(), dtype=like.dtype, device=TARGET)
     if isinstance(value, torch.nn.Parameter):
         return torch.nn.Parameter(made, value.requires_grad)
-    return made.requires_grad_(value.requires_grad)
+    made.requires_grad_(value.requires_grad)
+    if value.requires_grad and not value.is_leaf:
+        # What comes from another graph may be changed in place; a leaf may not.
+        with torch.enable_grad():
+            return _Computed.apply(made)
+    return made
+
+
+class _Computed(torch.autograd.Function):  # type: ignore[misc]
+    """A tensor that autograd has computed, with the sizes and strides of another one."""
+
+    @staticmethod
+    def forward(_: Any, like: torch.Tensor) -> torch.Tensor:
+        return torch.empty_strided(like.size(), like.stride(), dtype=like.dtype, device=like.device)
+
+    @staticmethod
+    def backward(_: Any, gradient: torch.Tensor) -> torch.Tensor:
+        return gradient
 
 
 def _input(symbolic: Any, value: Any) -> Any:
@@ -332,4 +360,8 @@ def _write(folder: Path, cell: Cell, generated: Generated, recorder: Recorder, t
         lines.append(f"- calls of libraries: {code.library_launches}")
     lines += ["", f"## Graph breaks: {len(generated.graph_breaks)}", ""]
     lines += [f"- {one.where}: {one.reason}" for one in generated.graph_breaks]
+    lines += ["", "## Assumed", "", *(f"- {text}" for text in generated.assumed or ["nothing"])]
+    if generated.cudagraph_skips:
+        lines += ["", "## Not in CUDA graphs", ""]
+        lines += [f"- {text}" for text in generated.cudagraph_skips]
     (folder / "index.md").write_text("\n".join(lines) + "\n", encoding="utf-8")

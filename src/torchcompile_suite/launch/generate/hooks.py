@@ -31,7 +31,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from .. import failures
 from ..inspect.dynamo import Hook, hooking
-from ..inspect.inductor import WRAPPER, origins, own_kernel, parts_of, works
+from ..inspect.inductor import WRAPPER, holds_graph, origins, own_kernel, parts_of, works
 from .recorder import Node, Recorder
 
 # AOTAutograd.
@@ -89,6 +89,8 @@ class _Hooks:
         return original(*arguments, **options)
 
     def nodes(self, original: Any, scheduler: Any, *arguments: Any, **options: Any) -> Any:
+        if any(map(holds_graph, scheduler.nodes)):
+            self.recorder.assume("the launches of a graph inside of a graph are counted once")
         self.recorder.nodes([_node(node) for node in scheduler.nodes if works(node)])
         return original(scheduler, *arguments, **options)
 

@@ -21,6 +21,9 @@ MOST_KERNELS = 12
 MOST_OPERATORS = 24
 # Of a reason: torch's messages may print whole sets of dependencies.
 LONGEST_REASON = 200
+# The name of a fused node is that of its parts, joined by "_". A part of a graph inside of a graph
+# has that graph's name before its own: true_graph_0_op3.
+_PART = re.compile(r"(?!_)\w*?(?:op|buf)\d+")
 # Comments of the generated code that depend on the process: a number of the graph, a cache folder.
 _OF_THE_PROCESS = re.compile(r"^\s*# (AOT ID|kernel path):.*\n", re.MULTILINE)
 
@@ -111,8 +114,7 @@ class Recorder:
 
     def not_fused(self, one: str, other: str, reason: Callable[[], str]) -> None:
         """The scheduler did not fuse two nodes. ``reason`` makes the text."""
-        # The name of a fused node is that of its parts, joined.
-        ours, theirs = frozenset(one.split("_")), frozenset(other.split("_"))
+        ours, theirs = (frozenset(_PART.findall(name)) for name in (one, other))
         self._now.refusals.pop((one, other), None)
         self._now.refusals[one, other] = _Refusal(ours, theirs, reason)
 

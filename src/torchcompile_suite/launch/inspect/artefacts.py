@@ -28,8 +28,9 @@ class Written(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-# The origin of each kernel: its ATen operators, and source lines as ``file.py:line: code``.
-Sources: TypeAlias = dict[str, tuple[list[str], list[str]]]
+# Of each kernel, whose name is that of others in other graphs: its ATen operators, and source lines
+# as ``file.py:line: code``.
+Sources: TypeAlias = list[tuple[str, list[str], list[str]]]
 
 
 def write(cell: Cell, folder: Path) -> list[str]:
@@ -47,11 +48,12 @@ def write(cell: Cell, folder: Path) -> list[str]:
     if workloads.get(cell.workload).foreign:
         foreign.learn(subject, steady=False)
     dynamo.reset()
-    sources: Sources = {}
+    sources: Sources = []
     scratch = messages.folder("artefacts")
     with (
         inductor.tracing_to(scratch),
         inductor.watch_sources(lambda kernel, nodes, _: _add(sources, kernel, nodes)),
+        dynamo.GivenUp() as given_up,
     ):
         with subject.context():
             subject.compile()[0]()
@@ -60,13 +62,14 @@ def write(cell: Cell, folder: Path) -> list[str]:
         for number, graph in enumerate(graphs):
             shutil.copytree(graph, folder / f"graph-{number}", dirs_exist_ok=True)
     (folder / "guards.txt").write_text("\n\n".join(checks) + "\n")
-    breaks = dynamo.graph_breaks()
+    breaks = [*dynamo.graph_breaks(), *given_up.frames()]
     (folder / "graph_breaks.txt").write_text(
         "".join(f"{graph_break.where}: {graph_break.reason}\n" for graph_break in breaks)
         or "none\n"
     )
     kinds = [kind for kind in ARTEFACTS if any(folder.glob(f"graph-*/{kind}.*"))]
-    (folder / "index.md").write_text(_index(cell, folder, sources, len(breaks)))
+    captured = dynamo.captures()
+    (folder / "index.md").write_text(_index(cell, folder, sources, len(breaks), captured))
     return kinds
 
 
@@ -78,10 +81,10 @@ def _add(sources: Sources, kernel: str, nodes: Any) -> None:
     found = list(origins(nodes))
     operators = {str(origin.target) for origin in found}
     lines = {innermost_line(origin.meta.get("stack_trace") or "") for origin in found} - {""}
-    sources[kernel] = sorted(operators), sorted(lines)
+    sources.append((kernel, sorted(operators), sorted(lines)))
 
 
-def _index(cell: Cell, folder: Path, sources: Sources, breaks: int) -> str:
+def _index(cell: Cell, folder: Path, sources: Sources, breaks: int, captured: int) -> str:
     import torch
 
     files = sorted(path for path in folder.rglob("*") if path.is_file())
@@ -89,9 +92,11 @@ def _index(cell: Cell, folder: Path, sources: Sources, breaks: int) -> str:
         f"# {cell}, torch {torch.__version__}\n",
         "## Which kernel came from which line\n",
     ]
-    if not sources:
+    if not captured:
+        parts.append("Nothing was compiled: 0 graphs.\n")
+    elif not sources:
         parts.append("No kernel was generated: every operation is a call of a library.\n")
-    for kernel, (operators, lines) in sources.items():
+    for kernel, operators, lines in sources:
         parts.append(f"- `{kernel}`: {', '.join(operators)}")
         parts += [f"    - `{line}`" for line in lines]
     parts.append(f"\n## Graph breaks: {breaks}\n\nSee [graph_breaks.txt](graph_breaks.txt).\n")

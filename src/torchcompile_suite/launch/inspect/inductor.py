@@ -68,6 +68,10 @@ def served_from_cache() -> int:
     )
 
 
+# The classes of Inductor's nodes that run another graph.
+_GRAPHS_INSIDE = frozenset(("Conditional", "InvokeSubgraph", "Switch", "WhileLoop"))
+
+
 class _KeepingLogger:
     """A logger that also adds each warning of one function to a list, as `dynamo.skip` tells it."""
 
@@ -120,6 +124,11 @@ def works(node: Any) -> bool:
     return not (isinstance(node, ExternKernelSchedulerNode) and isinstance(node.node, MultiOutput))
 
 
+def holds_graph(node: Any) -> bool:
+    """Whether a node of the scheduler runs another graph: a branch, a loop, a repeated region."""
+    return type(getattr(node, "node", None)).__name__ in _GRAPHS_INSIDE
+
+
 def origins(nodes: Iterable[Any]) -> Iterator[Any]:
     """The calls of ATen operators that nodes of the scheduler come from."""
     for node in nodes:
@@ -145,6 +154,14 @@ class Generated:
         self.kernels = self.launches = self.nodes_before = self.nodes_after = 0
         self.bytes_before = self.bytes_after = 0
 
+    def known(self) -> tuple[dict[str, int], dict[str, str]]:
+        """The counts, and why others are not known."""
+        counts = dict(vars(self))
+        if not counts.pop("graphs_inside", False):
+            return counts, {}
+        del counts["launches"]
+        return counts, {"launches": "a graph runs another graph, written once, any number of times"}
+
     def add(self, nodes: Iterable[Any]) -> None:
         """Count the scheduler's nodes before code generation.
 
@@ -154,6 +171,8 @@ class Generated:
         for node in nodes:
             if isinstance(node, NopKernelSchedulerNode):
                 continue
+            if holds_graph(node):
+                self.graphs_inside = True
             parts = parts_of(node)
             self.nodes_after += 1
             self.nodes_before += len(parts)

@@ -130,7 +130,7 @@ class Observer(Inspection):
         )
         if self._cell.way in ("regional", "nested-region"):
             self._values["blocks"] = len(repeated_blocks(subject.module))
-        generated = vars(self._generated)
+        generated, unknown = self._generated.known()
         if self._cell.backend != "inductor":
             reason = f"backend {self._cell.backend} generates no code"
             self._unknown |= dict.fromkeys(generated, reason)
@@ -139,6 +139,7 @@ class Observer(Inspection):
             self._unknown |= dict.fromkeys(generated, reason)
         else:
             self._values |= generated
+            self._unknown |= unknown
         if isinstance(subject, ShapeStream):
             # Last of what the compiler's counters tell: new shapes come after all others.
             self._refuse("new shapes", lambda: capture.refused(subject, forward, subject.unseen()))

@@ -1,0 +1,54 @@
+"""What the control groups of this process allow: processors and memory, in both versions of Linux'.
+
+A limit may be set at the group of this process or at one around it: by a container, by systemd, by
+a batch system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path("/sys/fs/cgroup")
+OWN = Path("/proc/self/cgroup")
+
+
+def processors() -> float:
+    """The number of processors that is granted; 0 without a limit."""
+    granted = []
+    for folder in _folders("cpu"):
+        limit, _, period = _text(folder / "cpu.max").partition(" ")
+        quota = limit or _text(folder / "cpu.cfs_quota_us")
+        period = period or _text(folder / "cpu.cfs_period_us")
+        if quota.isdigit() and period.isdigit() and int(period):
+            granted.append(int(quota) / int(period))
+    return min(granted, default=0.0)
+
+
+def memory_bytes() -> int | None:
+    """The memory that is granted; None without a limit."""
+    granted = []
+    for folder in _folders("memory"):
+        limit = _text(folder / "memory.max") or _text(folder / "memory.limit_in_bytes")
+        if limit.isdigit():
+            granted.append(int(limit))
+    return min(granted, default=None)
+
+
+def _folders(controller: str) -> Iterator[Path]:
+    """The folder of this process's group for that controller, and of each group around it."""
+    for line in _text(OWN).splitlines():
+        _, names, path = line.split(":", 2)
+        if names and controller not in names.split(","):
+            continue
+        root = ROOT / controller if names else ROOT
+        folder = root / path.lstrip("/")
+        # In a container the path may be the host's, and the folders those of the container.
+        yield from (folder, *(each for each in folder.parents if each.is_relative_to(root)))
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text("utf-8").strip()
+    except OSError:
+        return ""
