@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -15,7 +16,13 @@ from hypothesis import strategies as st
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.cli.bisect import as_json
 from torchcompile_suite.commits import judge, measuring, overlay
-from torchcompile_suite.commits.bisection import MOST_OF_STEP, Step, bisect, next_place
+from torchcompile_suite.commits.bisection import (
+    AT_THE_END,
+    MOST_OF_STEP,
+    Step,
+    bisect,
+    next_place,
+)
 from torchcompile_suite.commits.clone import Clone
 from torchcompile_suite.commits.judge import Side
 from torchcompile_suite.engine import launches
@@ -61,6 +68,15 @@ def test_launches_that_an_older_suite_kept_do_not_count(tmp_path: Path) -> None:
     assert search.values("c0ffee") == [pytest.approx(0.8)]
 
 
+def replaced(monkeypatch: pytest.MonkeyPatch, make: Callable[[str, Path], Launch]) -> None:
+    """Let ``make`` make a launch of the commit that was overlaid last, with its cache."""
+    overlaid: list[str] = []
+    monkeypatch.setattr(overlay, "install", lambda _, commit, *__, **___: overlaid.append(commit))
+    monkeypatch.setattr(
+        launches, "of_series", lambda _, __, cache, *, observe: make(overlaid[-1], cache)
+    )
+
+
 def test_a_commit_is_measured_cold_then_warm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,14 +84,13 @@ def test_a_commit_is_measured_cold_then_warm(
     (tmp_path / "caches" / "of-a-search-before").mkdir(parents=True)
     seen: list[tuple[Path, list[str]]] = []
 
-    def make(environment: object, series: object, cache: Path, *, observe: bool) -> Launch:
+    def make(_: str, cache: Path) -> Launch:
         cache.mkdir(exist_ok=True)
         seen.append((cache, [one.name for one in cache.iterdir()]))
         (cache / "code").touch()
         return Launch("warm", OK, pairs_s=[(1.0, 0.8), (1.0, 0.8)], method=METHOD)
 
-    monkeypatch.setattr(overlay, "install", lambda *_, **__: None)
-    monkeypatch.setattr(launches, "of_series", make)
+    replaced(monkeypatch, make)
     clone = Clone(Repository(tmp_path / "clone").folder)
     cell = Cell("resnet18", 1, "default")
     search = measuring.Measuring(clone, cell, "ratio", tmp_path, tmp_path / "kept.jsonl")
@@ -86,7 +101,15 @@ def test_a_commit_is_measured_cold_then_warm(
     assert not (tmp_path / "caches" / "of-a-search-before").exists()
 
 
-def test_the_json_of_a_search_has_its_launches(tmp_path: Path) -> None:
+def test_the_json_of_a_search_has_its_launches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = {"good": 0.8, "bad": 1.2}
+
+    def make(commit: str, _: Path) -> Launch:
+        return Launch("warm", OK, pairs_s=[(1.0, times[commit])], method=METHOD)
+
+    replaced(monkeypatch, make)
     kept = tmp_path / "kept.jsonl"
     for commit, mode_s in [("good", 0.8), ("bad", 1.2)] * 3:
         launch = Launch("warm", OK, pairs_s=[(1.0, mode_s)], method=METHOD)
@@ -99,7 +122,8 @@ def test_the_json_of_a_search_has_its_launches(tmp_path: Path) -> None:
     assert (content["before"], content["suspects"]) == ("good", ["bad"])
     assert content["factor"][0] == pytest.approx(1.5)
     assert [step["side"] for step in content["steps"]] == ["good", "bad"]
-    assert len(content["launches"]["bad"]) == 3
+    assert len(content["launches"]["bad"]) == 3 + AT_THE_END
+    assert content["again"][0] == pytest.approx(1.5)
 
 
 @given(st.data(), st.integers(2, 40))
@@ -158,6 +182,22 @@ def test_an_undecided_suspect_is_measured_again() -> None:
         assert commits[fault] in suspects
         right += suspects == [commits[fault]]
     assert right / 60 >= 0.95
+
+
+def test_a_machine_that_became_slower_is_not_confirmed() -> None:
+    """Until the end each commit looks as slow as the hour in which it was measured."""
+
+    class Slower(Scripted):
+        def values(self, commit: str) -> list[float]:
+            return [
+                value * (1.2 if place < 3 and commit == "bad" else 1.0)
+                for place, value in enumerate(super().values(commit))
+            ]
+
+    found = bisect(["good", "bad"], Slower({"good": 1.0, "bad": 1.0}, 0.003, set()))
+    assert found.suspects == ["bad"]
+    assert not found.confirmed
+    assert bisect(["good", "bad"], Scripted({"good": 1.0, "bad": 1.2}, 0.003, set())).confirmed
 
 
 def test_ends_that_do_not_differ_are_refused() -> None:

@@ -166,14 +166,14 @@ class Bisected(msgspec.Struct):
     before: str
     suspects: list[str]
     factor: Interval
+    again: Interval
     steps: list[Step]
     launches: dict[str, list[Launch]]
 
 
 def as_json(result: Result, cell: Cell, metric: str, measuring: Measuring) -> bytes:
     """The result for programs, with every launch."""
-    before, suspects, factor, steps = result
-    return written(Bisected(cell, metric, before, suspects, factor, steps, measuring.launches))
+    return written(Bisected(cell, metric, *result, measuring.launches))
 
 
 def _line(step: Step, clone: Clone, metric: str) -> str:
@@ -210,4 +210,9 @@ def _show(out: Output, clone: Clone, result: Result, metric: str, check: str) ->
         f"{metric}, bad over good: {result.factor:.3f}; commits: {counts[Side.GOOD]} good, "
         f"{counts[Side.BAD]} bad, {counts[Side.UNKNOWN]} skipped",
     )
+    said = "in turns at the end, the last of them over the last good commit"
+    if result.confirmed:
+        out.say(f"{said}: {result.again:.3f}")
+    else:
+        out.say(f"not confirmed: {said} is {result.again:.3f}", bold=True)
     out.say(f"to check it: {check}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
@@ -20,6 +21,9 @@ FIRST_OF_STEP = 2
 # Limits of launches for an end and for a step.
 MOST_OF_ENDS = 16
 MOST_OF_STEP = 20
+# Launches of the last good and the first bad commit, in turns, when all is decided. Until then each
+# commit was compared with ends that were measured up to an hour before.
+AT_THE_END = 3
 # Limit for measuring an undecided commit again, if it lies between good and bad in the end.
 MOST_OF_SUSPECT = 40
 
@@ -57,13 +61,21 @@ class Result(NamedTuple):
     - ``suspects``: one of these is the first bad commit. Only the last one could be measured and
       decided.
     - ``factor``: bad over good.
+    - ``again``: the last suspect over ``before``, of launches in turns at the end.
     - ``steps``: all commits that were measured.
     """
 
     before: str
     suspects: list[str]
     factor: Interval
+    again: Interval
     steps: list[Step]
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether the launches at the end differ, in the same direction as all."""
+        value = self.factor.value
+        return self.again.low > 1 if value > 1 else self.again.high < 1
 
 
 def bisect(
@@ -76,6 +88,7 @@ def bisect(
        skipped.
     3. Undecided commits that lie between good and bad in the end are measured again, in turns with
        their two neighbours.
+    4. The last good and the first bad commit are measured once more, in turns.
 
     ``report`` gets each step. Raises SuiteError if the ends cannot be measured, or do not
     differ.
@@ -112,6 +125,11 @@ def bisect(
             bad = place
         else:
             skipped.add(place)
+    pair = commits[good], commits[bad]
+    known = [len(measures.values(commit)) for commit in pair]
+    for more in range(1, AT_THE_END + 1):
+        for commit, count in zip(pair, known, strict=True):
+            measures.measure(commit, count + more)
     # Some commits were measured again after their step, so their values are read once more.
     final = [replace(step, values=measures.values(step.commit)) for step in steps.values()]
     factor = judge.factor(
@@ -119,7 +137,13 @@ def bisect(
         _pooled(final, Side.BAD, measures),
         [step.values for step in final],
     )
-    return Result(commits[good], list(commits[good + 1 : bad + 1]), factor, final)
+    good_again, bad_again = (
+        measures.values(commit)[count:] for commit, count in zip(pair, known, strict=True)
+    )
+    again = Interval(math.nan, math.nan, math.nan)  # where what could be measured now cannot
+    if good_again and bad_again:
+        again = judge.factor(good_again, bad_again, [step.values for step in final])
+    return Result(commits[good], list(commits[good + 1 : bad + 1]), factor, again, final)
 
 
 def next_place(good: int, bad: int, skipped: Container[int]) -> int | None:

@@ -164,7 +164,7 @@ def cuda(probed: dict[str, Any]) -> Iterator[Check]:
     version = probed["versions"]["triton"]
     if not version or probed["triton_error"]:
         missing = "it is not installed: nothing compiles on the GPU"
-        yield fault("triton", reason=probed["triton_error"] or missing)
+        yield fault("triton", reason=probed["triton_error"] if version else missing)
     else:
         yield ok("Triton", version)
 
