@@ -30,7 +30,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from torchcompile_suite import targets, workloads
 from torchcompile_suite.analysis import summaries, summary
 from torchcompile_suite.analysis.payoff import BreakEven, State
-from torchcompile_suite.analysis.statistics import formatted
+from torchcompile_suite.analysis.statistics import Interval, formatted
 from torchcompile_suite.asv import export, repository
 from torchcompile_suite.asv.staging import is_published
 from torchcompile_suite.cell import Cell
@@ -622,7 +622,7 @@ def test_a_comparison_on_screen_is_that_of_the_command(
     means = {line["figure"]: line for line in fields(page.locator("#means table"))}
     assert means.keys() == wanted["means"].keys()
     for name, (value, low, high) in wanted["means"].items():
-        text = f"{value:.2f} [{low:.2f}, {high:.2f}]"
+        text = str(Interval(value, low, high))
         assert means[name]["geometric mean of after/before"] == text
     while page.locator("#all .more:visible").count():
         page.locator("#all .more").click()
@@ -635,7 +635,7 @@ def test_a_comparison_on_screen_is_that_of_the_command(
     assert shown.keys() == effects.keys()
     for key, effect in effects.items():
         value, low, high = effect["factor"]
-        assert shown[key]["after/before"] == f"{value:.2f} [{low:.2f}, {high:.2f}]"
+        assert shown[key]["after/before"] == str(Interval(value, low, high))
         assert shown[key]["difference"] == effect["verdict"]
 
 

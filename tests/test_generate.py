@@ -77,6 +77,35 @@ class Changes(torch.nn.Module):
 def part(x):
     return x.relu() @ x + 1
 
+class Part(torch.nn.Module):
+    def forward(self, x):
+        return x.relu() @ x + 1
+
+class Loops(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.parts = torch.nn.ModuleList([Part(), Part()])
+
+    def forward(self, x):
+        for part in self.parts:
+            x = part(x)
+            torch._dynamo.graph_break()
+        return x
+
+class InPlace(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(64, 64)
+
+    def forward(self, x):
+        x = self.layer(x)
+        torch._dynamo.graph_break()
+        return self.layer(torch.relu_(x))
+
+class Branches(torch.nn.Module):
+    def forward(self, x):
+        return torch.cond(x.sum() > 0, lambda x: (x @ x).sin() + 1, lambda x: (x @ x).cos(), (x,))
+
 class Often(torch.nn.Module):
     @torch.compiler.disable(recursive=False)
     def forward(self, x):
@@ -330,11 +359,11 @@ def test_try_says_what_a_model_would_be_compiled_to(
 Told = tuple[list[str], list[dict[str, Any]], list[dict[str, Any]]]
 
 
-def told(environment: ReleaseEnvironment, tmp_path: Path, name: str) -> Told:
+def told(environment: ReleaseEnvironment, tmp_path: Path, name: str, *more: str) -> Told:
     """What `try` says of a module of STRANGE: sentences, advice, cells."""
     model, answer = tmp_path / "strange.py", tmp_path / "answer.json"
     model.write_text(STRANGE)
-    options = ("--input", "64x64", "--json", str(answer), "--quiet")
+    options = ("--input", "64x64", "--json", str(answer), "--quiet", *more)
     done = run(environment, tmp_path, "try", f"{model}:{name}", *options)
     assert answer.exists(), done.output
     said = json.loads(answer.read_text())
@@ -366,6 +395,31 @@ def test_a_graph_that_runs_several_times_is_counted_once(
     assert said == (
         "Assumed: graphs that run several times in a call (1, up to 3 times) are counted once."
     )
+
+
+def test_what_has_no_code_or_is_counted_once_is_said(
+    newest: ReleaseEnvironment, tmp_path: Path
+) -> None:
+    """A frame that a break in a loop leaves to eager, and both branches of a condition."""
+    sentences, _, (loops, _) = told(newest, tmp_path, "Loops")
+    assert loops["counts"]["graphs"] == 1
+    (said,) = [line for line in sentences if "leaves to eager" in line]
+    assert "strange.py" in said
+    assert "graph_break" in said
+    sentences, _, (condition, _) = told(newest, tmp_path, "Branches")
+    inside = "launches of graphs inside of a graph, of all branches, are counted once."
+    assert len([line for line in sentences if inside in line]) == 1
+    # The sum, the comparison, and of each branch a product and the rest.
+    assert condition["counts"]["launches"] == condition["counts"]["of libraries"] + 3
+
+
+@pytest.mark.parametrize("release", releases("v2.4", "v2.9"))
+def test_what_comes_from_another_graph_may_be_changed_in_place(
+    make_environment: Callable[[str], ReleaseEnvironment], tmp_path: Path, release: str
+) -> None:
+    _, _, (trained, _) = told(make_environment(release), tmp_path, "InPlace", "--training")
+    assert trained["outcome"]["status"] == "ok", trained["outcome"]
+    assert trained["counts"]["graphs"] == 2
 
 
 @pytest.mark.nightly

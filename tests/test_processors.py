@@ -152,6 +152,8 @@ def test_a_control_group_may_grant_a_part_of_the_memory(
     assert control_group.memory_bytes() is None
     (tmp_path / "memory.max").write_text("2147483648\n")
     assert control_group.memory_bytes() == 2 << 30
+    (tmp_path / "memory.current").write_text("1073741824\n")
+    assert control_group.memory_bytes() == 1 << 30
 
 
 def test_one_processor_is_no_pair(some: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1123,7 +1123,7 @@ def test_a_release_s_page_says_what_it_changed(site: Path, report: Report) -> No
     assert f"before={before}&amp;after={after}" in text
     (compiled,) = (row for row in rows(pair["means"]) if row["figure"] == "compiled")
     low, value, high = (compiled[f"mean{part}"] for part in ("_low", "", "_high"))
-    mean = f"{value:.2f} [{low:.2f}, {high:.2f}]"
+    mean = str(Interval(value, low, high))
     said = {
         "not changed": f"compiled calls are as fast as before, within 5% ({mean}).",
         "worse": f"compiled calls take {mean} times as long.",

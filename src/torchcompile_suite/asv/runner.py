@@ -110,13 +110,16 @@ def run(original: Callable[..., Any]) -> Callable[..., Any]:
                 f"Measuring the core, {len(matrix.core_cells())} cells, and generating code for "
                 f"{len(matrix.core_generated())}; --bench selects others, and --bench . everything."
             )
-        if options.get("range_spec") in ("NEW", "EXISTING") or options.get("skip_existing_commits"):
-            restore(conf, machine.detect(options.get("machine")).machine)
+        here = machine.detect(options.get("machine")).machine
+        if options.get("range_spec") == "EXISTING":  # of any machine, says ASV
+            restore(conf)
+        elif options.get("range_spec") == "NEW" or options.get("skip_existing_commits"):
+            restore(conf, here)
         # ASV would install in other processes, and the environment moves from folder to folder.
         options["parallel"] = 1
         # Nothing begins where the device that is to be measured is missing.
         machine.need(machine.device_kind())
-        _forget_torn(Path(conf.results_dir, machine.detect(options.get("machine")).machine))
+        _forget_torn(Path(conf.results_dir, here))
         in_turns = options.pop("interleave_rounds", False)
         if in_turns is None:  # `asv continuous` compares times
             in_turns = conf.environment_type == ReleaseEnvironment.tool_name

@@ -63,13 +63,13 @@ def staged(conf: Any, *, every: bool = True) -> Iterator[Staged]:
             conf.results_dir = str(results)
 
 
-def restore(conf: Any, machine_name: str) -> None:
-    """Write the files of ASV's that the machine's folder lacks: `asv run NEW` looks there what was
-    measured.
+def restore(conf: Any, machine_name: str = "") -> None:
+    """Write the files of ASV's that the machine's folder lacks, or that of any: `asv run NEW` looks
+    there what was measured.
     """
     with staged(conf) as stage:
         for file in stage.files:
-            if file.parent.name != machine_name:
+            if machine_name not in ("", file.parent.name):
                 continue
             missing = stage.results / file.parent.name / file.name
             if not missing.exists():

@@ -317,11 +317,11 @@ def print_report(
 def _print_whole(what: str, rows: Sequence[summary.Row], form: Format) -> None:
     """Print how many cells gain, and which most."""
     ended = sum(not row.outcome.ok for row in rows)
-    told = (
-        f"{what}: {wording.plural(len(rows) - ended, 'cell')} with numbers, {ended} without. Of "
-        "those that ask whether compiling pays:"
-    )
-    _print(form, [sheets.payoffs(rows)], "", told)
+    told = f"{what}: {wording.plural(len(rows) - ended, 'cell')} with numbers, {ended} without."
+    models = sheets.payoffs(rows)
+    if models.lines:
+        told += " Of models as users run them:"
+    _print(form, [models] if models.lines else [], "", told)
     explained = (
         "ratio: time in the mode over time in eager, below 1 is a gain.\n"
         "Each cell, both ends of the heap, and code for GPUs: --all, or --model NAME."

@@ -123,6 +123,10 @@ class Measuring:
         self._installed = ""
         self._report(f"{commit[:10]}: overlaying its files on its base")
         overlay.install(
-            self._clone, commit, self._environment, allow_native_drift=self._allow_native_drift
+            self._clone,
+            commit,
+            self._environment,
+            allow_native_drift=self._allow_native_drift,
+            any_python=True,
         )
         self._installed = commit

@@ -61,10 +61,12 @@ def install(
     folder: Path,
     *,
     allow_native_drift: bool = False,
+    any_python: bool = False,
 ) -> Overlay:
     """Make the environment in ``folder`` hold the commit: its base's lock, and its Python files.
 
-    Whether the result imports, compiles and computes correctly is for the first launch to find: one
+    ``any_python``: make the environment anew where the base does not support its Python. Whether
+    the result imports, compiles and computes correctly is for the first launch to find: one
     that fails has no figure. Raises Refused if the commit cannot be measured: then the environment
     holds the base, and its marker gives the reason. Raises SuiteError if not even the base can be
     installed.
@@ -73,10 +75,10 @@ def install(
         base, origin = base_of(clone, commit)
     except Refused as refused:
         # ASV lists the benchmarks inside the environment, so it must hold some release.
-        install_base(catalogue.newest(), folder)
+        install_base(catalogue.newest(), folder, any_python)
         journal.mark(folder, Overlay("", commit, refused=str(refused)))
         raise
-    install_base(base, folder)
+    install_base(base, folder, any_python)
     packages = environments.packages_in(folder)
     files = changed_files(
         clone.differences(origin, commit), lambda path: (packages / path).is_file()
@@ -94,14 +96,15 @@ def install(
     return overlay
 
 
-def install_base(base: Release, folder: Path) -> None:
+def install_base(base: Release, folder: Path, any_python: bool = False) -> None:
     """Make the environment hold the base without an overlay. Raises SuiteError."""
     journal.restore(folder)
     if _holds(folder, base):
         return
     journal.forget(folder)
     drivers.check(base)
-    if (minor := environments.minor_in(folder)) and not base.supports(minor):
+    minor = environments.minor_in(folder)
+    if any_python and minor and not base.supports(minor):
         environments.remove_folder(folder)
     environments.install(base, folder)
     journal.begin(folder, base.version)

@@ -105,7 +105,7 @@ def _of_code(generated: Any, operators: list[Operator], places: _Places) -> dict
     located = [site for site, _ in elements.most_common() if site.line]
     return {
         "kernels": generated.kernels,
-        "launches": generated.launches,
+        "launches": generated.known()[0].get("launches"),
         "bytes": generated.bytes_after,
         "operators": dict(sorted(Counter(f"{e.name} {e.dtype}" for e in operators).items())),
         "lines": {name: [site for site in sites if site.line] for name, sites in lines.items()},

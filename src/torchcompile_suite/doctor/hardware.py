@@ -130,8 +130,8 @@ def siblings() -> Check:
     allowed = set(processors.allowed())
     known = [processors.siblings(number) & allowed for number in allowed]
     if shared := sorted({tuple(sorted(group)) for group in known if len(group) > 1}):
-        groups = ["-".join(map(str, group)) for group in shared[:4]]
-        return fault("shared_cores", groups=", ".join(groups))
+        groups = [", ".join(map(str, group)) for group in shared[:4]]
+        return fault("shared_cores", groups="; ".join(groups))
     return ok("shared cores", "no hardware threads share a core" if any(known) else "unknown")
 
 
@@ -191,7 +191,8 @@ def huge_pages() -> Check:
 def memory() -> Check:
     """Memory for a model and the C++ compilers."""
     available = psutil.virtual_memory().available
-    available = min(available, control_group.memory_bytes() or available)
+    granted = control_group.memory_bytes()
+    available = available if granted is None else min(available, granted)
     text = f"{available / 2**30:.1f} GiB available"
     if available < NEEDED_MEMORY_BYTES:
         return fault("memory", available=text)

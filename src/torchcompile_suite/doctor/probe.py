@@ -69,7 +69,7 @@ def main() -> None:
         # Some builds of torch bring it under the name of another package.
         described["triton_error"] = import_error("triton")
         if not described["triton_error"]:
-            versions["triton"] = str(sys.modules["triton"].__version__)
+            versions["triton"] = str(getattr(sys.modules["triton"], "__version__", ""))
     print(json.dumps(described))
 
 

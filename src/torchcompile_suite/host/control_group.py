@@ -26,12 +26,13 @@ def processors() -> float:
 
 
 def memory_bytes() -> int | None:
-    """The memory that is granted; None without a limit."""
+    """The memory that is granted and not in use, caches of files included; None without a limit."""
     granted = []
     for folder in _folders("memory"):
         limit = _text(folder / "memory.max") or _text(folder / "memory.limit_in_bytes")
+        used = _text(folder / "memory.current") or _text(folder / "memory.usage_in_bytes")
         if limit.isdigit():
-            granted.append(int(limit))
+            granted.append(max(0, int(limit) - int(used or 0)))
     return min(granted, default=None)
 
 

@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -109,12 +110,15 @@ def _check_adopted(python: Path, content: str) -> None:
         "torch = pathlib.Path(importlib.util.find_spec('torch').origin);"
         "print(runpy.run_path(torch.with_name('version.py'))['__version__'])"
     )
-    build = content.split()[1]
-    done = programs.run([python, "-c", ask], timeout=60)
-    if (found := done.stdout.strip()) != build:
+    _, build, _, theirs = content.split(maxsplit=3)
+    try:
+        found = programs.run([python, "-I", "-c", ask], timeout=60).stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):
+        found = ""
+    if found != build:
         raise SuiteError(
             f"the environment that was adopted had torch {build}, and has {found or 'none'} now; "
-            "adopt it again: torchcompile-suite releases adopt PYTHON"
+            f"adopt it again: torchcompile-suite releases adopt {theirs.strip()}"
         )
 
 
@@ -245,8 +249,13 @@ def install(release: Release, folder: Path, python: str | None = None) -> tuple[
                 # would stay. Its option --reinstall keeps files whose RECORD is gone.
                 _empty(folder)
             elif _lock_in(folder) == _lock_digest(release):
-                sync(release, program, lock.fileno())
-                return program, prove(release, program)
+                try:
+                    sync(release, program, lock.fileno())
+                    return program, prove(release, program)
+                except LockError as error:
+                    if not any(pin in str(error) for pin in extras.pins(release.version)):
+                        marker.touch()  # the packages themselves are at fault: all of them anew
+                    raise
             marker.write_text(f"PyTorch {release.version} is being installed\n", "utf-8")
             try:
                 sync(release, program, lock.fileno())

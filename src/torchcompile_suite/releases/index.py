@@ -13,10 +13,11 @@ import os
 import sys
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-import msgspec
+from msgspec.structs import replace
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 from pypi_simple import (
@@ -56,13 +57,21 @@ def update(
     """
     known = {release.version for release in catalogue.read(file)}
     new = find_new(known, index_url(), say)
-    return tuple(_publish(release, "release", file, locks, prove) for release in new)
+    return tuple(
+        _publish(partial(replace, release), "release", file, locks, prove) for release in new
+    )
 
 
 def _publish(
-    release: Release, kind: str, file: Path, locks: Path, prove: Callable[[Release], Proof]
+    make: Callable[[], Release],
+    kind: str,
+    file: Path,
+    locks: Path,
+    prove: Callable[[Release], Proof],
 ) -> Release:
-    """Append the release with its lock and its upstream commit, once the lock is proven.
+    """Append a release with its lock and its upstream commit, once the lock is proven.
+
+    ``make`` is called when no other command adds one.
 
     The lock is written before the entry. So a kill can leave a lock without an entry, which the
     next call writes again, but never an entry without a lock. Raises SuiteError.
@@ -70,13 +79,15 @@ def _publish(
     # Beside a file of the package nothing else may lie.
     busy = "another command adds releases; wait for it"
     with held(cache_folder() / f"{file.stem}.lock", busy, wait_s=_TIMEOUT_S):
+        catalogue.forget()
+        release = make()
         _need_new(file, release)
         locking.write(release, locking.resolve(release, locks), locks, published=False)
         try:
             proof = prove(release)
             if not proof.ok:
                 raise SuiteError(f"{release.version} does not install: {proof.line}")
-            release = msgspec.structs.replace(release, git_version=proof.git_version)
+            release = replace(release, git_version=proof.git_version)
             append(file, kind, release)
         except BaseException:
             (locks / f"{release.version}.txt").unlink(missing_ok=True)
@@ -233,9 +244,8 @@ def add_nightlies(
     offered = packages(url or index_url())
     added = []
     for version in wanted:
-        known = catalogue.nightlies(file)
-        release = _nightly(version, url, known, offered)
-        added.append(_publish(release, "nightly", file, locks, prove))
+        make = partial(_nightly, version, url, file, offered)
+        added.append(_publish(make, "nightly", file, locks, prove))
     return tuple(added)
 
 
@@ -257,8 +267,9 @@ def _day(version: str) -> str:
 
 
 def _nightly(
-    version: str, url: str | None, known: Sequence[Release], offered: Sequence[DistributionPackage]
+    version: str, url: str | None, file: Path, offered: Sequence[DistributionPackage]
 ) -> Release:
+    known = catalogue.nightlies(file)
     if any(release.version == version for release in known):
         raise SuiteError(f"{version} was added before")
     try:

@@ -90,7 +90,9 @@ class _Hooks:
 
     def nodes(self, original: Any, scheduler: Any, *arguments: Any, **options: Any) -> Any:
         if any(map(holds_graph, scheduler.nodes)):
-            self.recorder.assume("the launches of a graph inside of a graph are counted once")
+            self.recorder.assume(
+                "the launches of graphs inside of a graph, of all branches, are counted once"
+            )
         self.recorder.nodes([_node(node) for node in scheduler.nodes if works(node)])
         return original(scheduler, *arguments, **options)
 
@@ -130,7 +132,7 @@ class _Hooks:
     def partition(self, original: Any, scheduler: Any) -> Any:
         partitions, signatures = original(scheduler)
         parts = [
-            (sum(map(works, nodes)), not signature.skip_cudagraph)
+            (sum(map(_launches, nodes)), not signature.skip_cudagraph)
             for nodes, signature in zip(partitions, signatures, strict=True)
         ]
         self.recorder.partitioned(
@@ -208,6 +210,11 @@ def _fold_here(original: Any, folder: Any, node: Any) -> Any:
         node.args, node.kwargs = arguments, options
 
 
+def _launches(node: Any) -> bool:
+    """Whether a node launches anything itself. What runs another graph does not."""
+    return works(node) and not holds_graph(node)
+
+
 def _node(node: Any) -> Node:
     parts = parts_of(node)
     return Node(
@@ -215,7 +222,8 @@ def _node(node: Any) -> Node:
         frozenset(read.name for read in node.read_writes.reads),
         frozenset(write.name for write in node.read_writes.writes),
         isinstance(node, ExternKernelSchedulerNode)
-        and not isinstance(node.node, UserDefinedTritonKernel),
+        and not isinstance(node.node, UserDefinedTritonKernel)
+        and not holds_graph(node),
         sum(part.get_read_write_buffers_sizes() for part in parts),
         node.get_read_write_buffers_sizes(),
         tuple(sorted({str(origin.target) for origin in origins([node])})),

@@ -64,8 +64,7 @@ def write(cell: Cell, folder: Path) -> list[str]:
     (folder / "guards.txt").write_text("\n\n".join(checks) + "\n")
     breaks = [*dynamo.graph_breaks(), *given_up.frames()]
     (folder / "graph_breaks.txt").write_text(
-        "".join(f"{graph_break.where}: {graph_break.reason}\n" for graph_break in breaks)
-        or "none\n"
+        "".join(f"{one.where or 'left to eager'}: {one.reason}\n" for one in breaks) or "none\n"
     )
     kinds = [kind for kind in ARTEFACTS if any(folder.glob(f"graph-*/{kind}.*"))]
     captured = dynamo.captures()
@@ -99,7 +98,9 @@ def _index(cell: Cell, folder: Path, sources: Sources, breaks: int, captured: in
     for kernel, operators, lines in sources:
         parts.append(f"- `{kernel}`: {', '.join(operators)}")
         parts += [f"    - `{line}`" for line in lines]
-    parts.append(f"\n## Graph breaks: {breaks}\n\nSee [graph_breaks.txt](graph_breaks.txt).\n")
+    parts.append(
+        f"\n## Graph breaks, and code left to eager: {breaks}\n\nSee [graph_breaks.txt](graph_breaks.txt).\n"
+    )
     parts.append("## Files\n")
     parts += [
         f"- [{path.relative_to(folder)}]({path.relative_to(folder)})"

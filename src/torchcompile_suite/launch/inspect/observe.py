@@ -133,10 +133,10 @@ class Observer(Inspection):
         generated, unknown = self._generated.known()
         if self._cell.backend != "inductor":
             reason = f"backend {self._cell.backend} generates no code"
-            self._unknown |= dict.fromkeys(generated, reason)
+            self._unknown |= dict.fromkeys((*generated, *unknown), reason)
         elif served := inductor.served_from_cache():
             reason = f"graphs with the code of an equal one, without generating it: {served}"
-            self._unknown |= dict.fromkeys(generated, reason)
+            self._unknown |= dict.fromkeys((*generated, *unknown), reason)
         else:
             self._values |= generated
             self._unknown |= unknown

@@ -77,8 +77,8 @@ def graph_breaks(records: Sequence[Record]) -> Answer:
     models = {one.workload for one in known}
     other = sorted({one.workload for one in known if not one.equal})
     sentence = (
-        f"{len(models) - len(other)} of {plural(len(models), 'model')} in PyTorch's tables "
-        "with the listed graph breaks"
+        f"{plural(len(models), 'model')} of PyTorch's tables: as many graph breaks as listed in "
+        f"{len(models) - len(other)}"
     )
     if other:
         sentence += f"; another number: {', '.join(other)}"

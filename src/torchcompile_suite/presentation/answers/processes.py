@@ -18,7 +18,7 @@ from ..wording import plural, ratio
 from .common import NOTHING, Answer, without_number
 
 _MEBIBYTE = 2**20
-_SAID = {**{verdict: verdict.value for verdict in Grows}, Grows.UNKNOWN: "grows or not"}
+_SAID = {**{verdict: verdict.value for verdict in Grows}, Grows.UNKNOWN: "may grow or not"}
 
 
 def starts(records: Sequence[Record]) -> Answer:

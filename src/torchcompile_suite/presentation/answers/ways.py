@@ -60,14 +60,15 @@ def freezing(records: Sequence[Record]) -> Answer:
     """
     found = _compared(records, ("freezing",))
     frozen = [one for one in found if one.cell.way == "freezing"]
-    return _answer(_of_freezing(frozen), frozen, common.table(found, PLACE, _FREEZING))
+    return _answer("Freezing", _of_freezing(frozen), frozen, common.table(found, PLACE, _FREEZING))
 
 
-def _answer(sentence: str, of: Sequence[Figures], drawn: Sheet) -> Answer:
-    """The answer with how many cells failed."""
-    return Answer(
-        sentence + common.without_number(sum(not one.row.outcome.ok for one in of)), drawn
-    )
+def _answer(question: str, sentence: str, of: Sequence[Figures], drawn: Sheet) -> Answer:
+    """The answer with how many cells failed; without a sentence, why there is none."""
+    if not sentence:
+        return Answer(missing(question, of), drawn)
+    failed = sum(not one.row.outcome.ok for one in of)
+    return Answer(sentence + common.without_number(failed), drawn)
 
 
 def _of_freezing(frozen: Sequence[Figures]) -> str:
@@ -75,7 +76,7 @@ def _of_freezing(frozen: Sequence[Figures]) -> str:
     timed = [one for one in settled if one.over("row.ratio")]
     ratios = {_name(one.cell): time for one in timed if (time := one.over("row.ratio"))}
     if not ratios:
-        return missing("Freezing", frozen)
+        return ""
     several = len(ratios) > 1
     models = f"{len(ratios)} models" if several else next(iter(ratios))
     average = " (geometric mean)" if several else ""
@@ -167,7 +168,9 @@ def regional(records: Sequence[Record]) -> Answer:
         for one in found
     ]
     ours = [one for one in found if one.cell.way != "whole"]
-    return _answer(_of_regional(ours), ours, common.table(found, PLACE, _REGIONAL))
+    return _answer(
+        "Regional compilation", _of_regional(ours), ours, common.table(found, PLACE, _REGIONAL)
+    )
 
 
 _BLOCK_WAYS = {
@@ -188,7 +191,7 @@ def _of_regional(ours: Sequence[Figures]) -> str:
             own.sort(key=lambda one: (one.compiled.blocks, one.cell.workload))
             parts.append(_way(own, words))
     if not parts:
-        return missing("Regional compilation", ours)
+        return ""
     sentence = "; ".join(parts) + "."
     return sentence[0].upper() + sentence[1:]
 
@@ -276,8 +279,8 @@ def dynamic_shapes(records: Sequence[Record]) -> Answer:
             stream = replace(one.cell, shapes="static")
             streams.setdefault(str(stream), []).append(one)
     sentences = [_of_stream(name, own) for name, own in sorted(streams.items())]
-    sentence = " ".join(sentences) or missing("The choice of a policy for shapes", found)
-    return _answer(sentence, found if sentences else [], common.table(found, PLACE, _SHAPES))
+    drawn = common.table(found, PLACE, _SHAPES)
+    return _answer("The choice of a policy for shapes", " ".join(sentences), found, drawn)
 
 
 def _shapes_vary(cell: Cell) -> bool:
