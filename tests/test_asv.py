@@ -522,6 +522,23 @@ def test_a_complete_series_is_not_measured_again(turns: Checkout) -> None:
 
 
 @pytest.mark.nightly
+def test_continuous_takes_turns_and_compares(turns: Checkout) -> None:
+    """Of a benchmark without values, too: on a CPU none has a peak memory."""
+    benches = ("--bench", CELLS, "--bench", "Inference.track_peak_memory")
+    process = turns.start("continuous", OLD, NEW, *benches)
+    out, _ = process.communicate()
+    assert process.returncode in (0, 1), "1: something became slower"
+    assert "Traceback" not in out
+    assert "in turns" in out
+    assert "BENCHMARKS NOT SIGNIFICANTLY CHANGED" in out or "PERFORMANCE" in out
+
+
+def test_a_dry_run_is_refused(checkout: Checkout) -> None:
+    out = checkout.asv("run", f"{NEW}^!", "--bench", CELLS, "--dry-run", status=1)
+    assert "torchcompile-suite try" in out
+
+
+@pytest.mark.nightly
 def test_results_in_turns_are_those_of_a_run_of_each_release(
     checkout: Checkout, older: None, turns: Checkout
 ) -> None:

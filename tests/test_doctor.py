@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from torchcompile_suite import doctor
 from torchcompile_suite.cli.app import app
 from torchcompile_suite.doctor import Level, hardware, software
+from torchcompile_suite.host import processors
 
 from .conftest import ReleaseEnvironment
 from .schemas import validated
@@ -84,6 +85,41 @@ def test_a_compiler_that_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) -> N
     check = software.compiler(found())
     assert check.level is Level.ERROR
     assert "header.h" in check.says
+
+
+def test_what_cannot_be_loaded_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a TMPDIR that is mounted with noexec."""
+    compiler = tmp_path / "compiler"
+    compiler.write_text('#!/bin/sh\nfor last; do :; done\necho no library > "$last"\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    check = software.compiler(found())
+    assert check.level is Level.ERROR
+    assert "cannot be loaded" in check.says
+    assert "noexec" in check.remedy
+
+
+def test_a_gpu_that_is_not_to_be_measured_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    (check,) = software.cuda(found(gpu="H100", cuda_built=""))
+    assert check.level is Level.ERROR
+    assert not list(software.cuda(found(gpu="H100", torch_error="ImportError: no")))
+    monkeypatch.setenv("TORCHCOMPILE_SUITE_DEVICE", "cpu")
+    (check,) = software.cuda(found(gpu="H100", cuda_built=""))
+    assert check.level is Level.OK
+
+
+def test_one_thread_of_each_core_shares_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, text in {0: "0,2", 1: "1,3", 2: "0,2", 3: "1,3"}.items():
+        place = tmp_path / f"cpu{number}" / "topology"
+        place.mkdir(parents=True)
+        (place / "thread_siblings_list").write_text(text)
+    monkeypatch.setattr(processors, "TOPOLOGY", tmp_path)
+    monkeypatch.setattr(processors, "allowed", lambda: [0, 1, 2])
+    assert hardware.siblings().says.endswith("0, 2")
+    monkeypatch.setattr(processors, "allowed", lambda: [0, 1])
+    assert hardware.siblings().level is Level.OK
 
 
 def test_no_headers_is_an_error(tmp_path: Path) -> None:

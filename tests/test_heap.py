@@ -7,10 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from torchcompile_suite.analysis.ends import REMEDY, both_ends, sentences
 from torchcompile_suite.host import heap
+from torchcompile_suite.presentation import sheets
 
 from . import examples
 from .conftest import ReleaseEnvironment
@@ -74,6 +76,17 @@ def test_malloc_has_a_share_where_the_default_heap_is_slower() -> None:
     assert "4,870 compiled" in first
     assert second.startswith(f"With {REMEDY} it takes 0.85")
     assert second.endswith("Malloc's share is 37% of compiled's time.")
+
+
+def test_intervals_that_overlap_do_not_decide_about_mallocs_share() -> None:
+    settled, default = (twin(heap, 0.02, 0.017, (0, 4870)) for heap in ("settled", "default"))
+    slow = [
+        msgspec.structs.replace(one, pairs_s=[(0.02, 0.017 * factor)] * 2)
+        for one, factor in zip(default.launches, (1.0, 1.9, 1.1), strict=False)
+    ]
+    (both,) = both_ends([settled, msgspec.structs.replace(default, launches=slow)])
+    assert both.mode_share is None
+    assert sheets.ends([both]).lines[0][-1] == "cannot tell"
 
 
 def test_a_machine_that_became_slower_is_no_part_of_mallocs_share() -> None:

@@ -8,12 +8,14 @@ import subprocess
 import sys
 from contextlib import redirect_stdout
 from io import StringIO
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from torchcompile_suite.analysis import summaries, summary
 from torchcompile_suite.analysis.ends import both_ends
+from torchcompile_suite.cli import recorded
 from torchcompile_suite.measurement import Measurement, Outcome, Status
 from torchcompile_suite.modes import MODES
 from torchcompile_suite.presentation import sheets, terminal
@@ -31,6 +33,17 @@ def printed(*measurements: Measurement) -> str:
     with redirect_stdout(out):
         terminal.Output().draw(sheets.measured(rows(*measurements)))
     return out.getvalue()
+
+
+def test_a_minor_release_is_its_newest_patch_with_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert recorded.version_named("v2.4") == "2.4.1"
+    (tmp_path / "results" / "box" / "2.4.0").mkdir(parents=True)
+    assert recorded.version_named("v2.4") == "2.4.0"
+    assert recorded.version_named("2.4.1") == "2.4.1"
+    assert recorded.version_named("v2.9") == "2.9.1"
 
 
 def test_a_row_holds_the_figures_with_their_intervals() -> None:

@@ -1048,6 +1048,12 @@ def test_modes_that_cannot_be_told_apart_are_both_best() -> None:
     ]
     assert {cell.mode for cell in best(rows)} == {"default", "reduce-overhead"}
     assert best([row("default", (1.0, 0.95, 1.05))]) == []
+    # What may be as fast, and may be slower than eager, is no gain.
+    rows.append(row("max-autotune-no-cudagraphs", (0.95, 0.60, 1.40)))
+    assert {cell.mode for cell in best(rows)} == {"default", "reduce-overhead"}
+    first, *others = best(rows, gains=False)
+    assert first.mode == "default"
+    assert {cell.mode for cell in others} == {"reduce-overhead", "max-autotune-no-cudagraphs"}
 
 
 def test_a_cohort_is_what_every_release_has() -> None:

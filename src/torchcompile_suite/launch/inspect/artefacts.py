@@ -98,9 +98,8 @@ def _index(cell: Cell, folder: Path, sources: Sources, breaks: int, captured: in
     for kernel, operators, lines in sources:
         parts.append(f"- `{kernel}`: {', '.join(operators)}")
         parts += [f"    - `{line}`" for line in lines]
-    parts.append(
-        f"\n## Graph breaks, and code left to eager: {breaks}\n\nSee [graph_breaks.txt](graph_breaks.txt).\n"
-    )
+    parts.append(f"\n## Graph breaks, and code left to eager: {breaks}\n")
+    parts.append("See [graph_breaks.txt](graph_breaks.txt).\n")
     parts.append("## Files\n")
     parts += [
         f"- [{path.relative_to(folder)}]({path.relative_to(folder)})"
