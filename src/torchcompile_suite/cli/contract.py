@@ -33,8 +33,8 @@ releases_option = click.option(
     "--release",
     "releases",
     multiple=True,
-    help="A release to install, such as v2.9, or the newest; repeat the option for several. "
-    "Default: installed, which is the torch of this Python.",
+    help="A release to install, such as v2.9; newest; or installed, the torch of this Python and "
+    "the default. Repeat the option for several.",
 )
 _INSTALLED = "installed"
 _NEWEST = "newest"

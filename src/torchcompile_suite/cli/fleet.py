@@ -60,7 +60,7 @@ cells_option = click.option(
     "--cells",
     default="history",
     help="core, history (those of the published history), all, or a regular expression for "
-    "texts such as inference.Inference('resnet18', 1, 'default').",
+    "texts such as inference.Inference('resnet18', 1, 'default'), without a metric.",
 )
 address_option = click.option(
     "--address", help="Head of the Ray cluster, HOST:PORT. Default: this machine."

@@ -128,8 +128,8 @@ def _patterns(cells: str) -> list[str]:
 @click.option(
     "--cells",
     default="history",
-    help=f"core, history (the {len(matrix.SERIES)} of the published history: half a "
-    "day), all (days), or an expression for asv run --bench.",
+    help=f"core, history (the {len(matrix.SERIES)} of the published history: 15 "
+    "hours), all (days), or an expression for asv run --bench.",
 )
 @rounds_option
 def history_command(releases: tuple[str, ...], cells: str, rounds: int | None) -> None:

@@ -64,7 +64,7 @@ def completing(
 machine_option = click.option(
     "--machine",
     "machine_name",
-    help="A folder of results/; else this machine, or the most complete one.",
+    help="A folder of results/; else that with most results, and of equal ones this machine.",
 )
 format_option = click.option(
     "--format",
@@ -98,8 +98,8 @@ releases_argument = click.argument(
 rounds_option = click.option(
     "--rounds",
     type=click.IntRange(min=1),
-    help="Measure so many rounds, whatever they show. If the host moved the processors, a release "
-    "gets up to twelve.",
+    help="Measure so many rounds, whatever they show. With 3 or more, a release gets up to twelve if "
+    "the host moved the processors.",
 )
 no_color_option = click.option("--no-color", is_flag=True, help="Print no colors, like NO_COLOR=1.")
 

@@ -68,7 +68,7 @@ class Rows(NamedTuple):
 @click.option(
     "--fail-on-regression",
     is_flag=True,
-    help="Exit with 1 if a figure got worse, or a cell fails since.",
+    help="Exit with 1 if a figure got worse, or a cell that had numbers fails.",
 )
 def report_command(
     releases: tuple[str, ...],

@@ -51,8 +51,8 @@ inputs_option = click.option(
     "--allocator",
     "named_allocators",
     multiple=True,
-    help=f"One of: system, {DEFAULT_HEAP}, libc, {', '.join(LIBRARIES)}. Default: the "
-    "first two on a CPU, which are the C library's with a settled heap and as it comes.",
+    help=f"One of: system (malloc with a settled heap), {DEFAULT_HEAP} (malloc as it comes), libc "
+    f"(nothing preloaded), {', '.join(LIBRARIES)}. Default: the first two on a CPU.",
 )
 @options.dtype_option
 @options.channels_last_option

@@ -48,7 +48,7 @@ from .trying import torch_python, write
 )
 @options.machine_option
 @click.option("--all", "everything", is_flag=True, help="All lines of the table.")
-@click.option("--code", is_flag=True, help="How the generated code of the first line differs.")
+@click.option("--code", is_flag=True, help="How the code of the first sure difference differs.")
 @options.output_option
 @options.json_option
 @options.quiet_option
