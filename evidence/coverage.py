@@ -170,13 +170,14 @@ def table() -> list[tables.Part]:
             )
             if method is corrected:
                 outside += sum(not AIM[0] <= share <= AIM[1] for share in shares)
-    error = math.sqrt(0.95 * 0.05 / DRAWS)
+    error, largest = (math.sqrt(share * (1 - share) / DRAWS) for share in (0.95, 0.5))
     error_in_a_row = math.sqrt(0.95 * 0.05 / 60)
     return [
         f"Share of nominal 95 % intervals that contain the true value, {DRAWS} draws a figure. "
         "used: launches until the stopping rule ended, on average.",
         Sheet(columns, frozenset(names), lines),
-        f"Standard error of each share: {error:.1%}; in a row: {error_in_a_row:.1%}. Of ours, "
+        f"Standard error of a share: {error:.1%} near 95%, up to {largest:.1%}; in a row, whose "
+        f"windows overlap: {error_in_a_row:.1%} or more. Of ours, "
         f"{outside} of {3 * len(pools)} shares are outside {AIM[0]:.0%} to {AIM[1]:.0%}.",
         tables.measured_on(one for launches in pools.values() for one in launches),
     ]

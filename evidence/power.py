@@ -1,4 +1,4 @@
-"""Is a real change found? 5 % and 3 % slower compiled code and a 10 % dearer compile, injected.
+"""Is a real change found? 5 % and 3 % slower compiled code and an 8 % dearer compile, injected.
 
 Collects launches of the faulty workloads (`evidence.injected`) in turns with the healthy one, for a
 quarter of an hour. Then it compares matrices in which one workload has become faulty. "Found" means

@@ -98,8 +98,8 @@ releases_argument = click.argument(
 rounds_option = click.option(
     "--rounds",
     type=click.IntRange(min=1),
-    help="Measure so many rounds, whatever they show. With 3 or more, a release gets up to twelve if "
-    "the host moved the processors.",
+    help="Measure so many rounds, whatever they show. With 3 or more, a release gets up to twelve "
+    "if the host moved the processors.",
 )
 no_color_option = click.option("--no-color", is_flag=True, help="Print no colors, like NO_COLOR=1.")
 

@@ -9,7 +9,7 @@ Between two runs the whole machine may become slower or faster, and nothing in e
 by how much. In a ratio this drift has cancelled inside the launch, and memory has none. Times and
 compile costs are compared only if both releases were measured in turns: by the mean of the logs of
 the rounds' factors, in which the drift cancels. In a ratio, rounds would only cost degrees of
-freedom (evidence/series.py).
+freedom.
 
 False discoveries are controlled over the whole comparison, every quantity of every cell (Benjamini
 and Hochberg, JRSS B 57, 1995), at `FALSE_DISCOVERY_RATE`.

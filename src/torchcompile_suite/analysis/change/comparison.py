@@ -24,7 +24,7 @@ from .quantities import QUANTITIES, Logs, Side, values
 
 # Limit for the weight of the machine's spread against the spread of a cell, in launches. Cells that
 # spread alike would give an infinite weight, but launches are not normal, and in some cells one
-# launch in three is an outlier. Chosen by evidence/false_alarms.py.
+# launch in three is an outlier. evidence/false_alarms.py counts what this limit leaves.
 MOST_PRIOR_DEGREES = 8.0
 # A figure that changed in one direction in so many cells is one finding: a cause of one cell is
 # rarely the cause of five.
