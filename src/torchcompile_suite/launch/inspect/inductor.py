@@ -157,10 +157,9 @@ class Generated:
     def known(self) -> tuple[dict[str, int], dict[str, str]]:
         """The counts, and why others are not known."""
         counts = dict(vars(self))
-        if not counts.pop("graphs_inside", False):
-            return counts, {}
-        del counts["launches"]
-        return counts, {"launches": "a graph runs another graph, written once, any number of times"}
+        if reason := counts.pop("why_no_launches", ""):
+            del counts["launches"]
+        return counts, {"launches": reason} if reason else {}
 
     def add(self, nodes: Iterable[Any]) -> None:
         """Count the scheduler's nodes before code generation.
@@ -172,7 +171,9 @@ class Generated:
             if isinstance(node, NopKernelSchedulerNode):
                 continue
             if holds_graph(node):
-                self.graphs_inside = True
+                self.why_no_launches = "a graph runs another one, written once, any number of times"
+            if type(node).__name__ == "FusedMixOrderReductions":  # on GPUs, since 2.10
+                self.why_no_launches = "sums in ATen, of no node, end the gradients of norms"
             parts = parts_of(node)
             self.nodes_after += 1
             self.nodes_before += len(parts)
@@ -194,18 +195,19 @@ def watch_generation() -> Iterator[Generated]:
     generated = Generated()
 
     def schedule(original: Any, scheduler: Any, *arguments: Any, **options: Any) -> Any:
-        generated.add(scheduler.nodes)
+        if not _is_candidate():
+            generated.add(scheduler.nodes)
         return original(scheduler, *arguments, **options)
 
     def define(original: Any, *arguments: Any, **options: Any) -> Any:
-        generated.kernels += 1
+        generated.kernels += not _is_candidate()
         return original(*arguments, **options)
 
     def launch(
         original: Any, writer: Any, kernel_name: str, *arguments: Any, **options: Any
     ) -> Any:
         # The node of a kernel of the model's own has counted, as that of a library.
-        generated.launches += not own_kernel(writer, kernel_name)
+        generated.launches += not (own_kernel(writer, kernel_name) or _is_candidate())
         return original(writer, kernel_name, *arguments, **options)
 
     hooks: list[tuple[Any, str, Hook]] = [
@@ -215,6 +217,13 @@ def watch_generation() -> Iterator[Generated]:
     ]
     with hooking(hooks):
         yield generated
+
+
+def _is_candidate() -> bool:
+    """Whether Inductor compiles a graph to time it against others (decompose-K, since 2.8)."""
+    from torch._inductor.virtualized import V
+
+    return str(getattr(V.graph, "name", "")).startswith("benchmark_")
 
 
 def tracing_to(folder: Path) -> AbstractContextManager[Any]:
