@@ -225,8 +225,8 @@ def _headline(machine: Machine, point: str, group: Group, modes: Sequence[dict[s
     call = _TIMED.get(group.question, "call")
     call = f"A {call}" if mode["mode"].partition(":")[0] == EAGER else f"A compiled {call}"
     return (
-        f"{call} takes {'on average ' * (mode['cells'] > 1)}{ratio(mean)} of {mode['baseline']}'s time: {title}, mode "
-        f"{mode['mode']}, {group.question}, {size}, {machine.title}. It is faster in "
+        f"{call} takes {'on average ' * (mode['cells'] > 1)}{ratio(mean)} of "
+        f"{mode['baseline']}'s time: {title}, mode {mode['mode']}, {group.question}, {size}, {machine.title}. It is faster in "
         f"{number[Payoff.GAIN]} of {plural(mode['cells'], 'cell')}{without_gain(number)}."
     )
 
