@@ -226,8 +226,9 @@ def _headline(machine: Machine, point: str, group: Group, modes: Sequence[dict[s
     call = f"A {call}" if mode["mode"].partition(":")[0] == EAGER else f"A compiled {call}"
     return (
         f"{call} takes {'on average ' * (mode['cells'] > 1)}{ratio(mean)} of "
-        f"{mode['baseline']}'s time: {title}, mode {mode['mode']}, {group.question}, {size}, {machine.title}. It is faster in "
-        f"{number[Payoff.GAIN]} of {plural(mode['cells'], 'cell')}{without_gain(number)}."
+        f"{mode['baseline']}'s time: {title}, mode {mode['mode']}, {group.question}, {size}, "
+        f"{machine.title}. It is faster in {number[Payoff.GAIN]} of "
+        f"{plural(mode['cells'], 'cell')}{without_gain(number)}."
     )
 
 
