@@ -355,6 +355,7 @@ def _cells(wanted: Callable[..., object]) -> list[Cell]:
 _NAMED = (
     *("resnet50", "efficientnet_b0", "BertForMaskedLM"),
     *("GPT2LMHeadModel", "LlamaForCausalLM", "T5ForConditionalGeneration"),
+    *("CLIPModel", "WhisperForConditionalGeneration"),
     *("vit_base_patch16_224", "convnext_tiny", "swin_tiny_patch4_window7_224"),
 )
 _CONVOLUTION_NETS = ("resnet18", "mobilenetv3_small_100", "mobilenetv2_100", "convnext_atto")
