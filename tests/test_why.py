@@ -28,7 +28,7 @@ from torchcompile_suite.cli.app import app
 from torchcompile_suite.measurement import OK, Launch, Measurement, Outcome, Status
 from torchcompile_suite.presentation import stories
 from torchcompile_suite.presentation import why as words
-from torchcompile_suite.presentation.answers import common, pays
+from torchcompile_suite.presentation.answers import pays
 from torchcompile_suite.results import records
 from torchcompile_suite.results.records import Record, decode
 
@@ -374,7 +374,7 @@ def test_a_stranger_s_release_in_a_draft_s_command_is_quoted() -> None:
 def test_a_divided_cell_that_failed_has_its_reason_and_no_figure() -> None:
     failed = msgspec.structs.replace(examples.divided(), outcome=Outcome(Status.CRASH, "boom"))
     answer = pays.attribution([Record("m", "", "", failed, "2.9.1")])
-    assert answer.sentence == common.NOTHING
+    assert answer.sentence == "None of 1 cell has a number."
     (line,) = answer.sheet.lines
     assert "crash: boom" in line
 

@@ -71,15 +71,20 @@ const Page = (() => {
       value === null || value === undefined
         ? "-"
         : value.toLocaleString("en-US", { maximumFractionDigits: 0 }),
-    percent: (value) => (value === null ? "-" : `${(value * 100).toFixed(0)}%`),
+    percent: (value) => (value === null ? "cannot tell" : `${(value * 100).toFixed(0)}%`),
     megabytes: (value) => (value === null ? "-" : (value / 1e6).toFixed(2)),
+    // A bound of a ratio, as `Interval` of the package writes it: 0.996 and not 1.00.
+    bound(value) {
+      const texts = [2, 3, 4].map((digits) => value.toFixed(digits));
+      return texts.find((text) => Number(text) !== 1) ?? texts[0];
+    },
     // An interval of a row: "0.73 [0.70, 0.76]".
     interval: (row, name) => Words.bounds([row[name], row[`${name}_low`], row[`${name}_high`]]),
     bounds([value, low, high]) {
       if (value === null || value === undefined) return "-";
       return low === null
         ? Words.fixed(value, 2)
-        : `${Words.fixed(value, 2)} [${Words.fixed(low, 2)}, ${Words.fixed(high, 2)}]`;
+        : `${Words.fixed(value, 2)} [${Words.bound(low)}, ${Words.bound(high)}]`;
     },
     calls: (number) => Words.plural(Math.max(1, Math.round(number)), "call"),
     paysAfter: (row) =>

@@ -125,7 +125,7 @@
         "reasons",
         "Why",
         table(
-          "Which parts of a call make its difference, of the cells whose calls were divided.",
+          "Which parts of a call make its difference, of the cells whose calls were divided; each at 95 %, without regard to how many were looked at.",
           [
             { title: "cell", value: (row) => cell(row.cell, row.cell, after) },
             { title: "why its calls changed", value: (row) => row.says },

@@ -106,7 +106,7 @@
   function pays(context, group) {
     const { machine, at, chosen, cell } = context;
     const rows = Data.rows(group);
-    const modes = group.modes.map((mode) => mode.mode);
+    const modes = Page.modesOf(rows).filter((mode) => rows.some((row) => row.mode === mode));
     const models = new Map();
     for (const row of rows) {
       if (!models.has(row.label)) models.set(row.label, new Map());
@@ -134,7 +134,7 @@
           )
         : null,
       table(
-        `The time ratio of each model in each mode. Fastest: the fastest mode, and modes that cannot be told from it.${some}`,
+        `The time ratio of each model in each mode. Fastest: the mode that gains most, and gains that cannot be told from it.${some}`,
         [
           {
             title: "model",

@@ -4,7 +4,7 @@ and how long compiling has paid for itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple, TypeVar
 
@@ -40,14 +40,19 @@ def payoff(ratio: Interval | None) -> Payoff:
     return Payoff.NONE if ratio.low >= 1 / (1 + MARGIN) else Payoff.UNKNOWN
 
 
-def fastest(ratios: Iterable[tuple[Interval, _T]]) -> list[_T]:
-    """That with the smallest ratio, then those that cannot be told from it; empty without any."""
-    known = list(ratios)
-    if not known:
+def fastest(
+    ratios: Iterable[tuple[Interval, _T]], may_win: Callable[[Interval], bool] = lambda _: True
+) -> list[_T]:
+    """That with the smallest ratio, then those that cannot be told from it; empty without any.
+
+    ``may_win``: whether a ratio may be the first.
+    """
+    known = sorted(ratios, key=lambda each: each[0].value)
+    winner = next((each for each in known if may_win(each[0])), None)
+    if winner is None:
         return []
-    first, winner = min(known, key=lambda each: each[0].value)
-    others = [one for ratio, one in known if one != winner and not ratio.low > first.high]
-    return [winner, *others]
+    others = [one for ratio, one in known if one != winner[1] and not ratio.low > winner[0].high]
+    return [winner[1], *others]
 
 
 def best(rows: Iterable[Row], *, gains: bool = True) -> list[Cell]:
@@ -56,13 +61,12 @@ def best(rows: Iterable[Row], *, gains: bool = True) -> list[Cell]:
     ``rows`` are the modes of one workload, equal in everything else. ``gains``: of the others only
     those that gain, too; False: also one that may be as fast and may be slower than eager.
     """
+
+    def gain(ratio: Interval) -> bool:
+        return payoff(ratio) is Payoff.GAIN
+
     known = [(row.ratio, row.cell) for row in rows if row.ratio is not None]
-    gaining = fastest(one for one in known if payoff(one[0]) is Payoff.GAIN)
-    if gains or not gaining:
-        return gaining
-    (first,) = (ratio for ratio, cell in known if cell == gaining[0])
-    others = [cell for ratio, cell in known if not ratio.low > first.high]
-    return sorted(others, key=lambda cell: cell != gaining[0])
+    return fastest([one for one in known if gain(one[0])] if gains else known, gain)
 
 
 def counts(rows: Sequence[Row]) -> dict[Payoff, int]:
