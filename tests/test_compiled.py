@@ -287,6 +287,34 @@ def test_the_reason_for_skipped_cuda_graphs_is_kept(environment: ReleaseEnvironm
     assert done.stdout == "['skipping cudagraphs due to a test']\n", done.stderr
 
 
+NOT_KNOWN = """
+import torch
+from torch._inductor.virtualized import V
+from torchcompile_suite.launch.inspect import inductor
+inside = type("InvokeSubgraph", (), {})()
+chosen = type("SubgraphBuffer", (), {})()
+node = lambda own: type("Node", (), {"node": own, "get_read_write_buffers_sizes": lambda self: 8})()
+for own in (None, chosen, inside):
+    generated = inductor.Generated()
+    generated.add([node(own)])
+    counts, unknown = generated.known()
+    print(counts.get("launches"), counts["nodes_after"], list(unknown))
+graph = type("Graph", (), {"name": "benchmark_decompose_k_mm_0"})()
+with V.set_graph_handler(graph):
+    print(inductor.is_candidate())
+print(inductor.is_candidate())
+with inductor.watch_generation() as generated:
+    torch.compile(lambda x: torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,)))(torch.randn(9))
+print("launches" in generated.known()[1])
+"""
+
+
+def test_launches_are_unknown_where_a_graph_runs_another(environment: ReleaseEnvironment) -> None:
+    done = environment.run("-c", NOT_KNOWN)
+    lines = ["0 1 []", "0 0 []", "None 1 ['launches']", "True", "False", "True"]
+    assert done.stdout.splitlines() == lines, done.stderr
+
+
 @pytest.mark.parametrize(
     "name",
     [

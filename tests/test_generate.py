@@ -397,15 +397,19 @@ def test_a_graph_that_runs_several_times_is_counted_once(
     )
 
 
-def test_what_has_no_code_or_is_counted_once_is_said(
+def test_what_a_break_in_a_loop_leaves_to_eager_has_no_code(
     newest: ReleaseEnvironment, tmp_path: Path
 ) -> None:
-    """A frame that a break in a loop leaves to eager, and both branches of a condition."""
     sentences, _, (loops, _) = told(newest, tmp_path, "Loops")
     assert loops["counts"]["graphs"] == 1
     (said,) = [line for line in sentences if "leaves to eager" in line]
     assert "strange.py" in said
     assert "graph_break" in said
+
+
+def test_both_branches_of_a_condition_are_counted_once(
+    newest: ReleaseEnvironment, tmp_path: Path
+) -> None:
     sentences, _, (condition, _) = told(newest, tmp_path, "Branches")
     inside = "launches of graphs inside of a graph, of all branches, are counted once."
     assert len([line for line in sentences if inside in line]) == 1

@@ -1053,7 +1053,11 @@ def test_modes_that_cannot_be_told_apart_are_both_best() -> None:
     assert {cell.mode for cell in best(rows)} == {"default", "reduce-overhead"}
     first, *others = best(rows, gains=False)
     assert first.mode == "default"
-    assert {cell.mode for cell in others} == {"reduce-overhead", "max-autotune-no-cudagraphs"}
+    assert [cell.mode for cell in others] == ["reduce-overhead", "max-autotune-no-cudagraphs"]
+    # A mode of which no launch counts decides nothing, and the others keep their order.
+    nothing = row("default", (math.nan, math.nan, math.nan))
+    rows = [row("default", (0.9, 0.89, 0.91)), nothing, row("max-autotune", (0.6, 0.59, 0.61))]
+    assert [cell.mode for cell in best(rows, gains=False)] == ["max-autotune"]
 
 
 def test_a_cohort_is_what_every_release_has() -> None:

@@ -351,7 +351,7 @@ def _cells(wanted: Callable[..., object]) -> list[Cell]:
     )
 
 
-# The published history. First models that people name: convolution nets, then language models.
+# The published history. First models that people name.
 _NAMED = (
     *("resnet50", "efficientnet_b0", "BertForMaskedLM"),
     *("GPT2LMHeadModel", "LlamaForCausalLM", "T5ForConditionalGeneration"),

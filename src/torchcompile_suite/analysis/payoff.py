@@ -4,6 +4,7 @@ and how long compiling has paid for itself.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple, TypeVar
@@ -47,7 +48,9 @@ def fastest(
 
     ``may_win``: whether a ratio may be the first.
     """
-    known = sorted(ratios, key=lambda each: each[0].value)
+    # Without a launch that counts, the ratio is NaN.
+    numbers = (each for each in ratios if not math.isnan(each[0].value))
+    known = sorted(numbers, key=lambda each: each[0].value)
     winner = next((each for each in known if may_win(each[0])), None)
     if winner is None:
         return []

@@ -180,11 +180,12 @@ def _measure(benchmarks: Any, names: list[str], env: Any, results: Any) -> None:
     finally:
         _seal(folder)
     recorded = export.read(records.files(folder)[0][record])[0]
-    if current() is None:  # `asv find` judges by all cells of the benchmark that have a value
-        recorded = Recorded(map(recorded.measure, cells))
     known = [name for name in export.recorded_benchmarks(folder.parent) if matrix.find(name)]
     package = Path(benchmarks.benchmark_dir)
     export.fill(results, sorted({*known, *names}), package, recorded)
+    if current() is None:  # `asv find` judges by all cells of the benchmark that have a value
+        recorded = Recorded(map(recorded.measure, cells))
+        export.fill(results, names, package, recorded)
     for name in names:
         _show(benchmarks[name], selection[name], package, recorded, results)
 

@@ -125,7 +125,7 @@ def beyond(counts: Counts, limits: Mapping[str, object]) -> list[Change]:
         value = getattr(counts, name)
         number = counts.number(name)
         if isinstance(most, int | float) and number is None:
-            found.append(Change(f"{name}: not known with this backend, and {limit}={most}"))
+            found.append(Change(f"{name}: not known of this code, and {limit}={most}"))
         elif isinstance(most, int | float) and number is not None and number > most:
             kind = _KINDS.get(name, "graph-break")
             found.append(Change(f"{name.replace('_', ' ')}: {number}, and {limit}={most}"))

@@ -68,6 +68,8 @@ def served_from_cache() -> int:
     )
 
 
+# How the name of a graph begins that is compiled to be timed.
+CANDIDATE = "benchmark_"
 # The classes of Inductor's nodes that run another graph.
 _GRAPHS_INSIDE = frozenset(("Conditional", "InvokeSubgraph", "Switch", "WhileLoop"))
 
@@ -168,12 +170,12 @@ class Generated:
         several outputs of a library call launches no kernel.
         """
         for node in nodes:
-            if isinstance(node, NopKernelSchedulerNode):
+            if isinstance(node, NopKernelSchedulerNode) or _is_choice(node):
                 continue
             if holds_graph(node):
                 self.why_no_launches = "a graph runs another one, written once, any number of times"
             if type(node).__name__ == "FusedMixOrderReductions":  # on GPUs, since 2.10
-                self.why_no_launches = "sums in ATen, of no node, end the gradients of norms"
+                self.why_no_launches = "reductions in ATen, of no node, end kernels of mixed order"
             parts = parts_of(node)
             self.nodes_after += 1
             self.nodes_before += len(parts)
@@ -195,19 +197,19 @@ def watch_generation() -> Iterator[Generated]:
     generated = Generated()
 
     def schedule(original: Any, scheduler: Any, *arguments: Any, **options: Any) -> Any:
-        if not _is_candidate():
+        if not is_candidate():
             generated.add(scheduler.nodes)
         return original(scheduler, *arguments, **options)
 
     def define(original: Any, *arguments: Any, **options: Any) -> Any:
-        generated.kernels += not _is_candidate()
+        generated.kernels += not is_candidate()
         return original(*arguments, **options)
 
     def launch(
         original: Any, writer: Any, kernel_name: str, *arguments: Any, **options: Any
     ) -> Any:
         # The node of a kernel of the model's own has counted, as that of a library.
-        generated.launches += not (own_kernel(writer, kernel_name) or _is_candidate())
+        generated.launches += not (own_kernel(writer, kernel_name) or is_candidate())
         return original(writer, kernel_name, *arguments, **options)
 
     hooks: list[tuple[Any, str, Hook]] = [
@@ -219,11 +221,16 @@ def watch_generation() -> Iterator[Generated]:
         yield generated
 
 
-def _is_candidate() -> bool:
+def _is_choice(node: Any) -> bool:
+    """Whether the node stands for a graph that was timed and chosen: its own nodes come, too."""
+    return type(getattr(node, "node", None)).__name__ == "SubgraphBuffer"
+
+
+def is_candidate() -> bool:
     """Whether Inductor compiles a graph to time it against others (decompose-K, since 2.8)."""
     from torch._inductor.virtualized import V
 
-    return str(getattr(V.graph, "name", "")).startswith("benchmark_")
+    return str(getattr(V.graph, "name", "")).startswith(CANDIDATE)
 
 
 def tracing_to(folder: Path) -> AbstractContextManager[Any]:
@@ -260,7 +267,8 @@ def watch_sources(note: Callable[[str, Any, str], None]) -> AbstractContextManag
         original: Any, scheduling: Any, source: Any, nodes: Any, *others: Any, **options: Any
     ) -> Any:
         name = original(scheduling, source, nodes, *others, **options)
-        note(str(name), nodes, str(source))
+        if not is_candidate():
+            note(str(name), nodes, str(source))
         return name
 
     return hooking((owner, "define_kernel", define) for owner in (CppScheduling, TritonScheduling))

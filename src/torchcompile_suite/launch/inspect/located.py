@@ -67,7 +67,8 @@ def watch_operators() -> Iterator[list[Operator]]:
     found: list[Operator] = []
 
     def note(original: Any, graph: Any, *arguments: Any) -> Any:
-        found.extend(_operators(graph.module.graph.nodes))
+        if not str(graph.name or "").startswith(inductor.CANDIDATE):
+            found.extend(_operators(graph.module.graph.nodes))
         return original(graph, *arguments)
 
     with hooking([(GraphLowering, "run", note)]):

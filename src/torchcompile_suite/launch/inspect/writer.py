@@ -61,6 +61,8 @@ class Writer:
             yield
 
     def _count(self, original: Any, *arguments: Any, **options: Any) -> Any:
+        if inductor.is_candidate():
+            return original(*arguments, **options)
         # The code of a subgraph is generated inside that of its graph.
         around = self._graph, self._backward
         self._graphs += 1
@@ -103,13 +105,15 @@ class Writer:
 
     def _kernel(self, original: Any, writer: Any, name: str, *others: Any, **options: Any) -> Any:
         nodes = self._defined.get(name)
-        if nodes is None:
+        if nodes is None or inductor.is_candidate():
             return original(writer, name, *others, **options)
         return self._around(
             writer, name, False, nodes, lambda: original(writer, name, *others, **options)
         )
 
     def _library(self, original: Any, scheduler: Any, node: Any, *others: Any) -> Any:
+        if inductor.is_candidate():
+            return original(scheduler, node, *others)
         name = getattr(node.node, "python_kernel_name", None) or type(node.node).__name__
         name = str(name).removeprefix("extern_kernels.").removeprefix("torch.ops.")
         # The buffer for the result is made before `codegen` is called: it is between the steps, as
