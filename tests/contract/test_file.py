@@ -121,7 +121,7 @@ def test_a_limit_of_a_mark_is_told_with_what_is_beyond_it() -> None:
         each.what for each in judging.beyond(nothing, {"fullgraph": True, "max_kernels": 3})
     ] == [
         "graphs: 0, and fullgraph=True: nothing was compiled",
-        "kernels: not known with this backend, and max_kernels=3",
+        "kernels: not known of this code, and max_kernels=3",
     ]
     (broken,) = judging.beyond(COUNTS, {"fullgraph": True})
     assert broken.what.startswith("+ graph break: GB0124 Tensor.item()")
