@@ -103,8 +103,10 @@ def compiler(probed: dict[str, Any]) -> Check:
         built = Path(folder, "try.so")
         try:
             done = run([*command, "-o", built], timeout=120)
-            load = "import ctypes, sys; ctypes.CDLL(sys.argv[1])"
-            loaded = run([sys.executable, "-c", load, built], timeout=120)
+            loaded = done
+            if not done.returncode:
+                load = "import ctypes, sys; ctypes.CDLL(sys.argv[1])"
+                loaded = run([sys.executable, "-c", load, built], timeout=120)
         except (OSError, subprocess.SubprocessError) as error:
             return fault("compiler_start", reason=error)
     if done.returncode:

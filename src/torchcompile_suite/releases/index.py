@@ -81,7 +81,11 @@ def _publish(
     with held(cache_folder() / f"{file.stem}.lock", busy, wait_s=_TIMEOUT_S):
         catalogue.forget()
         release = make()
-        _need_new(file, release)
+        named = f"version = {json.dumps(release.version)}\n"
+        if file.exists() and named in file.read_text("utf-8"):
+            raise SuiteError(
+                f"{file.name} has {release.version} by now: another command has added it"
+            )
         locking.write(release, locking.resolve(release, locks), locks, published=False)
         try:
             proof = prove(release)
@@ -204,7 +208,6 @@ def _three_numbers(version: str) -> str:
 
 def append(file: Path, kind: str, release: Release) -> None:
     """Append a release to the file's array of tables ``kind`` (release or nightly), atomically."""
-    _need_new(file, release)
     # As text: the comments of the file stay as they are.
     text = f"{file.read_text('utf-8').rstrip()}\n\n" if file.exists() else ""
     text += f"[[{kind}]]\nversion = {json.dumps(release.version)}\n"
@@ -214,12 +217,6 @@ def append(file: Path, kind: str, release: Release) -> None:
             text += f"{name} = {json.dumps(value, ensure_ascii=False)}\n"
     write_or_say(file, text.encode())
     catalogue.forget()
-
-
-def _need_new(file: Path, release: Release) -> None:
-    """Raise SuiteError if the file has the release already."""
-    if file.exists() and f"version = {json.dumps(release.version)}\n" in file.read_text("utf-8"):
-        raise SuiteError(f"{file.name} has {release.version} by now: another command has added it")
 
 
 def add_nightlies(

@@ -68,8 +68,6 @@ def served_from_cache() -> int:
     )
 
 
-# How the name of a graph begins that is compiled to be timed.
-CANDIDATE = "benchmark_"
 # The classes of Inductor's nodes that run another graph.
 _GRAPHS_INSIDE = frozenset(("Conditional", "InvokeSubgraph", "Switch", "WhileLoop"))
 
@@ -155,13 +153,16 @@ class Generated:
         """Start at zero."""
         self.kernels = self.launches = self.nodes_before = self.nodes_after = 0
         self.bytes_before = self.bytes_after = 0
+        self.why_no_launches = ""
 
     def known(self) -> tuple[dict[str, int], dict[str, str]]:
         """The counts, and why others are not known."""
         counts = dict(vars(self))
-        if reason := counts.pop("why_no_launches", ""):
-            del counts["launches"]
-        return counts, {"launches": reason} if reason else {}
+        del counts["why_no_launches"]
+        if not self.why_no_launches:
+            return counts, {}
+        del counts["launches"]
+        return counts, {"launches": self.why_no_launches}
 
     def add(self, nodes: Iterable[Any]) -> None:
         """Count the scheduler's nodes before code generation.
@@ -230,7 +231,7 @@ def is_candidate() -> bool:
     """Whether Inductor compiles a graph to time it against others (decompose-K, since 2.8)."""
     from torch._inductor.virtualized import V
 
-    return str(getattr(V.graph, "name", "")).startswith(CANDIDATE)
+    return str(getattr(V.graph, "name", "")).startswith("benchmark_")
 
 
 def tracing_to(folder: Path) -> AbstractContextManager[Any]:

@@ -67,7 +67,7 @@ def watch_operators() -> Iterator[list[Operator]]:
     found: list[Operator] = []
 
     def note(original: Any, graph: Any, *arguments: Any) -> Any:
-        if not str(graph.name or "").startswith(inductor.CANDIDATE):
+        if not inductor.is_candidate():
             found.extend(_operators(graph.module.graph.nodes))
         return original(graph, *arguments)
 
