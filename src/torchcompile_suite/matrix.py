@@ -186,12 +186,13 @@ PROTOCOL = _of_axis(
     PROTOCOLS,
     ["right", WARM_UP_MIXED, "data-inside", "grad-on"],
 )
-# The default heap, and one other allocator to show the allocator's share.
+# The default heap, and one other allocator to show the allocator's share. "libc" is in no core: all
+# other cells have it.
 ALLOCATOR = _question(
     "allocator.Allocator",
     "inference",
     {"allocator": ALLOCATORS},
-    {(DEFAULT_HEAP,): "default_heap", ("libc",): "allocator", ("tcmalloc",): "allocator"},
+    {(DEFAULT_HEAP,): "default_heap", ("tcmalloc",): "allocator"},
 )
 TRAINING_ALLOCATOR = _of_axis(
     "allocator.TrainingAllocator", "training", "allocator", ALLOCATORS, [DEFAULT_HEAP], **_TRAINED
@@ -207,7 +208,11 @@ FREEZING_MEMORY = _question(
 )
 # `nested-region` is not in the core: older releases lack it.
 REGIONAL = _of_axis("regional.Regional", "regional", "way", REGIONAL_WAYS, ["whole", "regional"])
-COLD_START = _of_axis("starts.ColdStart", "starts", "start", STARTS, STARTS)
+# A start takes minutes. The two that are not in the core are variants of "disk-cache" and of
+# "aot-package".
+COLD_START = _of_axis(
+    "starts.ColdStart", "starts", "start", STARTS, ["uncached", "disk-cache", "aot-package"]
+)
 MEMORY_OVER_TIME = _of_axis(
     "memory.MemoryOverTime",
     "memory_over_time",

@@ -19,7 +19,7 @@ CORE = {
         *("inference", "eager", "protocol", "default_heap"),
         *("freezing", "freezing_memory"),
     ),
-    "mobilenetv3_small_100": ("inference", "default_heap"),
+    "mobilenetv3_small_100": ("inference",),
     "vit_tiny_patch16_224": ("inference",),
 }
 # A small convnext, the timm models of PyTorch's dashboard (benchmarks/dynamo/timm_models_list.txt;

@@ -28,7 +28,7 @@ HEAD_WIDTH = 64
 # model, then the three of one small width.
 SIZES: dict[tuple[int, int, int], tuple[tuple[str, ...], tuple[str, ...]]] = {
     (16, 6, 384): (
-        ("inference", "eager", "reduce-overhead", "max-autotune"),
+        ("inference", "reduce-overhead", "max-autotune"),
         ("training", "backends"),
     ),
     (32, 12, 768): ((), ("training",)),
