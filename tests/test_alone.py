@@ -22,7 +22,7 @@ from torchcompile_suite.engine.settings import Settings
 from torchcompile_suite.errors import SuiteError
 from torchcompile_suite.host import processors
 from torchcompile_suite.measurement import METHOD, OK, Launch, Measurement, Outcome, Status
-from torchcompile_suite.results import records
+from torchcompile_suite.results import parsing, records
 
 from . import examples
 
@@ -190,7 +190,7 @@ def two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_loop_of_another_python_or_of_other_threads_tells_nothing(
     tmp_path: Path, unlike: dict[str, object]
 ) -> None:
-    first, second = (tmp_path / f"{name}{records.SUFFIX}" for name in ("first", "second"))
+    first, second = (tmp_path / f"{name}{parsing.SUFFIX}" for name in ("first", "second"))
     noisy = [1.4 * QUIET_S] * 3
     measure([1.0] * 3, cell=EAGER_CELL, calibrations=noisy, record=second)
     quick, _ = measure([1.0] * 3)
@@ -207,7 +207,7 @@ def test_the_loop_of_another_python_or_of_other_threads_tells_nothing(
 @pytest.mark.usefixtures("two_processors")
 def test_the_records_of_the_machine_tell_its_quiet_time(tmp_path: Path) -> None:
     """Records of any release. A measurement of a noisy hour is not reused in a quieter one."""
-    first, second = (tmp_path / f"{name}{records.SUFFIX}" for name in ("first", "second"))
+    first, second = (tmp_path / f"{name}{parsing.SUFFIX}" for name in ("first", "second"))
     noisy = [1.4 * QUIET_S] * 6
     found, _ = measure([1.0] * 6, calibrations=noisy, record=second)
     assert len(found.launches) == 3, "no quieter launch is known"

@@ -24,7 +24,8 @@ from torchcompile_suite.presentation import answers
 from torchcompile_suite.presentation.answers import Answer
 from torchcompile_suite.presentation.wording import plural
 from torchcompile_suite.results import cached, records
-from torchcompile_suite.results.records import Record, decode
+from torchcompile_suite.results.parsing import decode
+from torchcompile_suite.results.records import Record
 
 from . import examples
 from .schemas import validated

@@ -25,7 +25,7 @@ from torchcompile_suite.generated import GENERATION
 from torchcompile_suite.host import machine
 from torchcompile_suite.modes import EAGER
 from torchcompile_suite.releases import catalogue, environments, ledger, stamp
-from torchcompile_suite.results import records
+from torchcompile_suite.results import parsing, records
 
 from .conftest import QUICK, ROOT, ReleaseEnvironment
 from .schemas import validated
@@ -117,7 +117,7 @@ class Checkout:
             if b'"launch"' in line
         ]
 
-    def entries(self, tag: str) -> list[records.Entry]:
+    def entries(self, tag: str) -> list[parsing.Entry]:
         """All measurements of a release, in the journal and sealed, oldest first."""
         (files,) = (
             files
@@ -125,7 +125,7 @@ class Checkout:
             if records.place(journal)[0] == self.commit(tag)[:8]
         )
         found = {
-            entry.identity: entry for entries, _ in records.read_files(files) for entry in entries
+            entry.identity: entry for entries, _ in parsing.read_files(files) for entry in entries
         }
         return sorted(found.values(), key=lambda entry: entry.order)
 

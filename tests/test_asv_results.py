@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from torchcompile_suite.asv import export, staging
-from torchcompile_suite.results.records import Problem
+from torchcompile_suite.results.parsing import Problem
 
 from .conftest import ROOT
 from .irregular import IRREGULAR

@@ -20,7 +20,7 @@ from torchcompile_suite.asv import export, repository, staging
 from torchcompile_suite.measurement import METHOD, Measurement, Outcome, Status
 from torchcompile_suite.releases import ledger
 from torchcompile_suite.results import records, sealing
-from torchcompile_suite.results.records import Problem
+from torchcompile_suite.results.parsing import Problem
 
 from . import examples
 from .conftest import ROOT

@@ -54,7 +54,7 @@ from torchcompile_suite.host import machine
 from torchcompile_suite.host.files import append_line
 from torchcompile_suite.measurement import METHOD, OK, Launch, Measurement
 from torchcompile_suite.releases import environments, ledger
-from torchcompile_suite.results import records
+from torchcompile_suite.results import parsing, records
 
 from . import examples
 from .conftest import ROOT
@@ -489,7 +489,7 @@ def kept(results: Path) -> list[tuple[str, str, Cell]]:
     for folder in records.machine_folders(results)[0]:
         for file, of_place in records.files(folder)[0].items():
             release = releases[records.place(file)[0]]
-            for entries, _ in records.read_files(of_place):
+            for entries, _ in parsing.read_files(of_place):
                 found += [(folder.name, release, entry.measurement.cell) for entry in entries]
     return found
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.measurement import OK, Launch, Measurement, Outcome, Status
 from torchcompile_suite.results import records
-from torchcompile_suite.results.records import decode
+from torchcompile_suite.results.parsing import decode
 
 from . import examples
 from .irregular import IRREGULAR

@@ -37,7 +37,7 @@ from torchcompile_suite.measurement import METHOD, Measurement, Outcome, Status
 from torchcompile_suite.modes import EAGER, MODES
 from torchcompile_suite.presentation import answers, documents, hardware
 from torchcompile_suite.releases import ledger
-from torchcompile_suite.results import cached, records, sealing
+from torchcompile_suite.results import cached, parsing, records, sealing
 from torchcompile_suite.site import axis, build, cells, packs, render
 from torchcompile_suite.site.documents import fastest, figures
 
@@ -865,7 +865,7 @@ def test_the_site_opens_with_the_machine_that_has_most(results: Path, tmp_path: 
     assert list(Report(_built(results, tmp_path / "equal")).machines) == list(MACHINES)
     fewer = tmp_path / "results"
     shutil.copytree(results, fewer)
-    min((fewer / MACHINES[0]).glob(f"*{records.SUFFIX}")).unlink()
+    min((fewer / MACHINES[0]).glob(f"*{parsing.SUFFIX}")).unlink()
     site = _built(fewer, tmp_path / "fewer")
     assert list(Report(site).machines) == list(MACHINES[::-1])
     page = (site / "index.html").read_text()

@@ -40,7 +40,8 @@ from torchcompile_suite.measurement import METHOD, OK, Launch, Measurement, Outc
 from torchcompile_suite.presentation.answers.common import NOTHING
 from torchcompile_suite.presentation.answers.processes import starts as answer
 from torchcompile_suite.request import Plan, Request
-from torchcompile_suite.results.records import Record, decode
+from torchcompile_suite.results.parsing import decode
+from torchcompile_suite.results.records import Record
 
 from .conftest import ReleaseEnvironment
 from .examples import environment

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from torchcompile_suite.conditions import Overlay
 from torchcompile_suite.measurement import Measurement, Outcome, Status
-from torchcompile_suite.results import records, sealing, segments
+from torchcompile_suite.results import parsing, records, sealing, segments
 from torchcompile_suite.results.segments import Header, Segment, canonical, record_id
 
 from . import examples
@@ -58,7 +58,7 @@ def identities(results: Path) -> set[str]:
         entry.identity
         for folder in records.machine_folders(results)[0]
         for files in records.files(folder)[0].values()
-        for entries, _ in records.read_files(files)
+        for entries, _ in parsing.read_files(files)
         for entry in entries
     }
 
@@ -220,7 +220,7 @@ def test_a_large_file_is_not_read(tmp_path: Path) -> None:
 
 
 def test_a_bad_line_of_a_sound_segment_is_named_and_the_rest_is_read(tmp_path: Path) -> None:
-    huge = b'{"schema":1,"x":"' + b"x" * records.LONGEST_LINE + b'"}'
+    huge = b'{"schema":1,"x":"' + b"x" * parsing.LONGEST_LINE + b'"}'
     newer = b'{"schema": 99}'
     segment = Segment(HEADER, [newer, GOOD, b"", b"[" * 100_000, huge])
     file = segments.write(tmp_path / "box", segment)
@@ -339,7 +339,7 @@ def test_what_is_no_measurement_stays_in_the_journal(tmp_path: Path, rest: bytes
 def test_a_line_that_is_too_long_keeps_what_follows(tmp_path: Path) -> None:
     file = journal(tmp_path)
     records.append(file, made())
-    rest = b"x" * (2 * records.LONGEST_LINE + 5) + b"\n" + GOOD + b"\n"
+    rest = b"x" * (2 * parsing.LONGEST_LINE + 5) + b"\n" + GOOD + b"\n"
     with file.open("ab") as stream:
         stream.write(rest)
     sealing.seal(tmp_path / "box")

@@ -16,8 +16,8 @@ from torchcompile_suite.cell import Cell
 from torchcompile_suite.conditions import HostState, Interference
 from torchcompile_suite.measurement import Launch, Measurement, Outcome, Status
 from torchcompile_suite.modes import MODES
-from torchcompile_suite.results import cached, machines, records, sealing, segments
-from torchcompile_suite.results.records import decode
+from torchcompile_suite.results import cached, machines, parsing, records, sealing, segments
+from torchcompile_suite.results.parsing import decode
 
 from . import examples
 
@@ -167,9 +167,9 @@ def test_only_what_is_new_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     store(tmp_path, 2, COMMIT[::-1])
     (new,) = sealing.seal(tmp_path / "box").segments
     read: list[Path] = []
-    original = records.read_segment
+    original = parsing.read_segment
 
-    def watched(file: Path) -> records.Read[list[records.Entry]]:
+    def watched(file: Path) -> parsing.Read[list[parsing.Entry]]:
         read.append(file)
         return original(file)
 

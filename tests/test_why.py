@@ -30,7 +30,8 @@ from torchcompile_suite.presentation import stories
 from torchcompile_suite.presentation import why as words
 from torchcompile_suite.presentation.answers import pays
 from torchcompile_suite.results import records
-from torchcompile_suite.results.records import Record, decode
+from torchcompile_suite.results.parsing import decode
+from torchcompile_suite.results.records import Record
 
 from . import examples
 from .schemas import validated

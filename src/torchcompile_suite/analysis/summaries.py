@@ -21,9 +21,10 @@ from msgspec import Struct
 from ..cell import Cell
 from ..conditions import Environment
 from ..measurement import Launch, Measurement
-from ..results import cached, records, segments
+from ..results import cached, parsing, records, segments
 from ..results.cached import Made
-from ..results.records import Entry, Problem, Read, Record, Records
+from ..results.parsing import Entry, Problem, Read
+from ..results.records import Record, Records
 from ..results.segments import Header
 from . import statistics
 from .statistics import CondensedLaunch
@@ -73,8 +74,8 @@ def read(results: Path) -> Records:
 
 
 def read_files(found: Iterable[Path]) -> Iterator[Read[list[Entry]]]:
-    """`records.read_files`, with condensed measurements from segments."""
-    return records.read_files(found, _read)
+    """`parsing.read_files`, with condensed measurements from segments."""
+    return parsing.read_files(found, _read)
 
 
 def read_machine(folder: Path) -> Records:
@@ -142,7 +143,7 @@ def _condensed(launch: Launch, environment: Environment | None) -> CondensedLaun
 
 
 def _read(file: Path) -> Read[list[Entry]]:
-    """A segment's measurements, condensed; see `records.SegmentReader`."""
+    """A segment's measurements, condensed; see `parsing.SegmentReader`."""
     data = cached.get("summaries", [records.identity(file)], partial(_make, file))
     summary = msgspec.msgpack.decode(data, type=_Summary)
     segments.check_place(file, summary.header)
@@ -156,7 +157,7 @@ def _read_generated(file: Path) -> Read[list[Entry]]:
 
 def _read_divided(file: Path) -> Read[list[Entry]]:
     """The whole measurements of a segment that has a cell whose calls were divided."""
-    return records.read_segment(file) if _DIVIDED in _kinds(file) else ([], [])
+    return parsing.read_segment(file) if _DIVIDED in _kinds(file) else ([], [])
 
 
 def _kinds(file: Path) -> bytes:
@@ -175,7 +176,7 @@ def _kinds(file: Path) -> bytes:
 
 def _make(file: Path) -> Made:
     """The summary of a segment. Its bad lines are a part of it, so that they are always named."""
-    found, problems = records.read_segment(file)
+    found, problems = parsing.read_segment(file)
     known: dict[bytes, int] = {}
     environments: list[Environment] = []
 

@@ -36,7 +36,7 @@ from ..measurement import Measurement
 from ..results import cached, descriptions, records, regular
 from ..results.cached import Made
 from ..results.descriptions import check_text
-from ..results.records import Problem, Read
+from ..results.parsing import Problem, Read
 from .repository import Commits
 
 Point = tuple[Any, ...]

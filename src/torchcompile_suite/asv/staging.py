@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, TypeAlias
 from .. import matrix
 from ..host import machine
 from ..host.files import write_atomically
-from ..results import descriptions, records
-from ..results.records import Problem
+from ..results import descriptions, parsing, records
+from ..results.parsing import Problem
 from . import export
 from .repository import known_commits
 
@@ -104,7 +104,7 @@ def machines(results: Path, problems: list[Problem]) -> list[Path]:
     for file in (folder / machine.FILE for folder in folders):
         if not os.path.lexists(file):
             continue
-        with records.named(f"{file.parent.name}/{file.name}", problems):
+        with parsing.named(f"{file.parent.name}/{file.name}", problems):
             fields = descriptions.read(file.parent).fields
             if (version := fields.pop("version", None)) != 1:
                 raise ValueError(f"the version of the file is {version!r}, not 1")

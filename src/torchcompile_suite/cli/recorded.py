@@ -17,7 +17,8 @@ from ..measurement import Measurement
 from ..presentation.wording import printable
 from ..releases import catalogue, ledger
 from ..results import machines, records, sealing
-from ..results.records import Problem, Record, Records
+from ..results.parsing import Problem
+from ..results.records import Record, Records
 
 RESULTS = Path("results")
 # What the wheel has of them. Git and a checkout that is installed with -e have no such folder.

@@ -24,7 +24,8 @@ from ..host import machine
 from ..host.files import append_line, read_lines, write_atomically
 from ..measurement import Measurement
 from ..results import records, sealing
-from ..results.records import Problem, Record
+from ..results.parsing import Problem
+from ..results.records import Record
 from .plan import Plan
 
 What = Literal["given", "lost", "back", "anew", "stored", "failed"]

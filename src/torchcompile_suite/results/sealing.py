@@ -20,9 +20,9 @@ from ..errors import SuiteError
 from ..host import files, machine
 from ..host.files import write_atomically
 from ..measurement import Measurement
-from . import descriptions, records, regular, segments
+from . import descriptions, parsing, records, regular, segments
 from .descriptions import Description
-from .records import Problem
+from .parsing import Problem
 from .segments import Header, Segment, canonical
 
 
@@ -59,7 +59,7 @@ def seal(machine_folder: Path) -> Sealed:
     """
     sealed = Sealed([], [])
     for journal in records.journals(machine_folder):
-        with records.named(records.name(journal), sealed.problems, "cannot be sealed"):
+        with parsing.named(parsing.name(journal), sealed.problems, "cannot be sealed"):
             with regular.open_own(journal):
                 pass  # nothing but a file is opened for writing
             with files.alone(journal):  # nobody adds a line until the journal is gone
@@ -101,7 +101,7 @@ def _identities(results: Path) -> set[tuple[Path, object]]:
         (journal, entry.identity)
         for folder in records.machine_folders(results)[0]
         for journal, found in records.files(folder)[0].items()
-        for entries, _ in records.read_files(found)
+        for entries, _ in parsing.read_files(found)
         for entry in entries
     }
 
@@ -110,7 +110,7 @@ def _written(machine_folder: Path, segment: Segment) -> Path:
     file = segments.write(machine_folder, segment)
     # The journal is removed next, so the file has to be what was meant.
     if segments.read(file) != segment:
-        raise ValueError(f"{records.name(file)} is not what was written")
+        raise ValueError(f"{parsing.name(file)} is not what was written")
     return file
 
 
@@ -119,12 +119,12 @@ def content(journal: Path) -> Content:
 
     Raises OSError, and ValueError for a journal with a name that no segment can have.
     """
-    found, problems = records.read_journal(journal)
+    found, problems = parsing.read_journal(journal)
     good = {entry.position for entry in found}
     lines: list[bytes] = []
     left: list[bytes] = []
     with regular.open_own(journal) as stream:
-        parts = iter(lambda: stream.readline(records.LONGEST_LINE), b"")
+        parts = iter(lambda: stream.readline(parsing.LONGEST_LINE), b"")
         for number, line in enumerate(parts, 1):
             if number in good:
                 lines.append(canonical(line))
@@ -193,7 +193,7 @@ def _merge_machine(source: Path, target: Path, problems: list[Problem]) -> bool:
 def _description(folder: Path, problems: list[Problem]) -> Description | None:
     """The description of a machine; None if it is missing or cannot be read."""
     if os.path.lexists(folder / machine.FILE):
-        with records.named(f"{folder.name}/{machine.FILE}", problems):
+        with parsing.named(f"{folder.name}/{machine.FILE}", problems):
             return descriptions.read(folder)
     return None
 
@@ -203,12 +203,12 @@ def _files(folder: Path, problems: list[Problem]) -> Iterator[tuple[Path, bytes]
     found, unread = records.segment_files(folder)
     problems += unread
     for file in found:
-        with records.named(records.name(file), problems):
+        with parsing.named(parsing.name(file), problems):
             data = regular.read_own(file, segments.MOST_BYTES)
             segments.decode(file, data)
             yield file.relative_to(folder), data
     for journal in records.journals(folder):
-        with records.named(records.name(journal), problems):
+        with parsing.named(parsing.name(journal), problems):
             made = content(journal)
             problems += made.problems
             yield from map(segments.encode, made.segments)

@@ -13,7 +13,7 @@ from ..modes import EAGER, MODES
 from ..presentation import answers
 from ..results import records
 from ..results.machines import classes, in_order
-from ..results.records import Problem
+from ..results.parsing import Problem
 from . import packs, render, sections, shards, stories
 from .axis import Axis, Releases
 from .cells import ABOUT, grouped

@@ -25,9 +25,10 @@ from ..cell import Cell
 from ..host.machine import FILE as MACHINE
 from ..measurement import METHOD, Launch, Measurement
 from ..presentation.hardware import title
-from ..results import descriptions, machines, records, regular
+from ..results import descriptions, machines, parsing, records, regular
 from ..results.machines import Standing, assemble
-from ..results.records import Problem, Record
+from ..results.parsing import Problem
+from ..results.records import Record
 from . import cells
 from .axis import Axis
 
@@ -277,7 +278,7 @@ def load(folder: Path, axis: Axis, code: Code) -> Loaded:
     mine = _of_one_method(name, latest, axis, left_out)
     rows = summary.rows(mine.values())
     facts: dict[str, str] = {}
-    with records.named(f"{name}/{MACHINE}", unread):
+    with parsing.named(f"{name}/{MACHINE}", unread):
         fields = descriptions.read(folder).fields
         facts = {key: str(value) for key, value in fields.items() if key != "version"}
     entries = [Entry(mine[row.release, row.cell], row) for row in rows]

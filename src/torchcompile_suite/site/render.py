@@ -15,7 +15,7 @@ from packaging.version import Version
 
 from ..analysis.summary import version_key
 from ..releases import catalogue, ledger
-from ..results.records import Problem
+from ..results.parsing import Problem
 from . import release_pages, stories
 from .axis import Axis, Releases
 from .release_pages import ReleasePage

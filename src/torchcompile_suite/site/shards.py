@@ -18,11 +18,11 @@ from .. import matrix, workloads
 from ..results import cached
 from ..results.cached import Made
 from ..results.machines import Standing
-from ..results.records import Problem
+from ..results.parsing import Problem
 from . import content, packs
 from .axis import Axis
 from .content import Code, Machine
-from .documents import answers, fastest, figures, launches, overview
+from .documents import answers, fastest, figures, launches, overview, pairs
 from .packs import Encoded
 
 # Documents that the first view reads are in small packs.
@@ -213,7 +213,7 @@ def _buckets(machine: Machine) -> list[int]:
 def _pairs(machine: Machine) -> _Documents:
     for number, after in enumerate(machine.points):
         for before in machine.points[:number]:
-            yield f"pairs/{before}/{after}", overview.pair(machine, before, after)
+            yield f"pairs/{before}/{after}", pairs.pair(machine, before, after)
 
 
 def _of_machine(machine: Machine) -> _Documents:

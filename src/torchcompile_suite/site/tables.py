@@ -8,7 +8,7 @@ from operator import itemgetter
 from ..analysis.history import SERIES
 from ..analysis.payoff import BreakEven, State
 from ..presentation import wording
-from ..results.records import Problem
+from ..results.parsing import Problem
 from .cells import grouped
 from .sections import (
     STYLES,

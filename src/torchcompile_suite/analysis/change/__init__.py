@@ -16,9 +16,11 @@ and Hochberg, JRSS B 57, 1995), at `FALSE_DISCOVERY_RATE`.
 
 - ``quantities``: what is compared, and the drift between the measurements of one release
 - ``discovery``: which differences count as changes, also of releases measured in turns
-- ``comparison``: two releases compared, and the changes that matter most
+- ``comparison``: two releases compared
+- ``largest``: the changes that matter most
 """
 
 from .comparison import *
 from .discovery import *
+from .largest import *
 from .quantities import *

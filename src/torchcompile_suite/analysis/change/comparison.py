@@ -1,12 +1,8 @@
-"""Two releases compared: every figure of every cell, the means, and the gaps.
-
-And the changes that matter most: what shows alike in many cells is one finding.
-"""
+"""Two releases compared: every figure of every cell, the means, and the gaps."""
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -26,11 +22,6 @@ from .quantities import QUANTITIES, Logs, Side, values
 # spread alike would give an infinite weight, but launches are not normal, and in some cells one
 # launch in three is an outlier. evidence/false_alarms.py counts what this limit leaves.
 MOST_PRIOR_DEGREES = 8.0
-# A figure that changed in one direction in so many cells is one finding: a cause of one cell is
-# rarely the cause of five.
-ALIKE = 5
-# So many are shown first.
-MOST_FINDINGS = 10
 
 
 class ChangeError(SuiteError):
@@ -361,56 +352,3 @@ def _sources(name: str, cell: Cell) -> list[str]:
     """The quantities whose spread in the cell tells about the spread of that quantity."""
     quantity = QUANTITIES[name]
     return [one for one in (name, quantity.spreads_as) if one and quantity.concerns(cell)]
-
-
-class Finding(NamedTuple):
-    """A figure that changed in one direction: in one cell, or in several, the largest change first.
-
-    ``of``: the cells with their effects. ``measured``: the number of cells with the figure.
-    """
-
-    name: str
-    difference: Difference
-    of: list[tuple[Change, Effect]]
-    measured: int
-
-
-def findings(comparison: Comparison) -> list[Finding]:
-    """What changed beyond noise: figures that changed in many cells, then the other cells.
-
-    Each of the other cells has one finding, its largest change. A change is as large as its
-    interval is sure of.
-    """
-    alike: dict[tuple[str, Difference], list[tuple[Change, Effect]]] = defaultdict(list)
-    for change in comparison.changes:
-        for name, effect in change.effects.items():
-            if effect.difference.changed:
-                alike[name, effect.difference].append((change, effect))
-    many = {key: of for key, of in alike.items() if len(of) >= ALIKE}
-    found = [_finding(comparison, *key, of) for key, of in many.items()]
-    found.sort(key=lambda one: -len(one.of))
-    largest: dict[int, tuple[str, Change, Effect]] = {}
-    for (name, difference), of in alike.items():
-        if (name, difference) in many:
-            continue
-        for change, effect in of:
-            known = largest.get(id(change))
-            if known is None or _sure(effect) > _sure(known[2]):
-                largest[id(change)] = (name, change, effect)
-    of_one = sorted(largest.values(), key=lambda each: -_sure(each[2]))
-    return found + [
-        _finding(comparison, name, effect.difference, [(change, effect)])
-        for name, change, effect in of_one
-    ]
-
-
-def _finding(
-    comparison: Comparison, name: str, difference: Difference, of: list[tuple[Change, Effect]]
-) -> Finding:
-    measured = sum(name in change.effects for change in comparison.changes)
-    return Finding(name, difference, sorted(of, key=lambda each: -_sure(each[1])), measured)
-
-
-def _sure(effect: Effect) -> float:
-    """The log of the factor that the whole interval has at least."""
-    return min(abs(math.log(bound)) for bound in (effect.factor.low, effect.factor.high))

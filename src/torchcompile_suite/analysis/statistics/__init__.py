@@ -7,9 +7,13 @@ varied by 4.5 %. See Kalibera and Jones, "Rigorous benchmarking in reasonable ti
 
 - ``intervals``: confidence intervals over launches, arithmetic with them, how much the launches of
   all cells of a machine differ, and quantiles of Student's t distribution
-- ``launches``: the figures of one launch and of a measurement, the stopping rule, and which
-  launches were slowed by other work on the machine
+- ``one_launch``: the figures of one launch
+- ``disturbances``: which launches count: what others took of the machine, and where the host ran
+  its processors
+- ``launches``: the figures of a measurement, and the stopping rule
 """
 
+from .disturbances import *
 from .intervals import *
 from .launches import *
+from .one_launch import *

@@ -13,7 +13,7 @@ from ...presentation.wording import duration, listed, plural, ratio
 from .. import cells
 from ..content import Machine
 from .figures import users_compile
-from .overview import PAIR_COLUMNS, pair
+from .pairs import PAIR_COLUMNS, pair
 
 # The chance that a point which is as fast as all others is said to be slower.
 _LEVEL = 0.05
