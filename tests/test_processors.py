@@ -115,6 +115,29 @@ def test_probes_take_two_cores(
 
 
 @pytest.mark.parametrize(
+    ("file", "speeds", "two"),
+    [
+        # A laptop: two efficient cores, then two fast ones with clocks of their own.
+        ("cpufreq/cpuinfo_max_freq", [3_900_000, 3_900_000, 5_000_000, 5_200_000], (3, 2)),
+        ("cpu_capacity", [446, 1024, 446, 1024], (1, 3)),
+        # One fast core: the two of the other kind.
+        ("cpu_capacity", [446, 446, 446, 1024], (0, 1)),
+        ("cpu_capacity", [100, 200, 400, 1024], (3, 2)),
+    ],
+)
+def test_probes_take_two_cores_of_one_kind(
+    some: Path, monkeypatch: pytest.MonkeyPatch, file: str, speeds: list[int], two: tuple[int, int]
+) -> None:
+    """Two of two kinds would look as if they shared a core."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
+    for number, speed in enumerate(speeds):
+        place = some / f"cpu{number}" / file
+        place.parent.mkdir(parents=True)
+        place.write_text(f"{speed}\n")
+    assert processors.two() == two
+
+
+@pytest.mark.parametrize(
     ("files", "granted"),
     [
         ({}, 0),

@@ -12,6 +12,9 @@ from typing import NamedTuple
 
 STAT = Path("/proc/stat")
 TOPOLOGY = Path("/sys/devices/system/cpu")
+# Cores of one kind may differ in their highest clock by less than this factor. Where a processor
+# has cores of two kinds, the efficient ones reach 0.6 to 0.8 of the others.
+ONE_KIND = 0.9
 
 
 class Taken(NamedTuple):
@@ -49,12 +52,31 @@ def taken() -> Taken | None:
 
 
 def two() -> tuple[int, int] | None:
-    """Two of the `allowed` processors: of two cores, if there are such. None if only one is."""
-    first, *others = allowed() or [0]
-    if not others:
+    """Two of the `allowed` processors: of two fast cores of one kind, if there are such. None if
+    only one processor is allowed.
+    """
+    fastest_first = sorted(allowed(), key=_speed, reverse=True)
+    if len(fastest_first) < 2:
         return None
-    same = siblings(first)
-    return first, next((other for other in others if other not in same), others[0])
+    for place, one in enumerate(fastest_first):
+        same = siblings(one)
+        for other in fastest_first[place + 1 :]:
+            if other not in same and _speed(other) >= ONE_KIND * _speed(one):
+                return one, other
+    return fastest_first[0], fastest_first[1]
+
+
+def _speed(number: int) -> int:
+    """What the kernel knows of the speed of a processor, to compare it with others: the capacity of
+    its core, or the highest clock in kHz. 0 if it knows neither, as in most guests.
+    """
+    folder = TOPOLOGY / f"cpu{number}"
+    for file in (folder / "cpu_capacity", folder / "cpufreq" / "cpuinfo_max_freq"):
+        try:
+            return int(file.read_text())
+        except (OSError, ValueError):
+            pass
+    return 0
 
 
 def siblings(number: int) -> set[int]:
