@@ -361,7 +361,7 @@ _NAMED = (
     *("resnet50", "efficientnet_b0", "BertForMaskedLM"),
     *("GPT2LMHeadModel", "LlamaForCausalLM", "T5ForConditionalGeneration"),
     *("CLIPModel", "WhisperForConditionalGeneration"),
-    *("vit_base_patch16_224", "convnext_tiny", "swin_tiny_patch4_window7_224"),
+    *("vit_base_patch16_224", "convnext_tiny", "swin_tiny_patch4_window7_224", "unet_step"),
 )
 _CONVOLUTION_NETS = ("resnet18", "mobilenetv3_small_100", "mobilenetv2_100", "convnext_atto")
 _VISION_TRANSFORMERS = ("vit_tiny_patch16_224", "vit16x6x384")
