@@ -27,7 +27,8 @@ def row(ratio: float, low: float, high: float, cold_s: float | None = 30.0) -> R
         Cell("resnet18", 1, "default"),
         OK,
         eager_s=Interval(0.125, 0.12, 0.13),
-        latency_s=Interval(0.125 * ratio, *UNKNOWN),
+        # As measured times are: not quite what the ratio of pairs says.
+        latency_s=Interval(0.13 * ratio, *UNKNOWN),
         ratio=Interval(ratio, low, high),
         cold_compile_s=cold_s,
         break_even_calls=calls,
@@ -37,7 +38,9 @@ def row(ratio: float, low: float, high: float, cold_s: float | None = 30.0) -> R
 @pytest.mark.parametrize(
     ("measured", "state", "text"),
     [
-        (row(0.75, 0.7, 0.8), State.CALLS, "960 calls"),
+        (row(0.75, 0.7, 0.8), State.CALLS, "800 to 1,200 calls"),
+        (row(0.75, 0.749, 0.751), State.CALLS, "about 960 calls"),
+        (row(0.75, 0.749, 0.751, cold_s=0.01), State.CALLS, "about 1 call"),
         (row(1.2, 1.1, 1.3), State.NEVER, "never"),
         (row(0.75, 0.6, 1.05), State.CANNOT_TELL, "cannot tell"),
         (row(1.01, 0.99, 1.03), State.CANNOT_TELL, "cannot tell"),
@@ -58,8 +61,10 @@ def test_the_time_to_pay_includes_the_cold_compile() -> None:
     found = break_even(row(0.75, 0.7, 0.8))
     assert found.seconds == pytest.approx(30.0 + 960 * 0.09375)
     assert found.seconds == pytest.approx(960 * 0.125)
-    assert found.duration == "2 minutes"
-    assert "after 960 calls (2 minutes)" in advice.sentence([row(0.75, 0.7, 0.8)], "")
+    assert found.duration == "about 2 minutes"
+    assert "after 800 to 1,200 calls (about 2 minutes)" in advice.sentence(
+        [row(0.75, 0.7, 0.8)], ""
+    )
 
 
 def test_estimates_without_a_claim_are_kept_for_data() -> None:
@@ -69,7 +74,7 @@ def test_estimates_without_a_claim_are_kept_for_data() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(7.0, "7 s"), (119.0, "119 s"), (120.0, "2 minutes"), (7200.0, "2 hours"), (2e5, "2.31 days")],
+    [(7.0, "7 s"), (110.0, "110 s"), (120.0, "2 minutes"), (7200.0, "2 hours"), (2e5, "2.3 days")],
 )
 def test_a_duration_has_the_largest_unit_of_which_there_are_two(seconds: float, text: str) -> None:
-    assert BreakEven(State.CALLS, 1, seconds).duration == text
+    assert BreakEven(State.CALLS, 1, seconds).duration == f"about {text}"

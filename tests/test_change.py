@@ -538,5 +538,5 @@ def test_a_mean_of_small_programs_is_not_called_one_of_models() -> None:
     for cells, noun in (([program], "cells"), ([program, model], "models")):
         before, after = ([measurement(random, cell) for cell in cells] for _ in range(2))
         sheet = sheets.means(compare(before, after))
-        assert sheet.columns[1:3] == [f"mean of {noun} [95 %]", noun]
+        assert sheet.columns[1:3] == [f"mean of {noun} [95 %]", "cells"]
         assert all(line[2] == "1" for line in sheet.lines)

@@ -22,6 +22,7 @@ from torchcompile_suite.generated import Generated
 from torchcompile_suite.launch.generate.assembly import occupancy
 from torchcompile_suite.launch.generate.recorder import Node, Recorder
 from torchcompile_suite.measurement import OK, Launch, Measurement, Outcome, Status
+from torchcompile_suite.presentation import sheets
 from torchcompile_suite.results import records
 from torchcompile_suite.targets import Target
 
@@ -231,6 +232,17 @@ def test_a_change_of_one_kernel_is_a_change(tmp_path: Path) -> None:
     ]
     assert [one for step in changed for one in step.differences] == comparison.differences
     assert len(changed) == comparison.compared
+
+
+def test_a_count_that_one_release_does_not_know_is_neither_more_nor_less() -> None:
+    some, other = (Cell(name, 1, "default", target="cuda:sm90") for name in ("a", "b"))
+    differences = [
+        generated.Difference(some, generated.LAUNCHES, 40, None),
+        generated.Difference(other, generated.LAUNCHES, 40, 20),
+        generated.Difference(some, "graphs", None, 2),
+    ]
+    sheet = sheets.generated_counts(generated.Comparison("2.4.1", "2.5.1", 2, differences, []))
+    assert sheet.lines == [[generated.LAUNCHES, "0", "1", "b: 40 to 20"]]
 
 
 def test_a_release_without_code_is_no_change_and_hides_none(tmp_path: Path) -> None:

@@ -173,7 +173,7 @@ def test_only_what_is_new_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         read.append(file)
         return original(file)
 
-    monkeypatch.setattr(records, "read_segment", watched)
+    monkeypatch.setattr(parsing, "read_segment", watched)
     assert len(summaries.read(tmp_path).records) == 12
     assert read == [new]
 

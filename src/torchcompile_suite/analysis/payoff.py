@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from ..cell import Cell
 from .change import MARGIN
-from .statistics import Interval, formatted
+from .statistics import Interval, calls_to_break_even
 from .summary import Row
 
 _T = TypeVar("_T")
@@ -94,20 +94,26 @@ class BreakEven(NamedTuple):
     """The point at which a compiled model has done as many calls as eager in the same time.
 
     ``calls`` is the number of compiled calls up to that point. ``seconds`` is the time from the
-    start of the first call: the cold compile, then ``calls`` steady calls. Both are estimates
-    without an interval: infinite if the estimated ratio is 1 or more, None if a figure is missing.
-    ``state`` says what the interval of the ratio allows to claim.
+    start of the first call: the cold compile, then ``calls`` steady calls. Both are estimates:
+    infinite if the estimated ratio is 1 or more, None if a figure is missing. ``least`` and
+    ``most`` are the calls at the two ends of the ratio's interval, None unless compiling pays.
+    ``state`` says what that interval allows to claim.
     """
 
     state: State
     calls: float | None = None
     seconds: float | None = None
+    least: float | None = None
+    most: float | None = None
 
     def __str__(self) -> str:
         """The calls in words; no claim that the interval of the ratio does not support."""
-        if self.state is State.CALLS and self.calls is not None:
-            return f"{max(self.calls, 1):,.0f} call{'s' * (self.calls >= 1.5)}"
-        return self.state.value
+        if self.state is not State.CALLS or self.least is None or self.most is None:
+            return self.state.value
+        least, most = (_two_digits(max(calls, 1)) for calls in (self.least, self.most))
+        if least == most:
+            return f"about {most} call{'s' * (most != '1')}"
+        return f"{least} to {most} calls"
 
     @property
     def duration(self) -> str:
@@ -116,17 +122,28 @@ class BreakEven(NamedTuple):
             return ""
         for unit, size in (("days", 86400), ("hours", 3600), ("minutes", 60)):
             if self.seconds >= 2 * size:
-                return f"{formatted(self.seconds / size, '.3g')} {unit}"
-        return f"{self.seconds:.3g} s"
+                return f"about {_two_digits(self.seconds / size)} {unit}"
+        return f"about {_two_digits(self.seconds)} s"
+
+
+def _two_digits(estimate: float) -> str:
+    """The number as an estimate is written: 1,200 and 2.3."""
+    rounded = float(f"{estimate:.2g}")
+    return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:g}"
 
 
 def break_even(row: Row) -> BreakEven:
     """The break-even of a row; not known for eager, a failed cell, or without a cold compile."""
     calls = row.break_even_calls
-    if calls is None or row.ratio is None or row.latency_s is None or row.cold_compile_s is None:
+    if calls is None or row.ratio is None or row.eager_s is None or row.cold_compile_s is None:
         return BreakEven(State.NOT_KNOWN)
-    seconds = row.cold_compile_s + calls * row.latency_s.value
+    # By the ratio of pairs: two times have drifted, and may have another quotient.
+    seconds = row.cold_compile_s + calls * row.eager_s.value * row.ratio.value
     pays = payoff(row.ratio)
     if pays is Payoff.GAIN:
-        return BreakEven(State.CALLS, calls, seconds)
+        least, most = (
+            calls_to_break_even(row.cold_compile_s, row.eager_s.value, bound)
+            for bound in (row.ratio.low, row.ratio.high)
+        )
+        return BreakEven(State.CALLS, calls, seconds, least, most)
     return BreakEven(State.NEVER if pays is Payoff.LOSS else State.CANNOT_TELL, calls, seconds)

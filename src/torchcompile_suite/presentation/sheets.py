@@ -240,7 +240,7 @@ def means(comparison: Comparison) -> Sheet:
     counted = [one.value for one in Difference]
     if len(comparison.in_means) < len(comparison.changes):
         counted[0] = f"all cells: {counted[0]}"
-    columns = ["figure", f"mean of {of} [95 %]", of, *counted]
+    columns = ["figure", f"mean of {of} [95 %]", "cells", *counted]
     return Sheet(columns, frozenset(columns[1:]), lines)
 
 
@@ -326,23 +326,30 @@ def generated_changes(comparison: code.Comparison) -> Sheet:
 
 
 def generated_counts(comparison: code.Comparison) -> Sheet:
-    """One line for each count that differs anywhere: in how many cells, and where most."""
+    """One line for each count that differs anywhere: in how many cells, and where most.
+
+    A count that one of the releases does not know is neither more nor less.
+    """
     lines = []
     for name in code.COUNTS:
-        mine = [one for one in comparison.differences if one.name == name]
+        mine = [
+            (one.before, one.after, one.cell)
+            for one in comparison.differences
+            if one.name == name and one.before is not None and one.after is not None
+        ]
         if not mine:
             continue
-        more = sum((one.after or 0) > (one.before or 0) for one in mine)
-        most = max(mine, key=_times)
-        where = f"{most.cell.workload}: {count(most.before)} to {count(most.after)}"
+        more = sum(after > before for before, after, _ in mine)
+        before, after, cell = max(mine, key=lambda one: _times(*one[:2]))
+        where = f"{cell.workload}: {count(before)} to {count(after)}"
         lines.append([name, str(more), str(len(mine) - more), where])
     columns = ["count", "more in cells", "fewer in cells", "most in"]
     return Sheet(columns, frozenset(columns[1:3]), lines)
 
 
-def _times(one: code.Difference) -> float:
+def _times(before: int, after: int) -> float:
     """How many times the larger count is of the smaller one; infinite for one that is 0."""
-    small, large = sorted((one.before or 0, one.after or 0))
+    small, large = sorted((before, after))
     return large / small if small else math.inf
 
 

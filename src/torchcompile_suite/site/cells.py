@@ -52,6 +52,11 @@ def question(cell: Cell) -> str:
     return next((name for axis, name in _QUESTIONS.items() if axis in differs), plain)
 
 
+def timed(question: str) -> str:
+    """What is timed in cells of the question."""
+    return {"cold starts": "start", "training": "training step"}.get(question, "call")
+
+
 def compiles(cell: Cell) -> bool:
     """Whether the cell compares two different things. Eager over eager is 1 by definition."""
     return cell.mode != EAGER or cell.baseline != EAGER

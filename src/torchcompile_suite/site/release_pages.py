@@ -46,21 +46,18 @@ def changed(
 ) -> list[ReleasePage]:
     """A page for each minor release that has one before it, on the machine that has most of them.
 
-    It is about the newest patch that was measured.
+    It is about the newest patch that this machine has.
     ``code``: the documents of generated code. ``labels``: the names of points.
     """
     # A stranger's point may be any text, and becomes the name of a file.
     known = {release.version for release in catalogue.read()}
-    steps = {
-        point: (machine.entry, step)
-        for machine in reversed(machines)
-        for point, step in machine.plain["steps"].items()
-        if point in known
-    }
-    newest = {minor(point): point for point in sorted(steps, key=version_key)}
+    newest: dict[str, tuple[str, Row, Row]] = {}
+    for shards in reversed(machines):
+        steps = shards.plain["steps"]
+        for point in sorted(known & steps.keys(), key=version_key):
+            newest[minor(point)] = point, shards.entry, steps[point]
     made = []
-    for point in newest.values():
-        machine, step = steps[point]
+    for point, machine, step in sorted(newest.values(), key=lambda one: version_key(one[0])):
         name = machine["name"]
         before, after = labels[step["before"]], labels[point]
         pair = address("compare.html", machine=name, before=step["before"], after=point)

@@ -112,7 +112,7 @@ class Tables:
             for row in rows(document)
         )
         columns = ["cell", "figure", "after/before", "difference"]
-        caption = "The largest changes beyond noise."
+        caption = "The largest single changes beyond noise."
         return Section(
             f"What changed from {before} to {after}?",
             [document["sentence"] or "No cell was measured with both."],
@@ -124,7 +124,13 @@ class Tables:
             [
                 self._cell(row),
                 *(wording.seconds(row[name]) for name in ("cold_compile_s", "warm_compile_s")),
-                str(BreakEven(State(row["break_even_state"]), row["break_even_calls"])),
+                str(
+                    BreakEven(
+                        State(row["break_even_state"]),
+                        least=row["break_even_least"],
+                        most=row["break_even_most"],
+                    )
+                ),
             ]
             for row in rows(document)
         ]

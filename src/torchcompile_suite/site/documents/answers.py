@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Any
 
 from ... import matrix
-from ...analysis import change
+from ...analysis import change, statistics
 from ...analysis.claims import Verdict, judge
 from ...analysis.coverage import coverage
 from ...presentation import answers, sheets
@@ -110,9 +110,10 @@ def _text(machine: Machine) -> list[str]:
         floor,
         "Drift: the eager time of the same work, in two measurements of a release, may differ "
         f"by {_percent(math.sqrt(2) * machine.drift)}. Drift changes times; in ratios it cancels.",
-        "A neighbour slowed the processors during most of "
-        f"{plural(len(machine.slowed), 'measurement')}. The pages of these cells say so. asv run "
-        "with --skip-existing measures them again.",
+        f"In {len(machine.slowed)} of them the processors were more than "
+        f"{statistics.MOST_SLOWDOWN - 1:.0%} slower than at their best, mostly because of another "
+        "virtual machine. The pages of these cells say so. asv run with --skip-existing measures "
+        "them again.",
     ]
 
 

@@ -20,6 +20,7 @@ from ..content import Entry, Key, Machine
 from ..packs import figure, figures, spread, table
 
 PHASES = ("dynamo", "aot_autograd", "inductor", "kernel_build")
+BREAK_EVEN = [f"break_even_{name}" for name in ("calls", "least", "most", "s", "state")]
 # Two times and their ratio, as the tables have them.
 TIMES = [*spread("eager_s"), *spread("mode_s"), *spread("ratio")]
 # The names of the data are published and do not change.
@@ -27,8 +28,8 @@ COLUMNS = [
     *("cell", "workload", "batch_size", "mode", "variant", "question", "label"),
     *("outcome", "reason", "verdict", "fastest"),
     *TIMES,
-    *("cold_compile_s", "warm_compile_s", "peak_memory_bytes", "break_even_calls"),
-    *("break_even_s", "break_even_state", "users_compile", "asks"),
+    *("cold_compile_s", "warm_compile_s", "peak_memory_bytes", *BREAK_EVEN),
+    *("users_compile", "asks"),
     *(f"phase_{name}_s" for name in PHASES),
     *("cache_bytes", "compile_peak_memory_bytes", "slowdown", "baseline"),
 ]
@@ -41,7 +42,7 @@ LINE_FACTS = ("workload", "batch_size", "mode", "variant", "baseline")
 LINE_COLUMNS = [
     *("point", "outcome", "reason", "verdict"),
     *TIMES,
-    *("cold_compile_s", "warm_compile_s", "break_even_calls", "break_even_state", "slowdown"),
+    *("cold_compile_s", "warm_compile_s", *BREAK_EVEN, "slowdown"),
 ]
 
 
@@ -80,14 +81,13 @@ def verdict(row: Row) -> str:
 
 def users_compile(cell: Cell) -> bool:
     """Whether the cell is compiled as users do it, and not to analyse a gain or show a mistake."""
-    users_choice = {"phase", "dtype", "shapes", "baseline", "accumulation", "layout"}
+    users_choice = {"phase", "dtype", "shapes", "accumulation", "layout"}
     return cell.mode != EAGER and cell.differs() <= users_choice
 
 
 def _row(machine: Machine, entry: Entry, fastest: bool) -> list[Any]:
     row, compiled = entry.row, entry.measurement.compiled
     cell = row.cell
-    paid = break_even(row)
     phases = compiled.phases_s if compiled else {}
     return [
         *(machine.ids[cell], cell.workload, cell.batch_size, cell.mode, cell.variant),
@@ -97,12 +97,19 @@ def _row(machine: Machine, entry: Entry, fastest: bool) -> list[Any]:
         *figures(row.latency_s),
         *figures(row.ratio),
         *(figure(row.cold_compile_s), figure(row.warm_compile_s), row.peak_memory_bytes),
-        *(figure(row.break_even_calls), figure(paid.seconds), paid.state.value),
+        *paid(row),
         *(users_compile(cell), cell.asks_whether_it_pays),
         *(figure(phases.get(name)) for name in PHASES),
         *((compiled.cache_bytes, compiled.peak_memory_bytes) if compiled else (None, None)),
         *(figure(machine.slowed.get((row.release, cell))), cell.baseline),
     ]
+
+
+def paid(row: Row) -> list[Any]:
+    """The columns `BREAK_EVEN` of a row."""
+    found = break_even(row)
+    numbers = (row.break_even_calls, found.least, found.most, found.seconds)
+    return [*map(figure, numbers), found.state.value]
 
 
 def ends(machine: Machine, point: str) -> dict[str, Any]:
@@ -153,9 +160,10 @@ def lines(machine: Machine, bucket: int, fastest: Mapping[str, str]) -> dict[str
 def since(axis: Axis, rows: Sequence[Row]) -> str:
     """Since which point compiling surely pays for a cell, from its row at each, oldest first.
 
-    It surely pays at a point whose verdict is a gain. Empty for a cell with one point, or of eager.
+    It surely pays at a point whose verdict is a gain. Each point is judged alone: the one before
+    may have been as fast. Empty for a cell with one point, or of eager.
     """
-    if len(rows) < 2 or not cells.compiles(rows[0].cell):
+    if len(rows) < 2 or rows[0].cell.mode == EAGER:
         return ""
     pays = [payoff(row.ratio) is Payoff.GAIN for row in rows]
     lasting = len(list(takewhile(bool, reversed(pays))))
@@ -163,7 +171,16 @@ def since(axis: Axis, rows: Sequence[Row]) -> str:
         return f"Compiling surely pays in all {len(rows)} {axis.noun}s."
     if lasting:
         first = axis.facts(rows[-lasting].release).label
-        return f"Compiling surely pays in every measured {axis.noun} since {first}."
+        before = rows[-lasting - 1]
+        label = axis.facts(before.release).label
+        why = (
+            f"{label} has no number"
+            if before.ratio is None
+            else f"{label} is slower"
+            if payoff(before.ratio) is Payoff.LOSS
+            else f"the interval of {label} reaches 1"
+        )
+        return f"Compiling surely pays in every measured {axis.noun} since {first}; {why}."
     if not any(pays):
         return f"Compiling surely pays in none of {len(rows)} {axis.noun}s."
     last = max(place for place, gains in enumerate(pays) if gains)
@@ -189,6 +206,6 @@ def _line(machine: Machine, entry: Entry) -> list[Any]:
         *(row.release, row.outcome.status.value, row.outcome.reason, verdict(row)),
         *(number for name in history.SERIES for number in figures(drifting.get(name))),
         *(figure(row.cold_compile_s), figure(row.warm_compile_s)),
-        *(figure(row.break_even_calls), break_even(row).state.value),
+        *paid(row),
         figure(machine.slowed.get((row.release, row.cell))),
     ]

@@ -20,15 +20,13 @@ from ...analysis.summary import Row
 from ...cell import Cell
 from ...modes import EAGER
 from ...presentation import sheets
-from ...presentation.wording import duration, plural, ratio, without_gain
+from ...presentation.wording import duration, listed, plural, ratio, without_gain
 from .. import cells
 from ..content import Machine
 from ..packs import figure, figures, spread, table
 from . import figures as of_cells
 from .pairs import PAIR_COLUMNS, pair
 
-# What is timed, where it is no call.
-_TIMED = {"cold starts": "start", "training": "training step"}
 # The value of the choice of the batch size that takes all of them.
 ALL = "all"
 MEAN_COLUMNS = ["point", *(column for name in history.SERIES for column in spread(name))]
@@ -40,12 +38,11 @@ COLUMNS = [
     *spread("ratio"),
     *("slowdown", "baseline_time"),
 ]
+# Modes that the sentence of a group names.
+_MOST_MODES = 5
 # Changes and costs: those that are the largest.
 MOST_LINES = 5
-COST_COLUMNS = [
-    *("cell", "cold_compile_s", "warm_compile_s"),
-    *("break_even_calls", "break_even_s", "break_even_state"),
-]
+COST_COLUMNS = ["cell", "cold_compile_s", "warm_compile_s", *of_cells.BREAK_EVEN]
 
 
 class Group(NamedTuple):
@@ -93,12 +90,14 @@ def _group(machine: Machine, point: str, rows: Sequence[Row], group: Group) -> d
     shown = list(models.values())
     if len(shown) > MOST_MODELS:
         half = MOST_MODELS // 2
-        shown = [*shown[:half], *shown[-half:]]
+        # Models without a number are last, and would hide the smallest gains.
+        having = [rows for rows in shown if any(row.ratio is not None for row in rows)] or shown
+        shown = having if len(having) <= MOST_MODELS else [*having[:half], *having[-half:]]
     fastest = of_cells.best_modes(mine, machine.slowed)
     by_mode = _by_mode(mine)
     modes = [_mode(mode, of_mode) for mode, of_mode in by_mode.items()]
     of_models = any(_of_model(row) for row in mine)
-    having = [
+    measured = [
         {(row.cell.workload, row.cell.batch_size) for row in of_mode if row.ratio is not None}
         for of_mode in by_mode.values()
     ]
@@ -116,7 +115,7 @@ def _group(machine: Machine, point: str, rows: Sequence[Row], group: Group) -> d
         "baseline": " or ".join(sorted({row.cell.baseline for row in mine})),
         "modes": [{**mode, "mean": figures(mode["mean"])} for mode in modes],
         "models": len(models),
-        "alike": all(of_mode == having[0] for of_mode in having),
+        "alike": all(of_mode == measured[0] for of_mode in measured),
         **table(
             COLUMNS,
             (
@@ -196,21 +195,32 @@ def _mode(mode: str, rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _headline(machine: Machine, point: str, group: Group, modes: Sequence[dict[str, Any]]) -> str:
-    """The answer in one sentence: that of the mode with most cells."""
+    """The answer in one sentence: that of the mode with most cells, or of each if several have."""
     title = machine.axis.facts(point).title
     measured = [mode for mode in modes if mode["cells"]]
     if not measured:
         return f"No {group.question} cell has a number with {title} on {machine.title}."
-    mode = max(measured, key=lambda mode: mode["cells"])
-    number: dict[Payoff, int] = mode["counts"]
+    most = max(mode["cells"] for mode in measured)
+    fullest = [mode for mode in measured if mode["cells"] == most]
     size = "all batch sizes" if group.batch == ALL else f"batch size {group.batch}"
-    mean: Interval = mode["mean"]
-    call = _TIMED.get(group.question, "call")
-    call = f"A {call}" if mode["mode"].partition(":")[0] == EAGER else f"A compiled {call}"
+    call = cells.timed(group.question)
+    if any(mode["mode"].partition(":")[0] != EAGER for mode in fullest):
+        call = f"compiled {call}"
+    call = f"{'Measured wrongly, a' if group.question == 'protocol' else 'A'} {call}"
+    takes = f"{call} takes {'on average ' * (most > 1)}"
+    where = f"{group.question}, {size}, {machine.title}."
+    if len(fullest) > 1:  # such as ways to start: none of them stands for the others
+        each = listed(
+            [f"{ratio(mode['mean'])} ({mode['mode']})" for mode in fullest[:_MOST_MODES]]
+            + ["..."] * (len(fullest) > _MOST_MODES)
+        )
+        baselines = " or ".join(sorted({mode["baseline"] for mode in fullest}))
+        return f"{takes}{each} of {baselines}'s time: {title}, {where}"
+    mode = fullest[0]
+    number: dict[Payoff, int] = mode["counts"]
     return (
-        f"{call} takes {'on average ' * (mode['cells'] > 1)}{ratio(mean)} of "
-        f"{mode['baseline']}'s time: {title}, mode {mode['mode']}, {group.question}, {size}, "
-        f"{machine.title}. It is faster in {number[Payoff.GAIN]} of "
+        f"{takes}{ratio(mode['mean'])} of {mode['baseline']}'s time: {title}, mode "
+        f"{mode['mode']}, {where} It is faster in {number[Payoff.GAIN]} of "
         f"{plural(mode['cells'], 'cell')}{without_gain(number)}."
     )
 
@@ -236,9 +246,9 @@ def _slowed(machine: Machine, rows: Sequence[Row]) -> str:
     if not slowed:
         return ""
     return (
-        f" Measured while another virtual machine slowed the processors: {slowed} of the "
-        f"{plural(len(timed), 'cell')} of all modes. Such times are too long; a ratio compares "
-        "turns within a launch."
+        f" Measured while the processors were slower than at their best, mostly because of another "
+        f"virtual machine: {slowed} of the {plural(len(timed), 'cell')} of all modes. Such times "
+        "are too long; a ratio compares turns within a launch."
     )
 
 
@@ -265,8 +275,8 @@ def _cost(machine: Machine, rows: Sequence[Row]) -> dict[str, Any] | None:
     return {
         "sentence": (
             f"A cold compile took {costs[0]:.1f} to {costs[-1]:.1f} s; the median of "
-            f"{plural(len(costs), 'cell')} is {median(costs):.1f} s. Compiling pays "
-            f"beyond doubt in {states[State.CALLS]} of them and never in {states[State.NEVER]}; "
+            f"{plural(len(costs), 'cell')} is {median(costs):.1f} s. By their 95 % intervals, "
+            f"compiling pays in {states[State.CALLS]} of them and never in {states[State.NEVER]}; "
             f"for {states[State.CANNOT_TELL]} the measurement does not decide."
         ),
         **table(COST_COLUMNS, (_cost_row(machine, row) for row in mine[:MOST_LINES])),
@@ -274,10 +284,9 @@ def _cost(machine: Machine, rows: Sequence[Row]) -> dict[str, Any] | None:
 
 
 def _cost_row(machine: Machine, row: Row) -> list[Any]:
-    paid = break_even(row)
     return [
         *(machine.ids[row.cell], figure(row.cold_compile_s), figure(row.warm_compile_s)),
-        *(figure(row.break_even_calls), figure(paid.seconds), paid.state.value),
+        *of_cells.paid(row),
     ]
 
 
@@ -339,6 +348,7 @@ def _means_in_words(
         f"Mode {mode}, {count} measured in all {noun}: the ratio was "
         f"{ratio(means[points[0], 'ratio'])} with {first} and is "
         f"{ratio(means[points[-1], 'ratio'])} with {last}. Relative to {first}, the eager time is "
-        f"{ratio(means[points[-1], 'eager'])} and the compiled time "
+        f"{ratio(means[points[-1], 'eager'])} and "
+        f"{'the time in the mode' if mode.partition(':')[0] == EAGER else 'the compiled time'} "
         f"{ratio(means[points[-1], 'compiled'])}."
     )
