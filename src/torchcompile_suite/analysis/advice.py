@@ -15,8 +15,8 @@ from msgspec import Struct
 from ..cell import Cell
 from ..compiled import GraphBreak
 from ..generated import Generated
-from ..measurement import CALLED_UNDER, Measurement, Outcome
-from ..modes import EAGER
+from ..measurement import CALLED_UNDER, Measurement, Outcome, Status
+from ..modes import EAGER, GRAPH_MODES
 from .ends import REMEDY, Ends, both_ends
 from .payoff import Payoff, State, best, break_even, payoff
 from .remedies import guard_of, remedy, texts
@@ -78,17 +78,23 @@ def sentence(rows: Sequence[Row], again: str) -> str:
             return f"Cannot tell yet: no launch of {named(row.cell)} counts; {again}"
         return f"Cannot tell yet: {named(row.cell)} {_takes(row)}; {again}"
     row = min(measured, key=lambda row: row.ratio.value if row.ratio else math.inf)
-    return f"Do not compile it for speed: {named(row.cell)} {_takes(row)}."
+    text = f"Do not compile it for speed: {named(row.cell)} {_takes(row)}."
+    if row.cell.device == "cuda" and not any(one.cell.mode in GRAPH_MODES for one in compiled):
+        # Where calls are small, CUDA graphs decide.
+        text += " A mode with CUDA graphs was not measured: --mode reduce-overhead."
+    return text
 
 
 def failed(outcome: Outcome) -> str:
     """One sentence on a cell without numbers: who failed, and why."""
     reason = outcome.reason
-    who = next(
-        text.says
+    who, known = next(
+        (text.says, text.reason)
         for text in texts()["failed"]
         if re.match(rf"(launch \d+: )?({text.reason})", reason)
     )
+    if outcome.status is Status.UNSUPPORTED and not known:
+        who = "It cannot be measured so: "
     return f"{who}{outcome}" if who else f"{reason[:1].upper()}{reason[1:]}"
 
 
@@ -277,6 +283,7 @@ def _asking(measurement: Measurement) -> Iterator[Advice]:
             f"a warm start takes {warm:.1f} s: this release asks in each process which vector "
             "instructions the CPU has",
             "",
-            "use PyTorch 2.13 or newer; before, TORCHINDUCTOR_VEC_ISA_OK=1 leaves out a part, if "
-            "the C++ compiler knows all instructions of the CPU",
+            "use PyTorch 2.13 or newer; with 2.7 to 2.12, TORCHINDUCTOR_VEC_ISA_OK=1 leaves out a "
+            "part, if the C++ compiler knows all instructions of the CPU (before 2.7: "
+            "torch._inductor.config.cpp.vec_isa_ok = True)",
         )

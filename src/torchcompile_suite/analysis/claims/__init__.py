@@ -52,13 +52,14 @@ class Document(msgspec.Struct, frozen=True):
 
 class Claim(msgspec.Struct, frozen=True):
     """A claim of a document. ``seed`` is the document's id; ``needs`` is "any" device, "cuda", or
-    "code" that was generated for a GPU.
+    "code" that was generated for a GPU. ``of_gpu``: the claim's figures are those of a GPU.
     """
 
     id: str
     seed: str
     says: str
     needs: str
+    of_gpu: bool = False
 
     @property
     def document(self) -> Document:
@@ -119,7 +120,8 @@ def _judge(claim: Claim, evidence: Evidence) -> Judged:
         reason = f"{finding.opened}: {finding.reason}"
         return Judged(claim, Verdict.NOT_MEASURABLE, ours, interval, reason)
     verdict = Verdict.CONFIRMED if finding.holds else Verdict.CONTRADICTED
-    return Judged(claim, verdict, ours, interval, finding.reason)
+    other = " (on a CPU; the document measured a GPU)" * (claim.of_gpu and evidence.device == "cpu")
+    return Judged(claim, verdict, ours, interval, finding.reason + other)
 
 
 def _not_measurable(claim: Claim, reason: str) -> Judged:

@@ -14,6 +14,7 @@ from ...results.records import release
 from .. import break_tables, statistics
 from ..break_tables import Compared
 from .evidence import (
+    ABOUT,
     Evidence,
     Finding,
     Missing,
@@ -31,10 +32,23 @@ TINY = inference("softmax_matmul")
 
 
 def _image_models(evidence: Evidence, figure: float) -> Finding:
+    """The mean of models. The document has one model, which is not named: so a figure that single
+    models have is not contradicted by their mean.
+    """
     cells = evidence.family("timm")
+    each = [evidence.speedup(cell) for cell in cells]
     speedup = evidence.mean_speedup(cells)
-    reason = f"{speedup} times as fast, geometric mean of {len(cells)} timm models at batch 1"
-    return Finding(about(speedup, figure), reason, interval=speedup)
+    holds = about(speedup, figure)
+    least, most = (of(one.value for one in each) for of in (min, max))
+    found = Finding(
+        holds,
+        f"{speedup} times as fast, geometric mean over timm models ({len(cells)}) at batch 1, "
+        f"which have {least:.2f} to {most:.2f}",
+        interval=speedup,
+    )
+    if holds is False and least * (1 - ABOUT) <= figure <= most * (1 + ABOUT):
+        return found._replace(holds=None, opened="single models gain as much")
+    return found
 
 
 @RULES("cpu-inference-1.5x")
@@ -46,6 +60,10 @@ def _cpu_inference(evidence: Evidence) -> Finding:
 
 @RULES("consumer-gpu-1.3x")
 def _consumer_gpu(evidence: Evidence) -> Finding:
+    """Only on such a GPU: one of a data centre gains more, says the document."""
+    name = evidence.accelerator
+    if "geforce" not in name.lower():
+        raise Missing(f"these are results of another GPU: {name or 'not named'}")
     return _image_models(evidence, 1.3)
 
 
@@ -132,7 +150,7 @@ def _softmax_kernels(evidence: Evidence) -> Finding:
     nodes = evidence.count(TINY, "nodes_before")
     return Finding(
         kernels == 1,
-        f"{kernels} generated kernel for {nodes - 1} operations beside the product",
+        f"generated kernels for {nodes - 1} operations beside the product: {kernels}",
         ours=float(kernels),
     )
 
@@ -142,8 +160,8 @@ def _softmax_gpu_kernel(evidence: Evidence) -> Finding:
     code = evidence.generated(TINY.workload).forward
     return Finding(
         code.triton_kernels == 1,
-        f"{code.triton_kernels} Triton kernel and {code.library_launches} call of a library for "
-        f"{code.nodes_before} operations",
+        f"for {code.nodes_before} operations: Triton kernels {code.triton_kernels}, calls of "
+        f"libraries {code.library_launches}",
         ours=float(code.triton_kernels),
     )
 
@@ -215,8 +233,8 @@ def _timm(evidence: Evidence) -> Finding:
     models = len({one.workload for one in known})
     tables = ", ".join(sorted({one.expected.table for one in known}))
     reason = (
-        f"{len(known) - len(others)} of {len(known)} captures of {models} models break where "
-        f"{tables} lists breaks, and only there"
+        f"{len(known) - len(others)} of {len(known)} captures (models: {models}) have "
+        f"breaks if {tables} lists some, and none if it lists none"
     )
     return Finding(
         not others, "; ".join([reason, *map(_difference, others)]), ours=float(len(others))

@@ -112,8 +112,17 @@ class Evidence:
         return statistics.inverse(self.ratio(cell))
 
     def mean_speedup(self, cells: Iterable[Cell]) -> Interval:
-        """Geometric mean of the speedups, of at least one cell."""
-        return statistics.geometric_mean([self.speedup(cell) for cell in cells])
+        """Geometric mean of the speedups, of at least one cell. Of cells with one launch, whose
+        interval is not known, only if there are no others.
+        """
+        every = [self.speedup(cell) for cell in cells]
+        return statistics.geometric_mean([one for one in every if one.known] or every)
+
+    @property
+    def accelerator(self) -> str:
+        """The name of the accelerator; empty on a CPU, or if no measurement knows it."""
+        of_all = (one.environment for one in self._measurements.values())
+        return next((one.device_name for one in of_all if one and one.accelerator), "")
 
     def latency(self, cell: Cell, eager: bool = False) -> Interval:
         """Seconds a call in the mode, or with ``eager`` in the baseline."""
@@ -123,13 +132,19 @@ class Evidence:
     def over(self, one: Interval, other: Interval) -> Interval:
         """The quotient of two times from different measurements.
 
-        The interval includes the drift between the two (`change.drift_between`). Raises Missing if
-        that is unknown.
+        The interval includes the drift between the two. Raises Missing if that is unknown.
+        """
+        return statistics.quotient(one, other, more=math.sqrt(2) * self.drift)
+
+    @property
+    def drift(self) -> float:
+        """How much times of two runs differ: half-width of a log (`change.drift_between`). Raises
+        Missing if that is unknown.
         """
         drift = change.drift_between([self._side])
         if math.isnan(drift):
             raise Missing("no eager time was measured twice, so the drift is unknown")
-        return statistics.quotient(one, other, more=math.sqrt(2) * drift)
+        return drift
 
     def compiled(self, cell: Cell) -> Compiled:
         """What the compiler captured and generated."""

@@ -210,6 +210,8 @@ def by_mode(of: Sequence[Row], mode: Callable[[Cell], str] = lambda cell: cell.m
 def _means(modes: Mapping[str, Sequence[Interval]]) -> str:
     parts = []
     for mode, ratios in modes.items():
+        # Of one launch the interval is not known: such cells would hide that of the mean.
+        ratios = [one for one in ratios if one.known] or ratios
         average = statistics.geometric_mean(ratios)
         # Cells may differ; launches of one cell that differ so much are no figure.
         torn = len(ratios) == 1 and advice.disagreement(average)

@@ -77,11 +77,11 @@ def graph_breaks(records: Sequence[Record]) -> Answer:
     models = {one.workload for one in known}
     other = sorted({one.workload for one in known if not one.equal})
     sentence = (
-        f"{plural(len(models), 'model')} of PyTorch's tables: as many graph breaks as listed in "
-        f"{len(models) - len(other)}"
+        f"{plural(len(models), 'model')} of PyTorch's tables: {len(models) - len(other)} have "
+        "graph breaks if the table lists some, and none if it lists none"
     )
     if other:
-        sentence += f"; another number: {', '.join(other)}"
+        sentence += f"; others: {', '.join(other)}"
     return Answer(f"{sentence}.{without_number(len(found) - len(known))}", sheet)
 
 
