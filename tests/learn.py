@@ -53,6 +53,11 @@ def learn(name: str) -> dict[str, object]:
         "same": first.is_nested or bool((first.to_dense() == again.to_dense()).all()),
         "cache": os.environ["TORCHINDUCTOR_CACHE_DIR"],
     }
+    if name == "drawn":
+        assert isinstance(before, tuple)
+        again = subject_of(cell).inputs
+        assert isinstance(again, tuple)
+        found["repeated"] = bool((again[0] == before[0]).all())
     if original.as_given(subject.module) is not None:
         found["given"] = as_given(cell, subject)
     if name in ("disabled", "scripted", "talking", "looping", "slope", "wrapped"):

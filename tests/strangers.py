@@ -6,9 +6,11 @@ import collections
 import collections.abc
 import dataclasses
 import os
+import random
 import time
 import typing
 
+import numpy
 import torch
 from torch import nn
 
@@ -120,6 +122,20 @@ def shrinking():
     return Shrinking(), (rows(), [rows()])
 
 
+class Holder:
+    def __init__(self, x):
+        self.x = x
+
+
+class Wearing(nn.Module):
+    def forward(self, batch):
+        return batch.x.mul_(0.5) + 1
+
+
+def wearing():
+    return Wearing(), (Holder(rows()),)
+
+
 class OneArgument(nn.Module):
     def forward(self, batch):
         if isinstance(batch, collections.abc.Mapping):
@@ -209,6 +225,26 @@ def lazy():
     return nn.LazyLinear(8), rows()
 
 
+class WithTargets(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.unused = nn.LazyLinear(8), nn.LazyLinear(4)
+
+    def forward(self, x, targets=None):
+        if self.training and targets is None:
+            raise ValueError("targets needed")
+        return self.layer(x)
+
+
+def with_targets():
+    return WithTargets(), rows()
+
+
+def drawn():
+    size = random.randint(4, 4000)
+    return nn.Linear(8, 8), torch.full((size, 8), float(numpy.random.rand()))
+
+
 def complex_numbers():
     return Several(), torch.randn(4, 4, dtype=torch.complex64)
 
@@ -252,6 +288,21 @@ class Slope(nn.Module):
 
 def slope():
     return Slope(), rows()
+
+
+class Remembering(Slope):
+    def __init__(self):
+        super().__init__()
+        self.scale = None
+
+    def forward(self, x):
+        if self.scale is None:
+            self.scale = torch.ones(8)  # under inference_mode no tensor that autograd takes
+        return super().forward(x) * self.scale.requires_grad_()
+
+
+def remembering():
+    return Remembering(), rows()
 
 
 # State

@@ -109,6 +109,10 @@ for name, triple in {
     "only the mode": (finite, nan, finite.double()),
     "only the reference": (finite, finite, nan.double()),
     "wrong elsewhere": (nan, nan * 2, finite.double()),
+    "another kind": (nan, nan[[0, 2, 1, 3]], finite.double()),
+    "another sign": (nan, nan * torch.tensor([1.0, 1.0, -1.0, 1.0]), finite.double()),
+    "zeros, by rounding": (finite * 1e-7, finite * 2e-7, finite.double() * 0),
+    "zeros, wrong": (finite * 1e-7, finite, finite.double() * 0),
 }.items():
     made = accuracy.compare(*triple, "float64", "float32")
     results[name] = [accuracy.wrong(made) == "", made.notes]
@@ -178,8 +182,15 @@ def test_non_finite_values_of_eager_are_noted_and_expected(results: dict[str, An
     assert results["the same places"] == [True, [note]]
     assert results["other places"] == [False, [note]]
     assert results["wrong elsewhere"] == [False, [note]]
+    assert results["another kind"] == [False, [note]]
+    assert results["another sign"] == [False, [note]]
     assert results["only the mode"] == [False, []]
     assert results["only the reference"] == [True, []]
+
+
+def test_beside_zeros_rounding_is_no_fault(results: dict[str, Any]) -> None:
+    assert results["zeros, by rounding"][0]
+    assert not results["zeros, wrong"][0]
 
 
 def test_few_values_may_be_off_by_chance(results: dict[str, Any]) -> None:

@@ -92,6 +92,28 @@ def test_a_package_may_have_a_module_of_its_own_name(tmp_path: Path) -> None:
     assert loaded(file) == "encoder.encoder 3"
 
 
+def test_a_module_of_a_package_hides_none_of_python(tmp_path: Path) -> None:
+    package = tmp_path / "nets"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "profile.py").write_text("size = 3")
+    file = package / "net.py"
+    file.write_text("from .profile import size; print(size)")
+    assert loaded(file, "import cProfile, profile; print(hasattr(profile, 'run'))") == "3\nTrue"
+
+
+def test_what_the_file_has_pickled_as_a_script_is_found(tmp_path: Path) -> None:
+    file = tmp_path / "net.py"
+    file.write_text(
+        "import pickle\nfrom pathlib import Path\nclass Net: size = 3\n"
+        "file = Path(__file__).with_name('net.pkl')\n"
+        "def make(): return pickle.loads(file.read_bytes())\n"
+        "if __name__ == '__main__': file.write_bytes(pickle.dumps(Net()))\n"
+    )
+    subprocess.run([sys.executable, str(file)], check=True)
+    assert loaded(file, "print(module.make().size)") == "3"
+
+
 def test_a_file_of_the_current_folder_hides_no_module_before_it_is_imported(
     tmp_path: Path,
 ) -> None:
@@ -109,7 +131,19 @@ def test_a_file_of_the_current_folder_hides_no_module_before_it_is_imported(
 
 STRANGERS = (
     *("helped", "wrapped", "in_place", "in_parts", "decorated", "assigned", "hidden", "disabled"),
-    *("shrinking", "a_dict", "a_list", "a_user_dict", "a_dataclass", "a_named_tuple", "a_none"),
+    *(
+        "shrinking",
+        "wearing",
+        "with_targets",
+        "drawn",
+        "remembering",
+        "a_dict",
+        "a_list",
+        "a_user_dict",
+        "a_dataclass",
+        "a_named_tuple",
+        "a_none",
+    ),
     *("both", "nothing", "no_rows", "meta", "lazy", "complex_numbers", "sparse", "nested"),
     *("slope", "log", "recent", "slowing", "on_a_slowed_machine", "renewed", "refilled"),
     *("limited", "own_cache", "scripted", "talking", "looping", "images", "labelled"),
@@ -161,7 +195,7 @@ def test_what_compiles_where_nobody_finds_it_is_refused(learned: dict[str, Any])
 
 @slow
 @patient
-@pytest.mark.parametrize("name", ["shrinking", "labelled"])
+@pytest.mark.parametrize("name", ["shrinking", "wearing", "labelled"])
 def test_inputs_stay_as_the_user_gave_them(learned: dict[str, Any], name: str) -> None:
     (note,) = learned[name]["notes"]
     assert note.startswith("each call changes its inputs")
@@ -175,6 +209,7 @@ def test_inputs_stay_as_the_user_gave_them(learned: dict[str, Any], name: str) -
     [
         *[(name, "tuple") for name in ("a_dict", "a_list", "a_user_dict", "a_dataclass")],
         *[(name, "tuple") for name in ("a_named_tuple", "a_none", "nothing", "lazy", "sparse")],
+        *[(name, "tuple") for name in ("with_targets", "drawn")],
         *[(name, "tuple") for name in ("nested", "recent")],
         ("both", "dict"),
         ("complex_numbers", "tuple"),
@@ -202,10 +237,19 @@ def test_what_has_no_numbers_is_refused_in_one_line(learned: dict[str, Any]) -> 
 @slow
 @patient
 def test_a_model_that_needs_gradients_gets_them(learned: dict[str, Any]) -> None:
+    # What the failed call has kept is forgotten.
+    assert learned["remembering"]["context"] == "no-grad"
     if learned["newest"]:  # in 2.4 compiling it fails
         assert learned["slope"]["context"] == "no-grad"
         (note,) = learned["slope"]["notes"]
         assert note.startswith("called under torch.no_grad(): ")
+
+
+@slow
+@patient
+def test_eager_and_the_mode_are_built_alike(learned: dict[str, Any]) -> None:
+    """In two processes: the factory draws from Python's and NumPy's generators."""
+    assert learned["drawn"]["repeated"]
 
 
 @slow
@@ -372,6 +416,11 @@ def test_a_guard_that_fails_again_and_again_is_one_advice() -> None:
 )
 def test_a_failure_says_who_failed(reason: str, words: str) -> None:
     assert words in advice.failed(Outcome(Status.CRASH, reason))
+
+
+def test_what_cannot_be_asked_says_nothing_about_the_model() -> None:
+    outcome = Outcome(Status.UNSUPPORTED, "libtcmalloc_minimal is not installed")
+    assert advice.failed(outcome).startswith("It cannot be measured so: unsupported: libtcmalloc")
 
 
 @pytest.mark.parametrize(

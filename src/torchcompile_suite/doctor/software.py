@@ -39,6 +39,10 @@ extern "C" int threads() { return omp_get_max_threads() + (int)std::vector<int>(
 SWITCHES = {
     "TORCH_COMPILE_DISABLE": ("error", "torch.compile does nothing"),
     "TORCHDYNAMO_DISABLE": ("error", "torch.compile does nothing"),
+    "CUDA_LAUNCH_BLOCKING": ("error", "each kernel is waited for, most of all in eager"),
+    "HIP_LAUNCH_BLOCKING": ("error", "each kernel is waited for, most of all in eager"),
+    "AMD_SERIALIZE_KERNEL": ("error", "each kernel is waited for, most of all in eager"),
+    "PYTORCH_NO_CUDA_MEMORY_CACHING": ("error", "each allocation asks the driver"),
     "TORCHINDUCTOR_FORCE_DISABLE_CACHES": ("warning", "every start is a cold start"),
     "TORCH_COMPILE_DEBUG": ("warning", "every compile writes its debug trace"),
     "TORCH_LOGS": ("warning", "the compiler writes logs, which takes time"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 import shutil
 import tempfile
 import time
@@ -139,7 +140,7 @@ class _Launch:
             said = turns.expect(process, messages.FirstResult, self._deadline)
             seconds = time.monotonic() - begun
             self._watch.end(functools.partial(of_tree, process.pid))
-            self._device.read({process.pid})
+            self._device.read({process.pid, os.getpid()})
             if side == "mode" and self._checked is None:
                 process.say(messages.Finish())
                 self._checked = turns.expect(process, messages.Ended, self._deadline).launch

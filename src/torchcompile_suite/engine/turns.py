@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -282,7 +283,8 @@ def _take_turns(
 ) -> dict[str, Any]:
     """Turns of both sides until the plan is met. Returns fields of the launch."""
     plan, kind = request.plan, request.cell.device
-    measured = {process.pid for process in sides.values()}
+    # With a device of its own, this process may be a notebook's, which uses it.
+    measured = {process.pid for process in sides.values()} | {os.getpid()}
     count = max(1, math.ceil(SAMPLE_S / min(steady_s.values())))
     longest_s = max(steady_s.values())
     settle_s = plan.settle_s if longest_s < LONG_CALL * plan.settle_s else 0.0

@@ -54,6 +54,8 @@ LEAST_VALUES = 16
 STEPPED, STEPPED_SHARE = 3, 0.003
 # Values of a state below this are compared absolutely: a mean near zero has no digits.
 SMALLEST_STATE = 1e-3
+# An error relative to zeros is as large as JSON can have it, and finite: eager may have it, too.
+_SMALLEST_NORM = 1e-30
 # Notes name this many types at most.
 MOST_TYPES = 3
 
@@ -87,9 +89,9 @@ def error(output: Any, expected: Any) -> float:
     """The relative error: root mean square of the difference, over that of the expected values.
 
     It is taken over all tensors together, and once more without those of whole numbers: a table of
-    indices must not hide what stands beside it. Non-finite values count as equal where both are
-    non-finite. Infinite if the structures, the shapes or the non-finite places differ. 0.0 if there
-    is nothing to compare.
+    indices must not hide what stands beside it. Infinite if the structures, the shapes or the
+    non-finite values differ. 0.0 if there is nothing to compare. Of expected zeros any difference
+    is a huge error, which rounding may have, too.
     """
     return max(_errors(output, expected))
 
@@ -116,20 +118,27 @@ def _errors(output: Any, expected: Any) -> tuple[float, float]:
         squares[_whole(want)] += float(((numbers[0] - numbers[1]) ** 2).sum())
         norm[_whole(want)] += float((numbers[1] ** 2).sum())
     if sum(norm) == 0.0:
-        both = largest if sum(squares) == 0.0 else math.inf
+        both = max(largest, math.sqrt(sum(squares)) / _SMALLEST_NORM)
         return both, both
     fractions = max(largest, math.sqrt(squares[0] / norm[0]) if norm[0] else 0.0)
     return fractions, max(largest, math.sqrt(sum(squares) / sum(norm)))
 
 
 def _finite(got: Any, want: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """The finite values of both in float64; None if the shapes or the non-finite places differ."""
+    """The finite values of both in float64; None if the shapes or the non-finite values differ."""
     if not isinstance(got, torch.Tensor) or got.shape != want.shape:
         return None
     got, want = _numbers(got), _numbers(want)
-    finite = torch.isfinite(want)
     # The shapes of a complex tensor and of a real one differ now.
-    return (got[finite], want[finite]) if torch.equal(torch.isfinite(got), finite) else None
+    if got.shape != want.shape:
+        return None
+    finite = torch.isfinite(want)
+    strange = ~finite
+    if not torch.equal(torch.isfinite(got), finite) or not torch.allclose(
+        got[strange], want[strange], equal_nan=True
+    ):
+        return None
+    return got[finite], want[finite]
 
 
 def otherwise(output: Parts, expected: Parts) -> float:
@@ -144,6 +153,15 @@ def otherwise(output: Parts, expected: Parts) -> float:
         elif isinstance(want, Integral):
             count += got != want
     return count
+
+
+def other_dtype(output: Parts, expected: Parts) -> str:
+    """Which dtype an output has instead of the expected one; empty if all are the same."""
+    for got, want in zip(output.leaves, expected.leaves, strict=False):
+        both = isinstance(got, torch.Tensor) and isinstance(want, torch.Tensor)
+        if both and got.dtype != want.dtype:
+            return f"{got.dtype} instead of {want.dtype}".replace("torch.", "")
+    return ""
 
 
 def alike_shapes(output: Parts, expected: Parts) -> bool:

@@ -6,7 +6,7 @@ import torch
 
 from .. import workloads
 from ..cell import Cell
-from . import failures
+from . import failures, state
 from .forward import Forward, ForwardAgainstFloat32, Quantised, arrange, arranged
 from .stream import ShapeStream
 from .subject import SEED, Inputs, Subject, weights
@@ -22,7 +22,7 @@ def build(cell: Cell) -> Subject:
     workload = workloads.get(cell.workload)
 
     def make() -> tuple[torch.nn.Module, Inputs]:
-        torch.manual_seed(SEED)
+        state.seed(SEED)
         return workload.build(cell.batch_size)
 
     def placed(inputs: Inputs) -> Inputs:

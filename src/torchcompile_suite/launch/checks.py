@@ -19,6 +19,7 @@ import msgspec
 import torch
 
 from ..measurement import NOT_CHECKED, Accuracy
+from ..modes import EAGER
 from . import accuracy, references, state
 from .progress import Stages
 from .references import ANOTHER, Expected, Played, Reference
@@ -173,10 +174,15 @@ def _once(subject: Subject, call: Call, stages: Stages) -> Judged:
         mode = references.play(subject, call)
         if subject.touched():
             reason = "the compiled call changes weights that eager leaves as they are"
-            return Judged(_unknown(subject, ""), reason, expected, mode)
+            return Judged(not_checked(subject, ""), reason, expected, mode)
+        # Of eager in another precision the dtype is another one by design.
+        if subject.cell.baseline == EAGER:
+            pairs = zip(mode.outputs, expected.eager.outputs, strict=False)
+            if other := next(filter(None, (accuracy.other_dtype(*each) for each in pairs)), ""):
+                return Judged(not_checked(subject, ""), f"the output is {other}", expected, mode)
         if not expected.noise <= accuracy.LARGEST_OWN:
             why = "with the same seed and the same state, eager differs from itself"
-            return Judged(_unknown(subject, why), "", expected, mode)
+            return Judged(not_checked(subject, why), "", expected, mode)
         undecided = wrong = None
         for reference, traced in references.ladder(subject, expected):
             judged = _against(subject, expected, mode, reference, traced)
@@ -280,7 +286,7 @@ def unchecked(checked: Accuracy, why: str) -> Accuracy:
     return msgspec.structs.replace(checked, eager_error=None, mode_error=None, compared=False)
 
 
-def _unknown(subject: Subject, why: str) -> Accuracy:
+def not_checked(subject: Subject, why: str) -> Accuracy:
     """No comparison."""
     tolerance = accuracy.tolerance_of(subject.cell.dtype, None, steps=False)
     return unchecked(Accuracy("same-dtype", None, None, tolerance), why)

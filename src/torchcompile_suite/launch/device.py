@@ -62,6 +62,9 @@ class Device:
     def synchronize(self) -> None:
         """Return when all queued work has finished. Called inside the timed region."""
 
+    def release(self) -> None:
+        """Give back to the system what the allocator holds for tensors to come."""
+
     def reset_peak_memory(self) -> bool:
         """Set the peak to the current memory use. Returns whether the system can do that."""
         # Linux resets VmHWM when 5 is written to this file (proc(5)). Other systems only know the
@@ -125,9 +128,12 @@ class Cuda(Device):
     def synchronize(self) -> None:
         torch.cuda.synchronize()
 
+    def release(self) -> None:
+        torch.cuda.empty_cache()
+
     def reset_peak_memory(self) -> bool:
         # Without this, the peak would include memory that earlier stages freed.
-        torch.cuda.empty_cache()
+        self.release()
         torch.cuda.reset_peak_memory_stats()
         return True
 
@@ -297,6 +303,11 @@ def _compiler() -> str:
                 continue
             return answer.stdout.splitlines()[0][:200] if answer.stdout else path
     return "none"
+
+
+def has_tf32() -> bool:
+    """Whether the GPU has TF32: NVIDIA's, from Ampere on. Starts CUDA."""
+    return not torch.version.hip and torch.cuda.get_device_capability() >= (8, 0)
 
 
 def accelerator() -> Accelerator:

@@ -17,7 +17,7 @@ OWN_LENGTH = 1000
 # cuBLAS, cuDNN and their like do not say more than the name of their status.
 _OUT_OF_MEMORY = re.compile(
     r"out of memory|can't allocate memory|not enough memory|Cannot allocate memory"
-    r"|STATUS_ALLOC_FAILED|ERROR_OUT_OF_MEMORY",
+    r"|ALLOC(ATION)?_FAILED|StatusAllocFailed|ERROR_OUT_OF_MEMORY",
     re.IGNORECASE,
 )
 # A CUDA graph is captured by the second or third call, after the stage "compile".
@@ -110,7 +110,8 @@ _KNOWN = [
         ),
         # The device has no code for its architecture, or Triton generates none for it.
         (
-            "no kernel image is available|too old to be supported by the triton GPU compiler",
+            "no kernel image is available|HIP error: invalid device function"
+            "|too old to be supported by the triton GPU compiler",
             Status.UNSUPPORTED,
             "while in {stage}: {error}",
         ),

@@ -24,6 +24,7 @@ from ..measurement import CALLED_UNDER, Outcome, Status
 from ..workloads import WorkloadError
 from . import failures, original, values
 from .build import build
+from .state import State
 from .subject import CONTEXTS, Subject
 
 # What a subject calls its module with.
@@ -92,6 +93,7 @@ def _restore(subject: Subject, given: Mapping[str, Any]) -> None:
 def _find_context(subject: Subject, restore: Callable[[], None]) -> list[str]:
     """Call the subject once in the first context in which it runs. Returns notes."""
     errors: list[Exception] = []
+    start = _state(subject.module)
     for name in CONTEXTS if subject.cell.phase == "inference" else ["grad"]:
         subject.gradients = name
         try:
@@ -101,6 +103,8 @@ def _find_context(subject: Subject, restore: Callable[[], None]) -> list[str]:
             raise
         except Exception as error:
             errors.append(error)
+            # What the failed call has kept may be a tensor of inference mode.
+            start()
             restore()
             continue
         if not errors:
@@ -109,6 +113,14 @@ def _find_context(subject: Subject, restore: Callable[[], None]) -> list[str]:
         reason = failures.said(errors[0])
         return [f"{CALLED_UNDER}{how}: torch.inference_mode(), which is usual, fails ({reason})"]
     raise errors[0]
+
+
+def _state(module: torch.nn.Module) -> Callable[[], object]:
+    """A function that puts the module's state back as it is now, as far as it can be copied."""
+    try:
+        return State(module, ()).restore
+    except Exception:
+        return lambda: None
 
 
 def _keep_inputs(subject: Subject, restore: Callable[[], object]) -> None:
@@ -128,11 +140,11 @@ def _keep_inputs(subject: Subject, restore: Callable[[], object]) -> None:
 
     def in_double_from_copies(module: Any, given: Any) -> list[Any]:
         own = values.copied(given)
-        return [*in_double(module, own), values.tensors(own)]
+        return [*in_double(module, own), values.opened(own)]
 
     replaced: dict[str, Any] = {
         "compile": compile_restoring,
-        "apart": lambda result: [*apart(result), values.tensors(left)],
+        "apart": lambda result: [*apart(result), values.opened(left)],
         "in_double": in_double_from_copies,
         "fresh_inputs": True,
         **{
@@ -259,7 +271,7 @@ def _live_bytes() -> int:
             try:
                 storage = value.untyped_storage()
                 storages[storage.data_ptr()] = storage.nbytes()
-            except (RuntimeError, NotImplementedError):
+            except (RuntimeError, NotImplementedError, ValueError):
                 continue  # sparse, fake, or not made yet
     return sum(storages.values())
 

@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_map
 from ..cell import AUTOCAST, CHANNELS_LAST, QUANTISATIONS, TF32, WEIGHTS, Cell
 from ..releases import extras
 from ..request import Side
-from . import failures, original
+from . import device, failures, original
 from .subject import Inputs, Subject, apply
 from .values import deep_copy, mapped
 
@@ -106,7 +106,7 @@ def arrange(cell: Cell, module: torch.nn.Module) -> None:
     if cell.layout == CHANNELS_LAST:
         module.to(memory_format=torch.channels_last)
     if cell.dtype == TF32:
-        if cell.device == "cpu" or torch.version.hip or torch.cuda.get_device_capability() < (8, 0):
+        if cell.device == "cpu" or not device.has_tf32():
             raise failures.Unsupported("TF32 is a precision of NVIDIA's GPUs, from Ampere on")
         torch.set_float32_matmul_precision("high")
 

@@ -41,6 +41,8 @@ class TrainingStep(Subject):
         """The module is in training mode. ``build`` makes the module as it was before any step."""
         super().__init__(cell, module, inputs)
         self._build = build
+        if not any(True for _ in module.parameters()):
+            raise failures.Unsupported(f"{type(module).__name__} has no parameters to train")
         self._optimizer = torch.optim.AdamW(module.parameters(), lr=LEARNING_RATE)
         self._start: dict[str, Any] | None = None
         self._last: Any = None
@@ -55,7 +57,13 @@ class TrainingStep(Subject):
         self._optimizer.zero_grad(set_to_none=not self._keep_gradients)
         for _ in range(self.cell.accumulation):
             loss = self._backward(forward, self.inputs, autocast(self.cell))
-        self._optimizer.step()
+        try:
+            self._optimizer.step()
+        except RuntimeError as error:
+            if "sparse gradients" not in str(error):
+                raise
+            reason = "the step is AdamW's, which takes no sparse gradients"
+            raise failures.Unsupported(reason) from error
         return loss
 
     def reset(self, seed: int = SEED + 1) -> None:
@@ -74,7 +82,8 @@ class TrainingStep(Subject):
             for name, value in self._start.items()
             if name not in buffers or buffers[name].shape == value.shape
         }
-        found = self.module.load_state_dict(start, strict=False)
+        # torch's own: a model's may return nothing.
+        found = torch.nn.Module.load_state_dict(self.module, start, strict=False)
         if lost := {*found.missing_keys, *found.unexpected_keys} - buffers.keys():
             raise RuntimeError(f"the first call changes the names of weights: {', '.join(lost)}")
 

@@ -116,7 +116,7 @@ def deep_copy(value: Any, made: dict[int, Any] | None = None) -> Any:
 
 def changed(value: Any, before: Any) -> bool:
     """Whether a call has changed the inputs: their tensors, or what their containers hold."""
-    now, then = tensors(value), tensors(before)
+    now, then = opened(value), opened(before)
     if len(now) != len(then) or len(tree_leaves(value)) != len(tree_leaves(before)):
         return True
     return not all(map(same, now, then))

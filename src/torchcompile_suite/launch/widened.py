@@ -15,6 +15,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
+from . import device
 from .values import leaves
 
 # Their results move by a whole step where rounding decides.
@@ -142,6 +143,8 @@ def _in_tf32(name: str, result: Any) -> bool:
     else:
         return False
     if not any(leaf.is_cuda and leaf.dtype == torch.float32 for leaf in leaves(result)):
+        return False
+    if not device.has_tf32():
         return False
     try:
         return bool(backend.allow_tf32)

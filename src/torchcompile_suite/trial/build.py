@@ -88,7 +88,14 @@ def _returned(target: Target, batch_size: int) -> tuple[Returned, bool]:
         return Returned(module, given), not target.inputs
     if target.kind == "workload":
         return Returned(*get(target.where).build(batch_size)), True
-    returned, scales = _call(_attribute(target), target, batch_size)
+    from ..launch import state
+    from ..launch.subject import SEED
+
+    attribute = _attribute(target)
+    # Once more: the user's code, which is imported now, may have drawn numbers, or imported NumPy.
+    # Eager and the mode are built in two processes and must be the same.
+    state.seed(SEED)
+    returned, scales = _call(attribute, target, batch_size)
     return divided(returned), scales
 
 
@@ -161,8 +168,12 @@ def _initialise(module: torch.nn.Module, arranged: Inputs) -> None:
     from ..launch.subject import apply
 
     if any(map(is_lazy, (*module.parameters(), *module.buffers()))):
+        training = module.training
+        # A call in training mode may want targets, and moves the statistics of normalisations.
+        module.eval()
         with torch.no_grad():
             apply(module, arranged)
+        module.train(training)
 
 
 def _random_inputs(given: list[Shape], batch_size: int) -> Inputs:

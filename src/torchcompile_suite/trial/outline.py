@@ -78,13 +78,15 @@ def outline(workload: str, batch_size: int) -> Outline:
 
 def _outline(workload: str, batch_size: int) -> Outline:
     import torch
+    from torch.nn.parameter import is_lazy
 
-    from ..launch import original
+    from ..launch import original, state
+    from ..launch.subject import SEED
     from ..launch.values import tensors as tensors_of
     from . import build
     from .target import from_environment
 
-    torch.manual_seed(0)
+    state.seed(SEED)
     target = from_environment()
     if target is not None and target.name == workload:
         module, inputs, scales, notes = build.build(target, batch_size)
@@ -95,7 +97,7 @@ def _outline(workload: str, batch_size: int) -> Outline:
         torch=str(torch.__version__),
         threads=torch.get_num_threads(),
         model=type(module).__name__,
-        parameters=sum(parameter.numel() for parameter in module.parameters()),
+        parameters=sum(one.numel() for one in module.parameters() if not is_lazy(one)),
         inputs=[_description(tensor) for tensor in tensors_of(inputs)],
         batch_size=build.batch_size_of(inputs),
         scales=scales,

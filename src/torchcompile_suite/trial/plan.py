@@ -71,12 +71,12 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def digest(self, python: str, conditions: str, outline: Outline) -> str:
         """A name for the question: the same for the same question, Python, torch, conditions
-        (`series.conditions_here`), and code of the model.
+        (`series.conditions_here`), code of the model, and model: its code may read a file.
 
         Precision and budget are no part of it, so that a second run can improve the answer.
         """
         question = msgspec.structs.replace(self, precision=0.0, budget_s=0.0, total_s=None)
-        built = outline.torch, outline.code
+        built = msgspec.structs.replace(outline, gpu="")
         parts = [msgspec.json.encode((question, python, conditions, built))]
         if self.target is not None and self.target.kind == "hf":
             parts.append(Path(self.target.where, "config.json").read_bytes())

@@ -218,9 +218,10 @@ def load(path: Path) -> ModuleType:
         folder = folder.parent
     if path.stem in sys.stdlib_module_names:
         importlib.import_module(path.stem)  # before the user's folder is on the import path
-    # The folder of a package comes first: a package may have a module of its own name.
-    sys.path[:0] = dict.fromkeys([str(folder), str(path.parent)])
-    sys.path.append(str(Path.cwd()))
+    # The folder of a package comes first: a package may have a module of its own name. The package
+    # itself comes last: its modules may have names of Python's.
+    sys.path.insert(0, str(folder))
+    sys.path += [str(path.parent), str(Path.cwd())]
     if len(names) > 1:
         return importlib.import_module(".".join(names))
     name = f"{path.stem}_py" if path.stem in sys.modules else path.stem
@@ -230,4 +231,9 @@ def load(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
+    # The file is a script, too: what it has pickled as one names the classes of `__main__`.
+    main = sys.modules["__main__"]
+    for own, value in vars(module).items():
+        if isinstance(value, type) and value.__module__ == name:
+            vars(main).setdefault(own, value)
     return module

@@ -209,6 +209,8 @@ def give(target: Target) -> None:
     cuda = torch.cuda
     cuda._lazy_init = lambda: None
     cuda._get_device_properties = lambda _: properties
+    # Else NVML is asked, or CUDA_VISIBLE_DEVICES, which may hide all devices.
+    cuda.device_count = lambda: 1
     # The state of the generator is not part of any code.
     state = torch.zeros(16, dtype=torch.uint8)
     for module in (cuda, cuda.random):
