@@ -303,10 +303,12 @@ const Draw = (() => {
       for (let times = -4; times <= 4; times += 1) {
         const log = Math.sign(times) * Math.log1p(size * Math.abs(times));
         if (Math.abs(log) > reach) continue;
+        // As far to the left as "+25%" is to the right is 1/1.25: "\u221220%".
+        const percent = Math.abs(Math.expm1(log)) * 100;
         const sign = times > 0 ? "+" : times < 0 ? "\u2212" : "";
         scale.push({
           at: x(log),
-          text: `${sign}${Page.Words.general(Math.abs(size * times) * 100)}%`,
+          text: `${sign}${Page.Words.general(Number(percent.toPrecision(2)))}%`,
           style: times ? "grid" : "one",
         });
       }

@@ -86,9 +86,16 @@ const Page = (() => {
         ? Words.fixed(value, 2)
         : `${Words.fixed(value, 2)} [${Words.bound(low)}, ${Words.bound(high)}]`;
     },
-    calls: (number) => Words.plural(Math.max(1, Math.round(number)), "call"),
-    paysAfter: (row) =>
-      row.break_even_state === "calls" ? Words.calls(row.break_even_calls) : row.break_even_state,
+    // Numbers of calls are estimated: two digits, as `BreakEven` of the package writes them.
+    paysAfter(row) {
+      if (row.break_even_state !== "calls") return row.break_even_state;
+      const [least, most] = [row.break_even_least, row.break_even_most].map((calls) =>
+        Number(Math.max(1, calls).toPrecision(2)),
+      );
+      return least === most
+        ? `about ${Words.plural(most, "call")}`
+        : `${Words.count(least)} to ${Words.plural(most, "call")}`;
+    },
     plural: (count, noun) => `${Words.count(count)} ${noun}${count === 1 ? "" : "s"}`,
   };
 
@@ -160,7 +167,7 @@ const Page = (() => {
     make(
       "abbr",
       {
-        title: `A neighbour made the processors ${Words.fixed(factor, 2)} times as slow during this measurement: the times are too long; the ratio is of pairs in turns.`,
+        title: `The processors were ${Words.fixed(factor, 2)} times as slow as at their best during this measurement, mostly because of a neighbour: the times are too long; the ratio is of pairs in turns.`,
       },
       "slowed",
     );

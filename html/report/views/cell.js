@@ -285,11 +285,15 @@
     };
   }
 
+  // What is timed in the cell.
+  const timed = (history) =>
+    ({ "cold starts": "start", training: "training step" })[history.question] ?? "call";
+
   function answer(context, history, row, at) {
     const title = `With ${context.title(at)} on ${context.machine.title}: `;
     if (row.outcome !== "ok") return `${title}${row.outcome}${row.reason && `: ${row.reason}`}.`;
-    if (!history.compiles) return `${title}${Words.duration(row.eager_s)} a call.`;
-    return `${title}${Words.duration(row.mode_s)} a call; ${history.baseline} takes ${Words.duration(
+    if (!history.compiles) return `${title}${Words.duration(row.eager_s)} a ${timed(history)}.`;
+    return `${title}${Words.duration(row.mode_s)} a ${timed(history)}; ${history.baseline} takes ${Words.duration(
       row.eager_s,
     )}. The ratio is ${Words.interval(row, "ratio")}: ${row.verdict}.`;
   }
@@ -326,8 +330,8 @@
       "History",
       many
         ? Draw.figure(
-            `${name}: time of a call by ${manifest.noun}; bands: 95 %, with the drift between measurements.`,
-            Draw.lines(labels, times, `${unit} a call`, `${name}: times`, open, marks),
+            `${name}: time of a ${timed(history)} by ${manifest.noun}; bands: 95 %, with the drift between measurements.`,
+            Draw.lines(labels, times, `${unit} a ${timed(history)}`, `${name}: times`, open, marks),
           )
         : null,
       many && history.compiles
@@ -463,21 +467,23 @@
     );
     const last = Math.max(10 * (even ?? 0), (100 * dearest) / row.eager_s, 100 * first);
     const calls = Array.from({ length: 80 }, (_, place) => first * (last / first) ** (place / 79));
+    // By the ratio of pairs: two times have drifted, and may have another quotient.
+    const { ratio } = row;
+    const mode_s = row.eager_s * ratio;
     const over = (compile) =>
-      calls.map((count) => (compile + count * row.mode_s) / (count * row.eager_s));
+      calls.map((count) => (compile + count * mode_s) / (count * row.eager_s));
     const series = [
       { name: baseline, values: calls.map(() => 1) },
       { name: "compiled, cold", values: over(row.cold_compile_s) },
     ];
     if (row.warm_compile_s !== null)
       series.push({ name: "compiled, warm", values: over(row.warm_compile_s) });
-    const ratio = row.mode_s / row.eager_s;
     const words =
       row.break_even_state === "never"
         ? "Compiling never pays: compiled calls are slower."
         : even === null
           ? "The measurement does not decide whether compiling pays: the curves may never go below 1."
-          : `Compiling pays after ${Words.calls(even)}: ${Words.general(row.break_even_s)} s after the first call begins.`;
+          : `Compiling pays after ${Words.paysAfter(row)}: about ${Words.general(row.break_even_s)} s after the first call begins.`;
     return section(
       "pays",
       "When has compiling paid?",
@@ -494,12 +500,10 @@
         [
           { title: "calls", value: (count) => Words.count(count) },
           number(`${baseline} s`, (count) => Words.general(count * row.eager_s)),
-          number("cold s", (count) => Words.general(row.cold_compile_s + count * row.mode_s)),
+          number("cold s", (count) => Words.general(row.cold_compile_s + count * mode_s)),
           ...(row.warm_compile_s === null
             ? []
-            : [
-                number("warm s", (count) => Words.general(row.warm_compile_s + count * row.mode_s)),
-              ]),
+            : [number("warm s", (count) => Words.general(row.warm_compile_s + count * mode_s))]),
         ],
         [...new Set([1, 10, 100, 1000, 10000, ...(even === null ? [] : [even])])].sort(
           (one, other) => one - other,

@@ -184,7 +184,7 @@
           "Since when?",
           machine.points.length < 2
             ? `Only one ${manifest.noun} was measured here, so there is no history.`
-            : `No two ${manifest.noun}s have measured cells in common, so there is no history.`,
+            : `No cell has a number in all ${manifest.noun}s of its mode, so there is no history.`,
         ),
       ];
     }
@@ -253,7 +253,7 @@
         ? null
         : rows.length
           ? table(
-              "The largest changes beyond noise: after over before, above 1 is slower or more.",
+              "The largest single changes beyond noise: after over before, above 1 is slower or more. The comparison groups them by how sure they are.",
               [
                 { title: "cell", value: (row) => cell(row.cell) },
                 { title: "figure", value: (row) => row.figure },
