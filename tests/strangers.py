@@ -97,6 +97,45 @@ def hidden():
     return Hidden(), rows()
 
 
+class Runner:
+    """A plain object, which is not searched."""
+
+    def __init__(self, net):
+        self.call = torch.compile(net, backend="eager")
+
+
+class Driven(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(8, 8), nn.GELU())
+        self.runner = Runner(self.net)
+
+    def forward(self, x):
+        return self.runner.call(x)
+
+
+def driven():
+    return Driven(), rows()
+
+
+def driven_before():
+    """The factory calls the module, which compiles it."""
+    module, given = driven()
+    module(given)
+    return module, given
+
+
+class Conditional(nn.Module):
+    """torch compiles the condition for itself."""
+
+    def forward(self, x):
+        return torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))
+
+
+def conditional():
+    return Conditional(), rows()
+
+
 class Disabled(nn.Module):
     """A disabled function is no compiled one."""
 

@@ -130,6 +130,7 @@ def test_a_file_of_the_current_folder_hides_no_module_before_it_is_imported(
 
 
 STRANGERS = (
+    *("driven", "driven_before", "conditional"),
     *("helped", "wrapped", "in_place", "in_parts", "decorated", "assigned", "hidden", "disabled"),
     *(
         "shrinking",
@@ -191,6 +192,12 @@ def test_compiled_functions_around_a_model_become_the_original(learned: dict[str
 @patient
 def test_what_compiles_where_nobody_finds_it_is_refused(learned: dict[str, Any]) -> None:
     assert "the module compiles a part of itself (<lambda>, strangers.py:" in learned["hidden"]
+    for name in ("driven", "driven_before"):
+        assert "the module compiles a part of itself (Sequential), and" in learned[name]
+    assert learned["conditional"]["notes"] == [], "torch compiles this one"
+    for name in ("driven", "driven_before"):
+        assert "the module compiles a part of itself (Sequential), and" in learned[name]
+    assert learned["conditional"]["notes"] == [], "torch compiles this one"
 
 
 @slow

@@ -67,6 +67,14 @@ def ready(module: torch.nn.Module, train: bool, device: str) -> None:
             raise _refused(module, "train()", error) from error
     if device == "cpu" and all(tensor.is_cpu for tensor in weights(module)):
         return
+    if device == "cuda":
+        used = {tensor.device for tensor in weights(module) if tensor.is_cuda}
+        here = torch.device(device, torch.cuda.current_device())
+        if others := sorted(map(str, used - {here})):
+            raise failures.Unsupported(
+                f"the model is on {', '.join(others)}, and one GPU is measured, {here}: put it "
+                "there, or choose its GPU with CUDA_VISIBLE_DEVICES"
+            )
     try:
         module.to(device)
     except (AttributeError, NotImplementedError, TypeError) as error:

@@ -31,7 +31,7 @@ from .subject import CONTEXTS, Subject
 _INPUTS = ("inputs", "requests")
 # Calls between two looks at the memory. A model that has kept more each time is taken to go on so;
 # one that keeps its last few results ends to grow.
-GROWING_CALLS = (1, 1, 1, 5, 8, 16, 32)
+GROWING_CALLS = (1, 1, 1, 5, 8, 16, 32, 64, 128)
 # The looks end after so many seconds of calls or bytes, too.
 GROWING_S = 4.0
 GROWING_BYTES = 1 << 30
@@ -98,7 +98,7 @@ def _find_context(subject: Subject, restore: Callable[[], None]) -> list[str]:
         subject.gradients = name
         try:
             with subject.context():
-                original.refuse_compiled(subject.eager)
+                original.refuse_compiled(subject.module, subject.eager)
         except WorkloadError:
             raise
         except Exception as error:

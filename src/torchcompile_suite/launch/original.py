@@ -5,6 +5,7 @@ Eager has to be eager: a module that compiles a part of itself would be compared
 
 from __future__ import annotations
 
+import gc
 import inspect
 import sys
 from collections.abc import Callable, Iterator
@@ -106,32 +107,55 @@ def original(module: torch.nn.Module) -> tuple[torch.nn.Module, str]:
     )
 
 
-def refuse_compiled(call: Callable[[], object]) -> None:
+def refuse_compiled(module: torch.nn.Module, call: Callable[[], object]) -> None:
     """Call, and raise WorkloadError if anything compiled while the module ran in eager.
 
-    Only what is imported already can compile, and a second call compiles nothing: make it the
-    first one of the process.
+    Only what is imported already can compile. What the factory has called and compiled is compiled
+    anew.
     """
     dynamo = sys.modules.get("torch._dynamo.utils")
     if dynamo is None:
         call()
         return
-    before = _captured(dynamo)
+    torch._dynamo.reset()
+    dynamo.clear_compilation_metrics()
     call()
-    if new := [place for place in _captured(dynamo) if place not in before]:
+    if found := _captured(dynamo, module):
         raise WorkloadError(
-            f"the module compiles a part of itself ({new[0]}), and the original cannot be had: "
+            f"the module compiles a part of itself ({found[0]}), and the original cannot be had: "
             "return it from the factory without torch.compile"
         )
 
 
-def _captured(dynamo: Any) -> list[str]:
-    """Names and places of the functions that were captured so far, torch's own left out."""
+def _captured(dynamo: Any, module: torch.nn.Module) -> list[str]:
+    """Names and places of the functions that were captured, torch's own left out.
+
+    torch compiles some for itself, such as FlexAttention and `torch.cond`. Of a module of torch's
+    that the user compiles, a function of torch's is captured as well.
+    """
     own = f"{Path(torch.__file__).parent}/"
-    return [
+    frames = [
+        frame for frame in dynamo.get_compilation_metrics() if getattr(frame, "co_name", None)
+    ]
+    found = [
         f"{frame.co_name}, {Path(frame.co_filename).name}:{frame.co_firstlineno}"
-        for frame in dynamo.get_compilation_metrics()
-        if getattr(frame, "co_name", None) and not frame.co_filename.startswith(own)
+        for frame in frames
+        if not frame.co_filename.startswith(own)
+    ]
+    if any(frame.co_filename.startswith(f"{own}_dynamo/") for frame in frames):
+        found += _wrapped(module)
+    return found
+
+
+def _wrapped(module: torch.nn.Module) -> list[str]:
+    """The parts of the module that something compiled stands for, wherever it is kept."""
+    if as_given(module) is not None:
+        return []  # what was taken out is kept
+    parts = {id(part): part for part in module.modules()}
+    return [
+        type(part).__name__
+        for one in gc.get_objects()
+        if _is_wrapper(one) and (part := parts.get(id(one._orig_mod))) is not None
     ]
 
 

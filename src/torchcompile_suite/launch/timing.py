@@ -29,6 +29,8 @@ MEMORY_CALLS = 3
 MEMORY_LIMIT_S = 3.0
 # Single calls of a turn take this share of the time of those that follow one another.
 SINGLE_SHARE = 0.25
+# So many times as long as its calls a turn may take with all that is not timed.
+MOST_OUTSIDE = 20.0
 # Looks at the memory over many calls.
 LOOKS = 50
 
@@ -98,18 +100,20 @@ def turn(call: Call, on: Device, asked: Turn, single: bool = False) -> Timed:
     side has filled, which does not happen to a user who runs only one of them. Without settling,
     the compiled calls of a convolutional network were 10 % slower.
     """
-    _samples(call, on, asked.count, asked.settle_s)
+    # What is followed by a copy of its inputs is timed alone in any case.
+    count = 1 if isinstance(call, Restoring) else asked.count
+    _samples(call, on, count, asked.settle_s)
     before = resource.getrusage(resource.RUSAGE_SELF)
-    samples = _samples(call, on, asked.count, asked.turn_s)
+    samples = _samples(call, on, count, asked.turn_s)
     after = resource.getrusage(resource.RUSAGE_SELF)
     kernel_s = after.ru_stime - before.ru_stime
-    if single and asked.count > 1:
+    if single and count > 1:
         singles = _samples(call, on, 1, SINGLE_SHARE * asked.turn_s)
     else:
         singles = samples  # each of them is one call
     return Timed(
         call_s=rounded(fmean(samples)),
-        calls=asked.count * len(samples),
+        calls=count * len(samples),
         faults=after.ru_minflt - before.ru_minflt,
         kernel_s=kernel_s,
         cpu_s=kernel_s + after.ru_utime - before.ru_utime,
@@ -118,10 +122,15 @@ def turn(call: Call, on: Device, asked: Turn, single: bool = False) -> Timed:
 
 
 def _samples(call: Call, on: Device, count: int, seconds: float) -> list[float]:
-    """Seconds a call in each sample, until the samples have taken that many seconds."""
+    """Seconds a call in each sample, until the samples have taken that many seconds, or with what
+    is outside the clock many times as many: a call may be short and a copy of its inputs long.
+    """
     samples: list[float] = []
+    deadline = time.perf_counter() + MOST_OUTSIDE * seconds
     while count * math.fsum(samples) < seconds:
         samples.append(timed(call, on, count))
+        if time.perf_counter() > deadline:
+            break
     return samples
 
 
