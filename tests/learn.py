@@ -14,6 +14,7 @@ from typing import Any
 from unittest import mock
 
 import msgspec
+from torch.nn.parameter import is_lazy
 
 from torchcompile_suite.cell import Cell
 from torchcompile_suite.launch import foreign, original
@@ -52,6 +53,7 @@ def learn(name: str) -> dict[str, object]:
         "batch": build.batch_size_of(before),
         "same": first.is_nested or bool((first.to_dense() == again.to_dense()).all()),
         "cache": os.environ["TORCHINDUCTOR_CACHE_DIR"],
+        "lazy": any(map(is_lazy, subject.module.parameters())),
     }
     if name == "drawn":
         assert isinstance(before, tuple)

@@ -279,6 +279,23 @@ def with_targets():
     return WithTargets(), rows()
 
 
+class Lazily(nn.Module):
+    """A part that only training uses."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.aux = nn.LazyLinear(8), nn.LazyLinear(4)
+
+    def forward(self, x):
+        return (self.layer(x), self.aux(x)) if self.training else self.layer(x)
+
+
+def lazily():
+    module, given = Lazily(), rows()
+    assert module.training
+    return module, given
+
+
 def drawn():
     size = random.randint(4, 4000)
     return nn.Linear(8, 8), torch.full((size, 8), float(numpy.random.rand()))

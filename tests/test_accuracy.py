@@ -123,6 +123,14 @@ for count in (4, 100):
     made = accuracy.compare(off, one * 1.008, one.double(), "float64", "float32")
     three = map(values.parts, (off, one * 1.005, one.double()))
     results[f"{count} values"] = [accuracy.wrong(made) == "", accuracy.hidden(*three)[:10]]
+zeros = {"ids": torch.arange(100_000), "out": torch.zeros(4)}
+beside = {"ids": torch.arange(100_000), "out": torch.ones(4)}
+results["beside zeros"] = [accuracy.error(zeros, zeros), accuracy.error(beside, zeros) > 1]
+results["plain values"] = [
+    accuracy.error(got, want)
+    for got, want in ((math.nan, math.nan), (math.inf, math.inf), (math.nan, math.inf))
+]
+results["plain values"][2] = str(results["plain values"][2])
 made = accuracy.compare(Plain(finite), (finite, 3), Plain(finite), "float64", "float32")
 results["types"] = made.mode_error
 results["tensors"] = [len(values.opened(Plain(right))), len(values.opened(Opaque()))]
@@ -191,6 +199,8 @@ def test_non_finite_values_of_eager_are_noted_and_expected(results: dict[str, An
 def test_beside_zeros_rounding_is_no_fault(results: dict[str, Any]) -> None:
     assert results["zeros, by rounding"][0]
     assert not results["zeros, wrong"][0]
+    assert results["beside zeros"] == [0.0, True]
+    assert results["plain values"] == [0.0, 0.0, "inf"]
 
 
 def test_few_values_may_be_off_by_chance(results: dict[str, Any]) -> None:

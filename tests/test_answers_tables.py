@@ -232,7 +232,7 @@ def test_graph_breaks_stand_beside_pytorchs(break_lines: Path) -> None:
     found = graph_breaks([same, same, other, generated("resnet18", 0)])
     assert [line[0] for line in found.sheet.lines] == ["ghostnet_100", "mobilenetv2_100"]
     assert found.sentence.startswith(
-        "2 models of PyTorch's tables: 1 have graph breaks if the table lists some"
+        "2 models of PyTorch's tables. With graph breaks if the table lists some"
     )
     assert found.sentence.endswith("; others: ghostnet_100.")
     lines = [dict(zip(found.sheet.columns, line, strict=True)) for line in found.sheet.lines]

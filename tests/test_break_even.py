@@ -38,8 +38,8 @@ def row(ratio: float, low: float, high: float, cold_s: float | None = 30.0) -> R
 @pytest.mark.parametrize(
     ("measured", "state", "text"),
     [
-        (row(0.75, 0.7, 0.8), State.CALLS, "800 to 1,200 calls"),
-        (row(0.75, 0.749, 0.751), State.CALLS, "about 960 calls"),
+        (row(0.75, 0.7, 0.8), State.CALLS, "780 to 1,200 calls"),
+        (row(0.75, 0.749, 0.751), State.CALLS, "870 to 1,100 calls"),
         (row(0.75, 0.749, 0.751, cold_s=0.01), State.CALLS, "about 1 call"),
         (row(1.2, 1.1, 1.3), State.NEVER, "never"),
         (row(0.75, 0.6, 1.05), State.CANNOT_TELL, "cannot tell"),
@@ -62,7 +62,7 @@ def test_the_time_to_pay_includes_the_cold_compile() -> None:
     assert found.seconds == pytest.approx(30.0 + 960 * 0.09375)
     assert found.seconds == pytest.approx(960 * 0.125)
     assert found.duration == "about 2 minutes"
-    assert "after 800 to 1,200 calls (about 2 minutes)" in advice.sentence(
+    assert "after 780 to 1,200 calls (about 2 minutes)" in advice.sentence(
         [row(0.75, 0.7, 0.8)], ""
     )
 

@@ -93,14 +93,15 @@ habits = {
     "state outside": remembering,
 }
 
-def judged(function, factor):
+def judged(function, factor, dtype=torch.float32):
     torch.manual_seed(0)
     module = Habit(function).eval()
     subject = Forward(Cell("habit", 1, "default"), module, (torch.randn(4, 16),))
     with subject.context():
         for _ in range(3):
             subject.eager()
-        found = checks.check(subject, lambda: subject.eager() * factor, Stages("habit"))
+        call = lambda: (subject.eager() * factor).to(dtype)
+        found = checks.check(subject, call, Stages("habit"))
     return found
 
 results = {}
@@ -111,6 +112,12 @@ for name, function in habits.items():
         "wrong": wrong.reason,
         "random": right.expected.random,
     }
+
+results["dtype"] = [
+    (found.reason, found.values)
+    for name in ("plain", "draws")
+    for found in [judged(habits[name], 1.0, torch.float64)]
+]
 
 def choosing(self, x):
     t = torch.arange(640, dtype=x.dtype) / 8
@@ -300,6 +307,11 @@ def test_both_sides_start_from_the_same_seed_and_state(results: dict[str, Any], 
     assert results[name]["right"] == ["", "float64", []]
     assert results[name]["wrong"].startswith("relative error")
     assert results[name]["random"] == name.startswith(("draws", "gate"))
+
+
+def test_another_dtype_is_wrong_and_no_fault_of_values(results: dict[str, Any]) -> None:
+    """No other draw explains it."""
+    assert results["dtype"] == 2 * [["the output has the dtype float64 instead of float32", False]]
 
 
 def test_a_failing_reference_is_no_fault_of_the_module(results: dict[str, Any]) -> None:

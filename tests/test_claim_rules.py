@@ -351,4 +351,4 @@ def test_a_cpu_that_contradicts_a_gpu_says_so() -> None:
         [counts(inference("entropy_in_memory"), kernels=2, eager_bytes=3000, bytes_after=1000)],
     )
     assert found.verdict is Verdict.CONTRADICTED
-    assert found.reason.endswith("(on a CPU; the document measured a GPU)")
+    assert found.reason.endswith("(on a CPU; the document is about a GPU)")

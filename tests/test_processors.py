@@ -118,7 +118,7 @@ def test_probes_take_two_cores(
     ("file", "speeds", "two"),
     [
         # A laptop: two efficient cores, then two fast ones with clocks of their own.
-        ("cpufreq/cpuinfo_max_freq", [3_900_000, 3_900_000, 5_000_000, 5_200_000], (3, 2)),
+        ("cpufreq/cpuinfo_max_freq", [3_900_000, 3_900_000, 5_000_000, 5_200_000], (2, 3)),
         ("cpu_capacity", [446, 1024, 446, 1024], (1, 3)),
         # One fast core: the two of the other kind.
         ("cpu_capacity", [446, 446, 446, 1024], (0, 1)),

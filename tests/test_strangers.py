@@ -130,7 +130,7 @@ def test_a_file_of_the_current_folder_hides_no_module_before_it_is_imported(
 
 
 STRANGERS = (
-    *("driven", "driven_before", "conditional"),
+    *("driven", "driven_before", "conditional", "lazily"),
     *("helped", "wrapped", "in_place", "in_parts", "decorated", "assigned", "hidden", "disabled"),
     *(
         "shrinking",
@@ -195,9 +195,6 @@ def test_what_compiles_where_nobody_finds_it_is_refused(learned: dict[str, Any])
     for name in ("driven", "driven_before"):
         assert "the module compiles a part of itself (Sequential), and" in learned[name]
     assert learned["conditional"]["notes"] == [], "torch compiles this one"
-    for name in ("driven", "driven_before"):
-        assert "the module compiles a part of itself (Sequential), and" in learned[name]
-    assert learned["conditional"]["notes"] == [], "torch compiles this one"
 
 
 @slow
@@ -229,6 +226,13 @@ def test_inputs_of_all_kinds_reach_the_model(learned: dict[str, Any], name: str,
 
 @slow
 @patient
+def test_lazy_parts_get_their_sizes(learned: dict[str, Any]) -> None:
+    """Those that only training uses, too, if the model can be called so."""
+    assert (learned["lazily"]["lazy"], learned["with_targets"]["lazy"]) == (False, True)
+
+
+@slow
+@patient
 def test_a_list_of_images_is_a_batch(learned: dict[str, Any]) -> None:
     assert (learned["images"]["batch"], learned["a_list"]["batch"]) == (2, 4)
 
@@ -255,7 +259,7 @@ def test_a_model_that_needs_gradients_gets_them(learned: dict[str, Any]) -> None
 @slow
 @patient
 def test_eager_and_the_mode_are_built_alike(learned: dict[str, Any]) -> None:
-    """In two processes: the factory draws from Python's and NumPy's generators."""
+    """In a launch by two processes; the factory draws from Python's and NumPy's generators."""
     assert learned["drawn"]["repeated"]
 
 

@@ -79,9 +79,11 @@ def sentence(rows: Sequence[Row], again: str) -> str:
         return f"Cannot tell yet: {named(row.cell)} {_takes(row)}; {again}"
     row = min(measured, key=lambda row: row.ratio.value if row.ratio else math.inf)
     text = f"Do not compile it for speed: {named(row.cell)} {_takes(row)}."
-    if row.cell.device == "cuda" and not any(one.cell.mode in GRAPH_MODES for one in compiled):
+    plain = all(one.cell.backend == "inductor" and one.cell.way == "whole" for one in compiled)
+    graphs = any(one.cell.mode in GRAPH_MODES for one in compiled)
+    if row.cell.device == "cuda" and plain and not graphs:
         # Where calls are small, CUDA graphs decide.
-        text += " A mode with CUDA graphs was not measured: --mode reduce-overhead."
+        text += " Mode reduce-overhead, which has CUDA graphs, was not measured."
     return text
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from ..cell import Cell
 from .change import MARGIN
-from .statistics import Interval, calls_to_break_even
+from .statistics import COMPILE_MARGIN, Interval
 from .summary import Row
 
 _T = TypeVar("_T")
@@ -96,8 +96,8 @@ class BreakEven(NamedTuple):
     ``calls`` is the number of compiled calls up to that point. ``seconds`` is the time from the
     start of the first call: the cold compile, then ``calls`` steady calls. Both are estimates:
     infinite if the estimated ratio is 1 or more, None if a figure is missing. ``least`` and
-    ``most`` are the calls at the two ends of the ratio's interval, None unless compiling pays.
-    ``state`` says what that interval allows to claim.
+    ``most`` bound the calls, as far as the ratio, eager's time and the one cold compile are known;
+    None unless compiling pays. ``state`` says what that interval allows to claim.
     """
 
     state: State
@@ -110,7 +110,9 @@ class BreakEven(NamedTuple):
         """The calls in words; no claim that the interval of the ratio does not support."""
         if self.state is not State.CALLS or self.least is None or self.most is None:
             return self.state.value
-        least, most = (_two_digits(max(calls, 1)) for calls in (self.least, self.most))
+        least, most = (
+            _two_digits(math.floor(max(calls, 1) + 0.5)) for calls in (self.least, self.most)
+        )
         if least == most:
             return f"about {most} call{'s' * (most != '1')}"
         return f"{least} to {most} calls"
@@ -127,9 +129,10 @@ class BreakEven(NamedTuple):
 
 
 def _two_digits(estimate: float) -> str:
-    """The number as an estimate is written: 1,200 and 2.3."""
-    rounded = float(f"{estimate:.2g}")
-    return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:g}"
+    """The number as an estimate is written: 1,200 and 2.3. Halves go up, as in the pages."""
+    unit = 10.0 ** (math.floor(math.log10(estimate)) - 1) if estimate > 0 else 1.0
+    rounded = math.floor(estimate / unit + 0.5) * unit
+    return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:.2g}"
 
 
 def break_even(row: Row) -> BreakEven:
@@ -141,9 +144,15 @@ def break_even(row: Row) -> BreakEven:
     seconds = row.cold_compile_s + calls * row.eager_s.value * row.ratio.value
     pays = payoff(row.ratio)
     if pays is Payoff.GAIN:
-        least, most = (
-            calls_to_break_even(row.cold_compile_s, row.eager_s.value, bound)
+        gain = 1 - row.ratio.value
+        # Of one launch, eager's time has no interval.
+        eager = math.log(row.eager_s.high / row.eager_s.low) / 2 if row.eager_s.known else 0.0
+        more = math.hypot(math.log1p(COMPILE_MARGIN), eager)
+        fewer, further = (
+            math.hypot(math.log((1 - bound) / gain), more)
             for bound in (row.ratio.low, row.ratio.high)
         )
-        return BreakEven(State.CALLS, calls, seconds, least, most)
+        return BreakEven(
+            State.CALLS, calls, seconds, calls * math.exp(-fewer), calls * math.exp(further)
+        )
     return BreakEven(State.NEVER if pays is Payoff.LOSS else State.CANNOT_TELL, calls, seconds)

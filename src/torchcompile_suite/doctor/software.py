@@ -35,14 +35,14 @@ PROGRAM = """
 #include <vector>
 extern "C" int threads() { return omp_get_max_threads() + (int)std::vector<int>(1).size(); }
 """
-# Variables that change torch.compile: level of the fault if one is set, and its effect.
+# Variables that change torch.compile or eager: level of the fault if one is set, and its effect.
 SWITCHES = {
     "TORCH_COMPILE_DISABLE": ("error", "torch.compile does nothing"),
     "TORCHDYNAMO_DISABLE": ("error", "torch.compile does nothing"),
-    "CUDA_LAUNCH_BLOCKING": ("error", "each kernel is waited for, most of all in eager"),
-    "HIP_LAUNCH_BLOCKING": ("error", "each kernel is waited for, most of all in eager"),
-    "AMD_SERIALIZE_KERNEL": ("error", "each kernel is waited for, most of all in eager"),
-    "PYTORCH_NO_CUDA_MEMORY_CACHING": ("error", "each allocation asks the driver"),
+    "CUDA_LAUNCH_BLOCKING": ("warning", "on a GPU each kernel is waited for"),
+    "HIP_LAUNCH_BLOCKING": ("warning", "on a GPU each kernel is waited for"),
+    "AMD_SERIALIZE_KERNEL": ("warning", "on a GPU each kernel is waited for"),
+    "PYTORCH_NO_CUDA_MEMORY_CACHING": ("warning", "on a GPU each allocation asks the driver"),
     "TORCHINDUCTOR_FORCE_DISABLE_CACHES": ("warning", "every start is a cold start"),
     "TORCH_COMPILE_DEBUG": ("warning", "every compile writes its debug trace"),
     "TORCH_LOGS": ("warning", "the compiler writes logs, which takes time"),
@@ -196,7 +196,7 @@ def _cuda(probed: dict[str, Any]) -> Check | None:
 
 
 def switches() -> Iterator[Check]:
-    """Environment variables that are set and change torch.compile."""
+    """Environment variables that are set and change what is measured."""
     for name, (level, effect) in SWITCHES.items():
         if os.environ.get(name, "") not in ("", "0"):
             yield fault("switch", variable=name, level=level, effect=effect)

@@ -6,6 +6,7 @@ disturbance, and what disturbs the allowed ones is a small share of all.
 
 from __future__ import annotations
 
+import itertools
 import os
 from pathlib import Path
 from typing import NamedTuple
@@ -55,15 +56,16 @@ def two() -> tuple[int, int] | None:
     """Two of the `allowed` processors: of two fast cores of one kind, if there are such. None if
     only one processor is allowed.
     """
-    fastest_first = sorted(allowed(), key=_speed, reverse=True)
-    if len(fastest_first) < 2:
+    speeds = {number: _speed(number) for number in allowed()}
+    if len(speeds) < 2:
         return None
-    for place, one in enumerate(fastest_first):
-        same = siblings(one)
-        for other in fastest_first[place + 1 :]:
-            if other not in same and _speed(other) >= ONE_KIND * _speed(one):
+    for fastest in sorted(set(speeds.values()), reverse=True):
+        kind = [one for one, speed in speeds.items() if ONE_KIND * fastest <= speed <= fastest]
+        for one, other in itertools.combinations(kind, 2):
+            if other not in siblings(one):
                 return one, other
-    return fastest_first[0], fastest_first[1]
+    first, second, *_ = sorted(speeds, key=lambda one: -speeds[one])
+    return first, second
 
 
 def _speed(number: int) -> int:

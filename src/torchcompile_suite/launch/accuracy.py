@@ -54,7 +54,7 @@ LEAST_VALUES = 16
 STEPPED, STEPPED_SHARE = 3, 0.003
 # Values of a state below this are compared absolutely: a mean near zero has no digits.
 SMALLEST_STATE = 1e-3
-# An error relative to zeros is as large as JSON can have it, and finite: eager may have it, too.
+# An error relative to zeros is huge, and finite: eager may have it, too.
 _SMALLEST_NORM = 1e-30
 # Notes name this many types at most.
 MOST_TYPES = 3
@@ -117,11 +117,9 @@ def _errors(output: Any, expected: Any) -> tuple[float, float]:
             return math.inf, math.inf
         squares[_whole(want)] += float(((numbers[0] - numbers[1]) ** 2).sum())
         norm[_whole(want)] += float((numbers[1] ** 2).sum())
-    if sum(norm) == 0.0:
-        both = max(largest, math.sqrt(sum(squares)) / _SMALLEST_NORM)
-        return both, both
-    fractions = max(largest, math.sqrt(squares[0] / norm[0]) if norm[0] else 0.0)
-    return fractions, max(largest, math.sqrt(sum(squares) / sum(norm)))
+    fractions = math.sqrt(squares[0]) / (math.sqrt(norm[0]) or _SMALLEST_NORM)
+    every = math.sqrt(sum(squares)) / (math.sqrt(sum(norm)) or _SMALLEST_NORM)
+    return max(largest, fractions), max(largest, every)
 
 
 def _finite(got: Any, want: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor] | None:
@@ -153,6 +151,12 @@ def otherwise(output: Parts, expected: Parts) -> float:
         elif isinstance(want, Integral):
             count += got != want
     return count
+
+
+def is_zero(output: Parts) -> bool:
+    """Whether the output has tensors, and nothing but zeros in them."""
+    tensors = [leaf for leaf in output.leaves if isinstance(leaf, torch.Tensor)]
+    return bool(tensors) and not any(bool(_numbers(each).any()) for each in tensors)
 
 
 def other_dtype(output: Parts, expected: Parts) -> str:
@@ -219,7 +223,7 @@ def _plain_error(got: Any, want: Any) -> float:
         got, want = float(got), float(want)
         if math.isfinite(got) and math.isfinite(want):
             return float(abs(got - want) / max(abs(want), 1.0))
-        return 0.0 if math.isfinite(got) == math.isfinite(want) else math.inf
+        return 0.0 if got == want or (math.isnan(got) and math.isnan(want)) else math.inf
     return 0.0 if got == want else math.inf
 
 

@@ -19,7 +19,6 @@ import msgspec
 import torch
 
 from ..measurement import NOT_CHECKED, Accuracy
-from ..modes import EAGER
 from . import accuracy, references, state
 from .progress import Stages
 from .references import ANOTHER, Expected, Played, Reference
@@ -37,12 +36,15 @@ RIGHT = 1e-3
 
 
 class Judged(NamedTuple):
-    """The comparison, and why the mode's output is wrong; empty if it is not."""
+    """The comparison, and why the mode's output is wrong; empty if it is not. ``values``: whether
+    the fault is one of values, which another draw or other weights may explain.
+    """
 
     checked: Accuracy
     reason: str
     expected: Expected
     mode: Played
+    values: bool = True
 
 
 def check(subject: Subject, call: Call, stages: Stages, same_draws: bool = False) -> Judged:
@@ -54,6 +56,8 @@ def check(subject: Subject, call: Call, stages: Stages, same_draws: bool = False
     refused: list[str] = []
     while True:
         judged = _once(subject, call, stages)
+        if not judged.values:
+            return judged
         if not judged.reason:
             break
         refused.append(judged.reason)
@@ -174,12 +178,11 @@ def _once(subject: Subject, call: Call, stages: Stages) -> Judged:
         mode = references.play(subject, call)
         if subject.touched():
             reason = "the compiled call changes weights that eager leaves as they are"
-            return Judged(not_checked(subject, ""), reason, expected, mode)
-        # Of eager in another precision the dtype is another one by design.
-        if subject.cell.baseline == EAGER:
-            pairs = zip(mode.outputs, expected.eager.outputs, strict=False)
-            if other := next(filter(None, (accuracy.other_dtype(*each) for each in pairs)), ""):
-                return Judged(not_checked(subject, ""), f"the output is {other}", expected, mode)
+            return Judged(not_checked(subject, ""), reason, expected, mode, values=False)
+        pairs = zip(mode.outputs, expected.eager.outputs, strict=False)
+        if other := next(filter(None, (accuracy.other_dtype(*each) for each in pairs)), ""):
+            reason = f"the output has the dtype {other}"
+            return Judged(not_checked(subject, ""), reason, expected, mode, values=False)
         if not expected.noise <= accuracy.LARGEST_OWN:
             why = "with the same seed and the same state, eager differs from itself"
             return Judged(not_checked(subject, why), "", expected, mode)
@@ -272,7 +275,8 @@ def shows_nothing(checked: Accuracy, draw: Parts) -> bool:
     """
     # Of another structure or shape there is no error: that is no chance.
     far = checked.mode_error is not None and bool(accuracy.wrong(checked))
-    return not checked.eager_error or (far and accuracy.few(draw))
+    equal = not checked.eager_error or accuracy.is_zero(draw)
+    return equal or (far and accuracy.few(draw))
 
 
 def noted(checked: Accuracy, note: str) -> Accuracy:

@@ -24,7 +24,6 @@ from ..measurement import CALLED_UNDER, Outcome, Status
 from ..workloads import WorkloadError
 from . import failures, original, values
 from .build import build
-from .state import State
 from .subject import CONTEXTS, Subject
 
 # What a subject calls its module with.
@@ -93,7 +92,7 @@ def _restore(subject: Subject, given: Mapping[str, Any]) -> None:
 def _find_context(subject: Subject, restore: Callable[[], None]) -> list[str]:
     """Call the subject once in the first context in which it runs. Returns notes."""
     errors: list[Exception] = []
-    start = _state(subject.module)
+    forget = _attributes(subject.module)
     for name in CONTEXTS if subject.cell.phase == "inference" else ["grad"]:
         subject.gradients = name
         try:
@@ -104,7 +103,7 @@ def _find_context(subject: Subject, restore: Callable[[], None]) -> list[str]:
         except Exception as error:
             errors.append(error)
             # What the failed call has kept may be a tensor of inference mode.
-            start()
+            forget()
             restore()
             continue
         if not errors:
@@ -115,12 +114,21 @@ def _find_context(subject: Subject, restore: Callable[[], None]) -> list[str]:
     raise errors[0]
 
 
-def _state(module: torch.nn.Module) -> Callable[[], object]:
-    """A function that puts the module's state back as it is now, as far as it can be copied."""
-    try:
-        return State(module, ()).restore
-    except Exception:
-        return lambda: None
+def _attributes(module: torch.nn.Module) -> Callable[[], None]:
+    """A function that gives all parts of the module the attributes and buffers that they have now.
+
+    Nothing is copied: a copy of a large buffer would change the heap that is measured.
+    """
+    held = [
+        (names, dict(names)) for part in module.modules() for names in (vars(part), part._buffers)
+    ]
+
+    def forget() -> None:
+        for names, before in held:
+            names.clear()
+            names.update(before)
+
+    return forget
 
 
 def _keep_inputs(subject: Subject, restore: Callable[[], object]) -> None:

@@ -276,10 +276,8 @@ class _Steps:
 
     def check_accuracy(self, subject: Subject, call: Call, inspection: Inspection) -> None:
         """Raise `failures.WrongResult` if the mode's output is too far from the expected one."""
-        if self.given is not None:
-            call = self.given.only_in(call)
         try:
-            judged = checks.check(subject, call, self.stages)
+            self._check(subject, call, inspection)
         except Exception as error:
             # The outputs of several calls are kept. What was timed counts without the check.
             if self.on.kind == "cpu" or not failures.is_out_of_memory(error):
@@ -287,8 +285,15 @@ class _Steps:
             self.fields["accuracy"] = checks.not_checked(
                 subject, "the outputs of several calls do not fit into the device's memory"
             )
-            return
-        if judged.reason and judged.expected.random:
+        # Here, because the error held what the failed call had made.
+        gc.collect()
+        self.on.release()
+
+    def _check(self, subject: Subject, call: Call, inspection: Inspection) -> None:
+        if self.given is not None:
+            call = self.given.only_in(call)
+        judged = checks.check(subject, call, self.stages)
+        if judged.reason and judged.values and judged.expected.random:
             with inspection.drawing(subject) as (drawing, why):
                 judged = checks.check_random(subject, judged, drawing, why, self.stages)
         checked = judged.checked

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ..measurement import NOT_CHECKED
-from . import accuracy, failures, state, widened
+from . import accuracy, device, failures, state, widened
 from .state import State
 from .subject import SEED, Call, Subject, weights
 from .values import Parts, deep_copy, kept, mapped
@@ -264,6 +264,8 @@ def _double(value: torch.Tensor, device: str) -> torch.Tensor:
 
 def _without_tf32(subject: Subject, expected: Expected) -> Played | None:
     """Eager with products in float32 where they are in TF32, or None where they are not."""
+    if not device.has_tf32():
+        return None
     backends = (torch.backends.cudnn, torch.backends.cuda.matmul)
     try:
         before = [backend.allow_tf32 for backend in backends]

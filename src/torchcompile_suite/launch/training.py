@@ -26,6 +26,11 @@ SETS_OF_WEIGHTS = 5
 SPREAD = 0.01
 
 
+def _weights(module: torch.nn.Module) -> dict[str, Any]:
+    """A copy of torch's own state of the module, whatever the model makes of ``state_dict``."""
+    return copy.deepcopy(torch.nn.Module.state_dict(module))  # type: ignore[no-any-return]
+
+
 class TrainingStep(Subject):
     """One optimizer step: forward and backward for each micro-batch, then AdamW."""
 
@@ -73,7 +78,7 @@ class TrainingStep(Subject):
         the same weights. They are made again only now: a user's training loop has no second set.
         """
         if self._start is None:
-            self._start = copy.deepcopy(self._build().state_dict())
+            self._start = _weights(self._build())
         super().reset(seed)
         # A buffer may come with the first call, or change its size.
         buffers = dict(self.module.named_buffers())
@@ -82,7 +87,7 @@ class TrainingStep(Subject):
             for name, value in self._start.items()
             if name not in buffers or buffers[name].shape == value.shape
         }
-        # torch's own: a model's may return nothing.
+        # torch's own, as in `_weights`: a model's may return nothing.
         found = torch.nn.Module.load_state_dict(self.module, start, strict=False)
         if lost := {*found.missing_keys, *found.unexpected_keys} - buffers.keys():
             raise RuntimeError(f"the first call changes the names of weights: {', '.join(lost)}")
@@ -106,7 +111,7 @@ class TrainingStep(Subject):
         with torch.no_grad():
             for weights in self.module.parameters():
                 weights.mul_(1 + SPREAD * torch.randn_like(weights))
-        self._start = copy.deepcopy(self.module.state_dict())
+        self._start = _weights(self.module)
         return True
 
     def outputs(self, result: Any) -> Any:

@@ -81,8 +81,8 @@ class Tables:
         caption = "The time ratio of each model in each mode, with its 95 % interval."
         if len(models) < group["models"]:
             caption += (
-                f" These are {len(models)} of {group['models']} models: those with the largest "
-                "gain and those with the smallest."
+                f" These are {len(models)} of {group['models']} models: the largest gains and the "
+                "smallest."
             )
         return Section(
             f"Does it pay? {group['question']}, batch size {group['batch']}",

@@ -5,6 +5,7 @@ What a factory returns beside its module becomes the inputs of a call.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
 import inspect
@@ -167,13 +168,19 @@ def _initialise(module: torch.nn.Module, arranged: Inputs) -> None:
 
     from ..launch.subject import apply
 
-    if any(map(is_lazy, (*module.parameters(), *module.buffers()))):
+    def lazy() -> bool:
+        return any(map(is_lazy, (*module.parameters(), *module.buffers())))
+
+    if lazy():
         training = module.training
         # A call in training mode may want targets, and moves the statistics of normalisations.
         module.eval()
         with torch.no_grad():
             apply(module, arranged)
         module.train(training)
+        if training and lazy():  # parts that only training uses
+            with torch.no_grad(), contextlib.suppress(Exception):
+                apply(module, arranged)
 
 
 def _random_inputs(given: list[Shape], batch_size: int) -> Inputs:
@@ -358,6 +365,7 @@ def batch_size_of(inputs: Inputs) -> int:
     """The first size of the first tensor; of a list of images, which torchvision's detection models
     take, the number of images: an image has three sizes, of which the first is its 1 or 3 channels.
     """
+    from ..launch.values import opened
     from ..launch.values import tensors as tensors_of
 
     first = next(iter(inputs.values() if isinstance(inputs, dict) else inputs), None)
@@ -365,7 +373,8 @@ def batch_size_of(inputs: Inputs) -> int:
         parts = tensors_of(first)
         if parts and all(part.dim() == 3 and part.size(0) in (1, 3) for part in parts):
             return len(parts)
-    tensor = next((tensor for tensor in tensors_of(inputs) if tensor.dim()), None)
+    every = tensors_of(inputs) or opened(inputs)  # the latter in plain objects
+    tensor = next((tensor for tensor in every if tensor.dim()), None)
     return 1 if tensor is None else max(1, tensor.size(0))
 
 

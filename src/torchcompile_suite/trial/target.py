@@ -22,6 +22,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from ..engine.processes import import_path
+from ..host.places import in_packages
 from ..workloads import WorkloadError, libraries, names
 
 VARIABLE = "TORCHCOMPILE_SUITE_TARGET"
@@ -219,21 +220,30 @@ def load(path: Path) -> ModuleType:
     if path.stem in sys.stdlib_module_names:
         importlib.import_module(path.stem)  # before the user's folder is on the import path
     # The folder of a package comes first: a package may have a module of its own name. The package
-    # itself comes last: its modules may have names of Python's.
+    # itself comes after Python: its modules may have names of Python's.
     sys.path.insert(0, str(folder))
-    sys.path += [str(path.parent), str(Path.cwd())]
+    packages = (at for at, entry in enumerate(sys.path) if in_packages(f"{entry}/any"))
+    sys.path.insert(next(packages, len(sys.path)), str(path.parent))
+    sys.path.append(str(Path.cwd()))
     if len(names) > 1:
-        return importlib.import_module(".".join(names))
+        name = ".".join(names)
+        _stand_in(name)
+        return importlib.import_module(name)
     name = f"{path.stem}_py" if path.stem in sys.modules else path.stem
+    _stand_in(name)
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise WorkloadError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
-    # The file is a script, too: what it has pickled as one names the classes of `__main__`.
-    main = sys.modules["__main__"]
-    for own, value in vars(module).items():
-        if isinstance(value, type) and value.__module__ == name:
-            vars(main).setdefault(own, value)
     return module
+
+
+def _stand_in(name: str) -> None:
+    """Let ``__main__`` have what the module has: the file is a script, too, and what it has pickled
+    as one names the classes of ``__main__``.
+    """
+    vars(sys.modules["__main__"]).setdefault(
+        "__getattr__", lambda attribute: getattr(sys.modules.get(name), attribute)
+    )

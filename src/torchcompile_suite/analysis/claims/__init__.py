@@ -120,7 +120,7 @@ def _judge(claim: Claim, evidence: Evidence) -> Judged:
         reason = f"{finding.opened}: {finding.reason}"
         return Judged(claim, Verdict.NOT_MEASURABLE, ours, interval, reason)
     verdict = Verdict.CONFIRMED if finding.holds else Verdict.CONTRADICTED
-    other = " (on a CPU; the document measured a GPU)" * (claim.of_gpu and evidence.device == "cpu")
+    other = " (on a CPU; the document is about a GPU)" * (claim.of_gpu and evidence.device == "cpu")
     return Judged(claim, verdict, ours, interval, finding.reason + other)
 
 

@@ -36,13 +36,13 @@ def _image_models(evidence: Evidence, figure: float) -> Finding:
     models have is not contradicted by their mean.
     """
     cells = evidence.family("timm")
-    each = [evidence.speedup(cell) for cell in cells]
-    speedup = evidence.mean_speedup(cells)
+    each = statistics.having(map(evidence.speedup, cells))
+    speedup = statistics.geometric_mean(each)
     holds = about(speedup, figure)
     least, most = (of(one.value for one in each) for of in (min, max))
     found = Finding(
         holds,
-        f"{speedup} times as fast, geometric mean over timm models ({len(cells)}) at batch 1, "
+        f"{speedup} times as fast, geometric mean over timm models ({len(each)}) at batch 1, "
         f"which have {least:.2f} to {most:.2f}",
         interval=speedup,
     )
@@ -234,7 +234,7 @@ def _timm(evidence: Evidence) -> Finding:
     tables = ", ".join(sorted({one.expected.table for one in known}))
     reason = (
         f"{len(known) - len(others)} of {len(known)} captures (models: {models}) have "
-        f"breaks if {tables} lists some, and none if it lists none"
+        f"breaks if {tables} lists some, no more than it, and none if it lists none"
     )
     return Finding(
         not others, "; ".join([reason, *map(_difference, others)]), ours=float(len(others))

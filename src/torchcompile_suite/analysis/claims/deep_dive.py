@@ -194,8 +194,13 @@ def _backends(evidence: Evidence) -> Finding:
         values = {backend: ratio.value for backend, ratio in ratios.items()}
         reasons.append(f"{name}: {listed(values, '.2f')}")
         before, after = (statistics.inverse(ratios[name]) for name in ("aot_eager", "inductor"))
+        gains_before = before.low > 1 if before.known else None
         located.append(
-            all_of(above(after, 1.0), before.low <= 1, above(statistics.quotient(after, before), 1))
+            all_of(
+                above(after, 1.0),
+                None if gains_before is None else not gains_before,
+                above(statistics.quotient(after, before), 1.0),
+            )
         )
     missing = "no workload was measured with the backends eager, aot_eager and inductor"
     return Finding(any_of(*some(located, missing)), f"of eager's time: {'; '.join(reasons)}")
@@ -203,16 +208,16 @@ def _backends(evidence: Evidence) -> Finding:
 
 @RULES("training-1.4-2.5x")
 def _training_gain(evidence: Evidence) -> Finding:
-    """Of models, one figure each: that of the mode in which its step gains most."""
-    found = evidence.having(
-        filter(change.of_model, matrix.TRAINING.by_cell),
-        "no training step of a model was measured",
-    )
+    """Of models in float32, one figure each: that of the mode in which its step gains most, chosen
+    by these figures.
+    """
     models: dict[str, list[Interval]] = {}
-    for cell in found:
-        if cell.mode != EAGER:
+    for cell in matrix.TRAINING.by_cell:
+        plain = cell.dtype == "float32" and cell.accumulation == 1 and cell.mode != EAGER
+        if plain and change.of_model(cell) and evidence.has(cell):
             models.setdefault(cell.workload, []).append(evidence.speedup(cell))
-    best = [max(gains) for gains in some(models.values(), "no step was measured compiled")]
+    every = some(models.values(), "no compiled training step of a model was measured")
+    best = statistics.having(max(statistics.having(gains)) for gains in every)
     gain = statistics.geometric_mean(best)
     values = [one.value for one in best]
     return Finding(

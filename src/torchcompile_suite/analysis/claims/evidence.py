@@ -115,8 +115,7 @@ class Evidence:
         """Geometric mean of the speedups, of at least one cell. Of cells with one launch, whose
         interval is not known, only if there are no others.
         """
-        every = [self.speedup(cell) for cell in cells]
-        return statistics.geometric_mean([one for one in every if one.known] or every)
+        return statistics.geometric_mean(statistics.having(map(self.speedup, cells)))
 
     @property
     def accelerator(self) -> str:

@@ -137,6 +137,14 @@ def geometric_mean(intervals: Sequence[Interval]) -> Interval:
     return _around(value, reach)
 
 
+def having(intervals: Iterable[Interval]) -> list[Interval]:
+    """Those whose bounds are known; all if none is. One launch gives none, and would hide those of
+    a mean.
+    """
+    every = list(intervals)
+    return [one for one in every if one.known] or every
+
+
 def widened(interval: Interval, more: float) -> Interval:
     """The interval with a further half-width (of the log) added as squares."""
     return _around(interval.value, math.hypot(_reach(interval), more))

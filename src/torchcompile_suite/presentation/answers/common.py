@@ -180,7 +180,7 @@ def missing(question: str, of: Sequence[Figures]) -> str:
 
 def mean(of: Iterable[Interval | None]) -> Interval | None:
     """The geometric mean of those that are known; None if none is."""
-    known = [one for one in of if one is not None]
+    known = statistics.having(one for one in of if one is not None)
     return statistics.geometric_mean(known) if known else None
 
 
@@ -191,10 +191,10 @@ def by_mode(of: Sequence[Row], mode: Callable[[Cell], str] = lambda cell: cell.m
     others do not compare. ``mode`` names the mode of a cell.
     """
     modes: dict[str, dict[tuple[str, int], Interval]] = {}
-    for row in of:
-        if row.ratio is not None:
-            model = row.cell.workload, row.cell.batch_size
-            modes.setdefault(mode(row.cell), {})[model] = row.ratio
+    timed = [(row.cell, row.ratio) for row in of if row.ratio is not None]
+    # One launch gives no interval, and would hide that of a mean.
+    for cell, ratio in [one for one in timed if one[1].known] or timed:
+        modes.setdefault(mode(cell), {})[cell.workload, cell.batch_size] = ratio
     if not modes:
         return ""
     text = _means({mode: list(ratios.values()) for mode, ratios in modes.items()})
@@ -210,8 +210,6 @@ def by_mode(of: Sequence[Row], mode: Callable[[Cell], str] = lambda cell: cell.m
 def _means(modes: Mapping[str, Sequence[Interval]]) -> str:
     parts = []
     for mode, ratios in modes.items():
-        # Of one launch the interval is not known: such cells would hide that of the mean.
-        ratios = [one for one in ratios if one.known] or ratios
         average = statistics.geometric_mean(ratios)
         # Cells may differ; launches of one cell that differ so much are no figure.
         torn = len(ratios) == 1 and advice.disagreement(average)

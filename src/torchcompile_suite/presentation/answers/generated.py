@@ -77,8 +77,8 @@ def graph_breaks(records: Sequence[Record]) -> Answer:
     models = {one.workload for one in known}
     other = sorted({one.workload for one in known if not one.equal})
     sentence = (
-        f"{plural(len(models), 'model')} of PyTorch's tables: {len(models) - len(other)} have "
-        "graph breaks if the table lists some, and none if it lists none"
+        f"{plural(len(models), 'model')} of PyTorch's tables. With graph breaks if the table lists "
+        f"some, no more than it, and without if it lists none: {len(models) - len(other)}"
     )
     if other:
         sentence += f"; others: {', '.join(other)}"

@@ -110,7 +110,7 @@ def _text(machine: Machine) -> list[str]:
         floor,
         "Drift: the eager time of the same work, in two measurements of a release, may differ "
         f"by {_percent(math.sqrt(2) * machine.drift)}. Drift changes times; in ratios it cancels.",
-        f"In {len(machine.slowed)} of them the processors were more than "
+        f"In {plural(len(machine.slowed), 'measurement')} the processors were more than "
         f"{statistics.MOST_SLOWDOWN - 1:.0%} slower than at their best, mostly because of another "
         "virtual machine. The pages of these cells say so. asv run with --skip-existing measures "
         "them again.",

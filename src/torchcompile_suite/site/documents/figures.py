@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
@@ -175,7 +176,9 @@ def since(axis: Axis, rows: Sequence[Row]) -> str:
         label = axis.facts(before.release).label
         why = (
             f"{label} has no number"
-            if before.ratio is None
+            if before.ratio is None or math.isnan(before.ratio.value)
+            else f"{label} has one launch"
+            if not before.ratio.known
             else f"{label} is slower"
             if payoff(before.ratio) is Payoff.LOSS
             else f"the interval of {label} reaches 1"

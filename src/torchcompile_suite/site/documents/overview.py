@@ -183,7 +183,7 @@ def _baseline(rows: Sequence[Row]) -> str:
 
 def _mode(mode: str, rows: Sequence[Row]) -> dict[str, Any]:
     """How many cells of a mode and variant gain and lose, and the mean ratio."""
-    ratios = [row.ratio for row in rows if row.ratio is not None]
+    ratios = statistics.having(row.ratio for row in rows if row.ratio is not None)
     return {
         "mode": mode,
         "cells": len(ratios),
@@ -204,7 +204,7 @@ def _headline(machine: Machine, point: str, group: Group, modes: Sequence[dict[s
     fullest = [mode for mode in measured if mode["cells"] == most]
     size = "all batch sizes" if group.batch == ALL else f"batch size {group.batch}"
     call = cells.timed(group.question)
-    if any(mode["mode"].partition(":")[0] != EAGER for mode in fullest):
+    if all(mode["mode"].partition(":")[0] != EAGER for mode in fullest):
         call = f"compiled {call}"
     call = f"{'Measured wrongly, a' if group.question == 'protocol' else 'A'} {call}"
     takes = f"{call} takes {'on average ' * (most > 1)}"
