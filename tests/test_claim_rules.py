@@ -352,3 +352,62 @@ def test_a_cpu_that_contradicts_a_gpu_says_so() -> None:
     )
     assert found.verdict is Verdict.CONTRADICTED
     assert found.reason.endswith("(on a CPU; the document is about a GPU)")
+
+
+ENTROPY = {"kernels": 1, "eager_bytes": 3000, "bytes_after": 1000}
+RESNET, MOBILENET = inference("resnet18"), inference("mobilenetv3_small_100")
+
+
+def step(mode: str, times: float, dtype: str = "float32") -> Measurement:
+    return cell(matrix.TRAINING.cell("resnet18", mode, dtype, 1), times)
+
+
+@pytest.mark.parametrize(
+    ("claim", "records", "verdict"),
+    [
+        # A loss larger than the document's is no "no benefit", and does not contradict it.
+        ("default-mode-minimal", [cell(inference(SMALL), 2.0)], Verdict.NOT_MEASURABLE),
+        ("default-mode-minimal", [cell(inference(SMALL), 1.01)], Verdict.CONFIRMED),
+        (
+            "vit-large-no-benefit",
+            [on_gpu(LARGE), on_gpu(LARGE, "reduce-overhead", 2.0)],
+            Verdict.NOT_MEASURABLE,
+        ),
+        # The mean of models decides, and one of them alone does not.
+        (
+            "small-batches-gain-most",
+            [
+                *(cell(RESNET, 0.9), cell(inference("resnet18", batch_size=8), 0.85)),
+                cell(MOBILENET, 0.5),
+                cell(inference(MOBILENET.workload, batch_size=8), 0.8),
+            ],
+            Verdict.CONFIRMED,
+        ),
+        # The best mode, in float32.
+        ("training-1.4-2.5x", [step("default", 1.0), step("max-autotune", 0.5)], Verdict.CONFIRMED),
+        (
+            "training-1.4-2.5x",
+            [step("default", 1.0), step("default", 0.5, "bfloat16")],
+            Verdict.CONTRADICTED,
+        ),
+        # More than the document's three operators may save.
+        (
+            "entropy-fusion-3x-traffic",
+            [counts(inference("entropy_in_memory"), 0.2, **ENTROPY)],
+            Verdict.CONFIRMED,
+        ),
+        # The gain is there before Inductor.
+        ("backends-locate-the-gain", backends(0.8, 0.5), Verdict.CONTRADICTED),
+    ],
+)
+def test_what_else_decides(claim: str, records: list[Measurement], verdict: Verdict) -> None:
+    found = judged(claim, records)
+    assert found.verdict is verdict, found.reason
+
+
+def test_a_cell_of_one_launch_does_not_hide_the_interval_of_a_mean() -> None:
+    one = cell(MOBILENET, 1 / 1.5)
+    one = msgspec.structs.replace(one, launches=one.launches[:1])
+    found = judged("cpu-inference-1.5x", [cell(RESNET, 1 / 1.5), one])
+    assert found.verdict is Verdict.CONFIRMED
+    assert "timm models (1)" in found.reason

@@ -563,6 +563,11 @@ def test_times_that_a_neighbour_made_longer_are_marked_wherever_they_stand(slowe
     assert history == factors
     said = "mostly because of another virtual machine: 3 of the 4 cells"
     assert said in group["headline"]
+    # No mode stands for another one that has as many cells.
+    assert re.match(
+        r"A compiled call takes on average \S+ .*? \(default\) and \S+ .*? \(max-autotune\) of ",
+        group["headline"],
+    )
     text = (slowed.folder / "tables.html").read_text()
     assert text.count("faster, slowed<") + text.count("faster, fastest, slowed<") == 3
     assert said in text

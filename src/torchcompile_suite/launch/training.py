@@ -28,7 +28,7 @@ SPREAD = 0.01
 
 def _weights(module: torch.nn.Module) -> dict[str, Any]:
     """A copy of torch's own state of the module, whatever the model makes of ``state_dict``."""
-    return copy.deepcopy(torch.nn.Module.state_dict(module))  # type: ignore[no-any-return]
+    return copy.deepcopy(torch.nn.Module.state_dict(module))
 
 
 class TrainingStep(Subject):
