@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import json
 import math
+import re
 import shlex
 import shutil
 import subprocess
