@@ -94,7 +94,8 @@ def package(session: nox.Session) -> None:
     session.run("check-wheel-contents", wheel)
     # Without torch: tests_all has the test of a newcomer.
     options = ("-m", "not nightly", *session.posargs)
-    session.run("pytest", "tests/test_package.py", *options, env=BYTECODE)
+    tested = {**BYTECODE, "TESTED_WHEEL": str(Path(wheel).resolve())}
+    session.run("pytest", "tests/test_package.py", *options, env=tested)
 
 
 def _pytest(session: nox.Session, *arguments: str) -> None:

@@ -194,8 +194,8 @@ def test_the_suite_is_installed_from_the_action(tmp_path: Path) -> None:
     # GitHub takes the next value where one is empty or false.
     core = "inputs.releases == 'installed' && github.action_path"
     default = f"{core} || format('{{0}}[suite]', github.action_path)"
-    assert INSTALL["env"] == {"PACKAGE": f"${{{{ inputs.package || {default} }}}}"}
-    step = {**INSTALL, "env": {"PACKAGE": "${{ inputs.package }}"}}
+    assert INSTALL["env"]["PACKAGE"] == f"${{{{ inputs.package || {default} }}}}"
+    step = {**INSTALL, "env": {**INSTALL["env"], "PACKAGE": "${{ inputs.package }}"}}
     path = os.pathsep.join([str(folder / "bin"), os.environ["PATH"]])
     variables = {**os.environ, "PATH": path, "PYTHONPATH": ""}
     done = job.run(step, variables)

@@ -9,10 +9,11 @@ import sys
 import sysconfig
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from torchcompile_suite.contract import file
+from torchcompile_suite.contract import file, plugin
 
 from ..conftest import ROOT, ReleaseEnvironment, releases
 from .failing import failures
@@ -203,6 +204,27 @@ def test_a_mark_without_its_fixture_is_a_warning(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, env=path, capture_output=True, text=True)
     assert "the mark compile_contract does nothing without its fixture" in done.stdout
     assert done.returncode == 0
+    # Where warnings are errors, the others run.
+    with (tmp_path / "test_it.py").open("a") as more:
+        more.write("\ndef test_another(): pass\n")
+    done = subprocess.run(
+        [*command, "-W", "error"], cwd=tmp_path, env=path, capture_output=True, text=True
+    )
+    assert "1 passed, 1 error" in done.stdout
+
+
+def test_only_the_group_of_xdist_is_no_part_of_the_name() -> None:
+    def named(nodeid: str, *marks: pytest.MarkDecorator) -> str:
+        config = SimpleNamespace(option=SimpleNamespace(loadgroup=True))
+        item = SimpleNamespace(
+            nodeid=nodeid, config=config, iter_markers=lambda _: [one.mark for one in marks]
+        )
+        return plugin._name(item)  # type: ignore[arg-type]
+
+    of = "test_it.py::test[bert@fp16]"
+    assert named(of) == of
+    assert named(f"{of}@b_gpu", pytest.mark.xdist_group("gpu"), pytest.mark.xdist_group("b")) == of
+    assert named(f"{of}@gpu", pytest.mark.xdist_group(name="gpu")) == of
 
 
 def test_the_plugin_imports_nothing_heavy() -> None:

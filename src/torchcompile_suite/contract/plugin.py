@@ -6,7 +6,7 @@ pytest imports this file at each start, so it imports nothing but pytest until a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +40,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="check the counts of torch.compile against the contract (the default), or write it",
     )
     parser.addini(
-        NAME, "the contract's file, relative to the root", default="compile-contract.toml"
+        NAME,
+        "the contract's file, relative to the root (default: compile-contract.toml)",
+        default="",
     )
     parser.addini(
         _CANNOT_TELL,
@@ -54,22 +56,29 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARK)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Warn of a mark without the fixture, which alone holds a test to it."""
-    for item in items:
-        marked = any(mark.name == NAME for mark in item.own_markers)
-        if marked and NAME not in getattr(item, "fixturenames", ()):
-            item.warn(pytest.PytestWarning(f"the mark {NAME} does nothing without its fixture"))
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Warn of a mark without the fixture, which alone holds a test to it.
+
+    Not when the test is collected: where warnings are errors, that would end the whole run.
+    """
+    marked = any(mark.name == NAME for mark in item.own_markers)
+    if marked and NAME not in getattr(item, "fixturenames", ()):
+        item.warn(pytest.PytestWarning(f"the mark {NAME} does nothing without its fixture"))
 
 
 def _path(config: pytest.Config) -> Path:
-    return config.rootpath / str(config.getini(NAME))
+    return config.rootpath / str(config.getini(NAME) or "compile-contract.toml")
 
 
 def _name(item: pytest.Item) -> str:
     """The test's name in the contract. With --dist=loadgroup, xdist adds the group to it."""
-    grouped = getattr(item.config.option, "loadgroup", False)
-    return item.nodeid.rpartition("@")[0] if grouped and "@" in item.nodeid else item.nodeid
+    groups = {
+        str(mark.args[0] if mark.args else mark.kwargs.get("name", "default"))
+        for mark in item.iter_markers("xdist_group")
+    }
+    if groups and getattr(item.config.option, "loadgroup", False):
+        return item.nodeid.removesuffix(f"@{'_'.join(sorted(groups))}")
+    return item.nodeid
 
 
 class CompileContract:
@@ -183,7 +192,9 @@ class CompileContract:
         if found is False or (found is None and choice == "fail"):
             pytest.fail(text, pytrace=False)
         if found is None:
-            self._item.warn(pytest.PytestWarning(text))
+            # Where warnings are errors, the test passes as well.
+            with suppress(pytest.PytestWarning):
+                self._item.warn(pytest.PytestWarning(text))
         return row
 
     def _hold(self, name: str, counted: Counting) -> None:
@@ -233,7 +244,7 @@ def _fault(config: pytest.Config, entry: Entry, head: str) -> str:
     path = _path(config)
     if not path.exists():
         # One that the settings name is expected; without any, the marks alone hold.
-        named = NAME in config.inicfg
+        named = bool(config.getini(NAME))
         return f"{head}: there is no {path}, which {NAME} in pytest's settings names" * named
     try:
         return file.fault(path, entry, head, "pytest --compile-contract=update")

@@ -35,12 +35,17 @@ def seed(value: int) -> None:
 
 def drawn(device: str) -> list[bytes]:
     """The state of these generators: it differs after a call that has drawn numbers."""
-    states = [torch.get_rng_state().numpy().tobytes(), repr(random.getstate()).encode()]
+    states = [_bytes(torch.get_rng_state()), repr(random.getstate()).encode()]
     if numpy := sys.modules.get("numpy"):
         states.append(repr([*numpy.random.get_state(), *numpy.random.get_state()[1]]).encode())
     if device == "cuda":
-        states.append(torch.cuda.get_rng_state().numpy().tobytes())
+        states.append(_bytes(torch.cuda.get_rng_state()))
     return states
+
+
+def _bytes(generator: torch.Tensor) -> bytes:
+    """The state of a generator, without NumPy: torch does not need it."""
+    return bytes(generator.tolist())
 
 
 class State:
@@ -78,7 +83,7 @@ class State:
 
     def drawn(self) -> list[bytes]:
         """The state of the generators that the module and the inputs hold; see `drawn`."""
-        return [generator.get_state().numpy().tobytes() for generator in self._generators]
+        return [_bytes(generator.get_state()) for generator in self._generators]
 
     def touched(self) -> bool:
         """Whether weights have changed that there are only checksums of."""
