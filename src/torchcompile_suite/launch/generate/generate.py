@@ -22,6 +22,7 @@ from typing import Any
 
 import msgspec
 import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from torch.utils._pytree import tree_leaves, tree_map
 
 from ...cell import Cell
@@ -254,6 +255,11 @@ def _tensor(value: torch.Tensor, shape: torch.Tensor | None = None) -> torch.Ten
 
     ``shape``: a tensor with its sizes, strides and dtype; None for its own.
     """
+    if is_traceable_wrapper_subclass(value):
+        raise failures.Unsupported(
+            f"a weight or an input is a {type(value).__name__}, a subclass of torch.Tensor: its "
+            "code for a device that is not here is not known"
+        )
     like = value if shape is None else shape
     made = torch.empty_strided(like.size(), like.stride(), dtype=like.dtype, device=TARGET)
     if isinstance(value, torch.nn.Parameter):

@@ -8,6 +8,7 @@ lists the source lines of each kernel.
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -38,6 +39,8 @@ def write(cell: Cell, folder: Path) -> list[str]:
 
     Raises the errors of building and compiling the cell.
     """
+    import torch
+
     from ... import workloads
     from .. import foreign
     from ..build import build
@@ -55,10 +58,11 @@ def write(cell: Cell, folder: Path) -> list[str]:
         inductor.watch_sources(lambda kernel, nodes, _: _add(sources, kernel, nodes)),
         dynamo.GivenUp() as given_up,
     ):
-        with subject.context():
+        # In a thread of autograd's own the trace is off, since 2.12.
+        with subject.context(), torch.autograd.set_multithreading_enabled(False):
             subject.compile()[0]()
             checks = dynamo.guard_texts(subject.module)
-        graphs = sorted(scratch.glob("torchinductor/*"))
+        graphs = sorted(scratch.glob("torchinductor/*"), key=_order)
         for number, graph in enumerate(graphs):
             shutil.copytree(graph, folder / f"graph-{number}", dirs_exist_ok=True)
     (folder / "guards.txt").write_text("\n\n".join(checks) + "\n")
@@ -70,6 +74,14 @@ def write(cell: Cell, folder: Path) -> list[str]:
     captured = dynamo.captures()
     (folder / "index.md").write_text(_index(cell, folder, sources, len(breaks), captured))
     return kinds
+
+
+def _order(folder: Path) -> tuple[int, bool, str]:
+    """Graph by graph as they were compiled, each backward pass after its forward pass: the names
+    are such as ``model__10_backward_12.3``.
+    """
+    number = re.search(r"\d+", folder.name)
+    return int(number[0]) if number else 0, "backward" in folder.name, folder.name
 
 
 def _add(sources: Sources, kernel: str, nodes: Any) -> None:

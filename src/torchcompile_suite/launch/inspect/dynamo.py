@@ -167,7 +167,10 @@ def _guard_managers(module: torch.nn.Module) -> list[Any]:
 
     In 2.4 the attribute of Dynamo's cache entries is ``check_fn``.
     """
-    code = type(module).forward.__code__
+    # A forward that is no plain function, such as a partialmethod, has no code of its own.
+    code = getattr(type(module).forward, "__code__", None)
+    if code is None:
+        return []
     entries = torch._dynamo.eval_frame._debug_get_cache_entry_list(code)
     return [getattr(entry, "guard_manager", None) or entry.check_fn for entry in entries]
 

@@ -43,8 +43,6 @@ _CALIBRATION = 4000
 _GETATTR = re.compile(r"getattr\((.*), '([^']*)'\)")
 _LOCAL = re.compile(r"^L\['\w+'\]")
 _MODULES = re.compile(r"\._modules\['([^']*)'\]|\[(\d+)\]")
-# They only take a part of a tuple, or set a mode.
-_FREE = (operator.getitem, torch._C._set_grad_enabled)
 
 
 def mark(number: int) -> None:
@@ -160,6 +158,14 @@ def _path(text: str) -> str:
     return _LOCAL.sub("", text).lstrip(".")
 
 
+def _is_free(node: Any) -> bool:
+    """Whether the node only takes a part of a tuple, or sets a mode; a tensor's index computes."""
+    if node.target is operator.getitem:
+        of = node.args[0]
+        return not isinstance(getattr(of, "meta", {}).get("example_value"), torch.Tensor)
+    return node.target is torch._C._set_grad_enabled
+
+
 def in_graphs(found: list[Marked]) -> Callable[..., Any]:
     """A backend of torch.compile that adds the operators of each graph to ``found``.
 
@@ -171,7 +177,7 @@ def in_graphs(found: list[Marked]) -> Callable[..., Any]:
         nonlocal graphs
         training = torch.is_grad_enabled()
         for node in list(graph.graph.nodes):
-            if not node.op.startswith("call_") or node.target in _FREE:
+            if not node.op.startswith("call_") or _is_free(node):
                 continue
             number = 2 * len(found)
             one = described(node)

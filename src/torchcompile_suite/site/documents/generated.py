@@ -55,8 +55,8 @@ def _targets(by_target: dict[str, list[Row]]) -> list[list[Any]]:
         [
             name,
             known[name].device if name in known else "",
-            len(by_target.get(name, [])),
-            sum(row.generated is None for row in by_target.get(name, [])),
+            len({row.cell for row in by_target.get(name, [])}),
+            len({row.cell for row in by_target.get(name, []) if row.generated is None}),
         ]
         for name in dict.fromkeys([*known, *by_target])
     ]

@@ -234,7 +234,7 @@ def compiler(machine: Machine, point: str) -> dict[str, Any]:
         for entry in machine.of(point)
         if (compiled := entry.measurement.compiled) is not None
     ]
-    whole = sum(1 for _, one in made if one.graphs == 1 and not one.graph_breaks)
+    whole = sum(one.graphs == 1 and not one.graph_breaks and not one.skipped for _, one in made)
     broken = sum(1 for _, one in made if one.graph_breaks)
     sentence = f"No measurement of this {machine.axis.noun} says what was compiled."
     if made:
