@@ -187,7 +187,7 @@ def _mode(mode: str, rows: Sequence[Row]) -> dict[str, Any]:
     return {
         "mode": mode,
         "cells": len(ratios),
-        "without": len(rows) - len(ratios),
+        "without": sum(row.ratio is None for row in rows),
         "counts": counts(rows),
         "baseline": " or ".join(sorted({row.cell.baseline for row in rows})),
         "mean": statistics.geometric_mean(ratios) if ratios else None,
