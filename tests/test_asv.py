@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -499,10 +500,12 @@ def test_a_killed_series_goes_on_where_it_stopped(turns: Checkout) -> None:
         measurements = [entry.measurement for entry in turns.entries(tag)]
         assert len(measurements) == 2
         for measurement in measurements:
-            assert len(statistics.counted(measurement.launches)) == 3
+            # More, if the host moved the processors.
+            assert 3 <= len(statistics.counted(measurement.launches)) <= 12
             if measurement.cell.mode != EAGER:
-                kinds = [launch.kind for launch in measurement.launches]
-                assert kinds == ["cold", "warm", "warm"], "the compiled code is still there"
+                cold, *others = [launch.kind for launch in measurement.launches]
+                assert cold == "cold"
+                assert set(others) == {"warm"}, "the compiled code is still there"
     killed = [
         launch.round
         for tag in (OLD, NEW)
@@ -646,7 +649,7 @@ def test_a_full_disk_in_a_series_is_no_fault_of_a_release(
     with small_disk(turns.folder / ".asv" / "series", 50 * 1024):
         out = turns.asv(*command, status=1)
         assert not turns.unfinished()
-    assert "the disk for compiled code has only" in out
+    assert re.search(r"the disk for compiled code \(.*/caches\) has only", out)
     assert "run the same command again" in out
     assert [turns.entries(tag) for tag in (OLD, NEW)] == before
     turns.asv(*command)

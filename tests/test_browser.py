@@ -956,9 +956,13 @@ def test_the_words_of_a_number_are_pythons(visit: Visit, address: str) -> None:
     numbers = [mantissa * 10.0**size for size in range(-7, 8) for mantissa in (1, 1.2344, 9.996)]
     found = page.evaluate("(all) => all.map((one) => Page.Words.general(one))", numbers)
     assert found == [formatted(number, ".3g") for number in numbers]
-    calls = [0.4, 1.3, 1.6, 12345.6]
-    said = page.evaluate("(all) => all.map((one) => Page.Words.calls(one))", calls)
-    assert said == [str(BreakEven(State.CALLS, number)) for number in calls]
+    ranges = [(0.4, 1.3), (1.4, 1.6), (12.5, 125.0), (124.9, 125.1), (12345.6, 7e7), (950, 1050)]
+    rows = [
+        {"break_even_state": "calls", "break_even_least": least, "break_even_most": most}
+        for least, most in ranges
+    ]
+    said = page.evaluate("(all) => all.map((one) => Page.Words.paysAfter(one))", rows)
+    assert said == [str(BreakEven(State.CALLS, least=few, most=many)) for few, many in ranges]
 
 
 # What a reader does

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 import torchcompile_suite
 from torchcompile_suite import matrix
-from torchcompile_suite.analysis import advice, remedies, summary
+from torchcompile_suite.analysis import advice, ends, remedies, summary
 from torchcompile_suite.analysis.ends import REMEDY
 from torchcompile_suite.analysis.statistics import Interval
 from torchcompile_suite.cell import DEFAULT_HEAP, MOST_BATCH, Cell
@@ -707,14 +707,17 @@ def test_both_ends_of_the_heap_are_measured_with_one_cold_start(
     arguments = (f"{TARGETS}:large", "--backend", "eager", "--json", str(file), "-q")
     status, out, err = try_(*arguments, allocators=())
     assert status == 0, out + err
-    settled, default = json.loads(file.read_text())["measurements"]
-    assert settled["launches"][0]["kind"] == "cold"
-    assert {launch["kind"] for launch in default["launches"]} == {"warm"}
-    assert {launch["heap"] for launch in settled["launches"]} == {"settled"}
-    assert {launch["heap"] for launch in default["launches"]} == {"default"}
+    made = json.loads(file.read_text())["measurements"]
+    settled, default = msgspec.convert(made, list[Measurement])
+    assert settled.launches[0].kind == "cold"
+    assert {launch.kind for launch in default.launches} == {"warm"}
+    assert {launch.heap for launch in settled.launches} == {"settled"}
+    assert {launch.heap for launch in default.launches} == {"default"}
     assert "Alone, with the C library's defaults, compiled takes" in out
-    assert REMEDY in out
-    assert "--allocator tcmalloc" in out
+    # On a restless host the two ends may overlap: then nothing is said about malloc.
+    (both,) = ends.both_ends([settled, default])
+    decided = max(both.eager_share or 0.0, both.mode_share or 0.0) >= advice.MALLOC_SHARE
+    assert (REMEDY in out, "--allocator tcmalloc" in out) == (decided, decided)
 
 
 @pytest.mark.slow
