@@ -382,7 +382,7 @@ def test_a_gain_names_the_mode_and_when_it_is_paid_back() -> None:
     rows = [row("default", 0.8, 0.78, 0.82), row("max-autotune", 0.7, 0.69, 0.71)]
     text = advice.sentence(rows, "again")
     assert text.startswith("Compile it, mode max-autotune: a call takes 0.70 [0.69, 0.71]")
-    assert "after 6,500 to 6,900 calls (about " in text
+    assert "after 6,000 to 7,400 calls (about " in text
 
 
 def test_modes_that_are_alike_are_both_named() -> None:

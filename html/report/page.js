@@ -90,7 +90,7 @@ const Page = (() => {
     paysAfter(row) {
       if (row.break_even_state !== "calls") return row.break_even_state;
       const [least, most] = [row.break_even_least, row.break_even_most].map((calls) =>
-        Number(Math.max(1, calls).toPrecision(2)),
+        Number(Math.round(Math.max(1, calls)).toPrecision(2)),
       );
       return least === most
         ? `about ${Words.plural(most, "call")}`

@@ -483,7 +483,7 @@
         ? "Compiling never pays: compiled calls are slower."
         : even === null
           ? "The measurement does not decide whether compiling pays: the curves may never go below 1."
-          : `Compiling pays after ${Words.paysAfter(row)}: about ${Words.general(row.break_even_s)} s after the first call begins.`;
+          : `Compiling pays after ${Words.paysAfter(row)}: about ${Words.general(Number(row.break_even_s.toPrecision(2)))} s after the first call begins.`;
     return section(
       "pays",
       "When has compiling paid?",

@@ -51,7 +51,7 @@
                   )
                 : null,
               table(
-                "Seconds lost to the compiler's import and to calls that compiled, at a cold and at a warm start; the phases are those of the cold start. Compiling pays after this number of calls, if the gain is beyond doubt. Seconds to pay: the cold compile, then these calls.",
+                "Seconds lost to the compiler's import and to calls that compiled, at a cold and at a warm start; the phases are those of the cold start. Compiling pays after this number of calls, if the interval of the ratio is below 1. Seconds to pay, estimated: the cold compile, then these calls.",
                 [
                   { title: "cell", value: (row) => cell(row.cell), sort: (row) => row.cell },
                   {

@@ -233,7 +233,7 @@
           { title: "target", value: (row) => row.target },
           { title: "GPU", value: (row) => row.device },
           number("cells", (row) => Words.count(row.cells)),
-          number("without code", (row) => Words.count(row.without_code)),
+          number("without code in a release", (row) => Words.count(row.without_code)),
         ],
         targets,
       ),

@@ -118,7 +118,7 @@
     const first = (by) => by.values().next().value;
     const some =
       models.size < group.models
-        ? ` These are ${models.size} of ${group.models} models: those with the largest gain and those with the smallest.`
+        ? ` These are ${models.size} of ${group.models} models: the largest gains and the smallest.`
         : "";
     const caption =
       "Time in the mode over time of the baseline, with its 95 % interval: left of 1 is a gain.";
@@ -184,7 +184,7 @@
           "Since when?",
           machine.points.length < 2
             ? `Only one ${manifest.noun} was measured here, so there is no history.`
-            : `No cell has a number in all ${manifest.noun}s of its mode, so there is no history.`,
+            : `No mode was measured in two ${manifest.noun}s with a cell that has a number in all of them, so there is no history.`,
         ),
       ];
     }
