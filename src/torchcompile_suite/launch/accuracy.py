@@ -159,15 +159,6 @@ def is_zero(output: Parts) -> bool:
     return bool(tensors) and not any(bool(_numbers(each).any()) for each in tensors)
 
 
-def other_dtype(output: Parts, expected: Parts) -> str:
-    """Which dtype an output has instead of the expected one; empty if all are the same."""
-    for got, want in zip(output.leaves, expected.leaves, strict=False):
-        both = isinstance(got, torch.Tensor) and isinstance(want, torch.Tensor)
-        if both and got.dtype != want.dtype:
-            return f"{got.dtype} instead of {want.dtype}".replace("torch.", "")
-    return ""
-
-
 def alike_shapes(output: Parts, expected: Parts) -> bool:
     """Whether the structures and all shapes are the same."""
     return output.structure == expected.structure and all(

@@ -24,7 +24,7 @@ from .progress import Stages
 from .references import ANOTHER, Expected, Played, Reference
 from .subject import Call, Subject
 from .training import TrainingStep
-from .values import Parts
+from .values import Parts, other_dtype
 from .widened import Traced
 
 # Of the slope of a loss. Relative to a weight of size 1: far above the rounding of a loss in
@@ -180,7 +180,7 @@ def _once(subject: Subject, call: Call, stages: Stages) -> Judged:
             reason = "the compiled call changes weights that eager leaves as they are"
             return Judged(not_checked(subject, ""), reason, expected, mode, values=False)
         pairs = zip(mode.outputs, expected.eager.outputs, strict=False)
-        if other := next(filter(None, (accuracy.other_dtype(*each) for each in pairs)), ""):
+        if other := next(filter(None, (other_dtype(*each) for each in pairs)), ""):
             reason = f"the output has the dtype {other}"
             return Judged(not_checked(subject, ""), reason, expected, mode, values=False)
         if not expected.noise <= accuracy.LARGEST_OWN:

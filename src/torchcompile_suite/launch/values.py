@@ -196,6 +196,15 @@ def kept(output: Any) -> Parts:
     return taken._replace(leaves=leaves)
 
 
+def other_dtype(output: Parts, expected: Parts) -> str:
+    """Which dtype an output has instead of the expected one; empty if all are the same."""
+    for got, want in zip(output.leaves, expected.leaves, strict=False):
+        both = isinstance(got, torch.Tensor) and isinstance(want, torch.Tensor)
+        if both and got.dtype != want.dtype:
+            return f"{got.dtype} instead of {want.dtype}".replace("torch.", "")
+    return ""
+
+
 def opened(output: Any) -> list[torch.Tensor]:
     """The tensors of an output, of all that `parts` opens."""
     return [leaf for leaf in parts(output).leaves if isinstance(leaf, torch.Tensor)]
