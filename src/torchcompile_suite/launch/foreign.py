@@ -120,7 +120,10 @@ def _attributes(module: torch.nn.Module) -> Callable[[], None]:
     Nothing is copied: a copy of a large buffer would change the heap that is measured.
     """
     held = [
-        (names, dict(names)) for part in module.modules() for names in (vars(part), part._buffers)
+        (names, dict(names))
+        for part in module.modules()
+        for names in (vars(part), part._buffers)
+        if isinstance(names, dict)  # TorchScript has its own kind
     ]
 
     def forget() -> None:
