@@ -285,15 +285,11 @@
     };
   }
 
-  // What is timed in the cell.
-  const timed = (history) =>
-    ({ "cold starts": "start", training: "training step" })[history.question] ?? "call";
-
   function answer(context, history, row, at) {
     const title = `With ${context.title(at)} on ${context.machine.title}: `;
     if (row.outcome !== "ok") return `${title}${row.outcome}${row.reason && `: ${row.reason}`}.`;
-    if (!history.compiles) return `${title}${Words.duration(row.eager_s)} a ${timed(history)}.`;
-    return `${title}${Words.duration(row.mode_s)} a ${timed(history)}; ${history.baseline} takes ${Words.duration(
+    if (!history.compiles) return `${title}${Words.duration(row.eager_s)} a ${history.timed}.`;
+    return `${title}${Words.duration(row.mode_s)} a ${history.timed}; ${history.baseline} takes ${Words.duration(
       row.eager_s,
     )}. The ratio is ${Words.interval(row, "ratio")}: ${row.verdict}.`;
   }
@@ -330,8 +326,8 @@
       "History",
       many
         ? Draw.figure(
-            `${name}: time of a ${timed(history)} by ${manifest.noun}; bands: 95 %, with the drift between measurements.`,
-            Draw.lines(labels, times, `${unit} a ${timed(history)}`, `${name}: times`, open, marks),
+            `${name}: time of a ${history.timed} by ${manifest.noun}; bands: 95 %, with the drift between measurements.`,
+            Draw.lines(labels, times, `${unit} a ${history.timed}`, `${name}: times`, open, marks),
           )
         : null,
       many && history.compiles

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from ..cell import Cell
 from .change import MARGIN
-from .statistics import COMPILE_MARGIN, Interval
+from .statistics import COLD_SPREAD, Interval, reach
 from .summary import Row
 
 _T = TypeVar("_T")
@@ -146,8 +146,7 @@ def break_even(row: Row) -> BreakEven:
     if pays is Payoff.GAIN:
         gain = 1 - row.ratio.value
         # Of one launch, eager's time has no interval.
-        eager = math.log(row.eager_s.high / row.eager_s.low) / 2 if row.eager_s.known else 0.0
-        more = math.hypot(math.log1p(COMPILE_MARGIN), eager)
+        more = math.hypot(COLD_SPREAD, reach(row.eager_s) if row.eager_s.known else 0.0)
         fewer, further = (
             math.hypot(math.log((1 - bound) / gain), more)
             for bound in (row.ratio.low, row.ratio.high)

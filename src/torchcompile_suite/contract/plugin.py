@@ -67,7 +67,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def _path(config: pytest.Config) -> Path:
-    return config.rootpath / str(config.getini(NAME) or "compile-contract.toml")
+    from . import file
+
+    return config.rootpath / str(config.getini(NAME) or file.NAME)
 
 
 def _name(item: pytest.Item) -> str:

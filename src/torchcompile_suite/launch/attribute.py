@@ -179,10 +179,10 @@ def _marked(
 
 def _compiled(subject: Subject, **settings: Any) -> Call:
     """A call of the module compiled with these settings of the cell; it is compiled now."""
-    cell = subject.cell
-    subject.cell = msgspec.structs.replace(cell, **settings)
     import torch
 
+    cell = subject.cell
+    subject.cell = msgspec.structs.replace(cell, **settings)
     call, _ = subject.compile()
     # A thread of autograd's own does not see the settings of this one (since 2.12), and would take
     # the backward pass from a cache, without marks.

@@ -108,6 +108,12 @@ _KNOWN = [
             Status.COMPILE_ERROR,
             "no CUDA toolkit (while in {stage}); install one with nvcc and set CUDA_HOME",
         ),
+        # The suite's optimizer, and not the model.
+        (
+            "optimizer got an empty parameter list|does not support sparse gradients",
+            Status.UNSUPPORTED,
+            "a training step is AdamW's: {error}",
+        ),
         # The device has no code for its architecture, or Triton generates none for it.
         (
             "no kernel image is available|HIP error: invalid device function"

@@ -46,8 +46,6 @@ class TrainingStep(Subject):
         """The module is in training mode. ``build`` makes the module as it was before any step."""
         super().__init__(cell, module, inputs)
         self._build = build
-        if not any(True for _ in module.parameters()):
-            raise failures.Unsupported(f"{type(module).__name__} has no parameters to train")
         self._optimizer = torch.optim.AdamW(module.parameters(), lr=LEARNING_RATE)
         self._start: dict[str, Any] | None = None
         self._last: Any = None
@@ -62,13 +60,7 @@ class TrainingStep(Subject):
         self._optimizer.zero_grad(set_to_none=not self._keep_gradients)
         for _ in range(self.cell.accumulation):
             loss = self._backward(forward, self.inputs, autocast(self.cell))
-        try:
-            self._optimizer.step()
-        except RuntimeError as error:
-            if "sparse gradients" not in str(error):
-                raise
-            reason = "the step is AdamW's, which takes no sparse gradients"
-            raise failures.Unsupported(reason) from error
+        self._optimizer.step()
         return loss
 
     def reset(self, seed: int = SEED + 1) -> None:

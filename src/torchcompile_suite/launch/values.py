@@ -80,6 +80,11 @@ def tensors(value: Any) -> list[torch.Tensor]:
     return found
 
 
+def of_inputs(value: Any) -> list[torch.Tensor]:
+    """The tensors of inputs; where `tensors` finds none, those that plain objects hold."""
+    return tensors(value) or opened(value)
+
+
 def copied(value: Any) -> Any:
     """A deep copy that is no tensor of inference mode, which guards and autograd treat apart."""
     with torch.inference_mode(False):

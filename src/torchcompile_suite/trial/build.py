@@ -365,7 +365,7 @@ def batch_size_of(inputs: Inputs) -> int:
     """The first size of the first tensor; of a list of images, which torchvision's detection models
     take, the number of images: an image has three sizes, of which the first is its 1 or 3 channels.
     """
-    from ..launch.values import opened
+    from ..launch.values import of_inputs
     from ..launch.values import tensors as tensors_of
 
     first = next(iter(inputs.values() if isinstance(inputs, dict) else inputs), None)
@@ -373,8 +373,7 @@ def batch_size_of(inputs: Inputs) -> int:
         parts = tensors_of(first)
         if parts and all(part.dim() == 3 and part.size(0) in (1, 3) for part in parts):
             return len(parts)
-    every = tensors_of(inputs) or opened(inputs)  # the latter in plain objects
-    tensor = next((tensor for tensor in every if tensor.dim()), None)
+    tensor = next((tensor for tensor in of_inputs(inputs) if tensor.dim()), None)
     return 1 if tensor is None else max(1, tensor.size(0))
 
 

@@ -82,8 +82,7 @@ def _outline(workload: str, batch_size: int) -> Outline:
 
     from ..launch import original, state
     from ..launch.subject import SEED
-    from ..launch.values import opened
-    from ..launch.values import tensors as tensors_of
+    from ..launch.values import of_inputs
     from . import build
     from .target import from_environment
 
@@ -99,7 +98,7 @@ def _outline(workload: str, batch_size: int) -> Outline:
         threads=torch.get_num_threads(),
         model=type(module).__name__,
         parameters=sum(one.numel() for one in module.parameters() if not is_lazy(one)),
-        inputs=[_description(tensor) for tensor in tensors_of(inputs) or opened(inputs)],
+        inputs=[_description(tensor) for tensor in of_inputs(inputs)],
         batch_size=build.batch_size_of(inputs),
         scales=scales,
         training=module.training,

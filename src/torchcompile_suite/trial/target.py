@@ -219,13 +219,13 @@ def load(path: Path) -> ModuleType:
         folder = folder.parent
     if path.stem in sys.stdlib_module_names:
         importlib.import_module(path.stem)  # before the user's folder is on the import path
-    # The folder of a package comes first: a package may have a module of its own name. The package
-    # itself comes after Python: its modules may have names of Python's.
+    # The folder of a package comes first: a package may have a module of its own name.
     sys.path.insert(0, str(folder))
-    packages = (at for at, entry in enumerate(sys.path) if in_packages(f"{entry}/any"))
-    sys.path.insert(next(packages, len(sys.path)), str(path.parent))
     sys.path.append(str(Path.cwd()))
     if len(names) > 1:
+        # The package itself comes after Python: its modules may have names of Python's.
+        installed = (at for at, entry in enumerate(sys.path) if in_packages(f"{entry}/any"))
+        sys.path.insert(next(installed, len(sys.path)), str(path.parent))
         name = ".".join(names)
         _stand_in(name)
         return importlib.import_module(name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -21,8 +22,6 @@ from .. import change, statistics
 from ..statistics import Interval
 
 ABOUT = 0.15
-# Half-width of the log of a cold compile's seconds.
-COLD_SPREAD = math.log1p(statistics.COMPILE_MARGIN)
 
 _T = TypeVar("_T")
 
@@ -135,7 +134,7 @@ class Evidence:
         """
         return statistics.quotient(one, other, more=math.sqrt(2) * self.drift)
 
-    @property
+    @cached_property
     def drift(self) -> float:
         """How much times of two runs differ: half-width of a log (`change.drift_between`). Raises
         Missing if that is unknown.
@@ -190,7 +189,7 @@ class Evidence:
         """
         missing = f"no undisturbed cold launch of {cell}"
         cost_s = some(self._compile_costs(cell, "cold"), missing)[0]
-        return statistics.widened(Interval(cost_s, cost_s, cost_s), COLD_SPREAD)
+        return statistics.widened(Interval(cost_s, cost_s, cost_s), statistics.COLD_SPREAD)
 
     def _compile_costs(self, cell: Cell, kind: str) -> list[float]:
         return statistics.compile_costs(self.measured(cell).launches, kind)

@@ -127,14 +127,14 @@ def quotient(one: Interval, other: Interval, *, more: float = 0.0) -> Interval:
     The half-widths of the logs add as squares. ``more`` is a third half-width (of the log): that
     of a source of error that neither interval includes.
     """
-    return _around(one.value / other.value, math.hypot(_reach(one), _reach(other), more))
+    return _around(one.value / other.value, math.hypot(reach(one), reach(other), more))
 
 
 def geometric_mean(intervals: Sequence[Interval]) -> Interval:
     """The geometric mean of independent figures, at least one."""
     value = power(math.fsum(math.log(interval.value) for interval in intervals) / len(intervals))
-    reach = math.sqrt(math.fsum(_reach(interval) ** 2 for interval in intervals)) / len(intervals)
-    return _around(value, reach)
+    total = math.sqrt(math.fsum(reach(interval) ** 2 for interval in intervals))
+    return _around(value, total / len(intervals))
 
 
 def having(intervals: Iterable[Interval]) -> list[Interval]:
@@ -147,14 +147,14 @@ def having(intervals: Iterable[Interval]) -> list[Interval]:
 
 def widened(interval: Interval, more: float) -> Interval:
     """The interval with a further half-width (of the log) added as squares."""
-    return _around(interval.value, math.hypot(_reach(interval), more))
+    return _around(interval.value, math.hypot(reach(interval), more))
 
 
 def _around(value: float, reach: float) -> Interval:
     return Interval(value, value * power(-reach), value * power(reach))
 
 
-def _reach(interval: Interval) -> float:
+def reach(interval: Interval) -> float:
     """Half-width of the interval of the log."""
     return math.log(interval.high / interval.low) / 2
 

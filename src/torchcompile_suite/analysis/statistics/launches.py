@@ -16,6 +16,8 @@ from .one_launch import compile_cost_of, eager_latency_of, latency_of, ratio_of,
 # Measured again, cold compiles of one cell differ by 7 % and warm ones by 10 %. A measurement has
 # one cold launch, so its compile time has no interval: a smaller difference is not claimed.
 COMPILE_MARGIN = 0.10
+# The same as the half-width of the log of a cold compile's seconds.
+COLD_SPREAD = math.log1p(COMPILE_MARGIN)
 
 
 def compile_costs(launches: Iterable[Launch], kind: str, every: bool = False) -> list[float]:

@@ -147,6 +147,7 @@ def lines(machine: Machine, bucket: int, fastest: Mapping[str, str]) -> dict[str
         machine.ids[cell]: {
             **{name: getattr(cell, name) for name in LINE_FACTS},
             "question": cells.question(cell),
+            "timed": cells.timed(cells.question(cell)),
             "compiles": cells.compiles(cell),
             "other_end": _other_end(machine, cell),
             "fastest": fastest.get(machine.ids[cell], ""),
